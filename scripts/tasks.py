@@ -189,7 +189,7 @@ def requirements(*extras: str) -> list[str]:
     meta, build = table["project"], table["build-system"]
     assert isinstance(meta, dict)
     assert isinstance(build, dict)
-    wanted = [*build["requires"], *meta["dependencies"]]
+    wanted: list[str] = [*build["requires"], *meta["dependencies"]]
     for extra in extras:
         wanted += meta["optional-dependencies"][extra]
     return wanted
@@ -215,13 +215,13 @@ def ensure_packages(venv: Path, wanted: list[str]) -> None:
 NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "build.rs", "src")]
 
 
-def build(*extras: str) -> None:
+def build(*extras: str) -> int:
     """Bring `.venv` up to date: packages, and rgrad in release mode (Python files are used where they lie)."""
     ensure_packages(VENV, requirements(*extras))
     module = next((ROOT / "python" / "rgrad").glob("_core*.so"), None)
     key = fingerprint(NATIVE)
     if module is not None and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
-        return
+        return 0
     check_rust()
     must(
         [VENV / "bin" / "maturin", "develop", "--release"],
@@ -232,6 +232,7 @@ def build(*extras: str) -> None:
         fail("maturin finished, yet there is no native module in python/rgrad")
     # Building may have written Cargo.lock, so the key is taken again.
     set_stamp(VENV, "build", f"{fingerprint(NATIVE)} {module.stat().st_mtime_ns}")
+    return 0
 
 
 def wheel() -> Path:
@@ -244,22 +245,10 @@ def wheel() -> Path:
     for old in found:
         old.unlink()
     python = VENV / "bin" / "python"
-    must(
-        [
-            VENV / "bin" / "maturin",
-            "build",
-            "--release",
-            "--interpreter",
-            python,
-            "--compatibility",
-            "linux",
-            "--out",
-            DIST,
-        ]
-        if sys.platform == "linux"
-        else [VENV / "bin" / "maturin", "build", "--release", "--interpreter", python, "--out", DIST],
-        "the wheel could not be built; the message is above",
-    )
+    command: list[str | Path] = [VENV / "bin" / "maturin", "build", "--release", "--interpreter", python, "--out", DIST]
+    if sys.platform == "linux":
+        command += ["--compatibility", "linux"]
+    must(command, "the wheel could not be built; the message is above")
     set_stamp(VENV, "wheel", fingerprint([*NATIVE, ROOT / "python", ROOT / "README.md"]))
     return next(DIST.glob("rgrad-*.whl"))
 
@@ -316,18 +305,9 @@ def python_mypy() -> int:
 
 def python_stubtest() -> int:
     allowed = ROOT / "tests" / "stubtest-allowlist.txt"
-    options = ["--allowlist", allowed] if allowed.is_file() else []
-    return call(
-        [
-            VENV / "bin" / "python",
-            "-m",
-            "mypy.stubtest",
-            "rgrad._core",
-            "--mypy-config-file",
-            "pyproject.toml",
-            *options,
-        ]
-    )
+    command: list[str | Path] = [VENV / "bin" / "python", "-m", "mypy.stubtest", "rgrad._core"]
+    command += ["--mypy-config-file", "pyproject.toml"]
+    return call([*command, "--allowlist", allowed] if allowed.is_file() else command)
 
 
 def python_pytest() -> int:
@@ -344,7 +324,16 @@ SECTIONS: dict[str, tuple[str, Callable[[], int]]] = {
     "stubtest": ("stubs of the native module", python_stubtest),
     "pytest": ("Python tests", python_pytest),
 }
-RUST_ONLY = {"fmt", "clippy", "cargo", "doc"}
+WITHOUT_BUILD = {"fmt", "cargo", "doc"}
+
+
+def attempt(section: Callable[[], int]) -> str:
+    """Run one step; a task error counts as a failure, and the steps after it still run."""
+    try:
+        return "ok" if section() == 0 else "FAILED"
+    except TaskError as error:
+        print(f"run: {error}", flush=True)
+        return "FAILED"
 
 
 def test(names: list[str]) -> int:
@@ -355,27 +344,23 @@ def test(names: list[str]) -> int:
     check_rust()
     rows: list[tuple[str, str, float]] = []
     start = time.monotonic()
-    if set(chosen) - RUST_ONLY or "clippy" in chosen:
+    if not WITHOUT_BUILD.issuperset(chosen):
         heading("Build")
-        build("example", "test")
-        rows.append(("build", "ok", time.monotonic() - start))
+        built = attempt(lambda: build("example", "test"))
+        rows.append(("build", built, time.monotonic() - start))
+        if built != "ok":
+            chosen = [name for name in chosen if name in WITHOUT_BUILD]
     for name in chosen:
         title, section = SECTIONS[name]
         heading(f"{title} ({name})")
         began = time.monotonic()
-        try:
-            good = section() == 0
-        except TaskError as error:
-            print(f"run: {error}", flush=True)
-            good = False
-        rows.append((name, "ok" if good else "FAILED", time.monotonic() - began))
+        rows.append((name, attempt(section), time.monotonic() - began))
     heading("Summary")
     for name, verdict, seconds in rows:
         print(f"{name:10} {verdict:8} {seconds:7.1f} s")
     failed = [name for name, verdict, _ in rows if verdict != "ok"]
-    print(
-        f"{'FAILED: ' + ' '.join(failed) if failed else 'All passed'} in {time.monotonic() - start:.0f} s", flush=True
-    )
+    verdict = f"FAILED: {' '.join(failed)}" if failed else "All passed"
+    print(f"{verdict} in {time.monotonic() - start:.0f} s", flush=True)
     return 1 if failed else 0
 
 
@@ -395,7 +380,7 @@ def run_oracle(arguments: list[str]) -> int:
     heading("Environment with PyTorch")
     python = oracle_environment()
     heading("Comparison with PyTorch (oracle)")
-    where = "import rgrad, torch; print('rgrad', rgrad.__version__, 'from', rgrad.__file__); print('torch', torch.__version__)"
+    where = "import rgrad, torch; print('rgrad', rgrad.__file__, rgrad.__version__, 'and torch', torch.__version__)"
     return call([python, "-c", where], venv=ORACLE_VENV) or call(
         [python, "-m", "pytest", "tests/oracle", *arguments], venv=ORACLE_VENV
     )
@@ -423,8 +408,7 @@ def main(arguments: list[str]) -> int:
     if command == "bench":
         return run_bench(rest)
     if command == "build":
-        build()
-        return 0
+        return build()
     if command == "wheel":
         print(wheel().relative_to(ROOT))
         return 0
