@@ -100,7 +100,7 @@ class WrongExp(Exp):
     @staticmethod
     def backward(ctx, grad_y):
         (y,) = ctx.saved_tensors
-        return grad_y * y * 1.001  # one part in a thousand too much
+        return grad_y * y * 1.01  # one part in a hundred too much
 
 
 def trust():
