@@ -1,0 +1,305 @@
+//! What a row is: its data, its traits, and the macro that makes both from one entry of `rows`.
+
+use super::arith::{Int, Num, Real};
+
+/// In a mask of saved values: the operation's output. Bit `i` below it is operand `i`.
+pub const OUTPUT: u8 = 1 << 7;
+
+/// In which numbers a row can be evaluated; it decides which of the traits below its type has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any numbers (`NumRow`).
+    Num,
+    /// Real numbers (`RealRow`).
+    Real,
+    /// Any numbers, with a truth value as result (`CmpRow`).
+    Cmp,
+    /// Integers and booleans (`IntRow`).
+    Int,
+}
+
+/// From which element types a row computes which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DTypeRule {
+    /// Integers and booleans are computed in the default float type.
+    Float,
+    /// Only floats are taken.
+    FloatOnly,
+    /// Any type, kept.
+    Any,
+    /// Any type but bool, kept.
+    NoBool,
+    /// Any type, compared in the promoted type; the result is bool.
+    Compare,
+    /// Any types, each seen as true or false; the result is bool.
+    Logic,
+    /// Integers and bool, kept.
+    Bitwise,
+    /// Integers, kept.
+    Shift,
+}
+
+/// An operand of a row, with what tests need to know of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Operand {
+    pub name: &'static str,
+    /// Where the row is defined and smooth but for `RowInfo::kinks`; tests draw from it.
+    pub range: (f64, f64),
+    /// The operand is a bool mask whatever the type of the others.
+    pub mask: bool,
+    /// What its derivative reads (bits of operands, `OUTPUT`); None where there is no derivative.
+    pub saves: Option<u8>,
+}
+
+/// A row's data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowInfo {
+    pub name: &'static str,
+    /// The name of PyTorch's graph node for this operation between tensors.
+    pub node_name: &'static str,
+    /// The same for an operation between a tensor and a Python number.
+    pub node_name_scalar: &'static str,
+    pub kind: Kind,
+    pub rule: DTypeRule,
+    pub operands: &'static [Operand],
+    /// Numbers, not tensors, that the operation takes after its operands.
+    pub params: &'static [&'static str],
+    /// Parameter values for tests.
+    pub sample_params: &'static [f64],
+    /// Other names of the same operation.
+    pub aliases: &'static [&'static str],
+    /// Points of the first operand where the row is not smooth.
+    pub kinks: &'static [f64],
+    pub doc: &'static str,
+    /// Whether PyTorch has an in-place form.
+    pub in_place: bool,
+}
+
+impl RowInfo {
+    pub const fn arity(&self) -> usize {
+        self.operands.len()
+    }
+
+    /// Bit `i`: operand `i` has a derivative.
+    pub const fn differentiable(&self) -> u8 {
+        let mut mask = 0;
+        let mut i = 0;
+        while i < self.operands.len() {
+            if self.operands[i].saves.is_some() {
+                mask |= 1 << i;
+            }
+            i += 1;
+        }
+        mask
+    }
+
+    /// What must be saved for the gradients of the operands in `needed` (bits).
+    pub const fn saves(&self, needed: u8) -> u8 {
+        let mut mask = 0;
+        let mut i = 0;
+        while i < self.operands.len() {
+            if let Some(s) = self.operands[i].saves
+                && needed & (1 << i) != 0
+            {
+                mask |= s;
+            }
+            i += 1;
+        }
+        mask
+    }
+
+    /// Whether the result is bool.
+    pub const fn is_predicate(&self) -> bool {
+        matches!(self.kind, Kind::Cmp)
+    }
+}
+
+/// A pointwise operation. `x` has the row's arity, `p` its parameters.
+pub trait Row: 'static {
+    const INFO: RowInfo;
+
+    /// What operand `i`'s gradient gets from the cotangent `g`. Reads only what `INFO.operands[i].saves` names; the rest of `x` and
+    /// `y` can be anything. The value may be a bare `lit` (it then broadcasts). Zero for an operand without derivative.
+    fn vjp<A: Real>(i: usize, g: &A, x: &[A], y: &A, p: &[A]) -> A;
+}
+
+pub trait NumRow: Row {
+    fn f<A: Num>(x: &[A], p: &[A]) -> A;
+}
+
+pub trait RealRow: Row {
+    fn f<A: Real>(x: &[A], p: &[A]) -> A;
+}
+
+pub trait CmpRow: Row {
+    fn f<A: Num>(x: &[A], p: &[A]) -> A::Cond;
+}
+
+pub trait IntRow: Row {
+    fn f<A: Int>(x: &[A], p: &[A]) -> A;
+}
+
+/// Turns entries into types, `RowId`, and `all_rows!`. An entry reads
+///
+/// ```text
+/// /// What it computes.
+/// kind Type = "name" rule [Node, NodeWithNumber](operand in lo to hi, ...; parameter = sample, ...) also ["alias"] kinks [0.0] {
+///     value of the operation;
+///     operand(cotangent; what the derivative reads) { contribution to the operand's gradient }
+/// }
+/// ```
+///
+/// `y` among what a derivative reads is the operation's output. Only what is listed there is in scope, so the list cannot lie.
+macro_rules! rows {
+    ($(
+        $(#[doc = $doc:literal])+
+        $kind:ident $Row:ident = $name:literal $rule:ident [$node:ident $(, $node_scalar:ident)?]
+        ($($x:ident $(in $lo:literal to $hi:literal)? $(: $mask:ident)?),+ $(; $($p:ident = $sample:literal),+)?)
+        $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(, $no_in_place:ident)?
+        {
+            $f:expr $(; $($of:ident($g:ident $(; $($s:ident),+)?) $v:block)*)?
+        }
+    )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Debug, Clone, Copy)]
+            pub struct $Row;
+
+            const _: () = {
+                #[allow(non_camel_case_types, dead_code, clippy::upper_case_acronyms)]
+                #[derive(Clone, Copy)]
+                enum Slot { $($x,)+ y }
+                #[allow(non_camel_case_types, dead_code)]
+                enum Param { $($($p,)+)? __ }
+
+                /// The value that a derivative has asked for by its name.
+                #[allow(dead_code)]
+                #[inline(always)]
+                fn slot_value<A: Clone>(slot: Slot, x: &[A], y: &A) -> A {
+                    if slot as usize == Slot::y as usize { y.clone() } else { x[slot as usize].clone() }
+                }
+
+                #[allow(dead_code)]
+                const fn bit(slot: Slot) -> u8 {
+                    if slot as usize == Slot::y as usize { OUTPUT } else { 1 << slot as u8 }
+                }
+
+                /// What the derivative of operand `slot` reads.
+                #[allow(unused_variables)]
+                const fn saves(slot: Slot) -> Option<u8> {
+                    $($(if slot as usize == Slot::$of as usize {
+                        return Some(0 $($(| bit(Slot::$s))+)?);
+                    })*)?
+                    None
+                }
+
+                impl Row for $Row {
+                    const INFO: RowInfo = RowInfo {
+                        name: $name,
+                        node_name: stringify!($node),
+                        node_name_scalar: first!($(stringify!($node_scalar),)? stringify!($node)),
+                        kind: Kind::$kind,
+                        rule: DTypeRule::$rule,
+                        operands: &[$(Operand {
+                            name: stringify!($x),
+                            range: first!($(($lo, $hi),)? (-3.0, 3.0)),
+                            mask: first!($(is_mask!($mask),)? false),
+                            saves: saves(Slot::$x),
+                        }),+],
+                        params: &[$($(stringify!($p)),+)?],
+                        sample_params: &[$($($sample),+)?],
+                        aliases: &[$($($alias),+)?],
+                        kinks: &[$($($kink),+)?],
+                        doc: concat!($($doc),+),
+                        in_place: first!($(is_in_place!($no_in_place),)? true),
+                    };
+
+                    #[allow(unused_variables, non_snake_case)]
+                    #[inline(always)]
+                    fn vjp<A: Real>(i: usize, g: &A, x: &[A], y: &A, p: &[A]) -> A {
+                        $($(let $p = p[Param::$p as usize].clone();)+)?
+                        $($(if i == Slot::$of as usize {
+                            let $g = g.clone();
+                            $($(let $s = slot_value(Slot::$s, x, y);)+)?
+                            return $v;
+                        })*)?
+                        g.lit(0.0)
+                    }
+                }
+
+                value_of!($kind $Row [$($x),+] [$($($p),+)?] { $f });
+            };
+        )+
+
+        /// Names a row; dense, so that tables are indexed by it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum RowId { $($Row),+ }
+
+        impl RowId {
+            pub const ALL: &'static [RowId] = &[$(RowId::$Row),+];
+
+            #[inline]
+            pub fn info(self) -> &'static RowInfo {
+                const INFOS: &[RowInfo] = &[$(<$Row as Row>::INFO),+];
+                &INFOS[self as usize]
+            }
+
+            /// `Row::vjp` of the row of this name.
+            pub fn vjp<A: Real>(self, i: usize, g: &A, x: &[A], y: &A, p: &[A]) -> A {
+                match self {
+                    $(RowId::$Row => <$Row as Row>::vjp(i, g, x, y, p),)+
+                }
+            }
+        }
+
+        all_rows_macro! { ($) $([$kind $Row])+ }
+    };
+}
+
+/// Defines `all_rows!(callback)`, which calls `callback! { [Kind Type] [Kind Type] ... }` with every row in the order of `RowId`.
+macro_rules! all_rows_macro {
+    (($d:tt) $($rows:tt)+) => {
+        macro_rules! all_rows {
+            ($d callback:ident) => { $d callback! { $($rows)+ } };
+        }
+        pub(crate) use all_rows;
+    };
+}
+
+macro_rules! value_of {
+    (Num $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ NumRow $Row Num A $x $p $f); };
+    (Real $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ RealRow $Row Real A $x $p $f); };
+    (Cmp $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ CmpRow $Row Num (A::Cond) $x $p $f); };
+    (Int $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ IntRow $Row Int A $x $p $f); };
+    (@ $Trait:ident $Row:ident $Bound:ident $Out:tt [$($x:ident),+] [$($p:ident),*] { $f:expr }) => {
+        impl $Trait for $Row {
+            #[inline(always)]
+            #[allow(unused_parens)]
+            fn f<A: $Bound>(x: &[A], p: &[A]) -> $Out {
+                let _ = p;
+                $(let $x = x[Slot::$x as usize].clone();)+
+                $(let $p = p[Param::$p as usize].clone();)*
+                $f
+            }
+        }
+    };
+}
+
+macro_rules! first {
+    ($a:expr $(, $b:expr)*) => { $a };
+}
+
+macro_rules! is_mask {
+    (mask) => {
+        true
+    };
+}
+
+macro_rules! is_in_place {
+    (no_in_place) => {
+        false
+    };
+}
+
+pub(super) use {all_rows_macro, first, is_in_place, is_mask, rows, value_of};

@@ -1,0 +1,1 @@
+//! Formulas as text, for docstrings.
