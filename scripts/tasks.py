@@ -37,6 +37,7 @@ HELP = """\
   build                make .venv and build rgrad into it
   wheel                build a wheel into dist/
   python [arguments]   run .venv's Python
+  help                 print this
 """
 
 
