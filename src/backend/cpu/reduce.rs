@@ -1,0 +1,590 @@
+//! Reductions over strided memory: the walk. What is reduced to what is a `Reducer` (see `reducers`).
+//!
+//! The order in which elements meet depends on shape and strides alone, never on the number of threads: elements go into a fixed
+//! number of lanes, lanes are merged as a tree, blocks are merged pairwise (so rounding errors grow with the logarithm of the size).
+
+use super::threads::parallel_for;
+use smallvec::SmallVec;
+
+/// Maps an element to an accumulator and merges accumulators. `merge` must be associative up to rounding.
+pub trait Reducer: Copy + Send + Sync {
+    type In: Copy + Send + Sync;
+    type Acc: Copy + Send + Sync;
+    type Out: Copy;
+
+    fn init(self) -> Self::Acc;
+    /// `shift` is a value of the output that the element belongs to (a mean, a maximum), where the caller gave one.
+    fn lift(self, x: Self::In, shift: Self::In) -> Self::Acc;
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn finish(self, a: Self::Acc) -> Self::Out;
+}
+
+/// Elements that one task reads. Smaller work stays on the calling thread.
+const TASK: usize = 1 << 16;
+/// Rows that are summed up one by one before pairwise merging takes over.
+const ROWS: usize = 128;
+/// Columns of a block that is reduced downwards: accumulators and eight rows fit the L1 cache.
+const COLUMNS: usize = 512;
+/// Rounds of all lanes before pairwise merging takes over.
+const ROUNDS: usize = 64;
+
+#[derive(Clone, Copy)]
+struct Dim {
+    size: usize,
+    stride: isize,
+    /// Stride in the output; 0 and unused where reduced.
+    out: isize,
+    reduced: bool,
+}
+
+type DimVec = SmallVec<[Dim; 6]>;
+
+struct Ptr<T>(*mut T);
+// SAFETY: tasks write to disjoint places behind the pointer.
+unsafe impl<T> Sync for Ptr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Ptr<T> {}
+impl<T> Ptr<T> {
+    /// Through a method, so that closures capture the whole wrapper.
+    #[inline(always)]
+    fn at(&self, i: isize) -> *mut T {
+        self.0.wrapping_offset(i)
+    }
+}
+
+/// Reduces `input` over the dimensions marked in `reduced` into `out`, row-major over the others. `shift`, row-major like `out`, may
+/// be null where the reducer does not read it.
+///
+/// # Safety
+/// `input` is readable over `shape` and `strides`; `out` (and `shift` unless null) has an element for each index of the kept dimensions
+/// and does not overlap `input`.
+pub unsafe fn run<R: Reducer>(
+    r: R,
+    shape: &[usize],
+    strides: &[isize],
+    reduced: &[bool],
+    input: *const R::In,
+    shift: *const R::In,
+    out: *mut R::Out,
+) {
+    // SAFETY: the caller's promise covers every offset made from these dimensions.
+    unsafe {
+        let mut dims = DimVec::new();
+        let mut step = 1isize;
+        let mut total = 1usize;
+        for i in (0..shape.len()).rev() {
+            total *= shape[i];
+            let out_stride = if reduced[i] { 0 } else { step };
+            if !reduced[i] {
+                step *= shape[i] as isize;
+            }
+            if shape[i] != 1 {
+                dims.push(Dim { size: shape[i], stride: strides[i], out: out_stride, reduced: reduced[i] });
+            }
+        }
+        if step == 0 {
+            return;
+        }
+        if total == 0 {
+            let empty = r.finish(r.init());
+            (0..step).for_each(|i| out.offset(i).write(empty));
+            return;
+        }
+        arrange(&mut dims);
+        let shifted = !shift.is_null();
+        let shift = if shifted { shift } else { input };
+        let (input, shift, out) = (Ptr(input.cast_mut()), Ptr(shift.cast_mut()), Ptr(out));
+        let shift_at = |o: isize| if shifted { shift.at(o) } else { shift.at(0) };
+
+        match dims.last().copied() {
+            None => {
+                let a = r.merge(r.init(), r.lift(*input.at(0), *shift.at(0)));
+                out.at(0).write(r.finish(a));
+            }
+            Some(inner) if inner.reduced => {
+                dims.pop();
+                let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
+                let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+                let pieces = inner.size.div_ceil(TASK);
+                let groups: usize = kept.iter().map(|d| d.size).product();
+                let segments = outer.iter().map(|d| d.size).product::<usize>() * pieces;
+                drive(
+                    Work { groups, segments, width: 1, elements: inner.size.min(TASK) },
+                    r,
+                    |g, s, acc: &mut [R::Acc]| {
+                        let (i, o) = offsets(&kept, g);
+                        let (row, piece) = if pieces == 1 { (s, 0) } else { (s / pieces, s % pieces) };
+                        let start = piece * TASK;
+                        let at = i + offsets(&outer, row).0 + start as isize * inner.stride;
+                        acc[0] = row_any(r, input.at(at), inner.size.min(start + TASK) - start, inner.stride, *shift_at(o));
+                    },
+                    |g, acc| out.at(offsets(&kept, g).1).write(r.finish(acc[0])),
+                );
+            }
+            Some(inner) => {
+                dims.pop();
+                let down = match dims.iter().rposition(|d| d.reduced) {
+                    Some(i) => dims.remove(i),
+                    None => Dim { size: 1, stride: 0, out: 0, reduced: true },
+                };
+                let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
+                let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+                let outer_n: usize = outer.iter().map(|d| d.size).product();
+                let kept_n: usize = kept.iter().map(|d| d.size).product();
+
+                // Few dense columns: several rows are read as one, and their copies of the accumulators merged at the end.
+                let dense = inner.stride == 1 && down.stride == inner.size as isize && !shifted;
+                let fold = if dense && inner.size <= 64 { 128 / inner.size } else { 1 };
+                let (fold, rows, tail) = if fold > 1 && down.size >= 2 * fold {
+                    (fold, down.size / fold, down.size % fold * inner.size)
+                } else {
+                    (1, down.size, 0)
+                };
+                let row_stride = down.stride * fold as isize;
+                let all_columns = inner.size * fold;
+                let width = if fold > 1 { all_columns } else { all_columns.min(COLUMNS) };
+                let blocks = all_columns.div_ceil(width);
+                let pieces = rows.div_ceil(ROWS);
+                let segments = outer_n * pieces;
+                drive(
+                    Work { groups: kept_n * blocks, segments, width, elements: rows.min(ROWS) * width },
+                    r,
+                    |g, s, acc: &mut [R::Acc]| {
+                        let (group, block) = (g / blocks, g % blocks);
+                        let (i, o) = offsets(&kept, group);
+                        let (index, piece) = (s / pieces, s % pieces);
+                        let first = block * width;
+                        let columns = width.min(all_columns - first);
+                        let start = piece * ROWS;
+                        let base = i + offsets(&outer, index).0;
+                        let at = base + first as isize * inner.stride + start as isize * row_stride;
+                        let acc = &mut acc[..columns];
+                        let n = rows.min(start + ROWS) - start;
+                        let shift_stride = if shifted { inner.out } else { 0 };
+                        let sh = shift_at(o + first as isize * inner.out);
+                        down_any(r, input.at(at), n, row_stride, inner.stride, sh, shift_stride, acc);
+                        if tail > 0 && start + n == rows {
+                            let rest = input.at(base + rows as isize * row_stride);
+                            for (j, a) in acc[..tail].iter_mut().enumerate() {
+                                *a = r.merge(*a, r.lift(*rest.add(j), *rest));
+                            }
+                        }
+                    },
+                    |g, acc| {
+                        let (group, block) = (g / blocks, g % blocks);
+                        let first = block * width;
+                        let to = offsets(&kept, group).1;
+                        if fold > 1 {
+                            for j in 0..inner.size {
+                                let mut a = acc[j];
+                                (1..fold).for_each(|f| a = r.merge(a, acc[f * inner.size + j]));
+                                out.at(to + j as isize * inner.out).write(r.finish(a));
+                            }
+                        } else {
+                            for (j, a) in acc[..width.min(all_columns - first)].iter().enumerate() {
+                                out.at(to + (first + j) as isize * inner.out).write(r.finish(*a));
+                            }
+                        }
+                    },
+                );
+            }
+        }
+    }
+}
+
+/// Largest stride first (repeated elements, of stride 0, outermost); neighbours that can be walked as one are joined.
+fn arrange(dims: &mut DimVec) {
+    let key = |d: &Dim| if d.stride == 0 { isize::MIN } else { -d.stride };
+    dims.reverse();
+    if !dims.is_sorted_by_key(key) {
+        dims.sort_by_key(key);
+    }
+    let mut n = 0;
+    for i in 0..dims.len() {
+        let d = dims[i];
+        if n > 0 {
+            let p = dims[n - 1];
+            let joins = p.reduced == d.reduced && p.stride == d.stride * d.size as isize && (p.reduced || p.out == d.out * d.size as isize);
+            if joins {
+                dims[n - 1] = Dim { size: p.size * d.size, ..d };
+                continue;
+            }
+        }
+        dims[n] = d;
+        n += 1;
+    }
+    dims.truncate(n);
+}
+
+/// Input and output offset of the `i`-th index over `dims`, the last of which runs fastest.
+#[inline]
+fn offsets(dims: &[Dim], mut i: usize) -> (isize, isize) {
+    match dims {
+        [] => (0, 0),
+        [d] => (i as isize * d.stride, i as isize * d.out),
+        _ => {
+            let (mut a, mut b) = (0, 0);
+            for d in dims.iter().rev() {
+                let at = (i % d.size) as isize;
+                i /= d.size;
+                a += at * d.stride;
+                b += at * d.out;
+            }
+            (a, b)
+        }
+    }
+}
+
+/// Outputs come in `groups` of up to `width`; each group is the merge of `segments` of about `elements` elements.
+#[derive(Clone, Copy)]
+struct Work {
+    groups: usize,
+    segments: usize,
+    width: usize,
+    elements: usize,
+}
+
+#[inline(always)]
+fn drive<R: Reducer>(w: Work, r: R, segment: impl Fn(usize, usize, &mut [R::Acc]) + Sync, write: impl Fn(usize, &[R::Acc]) + Sync) {
+    let per_task = (TASK / w.elements.max(1)).clamp(1, w.segments);
+    let parts = w.segments.div_ceil(per_task);
+    let collect = |g: usize, first: usize, last: usize, acc: &mut [R::Acc], levels: &mut Vec<R::Acc>| {
+        segment(g, first, acc);
+        if last - first > 1 {
+            pairwise(r, last - first, acc, levels, |i, acc| {
+                if i > 0 {
+                    segment(g, first + i, acc);
+                }
+            });
+        }
+    };
+    if parts == 1 {
+        let groups_per_task = (TASK / (w.segments * w.elements).max(1)).max(1);
+        parallel_for(w.groups.div_ceil(groups_per_task), |t| {
+            let mut acc: SmallVec<[R::Acc; 64]> = SmallVec::from_elem(r.init(), w.width);
+            let mut levels = Vec::new();
+            for g in t * groups_per_task..w.groups.min((t + 1) * groups_per_task) {
+                collect(g, 0, w.segments, &mut acc, &mut levels);
+                write(g, &acc);
+            }
+        });
+        return;
+    }
+    let mut partial = vec![r.init(); w.groups * parts * w.width];
+    let to = Ptr(partial.as_mut_ptr());
+    parallel_for(w.groups * parts, |t| {
+        let (g, part) = (t / parts, t % parts);
+        // SAFETY: task t alone writes this stretch of `partial`, which outlives the tasks.
+        let acc = unsafe { std::slice::from_raw_parts_mut(to.at((t * w.width) as isize), w.width) };
+        collect(g, part * per_task, w.segments.min((part + 1) * per_task), acc, &mut Vec::new());
+    });
+    for (g, mine) in partial.chunks_mut(parts * w.width).enumerate() {
+        let mut step = 1;
+        while step < parts {
+            for i in (0..parts - step).step_by(2 * step) {
+                let (a, b) = mine.split_at_mut((i + step) * w.width);
+                for (x, y) in a[i * w.width..].iter_mut().zip(&b[..w.width]) {
+                    *x = r.merge(*x, *y);
+                }
+            }
+            step *= 2;
+        }
+        write(g, &mine[..w.width]);
+    }
+}
+
+/// Merges `n` vectors that `make(i, acc)` leaves in `acc`, as a binary counter does: equal numbers of vectors meet.
+fn pairwise<R: Reducer>(r: R, n: usize, acc: &mut [R::Acc], levels: &mut Vec<R::Acc>, make: impl Fn(usize, &mut [R::Acc])) {
+    let width = acc.len();
+    levels.clear();
+    for i in 0..n {
+        make(i, acc);
+        let mut level = 0;
+        while i >> level & 1 == 1 {
+            for (a, l) in acc.iter_mut().zip(&levels[level * width..]) {
+                *a = r.merge(*l, *a);
+            }
+            level += 1;
+        }
+        if levels.len() < (level + 1) * width {
+            levels.resize((level + 1) * width, r.init());
+        }
+        levels[level * width..][..width].copy_from_slice(acc);
+    }
+    let mut first = true;
+    for level in 0..usize::BITS as usize {
+        if n >> level & 1 == 1 {
+            let from = &levels[level * width..][..width];
+            if first {
+                acc.copy_from_slice(from);
+                first = false;
+            } else {
+                for (a, l) in acc.iter_mut().zip(from) {
+                    *a = r.merge(*l, *a);
+                }
+            }
+        }
+    }
+}
+
+// ---- inner loops, once for each instruction set ----------------------------------------------------------------------
+
+macro_rules! instances {
+    ($any:ident = $body:ident, $avx512:ident, $avx2:ident, ($($arg:ident: $t:ty),*) $(-> $ret:ty)?) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,fma")]
+        unsafe fn $avx512<R: Reducer>($($arg: $t),*) $(-> $ret)? {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { $body($($arg),*) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn $avx2<R: Reducer>($($arg: $t),*) $(-> $ret)? {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { $body($($arg),*) }
+        }
+        #[inline]
+        unsafe fn $any<R: Reducer>($($arg: $t),*) $(-> $ret)? {
+            // SAFETY: the features were found on this machine; the caller's promise is passed on.
+            unsafe {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    if is_x86_feature_detected!("avx512f")
+                        && is_x86_feature_detected!("avx512dq")
+                        && is_x86_feature_detected!("avx512vl")
+                        && is_x86_feature_detected!("avx512bw")
+                    {
+                        return $avx512($($arg),*);
+                    }
+                    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                        return $avx2($($arg),*);
+                    }
+                }
+                $body($($arg),*)
+            }
+        }
+    };
+}
+
+instances!(row_any = row, row_avx512, row_avx2, (r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc);
+instances!(down_any = down, down_avx512, down_avx2, (
+    r: R, p: *const R::In, rows: usize, row_stride: isize, stride: isize, shift: *const R::In, shift_stride: isize, acc: &mut [R::Acc]
+));
+
+/// The merge of `n` elements that lie `stride` apart.
+///
+/// # Safety
+/// All of them are readable.
+#[inline(always)]
+unsafe fn row<R: Reducer>(r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc {
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        if n < 16 {
+            let mut a = r.init();
+            for i in 0..n {
+                a = r.merge(a, r.lift(*p.offset(i as isize * stride), shift));
+            }
+            a
+        } else if stride != 1 || n < 64 {
+            row_lanes::<R, 8>(r, p, n, stride, shift)
+        } else if size_of::<R::Acc>() == 4 {
+            row_lanes::<R, 64>(r, p, n, 1, shift)
+        } else {
+            row_lanes::<R, 32>(r, p, n, 1, shift)
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn row_lanes<R: Reducer, const L: usize>(r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc {
+    let block = L * ROUNDS;
+    let mut levels = [r.init(); 32];
+    let blocks = n.div_ceil(block);
+    let mut last = r.init();
+    for b in 0..blocks {
+        let mut lanes = [r.init(); L];
+        let start = b * block;
+        let here = block.min(n - start);
+        // SAFETY: every index is below n.
+        unsafe {
+            let p = p.offset(start as isize * stride);
+            let rounds = here / L;
+            if stride == 1 {
+                for i in 0..rounds {
+                    let q = p.add(i * L);
+                    for j in 0..L {
+                        lanes[j] = r.merge(lanes[j], r.lift(*q.add(j), shift));
+                    }
+                }
+            } else {
+                for i in 0..rounds {
+                    let q = p.offset((i * L) as isize * stride);
+                    for j in 0..L {
+                        lanes[j] = r.merge(lanes[j], r.lift(*q.offset(j as isize * stride), shift));
+                    }
+                }
+            }
+            for j in 0..here % L {
+                lanes[j] = r.merge(lanes[j], r.lift(*p.offset((rounds * L + j) as isize * stride), shift));
+            }
+        }
+        let mut width = L / 2;
+        while width > 0 {
+            for j in 0..width {
+                lanes[j] = r.merge(lanes[j], lanes[j + width]);
+            }
+            width /= 2;
+        }
+        last = lanes[0];
+        let mut level = 0;
+        while b >> level & 1 == 1 {
+            last = r.merge(levels[level], last);
+            level += 1;
+        }
+        levels[level] = last;
+    }
+    if blocks <= 1 {
+        return last;
+    }
+    let mut out: Option<R::Acc> = None;
+    for (level, l) in levels.iter().enumerate() {
+        if blocks >> level & 1 == 1 {
+            out = Some(out.map_or(*l, |o| r.merge(*l, o)));
+        }
+    }
+    out.unwrap_or(last)
+}
+
+/// Column-wise merge of `rows` rows into `acc`, which is overwritten.
+///
+/// # Safety
+/// `acc.len()` columns, `stride` apart, of all rows are readable, as is `shift` at `shift_stride` for each column.
+#[inline(always)]
+unsafe fn down<R: Reducer>(
+    r: R,
+    p: *const R::In,
+    rows: usize,
+    row_stride: isize,
+    stride: isize,
+    shift: *const R::In,
+    shift_stride: isize,
+    acc: &mut [R::Acc],
+) {
+    // SAFETY: the caller's promise covers every index below.
+    unsafe {
+        if stride == 1 && shift_stride == 0 {
+            let s = *shift;
+            down_inner(r, p, rows, row_stride, 1, |_| s, acc);
+        } else if stride == 1 && shift_stride == 1 {
+            down_inner(r, p, rows, row_stride, 1, |j| *shift.add(j), acc);
+        } else {
+            down_inner(r, p, rows, row_stride, stride, |j| *shift.offset(j as isize * shift_stride), acc);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn down_inner<R: Reducer>(
+    r: R,
+    p: *const R::In,
+    rows: usize,
+    row_stride: isize,
+    stride: isize,
+    shift: impl Fn(usize) -> R::In,
+    acc: &mut [R::Acc],
+) {
+    acc.fill(r.init());
+    let mut i = 0;
+    // SAFETY: the caller's promise covers every row and column.
+    unsafe {
+        while i + 8 <= rows {
+            let q = p.offset(i as isize * row_stride);
+            for (j, a) in acc.iter_mut().enumerate() {
+                let s = shift(j);
+                let at = |k: isize| r.lift(*q.offset(k * row_stride + j as isize * stride), s);
+                let left = r.merge(r.merge(at(0), at(1)), r.merge(at(2), at(3)));
+                let right = r.merge(r.merge(at(4), at(5)), r.merge(at(6), at(7)));
+                *a = r.merge(*a, r.merge(left, right));
+            }
+            i += 8;
+        }
+        while i < rows {
+            let q = p.offset(i as isize * row_stride);
+            for (j, a) in acc.iter_mut().enumerate() {
+                *a = r.merge(*a, r.lift(*q.offset(j as isize * stride), shift(j)));
+            }
+            i += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reducers::Sum;
+    use super::*;
+
+    fn naive(shape: &[usize], strides: &[isize], reduced: &[bool], x: &[f64]) -> Vec<f64> {
+        let kept: Vec<usize> = (0..shape.len()).filter(|i| !reduced[*i]).collect();
+        let mut out = vec![0.0; kept.iter().map(|i| shape[*i]).product()];
+        let n: usize = shape.iter().product();
+        for flat in 0..n {
+            let (mut at, mut to, mut rest, mut step) = (0isize, 0, flat, 1);
+            for d in (0..shape.len()).rev() {
+                let i = rest % shape[d];
+                rest /= shape[d];
+                at += i as isize * strides[d];
+                if !reduced[d] {
+                    to += i * step;
+                    step *= shape[d];
+                }
+            }
+            out[to] += x[at as usize];
+        }
+        out
+    }
+
+    #[test]
+    fn every_layout_and_set_of_dims_agrees_with_a_naive_loop() {
+        let x: Vec<f64> = (0..400_000).map(|i| ((i * 7919) % 1013) as f64 - 500.0).collect();
+        let cases: [(&[usize], &[isize]); 12] = [
+            (&[], &[]),
+            (&[5], &[1]),
+            (&[100_000], &[3]),
+            (&[3, 7], &[7, 1]),
+            (&[7, 3], &[1, 7]),
+            (&[1000, 130], &[130, 1]),
+            (&[4000, 3], &[3, 1]),
+            (&[600, 600], &[600, 1]),
+            (&[2, 3, 4], &[12, 4, 1]),
+            (&[20, 30, 40], &[1, 20, 600]),
+            (&[50, 4, 60], &[240, 0, 2]),
+            (&[9, 0, 4], &[1, 1, 1]),
+        ];
+        for (shape, strides) in cases {
+            for mask in 0..1u32 << shape.len() {
+                let reduced: Vec<bool> = (0..shape.len()).map(|d| mask >> d & 1 == 1).collect();
+                let want = naive(shape, strides, &reduced, &x);
+                let mut got = vec![f64::NAN; want.len()];
+                // SAFETY: the cases stay inside x, and `got` has one place for each kept index.
+                unsafe {
+                    run(Sum::<f64, f64>::NEW, shape, strides, &reduced, x.as_ptr(), std::ptr::null(), got.as_mut_ptr());
+                }
+                // Integers of this size add up exactly in any order.
+                assert_eq!(got, want, "{shape:?} {strides:?} {reduced:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn single_precision_sums_stay_accurate() {
+        let n = 1 << 22;
+        let x: Vec<f32> = (0..n).map(|i| 0.1 + (i % 7) as f32 * 1e-3).collect();
+        let exact: f64 = x.iter().map(|v| f64::from(*v)).sum();
+        for (shape, strides) in [(&[n][..], &[1isize][..]), (&[n / 4, 4], &[4, 1]), (&[n / 2048, 2048], &[1, n as isize / 2048])] {
+            let mut got = 0f32;
+            // SAFETY: the shapes have n elements, laid out densely.
+            unsafe { run(Sum::<f32, f32>::NEW, shape, strides, &vec![true; shape.len()], x.as_ptr(), std::ptr::null(), &mut got) };
+            assert!((f64::from(got) - exact).abs() / exact < 3e-7, "{got} {exact}");
+        }
+    }
+}
