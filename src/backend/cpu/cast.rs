@@ -1,0 +1,163 @@
+//! Moving elements between strided places, with a change of type on the way.
+
+use crate::layout::{DType, Scalar};
+
+/// Moves `rows * cols` elements. Strides are in bytes, (between rows, between columns).
+pub type Move = unsafe fn(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize));
+
+/// A conversion between element types as they lie in memory.
+trait Convert<D>: Copy {
+    fn convert(self) -> D;
+}
+
+/// `bool` in memory; its byte is 0 or 1.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(transparent)]
+struct Bool(u8);
+
+macro_rules! convert {
+    ($($S:ty as $D:ty => |$x:ident| $e:expr;)+) => {
+        $(impl Convert<$D> for $S {
+            #[inline(always)]
+            fn convert(self) -> $D {
+                let $x = self;
+                $e
+            }
+        })+
+    };
+}
+
+/// What x86's conversion gives: values out of range and nan become the least integer. (`as` alone would saturate.)
+#[inline(always)]
+fn to_i64(x: f64) -> i64 {
+    if x < 9_223_372_036_854_775_808.0 { x as i64 } else { i64::MIN }
+}
+
+#[inline(always)]
+fn to_i32(x: f64) -> i32 {
+    if x < 2_147_483_648.0 { x as i32 } else { i32::MIN }
+}
+
+convert! {
+    Bool as Bool => |x| x;
+    Bool as u8 => |x| x.0;
+    Bool as i32 => |x| x.0 as i32;
+    Bool as i64 => |x| x.0 as i64;
+    Bool as f32 => |x| x.0 as f32;
+    Bool as f64 => |x| x.0 as f64;
+    u8 as Bool => |x| Bool((x != 0) as u8);
+    u8 as u8 => |x| x;
+    u8 as i32 => |x| x as i32;
+    u8 as i64 => |x| x as i64;
+    u8 as f32 => |x| x as f32;
+    u8 as f64 => |x| x as f64;
+    i32 as Bool => |x| Bool((x != 0) as u8);
+    i32 as u8 => |x| x as u8;
+    i32 as i32 => |x| x;
+    i32 as i64 => |x| x as i64;
+    i32 as f32 => |x| x as f32;
+    i32 as f64 => |x| x as f64;
+    i64 as Bool => |x| Bool((x != 0) as u8);
+    i64 as u8 => |x| x as u8;
+    i64 as i32 => |x| x as i32;
+    i64 as i64 => |x| x;
+    i64 as f32 => |x| x as f32;
+    i64 as f64 => |x| x as f64;
+    f32 as Bool => |x| Bool((x != 0.0) as u8);
+    f32 as u8 => |x| to_i64(x as f64) as u8;
+    f32 as i32 => |x| to_i32(x as f64);
+    f32 as i64 => |x| to_i64(x as f64);
+    f32 as f32 => |x| x;
+    f32 as f64 => |x| x as f64;
+    f64 as Bool => |x| Bool((x != 0.0) as u8);
+    f64 as u8 => |x| to_i64(x) as u8;
+    f64 as i32 => |x| to_i32(x);
+    f64 as i64 => |x| to_i64(x);
+    f64 as f32 => |x| x as f32;
+    f64 as f64 => |x| x;
+}
+
+/// # Safety
+/// Every element named by the sizes and strides is readable at `src`, writable at `dst`, and aligned. No place of `dst` is also a
+/// place of `src` except the same one.
+unsafe fn shift<S: Convert<D>, D: Copy>(
+    rows: usize,
+    cols: usize,
+    src: *const u8,
+    ss: (isize, isize),
+    dst: *mut u8,
+    ds: (isize, isize),
+) {
+    let (s1, d1) = (size_of::<S>() as isize, size_of::<D>() as isize);
+    // Rows the short way: the inner loop goes where the source (or, at equal terms, the destination) is dense.
+    if rows > 1 && ss.1.abs() > ss.0.abs() && ss.0 != 0 {
+        for c in 0..cols as isize {
+            for r in 0..rows as isize {
+                // SAFETY: the caller's.
+                unsafe {
+                    let v = *(src.offset(r * ss.0 + c * ss.1) as *const S);
+                    *(dst.offset(r * ds.0 + c * ds.1) as *mut D) = v.convert();
+                }
+            }
+        }
+        return;
+    }
+    for r in 0..rows as isize {
+        // SAFETY: the caller's, for every access below.
+        unsafe {
+            let (src, dst) = (src.offset(r * ss.0), dst.offset(r * ds.0));
+            if ds.1 == d1 && ss.1 == s1 {
+                let (src, dst) = (src as *const S, dst as *mut D);
+                for c in 0..cols {
+                    *dst.add(c) = (*src.add(c)).convert();
+                }
+            } else if ds.1 == d1 && ss.1 == 0 {
+                let (v, dst) = ((*(src as *const S)).convert(), dst as *mut D);
+                for c in 0..cols {
+                    *dst.add(c) = v;
+                }
+            } else {
+                for c in 0..cols as isize {
+                    *(dst.offset(c * ds.1) as *mut D) = (*(src.offset(c * ss.1) as *const S)).convert();
+                }
+            }
+        }
+    }
+}
+
+/// The function that moves elements of `from` to places of `to`.
+#[inline]
+pub fn mover(from: DType, to: DType) -> Move {
+    macro_rules! table {
+        ($($S:ty),+) => { [$(row!($S)),+] };
+    }
+    macro_rules! row {
+        ($S:ty) => {
+            [shift::<$S, Bool>, shift::<$S, u8>, shift::<$S, i32>, shift::<$S, i64>, shift::<$S, f32>, shift::<$S, f64>]
+        };
+    }
+    static TABLE: [[Move; 6]; 6] = table!(Bool, u8, i32, i64, f32, f64);
+    TABLE[from as usize][to as usize]
+}
+
+/// The bytes of a scalar as an element of `dtype`, in the first `dtype.size()` bytes.
+#[inline]
+pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
+    let mut out = [0u8; 8];
+    match dtype {
+        DType::Bool => out[0] = value.to_bool() as u8,
+        DType::U8 => out[0] = scalar_to_i64(value) as u8,
+        DType::I32 => out[..4].copy_from_slice(&(scalar_to_i64(value) as i32).to_ne_bytes()),
+        DType::I64 => out = scalar_to_i64(value).to_ne_bytes(),
+        DType::F32 => out[..4].copy_from_slice(&(value.to_f64() as f32).to_ne_bytes()),
+        DType::F64 => out = value.to_f64().to_ne_bytes(),
+    }
+    out
+}
+
+fn scalar_to_i64(value: Scalar) -> i64 {
+    match value {
+        Scalar::Float(v) => to_i64(v),
+        v => v.to_i64(),
+    }
+}

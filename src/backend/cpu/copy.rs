@@ -1,0 +1,109 @@
+//! Copies, casts and fills of strided memory.
+
+use super::cast::{mover, scalar_bytes};
+use super::threads::parallel_for;
+use super::walk::{Tiles, collapse};
+use crate::layout::{DType, Scalar};
+
+/// Elements in a tile: small enough for the first-level cache where source and destination lie across each other.
+const ROOM: usize = 1024;
+const GRAIN: usize = 1 << 16;
+
+#[derive(Clone, Copy)]
+struct Ptrs(*const u8, *mut u8);
+// SAFETY: they point into memory that outlives the copy; each thread writes its own tiles.
+unsafe impl Send for Ptrs {}
+// SAFETY: as above.
+unsafe impl Sync for Ptrs {}
+
+impl Ptrs {
+    #[inline(always)]
+    fn get(&self) -> (*const u8, *mut u8) {
+        (self.0, self.1)
+    }
+}
+
+/// Copies every element of `shape` from `src` to `dst`, converting from `from` to `to`: floats to integers by truncation (nan and what
+/// is out of range gives the least integer), anything to bool as "not zero". Strides are in elements; empty ones stand for a single value.
+///
+/// # Safety
+/// Every element that the shape and strides name is inside its memory, aligned, and initialised in `src`. No two indices name the
+/// same element of `dst`, and `dst` does not overlap `src`, except element for element.
+pub unsafe fn copy(
+    from: DType,
+    to: DType,
+    shape: &[usize],
+    src: *const u8,
+    src_strides: &[isize],
+    dst: *mut u8,
+    dst_strides: &[isize],
+) {
+    let numel: usize = shape.iter().product();
+    if numel == 0 {
+        return;
+    }
+    let elem = [to.size(), from.size()];
+    let dims = collapse(shape, [dst_strides, src_strides], elem);
+    let mv = mover(from, to);
+    if let [dim] = dims.as_slice() {
+        // SAFETY: the caller's.
+        return unsafe { line(mv, dim.size, src, dim.strides[1], dst, dim.strides[0]) };
+    }
+    let tiles = Tiles::new(dims, ROOM, elem);
+    let (count, per) = (tiles.count(), tiles.per_grain(GRAIN));
+    let ptrs = Ptrs(src, dst);
+    let work = |piece: usize| {
+        let (src, dst) = ptrs.get();
+        tiles.for_each(piece * per, count.min((piece + 1) * per), |tile| {
+            // SAFETY: tiles lie within the operands.
+            unsafe {
+                mv(
+                    tile.rows,
+                    tile.cols,
+                    src.offset(tile.offsets[1]),
+                    tiles.strides(1),
+                    dst.offset(tile.offsets[0]),
+                    tiles.strides(0),
+                )
+            }
+        });
+    };
+    parallel_for(count.div_ceil(per), work);
+}
+
+/// # Safety
+/// As for `copy`, along one dimension; strides in bytes.
+unsafe fn line(mv: super::cast::Move, n: usize, src: *const u8, ss: isize, dst: *mut u8, ds: isize) {
+    if n < 2 * GRAIN {
+        // SAFETY: the caller's.
+        return unsafe { mv(1, n, src, (0, ss), dst, (0, ds)) };
+    }
+    let ptrs = Ptrs(src, dst);
+    parallel_for(n.div_ceil(GRAIN), |i| {
+        let (src, dst) = ptrs.get();
+        let start = i * GRAIN;
+        // SAFETY: the caller's; the pieces do not overlap.
+        unsafe {
+            mv(
+                1,
+                GRAIN.min(n - start),
+                src.offset(start as isize * ss),
+                (0, ss),
+                dst.offset(start as isize * ds),
+                (0, ds),
+            )
+        }
+    });
+}
+
+/// Writes `value`, converted to `dtype`, to every element of `shape`.
+///
+/// # Safety
+/// Every element that the shape and strides name is inside `dst`, and aligned.
+pub unsafe fn fill(dtype: DType, shape: &[usize], dst: *mut u8, strides: &[isize], value: Scalar) {
+    #[repr(align(8))]
+    struct Aligned([u8; 8]);
+    let bytes = Aligned(scalar_bytes(value, dtype));
+    // SAFETY: the source is one value, seen at every index.
+    unsafe { copy(dtype, dtype, shape, bytes.0.as_ptr(), &[], dst, strides) }
+}

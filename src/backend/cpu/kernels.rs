@@ -1,0 +1,297 @@
+//! One compiled loop for each row, element type and instruction set.
+
+use super::num::{B8, Base, Cell, F32, F64, I32, I64, Level, U8};
+#[cfg(target_arch = "x86_64")]
+use super::num::{Avx2, Avx512};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::row::{CmpRow, IntRow, NumRow, OUTPUT, RealRow, Row};
+use crate::pointwise::{Real, RowId, all_rows, rows};
+
+/// Kernels work on whole blocks of so many elements, so that no loop has a remainder.
+pub const LANES: usize = 16;
+
+/// The most operands of a row.
+pub const MAX_OPERANDS: usize = 3;
+/// The most parameters of a row.
+pub const MAX_PARAMS: usize = 3;
+/// The cotangent, the operands, the output.
+pub const MAX_INPUTS: usize = MAX_OPERANDS + 2;
+
+/// Computes `blocks * LANES` elements. All arrays are dense. Forward, input `k` is operand `k`; in a derivative 0 is the cotangent,
+/// `1 + k` operand `k` and `1 + MAX_OPERANDS` the output. Inputs that are not read can be anything.
+pub type Kernel =
+    unsafe fn(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]);
+
+/// # Safety
+/// `ptr` holds at least `i + 1` elements, of `A::Raw` or, for a mask, of bytes.
+#[inline(always)]
+unsafe fn load<A: Cell>(read: bool, mask: bool, ptr: *const u8, i: usize, zero: A) -> A {
+    // SAFETY: the caller's. Operands come from tensors of any offset, but always at whole elements.
+    unsafe {
+        if !read {
+            zero
+        } else if mask {
+            A::from_bool(*ptr.add(i))
+        } else {
+            A::new(*(ptr as *const A::Raw).add(i))
+        }
+    }
+}
+
+#[inline(always)]
+fn load_params<A: Cell>(params: &[Scalar; MAX_PARAMS]) -> [A; MAX_PARAMS] {
+    [A::from_scalar(&params[0]), A::from_scalar(&params[1]), A::from_scalar(&params[2])]
+}
+
+const fn is_mask<R: Row>(k: usize) -> bool {
+    k < R::INFO.arity() && R::INFO.operands[k].mask
+}
+
+/// The loop of every forward kernel; `O` is the element type of the result.
+///
+/// # Safety
+/// As for `Kernel`.
+#[inline(always)]
+unsafe fn forward<R: Row, A: Cell, O: Copy>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+    none: O,
+    f: impl Fn(&[A], &[A]) -> O,
+) {
+    let p = load_params::<A>(params);
+    let zero = A::from_scalar(&Scalar::Bool(false));
+    let arity = const { R::INFO.arity() };
+    let mask = const { [is_mask::<R>(0), is_mask::<R>(1), is_mask::<R>(2)] };
+    for b in 0..blocks {
+        let mut y = [none; LANES];
+        for (j, y) in y.iter_mut().enumerate() {
+            let i = b * LANES + j;
+            // SAFETY: `i` is below `blocks * LANES`, and operands beyond the arity are not read.
+            let x = unsafe {
+                [
+                    load(true, mask[0], ins[0], i, zero),
+                    load(arity > 1, mask[1], ins[1], i, zero),
+                    load(arity > 2, mask[2], ins[2], i, zero),
+                ]
+            };
+            *y = f(&x[..arity], &p);
+        }
+        // SAFETY: the output holds this block. It may be one of the inputs: these were read before.
+        unsafe { (out as *mut [O; LANES]).add(b).write_unaligned(y) };
+    }
+}
+
+/// The loop of every derivative.
+///
+/// # Safety
+/// As for `Kernel`.
+#[inline(always)]
+unsafe fn backward<R: Row, A: Cell + Real, const I: usize>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+) {
+    let p = load_params::<A>(params);
+    let zero = A::from_scalar(&Scalar::Bool(false));
+    let arity = const { R::INFO.arity() };
+    let reads = const { R::INFO.saves(1 << I) };
+    let mask = const { [is_mask::<R>(0), is_mask::<R>(1), is_mask::<R>(2)] };
+    for b in 0..blocks {
+        let mut d = [zero.raw(); LANES];
+        for (j, d) in d.iter_mut().enumerate() {
+            let i = b * LANES + j;
+            // SAFETY: `i` is below `blocks * LANES`, and only what the derivative reads is read.
+            let (g, x, y) = unsafe {
+                (
+                    load(true, false, ins[0], i, zero),
+                    [
+                        load(reads & 1 != 0, mask[0], ins[1], i, zero),
+                        load(reads & 2 != 0, mask[1], ins[2], i, zero),
+                        load(reads & 4 != 0, mask[2], ins[3], i, zero),
+                    ],
+                    load(reads & OUTPUT != 0, false, ins[4], i, zero),
+                )
+            };
+            *d = R::vjp(I, &g, &x[..arity], &y, &p).raw();
+        }
+        // SAFETY: as in `forward`.
+        unsafe { (out as *mut [A::Raw; LANES]).add(b).write_unaligned(d) };
+    }
+}
+
+/// Instances of a loop for each instruction set: the same body, inlined into functions that may use more instructions.
+macro_rules! instances {
+    ($base:ident $avx2:ident $avx512:ident <$R:ident: $Row:ident, $A:ident: $Bound:path $(, const $I:ident: usize)?> $call:expr) => {
+        unsafe fn $base<$R: $Row, $A: $Bound $(, const $I: usize)?>(
+            blocks: usize,
+            out: *mut u8,
+            ins: &[*const u8; MAX_INPUTS],
+            params: &[Scalar; MAX_PARAMS],
+        ) {
+            // SAFETY: the caller's.
+            unsafe { $call(blocks, out, ins, params) }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+        unsafe fn $avx2<$R: $Row, $A: $Bound $(, const $I: usize)?>(
+            blocks: usize,
+            out: *mut u8,
+            ins: &[*const u8; MAX_INPUTS],
+            params: &[Scalar; MAX_PARAMS],
+        ) {
+            // SAFETY: the caller's.
+            unsafe { $call(blocks, out, ins, params) }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
+        unsafe fn $avx512<$R: $Row, $A: $Bound $(, const $I: usize)?>(
+            blocks: usize,
+            out: *mut u8,
+            ins: &[*const u8; MAX_INPUTS],
+            params: &[Scalar; MAX_PARAMS],
+        ) {
+            // SAFETY: the caller's.
+            unsafe { $call(blocks, out, ins, params) }
+        }
+    };
+}
+
+trait Float: Cell + Real {}
+impl<T: Cell + Real> Float for T {}
+trait Integer: Cell + crate::pointwise::Int {}
+impl<T: Cell + crate::pointwise::Int> Integer for T {}
+
+instances! { num_base num_avx2 num_avx512 <R: NumRow, A: Cell> |n, o, i, p| {
+    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
+} }
+instances! { real_base real_avx2 real_avx512 <R: RealRow, A: Float> |n, o, i, p| {
+    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
+} }
+instances! { cmp_base cmp_avx2 cmp_avx512 <R: CmpRow, A: Cell> |n, o, i, p| {
+    forward::<R, A, u8>(n, o, i, p, 0, |x, p| R::f::<A>(x, p) as u8)
+} }
+instances! { int_base int_avx2 int_avx512 <R: IntRow, A: Integer> |n, o, i, p| {
+    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
+} }
+instances! { vjp_base vjp_avx2 vjp_avx512 <R: Row, A: Float, const I: usize> |n, o, i, p| {
+    backward::<R, A, I>(n, o, i, p)
+} }
+
+/// All kernels of one row: `[level][dtype]`, and `[level][operand][f32 or f64]`.
+struct Entry {
+    forward: [[Option<Kernel>; 6]; Level::COUNT],
+    vjp: [[[Option<Kernel>; 2]; MAX_OPERANDS]; Level::COUNT],
+}
+
+/// The six kernels of one level from the types of numbers in the order of `DType`.
+macro_rules! by_dtype {
+    ($f:ident $R:ident $I:ty, ints $g:ident) => {
+        [
+            Some($g::<$R, B8> as Kernel),
+            Some($g::<$R, U8>),
+            Some($g::<$R, I32>),
+            Some($g::<$R, I64>),
+            Some($f::<$R, F32<$I>>),
+            Some($f::<$R, F64<$I>>),
+        ]
+    };
+    (floats $f:ident $R:ident $I:ty) => {
+        [None, None, None, None, Some($f::<$R, F32<$I>> as Kernel), Some($f::<$R, F64<$I>>)]
+    };
+    (ints $g:ident $R:ident) => {
+        [Some($g::<$R, B8> as Kernel), Some($g::<$R, U8>), Some($g::<$R, I32>), Some($g::<$R, I64>), None, None]
+    };
+}
+
+// Integers have no instance for AVX-512: they wait for memory anyway.
+macro_rules! levels {
+    ($base:expr, $avx2:expr, $avx512:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            [$base, $avx2, $avx512]
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            [$base]
+        }
+    }};
+}
+
+macro_rules! forward_kernels {
+    (Num $R:ident) => {
+        levels!(
+            by_dtype!(num_base $R Base, ints num_base),
+            by_dtype!(num_avx2 $R Avx2, ints num_avx2),
+            by_dtype!(num_avx512 $R Avx512, ints num_avx2)
+        )
+    };
+    (Cmp $R:ident) => {
+        levels!(
+            by_dtype!(cmp_base $R Base, ints cmp_base),
+            by_dtype!(cmp_avx2 $R Avx2, ints cmp_avx2),
+            by_dtype!(cmp_avx512 $R Avx512, ints cmp_avx2)
+        )
+    };
+    (Real $R:ident) => {
+        levels!(
+            by_dtype!(floats real_base $R Base),
+            by_dtype!(floats real_avx2 $R Avx2),
+            by_dtype!(floats real_avx512 $R Avx512)
+        )
+    };
+    (Int $R:ident) => {
+        levels!(by_dtype!(ints int_base $R), by_dtype!(ints int_avx2 $R), by_dtype!(ints int_avx2 $R))
+    };
+}
+
+macro_rules! vjp_kernels {
+    ($vjp:ident $R:ident $I:ty) => {{
+        const NEEDED: u8 = <$R as Row>::INFO.differentiable();
+        [
+            if NEEDED & 1 != 0 { [Some($vjp::<$R, F32<$I>, 0> as Kernel), Some($vjp::<$R, F64<$I>, 0>)] } else { [None; 2] },
+            if NEEDED & 2 != 0 { [Some($vjp::<$R, F32<$I>, 1> as Kernel), Some($vjp::<$R, F64<$I>, 1>)] } else { [None; 2] },
+            if NEEDED & 4 != 0 { [Some($vjp::<$R, F32<$I>, 2> as Kernel), Some($vjp::<$R, F64<$I>, 2>)] } else { [None; 2] },
+        ]
+    }};
+}
+
+macro_rules! table {
+    ($([$kind:ident $Row:ident])+) => {
+        static TABLE: &[Entry] = &[$({
+            #[allow(unused_imports)]
+            use rows::$Row;
+            Entry {
+                forward: forward_kernels!($kind $Row),
+                vjp: levels!(
+                    vjp_kernels!(vjp_base $Row Base),
+                    vjp_kernels!(vjp_avx2 $Row Avx2),
+                    vjp_kernels!(vjp_avx512 $Row Avx512)
+                ),
+            }
+        }),+];
+    };
+}
+
+all_rows!(table);
+
+/// The kernel that computes `row`'s value in `dtype`; None if the row does not take that type.
+#[inline]
+pub fn forward_kernel(row: RowId, dtype: DType, level: Level) -> Option<Kernel> {
+    TABLE[row as usize].forward[level as usize % Level::COUNT][dtype as usize]
+}
+
+/// The kernel that computes what operand `i` of `row` gets from the cotangent; None for integers and where there is no derivative.
+#[inline]
+pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, level: Level) -> Option<Kernel> {
+    let which = match dtype {
+        DType::F32 => 0,
+        DType::F64 => 1,
+        _ => return None,
+    };
+    TABLE[row as usize].vjp[level as usize % Level::COUNT].get(i)?[which]
+}

@@ -1,0 +1,98 @@
+//! Instruction sets, and which one this machine has.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A type that stands for an instruction set. A number that carries it knows what its own instance can do: a plain `f32` in a generic
+/// function cannot know whether `mul_add` is one instruction or a library call.
+pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
+    /// Whether a fused multiply-add is one instruction.
+    const FMA: bool;
+}
+
+/// What the build's target has at least.
+#[derive(Debug, Clone, Copy)]
+pub struct Base;
+/// x86-64-v3: AVX2 and FMA.
+#[derive(Debug, Clone, Copy)]
+pub struct Avx2;
+/// x86-64-v4: AVX-512 with F, DQ, BW and VL.
+#[derive(Debug, Clone, Copy)]
+pub struct Avx512;
+
+impl Isa for Base {
+    const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+}
+
+impl Isa for Avx2 {
+    const FMA: bool = true;
+}
+
+impl Isa for Avx512 {
+    const FMA: bool = true;
+}
+
+/// The instances that were compiled, in the order of the kernel table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    Base,
+    Avx2,
+    Avx512,
+}
+
+impl Level {
+    /// As many as were compiled for this architecture.
+    pub const COUNT: usize = if cfg!(target_arch = "x86_64") { 3 } else { 1 };
+}
+
+const UNKNOWN: u8 = u8::MAX;
+static LEVEL: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// The best instance for this machine. `RGRAD_ISA=base|avx2|avx512` asks for a lower one.
+#[inline]
+pub fn level() -> Level {
+    match LEVEL.load(Ordering::Relaxed) {
+        0 => Level::Base,
+        1 => Level::Avx2,
+        2 => Level::Avx512,
+        _ => detect(),
+    }
+}
+
+#[cold]
+fn detect() -> Level {
+    let asked = match std::env::var("RGRAD_ISA").as_deref() {
+        Ok("base") => Level::Base,
+        Ok("avx2") => Level::Avx2,
+        _ => Level::Avx512,
+    };
+    let level = asked.min(best());
+    LEVEL.store(level as u8, Ordering::Relaxed);
+    level
+}
+
+/// The best level that this machine can run.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub fn best() -> Level {
+    let v3 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt");
+    let v4 = v3
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl");
+    match (v3, v4) {
+        (_, true) => Level::Avx512,
+        (true, _) => Level::Avx2,
+        _ => Level::Base,
+    }
+}
+
+/// The best level that this machine can run.
+#[cfg(any(not(target_arch = "x86_64"), miri))]
+pub fn best() -> Level {
+    Level::Base
+}

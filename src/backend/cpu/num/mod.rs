@@ -1,0 +1,24 @@
+//! The numbers of the CPU backend: instances of the scalar language that the compiler vectorises, one for each element type and
+//! instruction set.
+
+mod float;
+mod int;
+mod isa;
+
+pub use float::{F32, F64};
+pub use int::{B8, I32, I64, U8};
+pub use isa::{Avx2, Avx512, Base, Isa, Level, level};
+
+use crate::layout::Scalar;
+use crate::pointwise::Num;
+
+/// A number that lies in memory as `Raw`.
+pub trait Cell: Num<Cond = bool> + Copy {
+    type Raw: Copy;
+
+    fn new(raw: Self::Raw) -> Self;
+    fn raw(self) -> Self::Raw;
+    fn from_scalar(s: &Scalar) -> Self;
+    /// From a byte of a bool tensor.
+    fn from_bool(byte: u8) -> Self;
+}
