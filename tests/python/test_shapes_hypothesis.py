@@ -99,7 +99,7 @@ def test_shapes_that_do_not_broadcast_are_refused(s: tuple[int, ...], r: tuple[i
     try:
         np.broadcast_shapes(s, r)
     except ValueError:
-        with pytest.raises(RuntimeError, match="size|shape"):
+        with pytest.raises(RuntimeError, match=r"size|shape"):
             rgrad.ones(s) + rgrad.ones(r)
     else:
         rgrad.ones(s) + rgrad.ones(r)
@@ -169,14 +169,13 @@ def test_view_never_copies_and_reshape_copies_only_when_it_must(
     target = (d, a.size // d)
     reshaped = t.reshape(target)
     same(reshaped, a.reshape(target))
-    try:
+    if reshaped.data_ptr() == t.data_ptr():
         viewed = t.view(target)
-    except RuntimeError as error:
-        assert "view size is not compatible" in str(error)
-        assert reshaped.data_ptr() != t.data_ptr()
-    else:
         same(viewed, a.reshape(target))
-        assert viewed.data_ptr() == reshaped.data_ptr() == t.data_ptr()
+        assert viewed.data_ptr() == t.data_ptr()
+    else:
+        with pytest.raises(RuntimeError, match="view size is not compatible"):
+            t.view(target)
 
 
 # --- indexing -----------------------------------------------------------------------------------------
@@ -249,7 +248,8 @@ def test_basic_reads_are_views(case: Any) -> None:
     got = t[item]
     same(got, a[item])
     if got.numel() and item:
-        assert got.untyped_storage().data_ptr() == t.untyped_storage().data_ptr()
+        offset = got.storage_offset() - t.storage_offset()
+        assert got.data_ptr() == t.data_ptr() + offset * t.element_size()
 
 
 def takes(a: np.ndarray, item: tuple[Any, ...]) -> bool:
@@ -321,7 +321,7 @@ def test_advanced_writes(data: st.DataObject) -> None:
 @given(reads(basic_indices))
 def test_views_share_memory(case: Any) -> None:
     """A write through a view is seen in the base, and the other way round."""
-    a, t, item = case
+    a, _, item = case
     base = rgrad.tensor(np.ascontiguousarray(a).reshape(a.shape))
     part = base[item]
     want = np.array(a)
