@@ -1,0 +1,72 @@
+"""rgrad: an autograd engine that speaks PyTorch.
+
+Tensors, their operations and the engine live in the native module ``rgrad._core``; every public name of it is a name
+of this package. The Python layer adds grad modes, ``autograd``, ``nn``, ``optim``, ``utils``, ``testing`` and storage
+on disk. Names, signatures, defaults and the key words of error messages are PyTorch's wherever PyTorch has them.
+"""
+
+from typing import TYPE_CHECKING
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._core import *
+
+
+def _public_names() -> list[str]:
+    # The native module keeps the only list of operations: pointwise ones are registered from its table.
+    return [name for name in dir(_core) if not name.startswith("_")]
+
+
+_core_names = _public_names()
+globals().update({name: getattr(_core, name) for name in _core_names})
+
+# From here on `bool`, `int`, `float`, `sum`, `any` ... in this file are rgrad's, not Python's.
+from . import autograd as autograd
+from . import nn as nn
+from . import optim as optim
+from . import utils as utils
+from ._info import finfo as finfo
+from ._info import iinfo as iinfo
+from ._info import is_tensor as is_tensor
+from ._info import typename as typename
+from ._printing import set_printoptions as set_printoptions
+from .autograd.grad_mode import enable_grad as enable_grad
+from .autograd.grad_mode import inference_mode as inference_mode
+from .autograd.grad_mode import no_grad as no_grad
+from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from .serialization import load as load
+from .serialization import save as save
+
+__version__ = "0.1.0"
+
+__all__ = sorted(  # noqa: PLE0605
+    {
+        *_core_names,
+        "autograd",
+        "enable_grad",
+        "finfo",
+        "iinfo",
+        "inference_mode",
+        "is_tensor",
+        "load",
+        "nn",
+        "no_grad",
+        "optim",
+        "save",
+        "set_grad_enabled",
+        "set_printoptions",
+        "testing",
+        "typename",
+        "utils",
+    }
+)
+
+
+def __getattr__(name: str) -> object:
+    # `testing` is needed by tests only, so it is not paid for by `import rgrad`.
+    if name == "testing":
+        from importlib import import_module
+
+        return import_module(".testing", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

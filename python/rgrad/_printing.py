@@ -1,0 +1,53 @@
+"""How tensors are printed: the native ``repr`` reads what is set here."""
+
+import math
+
+from . import _core
+
+_PROFILES = {
+    "default": (4, 1000, 3, 80),
+    "short": (2, 1000, 2, 80),
+    "full": (4, math.inf, 3, 80),
+}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how many digits and elements of a tensor are printed; ``None`` leaves an option as it is.
+
+    Args:
+        precision: digits after the decimal point (default 4).
+        threshold: number of elements above which a tensor is summarised (default 1000; ``math.inf``: never).
+        edgeitems: elements shown at each end of a summarised dimension (default 3).
+        linewidth: characters per line (default 80).
+        profile: start from ``"default"``, ``"short"`` or ``"full"`` before the other arguments apply.
+        sci_mode: scientific notation always (True), never (False) or where it is shorter (None).
+
+    Raises:
+        ValueError: unknown profile, or an option that is not a count.
+    """
+    chosen: tuple[float | None, ...] = (None, None, None, None)
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"set_printoptions: got profile {profile!r}, expected one of {sorted(_PROFILES)}")
+        chosen = _PROFILES[profile]
+    given = (precision, threshold, edgeitems, linewidth)
+    names = ("precision", "threshold", "edgeitems", "linewidth")
+    values: list[int | None] = []
+    for name, new, base in zip(names, given, chosen, strict=True):
+        value = base if new is None else new
+        if value is None:
+            values.append(None)
+        elif name == "threshold" and value == math.inf:
+            values.append(2**62)
+        elif isinstance(value, bool) or value != value or value < 0 or value != int(value):
+            raise ValueError(f"set_printoptions: got {name}={value!r}, expected a whole number of 0 or more")
+        else:
+            values.append(int(value))
+    _core._set_printoptions(values[0], values[1], values[2], values[3], sci_mode)

@@ -1,0 +1,220 @@
+"""Jacobians for gradient checks: by central differences, and by the engine.
+
+All matrices are float64 NumPy arrays of shape (elements of the input, elements of the output).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._core import Tensor
+from .._info import finfo
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Outputs or inputs of a function as a tuple."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def array_of(tensor: Tensor) -> Any:
+    """The tensor's memory as an array: writes go to the tensor, past version counters."""
+    return tensor.detach().numpy()
+
+
+class Numeric:
+    """A function at a point, to be evaluated around it.
+
+    Tensors of less than double precision are replaced by float64 copies, unless the function does not take them or
+    does not answer in float64: then :attr:`promoted` is False and :attr:`obstacle` says why.
+
+    Perturbations are written into the memory of the inputs, so that a function that reaches them by another way than
+    its arguments sees them too; the values are put back whatever happens.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        inputs: Sequence[Any],
+        wanted: Sequence[int],
+        outputs: Sequence[int],
+        sizes: Sequence[int],
+        eps: float,
+    ) -> None:
+        self.fn = fn
+        self.inputs = tuple(inputs)
+        # Positions of the inputs to differentiate by, and of the outputs to differentiate.
+        self.wanted = tuple(wanted)
+        self.outputs = tuple(outputs)
+        self.sizes = tuple(sizes)
+        self.eps = eps
+        self.promoted = False
+        self.obstacle = ""
+        kinds = [x.dtype for x in inputs if isinstance(x, Tensor) and x.is_floating_point()]
+        # Unit roundoff of what the function computes with.
+        self.roundoff = max((finfo(kind).eps for kind in kinds), default=finfo(_core.float64).eps)
+        self.low_precision = any(self.inputs[i].dtype != _core.float64 for i in wanted)
+        self.low_roundoff = self.roundoff if self.low_precision else 0.0
+        if self.low_precision:
+            self._promote()
+        if not self.promoted:
+            # Memory that must not be written is copied.
+            self.inputs = tuple(
+                x.detach().clone().requires_grad_(x.requires_grad)
+                if i in self.wanted and not array_of(x).flags.writeable
+                else x
+                for i, x in enumerate(self.inputs)
+            )
+        self.arrays = [array_of(self.inputs[i]) for i in self.wanted]
+
+    def _promote(self) -> None:
+        copies = tuple(
+            x.detach().to(_core.float64).clone().requires_grad_(x.requires_grad)
+            if isinstance(x, Tensor) and x.is_floating_point()
+            else x
+            for x in self.inputs
+        )
+        try:
+            outs = as_tuple(self.fn(*copies))
+            chosen = [outs[i] for i in self.outputs]
+        except Exception as error:
+            self.obstacle = f"it raised {type(error).__name__} for float64 copies of its inputs: {error}"
+            return
+        for i, out, size in zip(self.outputs, chosen, self.sizes, strict=True):
+            if not isinstance(out, Tensor) or out.dtype != _core.float64 or out.numel() != size:
+                self.obstacle = f"for float64 copies of its inputs, output {i} is {getattr(out, 'dtype', type(out))}"
+                return
+        self.promoted = True
+        self.inputs = copies
+        self.roundoff = finfo(_core.float64).eps
+
+    def _values(self) -> list[Any]:
+        outs = as_tuple(self.fn(*self.inputs))
+        return [array_of(outs[i]).reshape(-1) for i in self.outputs]
+
+    def jacobians(self) -> list[list["Matrix"]]:
+        """Central differences with step ``eps``: for each output, one matrix for each wanted input."""
+        import numpy as np
+
+        per_input = []
+        for array in self.arrays:
+            rows = [np.empty((array.size, size)) for size in self.sizes]
+            for k, index in enumerate(np.ndindex(array.shape)):
+                with np.errstate(all="ignore"):
+                    step = self._central(array, index, rows, k)
+                    for row in rows:
+                        row[k] /= step
+            per_input.append(rows)
+        return [list(matrices) for matrices in zip(*per_input, strict=True)] if per_input else []
+
+    def _central(self, array: Any, index: Any, rows: list["Matrix"], k: int) -> float:
+        middle = array[index]
+        try:
+            array[index] = middle + self.eps
+            high = float(array[index])
+            for row, value in zip(rows, self._values(), strict=True):
+                row[k] = value
+            array[index] = middle - self.eps
+            low = float(array[index])
+            for row, value in zip(rows, self._values(), strict=True):
+                row[k] -= value
+        finally:
+            array[index] = middle
+        # The step that was really made: eps itself is not representable at most points.
+        return high - low
+
+    def directional(self, which: int, direction: Any) -> list[Any]:
+        """Central differences along ``direction`` (shape of the input): for each output a vector."""
+        import numpy as np
+
+        array = self.arrays[which]
+        middle = array.copy()
+        try:
+            array[...] = middle + self.eps * direction
+            high = [np.array(value, dtype=np.float64) for value in self._values()]
+            array[...] = middle - self.eps * direction
+            low = [np.array(value, dtype=np.float64) for value in self._values()]
+        finally:
+            array[...] = middle
+        return [(a - b) / (2 * self.eps) for a, b in zip(high, low, strict=True)]
+
+    def probe(self, which: int, index: Any, output: int, entry: int, step: float) -> tuple[float, float]:
+        """One entry of one output with one element moved by ``step``; and the step that was really made."""
+        array = self.arrays[which]
+        middle = array[index]
+        try:
+            array[index] = middle + step
+            made = float(array[index]) - float(middle)
+            return float(self._values()[output][entry]), made
+        finally:
+            array[index] = middle
+
+
+def vjp(output: Tensor, inputs: Sequence[Tensor], cotangent: Tensor) -> tuple[Tensor | None, ...]:
+    """One backward pass that keeps the graph."""
+    result: tuple[Tensor | None, ...] = _core._run_backward(
+        (output,), (cotangent,), True, False, tuple(inputs), True, False
+    )
+    return result
+
+
+class BadGradient(Exception):
+    """A gradient that cannot be one: of the wrong size or dtype."""
+
+
+def analytical(output: Tensor, inputs: Sequence[Tensor], check_dtypes: bool) -> list["Matrix"]:
+    """The Jacobian of one output by one backward pass for each of its elements, over one graph.
+
+    Raises BadGradient for gradients of the wrong size, or of another dtype if ``check_dtypes``.
+    """
+    import numpy as np
+
+    rows = [np.zeros((output.numel(), x.numel())) for x in inputs]
+    basis = _core.zeros(tuple(output.shape), dtype=output.dtype)
+    cotangent = basis.numpy().reshape(-1)
+    for j in range(output.numel()):
+        cotangent[j] = 1.0
+        for row, x, grad in zip(rows, inputs, vjp(output, inputs, basis), strict=True):
+            if grad is not None:
+                check_gradient(grad, x, check_dtypes)
+                row[j] = array_of(grad).reshape(-1)
+        cotangent[j] = 0.0
+    return [row.T for row in rows]
+
+
+def check_gradient(grad: Tensor, x: Tensor, check_dtypes: bool) -> None:
+    """Raise BadGradient unless ``grad`` has the size (and dtype) of ``x``."""
+    if check_dtypes and grad.dtype != x.dtype:
+        raise BadGradient(f"Gradient has dtype mismatch: got {grad.dtype} for an input of {x.dtype}")
+    if grad.shape != x.shape:
+        raise BadGradient(
+            f"Analytical gradient has incorrect size: got {tuple(grad.shape)} for an input of {tuple(x.shape)}"
+        )
+
+
+def irreproducible(output: Tensor, inputs: Sequence[Tensor], seed: int) -> float:
+    """The largest difference between backward passes that should be equal, for several cotangents."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    worst = 0.0
+    size = output.numel()
+    dense = rng.uniform(-1, 1, size)
+    patterns = [dense] + [np.eye(1, size, j)[0] for j in sorted({0, size - 1})] if size else []
+    for pattern in patterns:
+        cotangent = _core.from_numpy(pattern.reshape(tuple(output.shape))).to(output.dtype)
+        first, second = vjp(output, inputs, cotangent), vjp(output, inputs, cotangent)
+        for a, b in zip(first, second, strict=True):
+            if (a is None) != (b is None):
+                return float("inf")
+            if a is None or b is None or a.numel() == 0:
+                continue
+            x, y = array_of(a).astype(np.float64), array_of(b).astype(np.float64)
+            same = (x == y) | (np.isnan(x) & np.isnan(y))
+            if not same.all():
+                worst = max(worst, float(np.nanmax(np.where(same, 0.0, np.abs(x - y)), initial=0.0)) or float("inf"))
+    return worst

@@ -1,0 +1,357 @@
+"""Derivatives of functions of tensors: Jacobians, Hessians, and their products with vectors.
+
+Everything is computed by backward passes; products ``J v`` take two (differentiating the vector-Jacobian product by
+its vector). With ``strict`` a result that is zero because nothing depends on an input is an error, else zeros.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .backward import grad
+from .grad_mode import enable_grad
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Func = Callable[..., Any]
+
+
+def _tensors(value: Any, what: str, where: str) -> tuple[bool, tuple[Tensor, ...]]:
+    """Whether ``value`` is a tuple, and its tensors."""
+    is_tuple = isinstance(value, tuple)
+    entries = value if is_tuple else (value,)
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, Tensor):
+            which = f"value at index {i}" if is_tuple else f"given {what}"
+            raise TypeError(
+                f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but the {which} has type "
+                f"{type(entry)}."
+            )
+    return is_tuple, entries
+
+
+def _prepared(inputs: tuple[Tensor, ...], create_graph: bool, need_graph: bool = True) -> tuple[Tensor, ...]:
+    # Always new tensors: what the function captured by another way than its arguments is a constant.
+    return tuple(
+        x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_(need_graph) for x in inputs
+    )
+
+
+def _called(func: Func, inputs: tuple[Tensor, ...], where: str) -> tuple[bool, tuple[Tensor, ...]]:
+    return _tensors(func(*inputs), "outputs of the user-provided function", where)
+
+
+def _require_history(outputs: tuple[Tensor, ...], strict: bool) -> None:
+    if strict:
+        for i, out in enumerate(outputs):
+            if not out.requires_grad:
+                raise RuntimeError(
+                    f"Output {i} of the user-provided function does not require gradients. The outputs must be "
+                    "computed in a differentiable manner from the input when running in strict mode."
+                )
+
+
+def _check_vector(v: tuple[Tensor, ...], other: tuple[Tensor, ...], is_tuple: bool) -> None:
+    if len(v) != len(other):
+        if is_tuple:
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(other)} but got {len(v)}.")
+        raise RuntimeError("The given v should contain a single Tensor.")
+    for i, (one, like) in enumerate(zip(v, other, strict=True)):
+        if one.shape != like.shape:
+            entry = f"Entry {i} in " if is_tuple else ""
+            raise RuntimeError(f"{entry}v has invalid size: should be {like.shape} but got {one.shape}.")
+
+
+def _vector(v: Any, like: tuple[Tensor, ...], is_tuple: bool, where: str, needs: str) -> tuple[Tensor, ...]:
+    """The given vector, detached and of fitting shapes; None is 1 where one number is asked for."""
+    if v is not None:
+        _, entries = _tensors(v, "v", where)
+        fitted = tuple(x.detach() if not x.requires_grad else x for x in entries)
+        _check_vector(fitted, like, is_tuple)
+        return fitted
+    if len(like) != 1 or like[0].numel() != 1:
+        raise RuntimeError(f"The vector v can only be None if {needs}.")
+    return (_core.ones_like(like[0]).detach(),)
+
+
+def _grad(
+    outputs: tuple[Tensor | None, ...],
+    inputs: tuple[Tensor, ...],
+    vectors: tuple[Tensor, ...] | None,
+    create_graph: bool,
+    retain_graph: bool | None = None,
+) -> tuple[Tensor | None, ...]:
+    """``autograd.grad`` that leaves out outputs without history."""
+    given = (None,) * len(outputs) if vectors is None else vectors
+    pairs = [(o, v) for o, v in zip(outputs, given, strict=True) if o is not None and o.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    outs, vecs = zip(*pairs, strict=True)
+    found: tuple[Tensor | None, ...] = grad(
+        outs, inputs, vecs, create_graph=create_graph, retain_graph=retain_graph, allow_unused=True
+    )
+    return found
+
+
+def _filled(
+    grads: tuple[Tensor | None, ...],
+    like: tuple[Tensor, ...],
+    strict: bool,
+    create_graph: bool,
+    missing: str,
+    constant: str,
+) -> tuple[Tensor, ...]:
+    """Zeros for None; in strict mode an error for None and, under create_graph, for what is constant."""
+    result = []
+    for i, (g, x) in enumerate(zip(grads, like, strict=True)):
+        if g is None:
+            if strict:
+                raise RuntimeError(missing.format(i) + " This is not allowed in strict mode.")
+            result.append(_core.zeros_like(x))
+        else:
+            if strict and create_graph and not g.requires_grad:
+                raise RuntimeError(constant.format(i) + " This is not allowed in strict mode when create_graph=True.")
+            result.append(g)
+    return tuple(result)
+
+
+_NO_OUTPUT = "The output of the user-provided function is independent of input {}."
+_NO_JACOBIAN = "The jacobian of the user-provided function is independent of input {}."
+_NO_HESSIAN = "The hessian of the user-provided function is independent of input {}."
+_NO_TRICK = (
+    "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
+    "backward trick to compute forward mode gradients."
+)
+_NO_HESSIAN_TRICK = (
+    "The hessian of the user-provided function is independent of entry {} in the grad_jacobian, so the double "
+    "backward trick cannot replace forward mode AD."
+)
+
+
+def _result(values: tuple[Tensor, ...], create_graph: bool, is_tuple: bool) -> Any:
+    done = values if create_graph else tuple(value.detach() for value in values)
+    return done if is_tuple else done[0]
+
+
+def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """``(func(inputs), vᵀ J)``.
+
+    Args:
+        func: takes and gives a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple.
+        v: shapes of the outputs; may be None for one output with one element.
+        create_graph: make results differentiable.
+        strict: raise if the outputs do not depend on an input.
+
+    Returns:
+        The outputs, and one tensor of the shape of each input; tuples where outputs and inputs are tuples.
+
+    Raises:
+        TypeError: something is no tensor. RuntimeError: v does not fit, or ``strict`` is violated.
+    """
+    with enable_grad():
+        many_in, given = _tensors(inputs, "inputs", "vjp")
+        xs = _prepared(given, create_graph)
+        many_out, outs = _called(func, xs, "vjp")
+        _require_history(outs, strict)
+        vector = _vector(
+            v, outs, many_out, "vjp", "the user-provided function returns a single Tensor with one element"
+        )
+        found = _filled(_grad(outs, xs, vector, create_graph), xs, strict, create_graph, _NO_OUTPUT, _NO_JACOBIAN)
+    return _result(outs, create_graph, many_out), _result(found, create_graph, many_in)
+
+
+def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """``(func(inputs), J v)``, by two backward passes.
+
+    ``v`` has the shapes of the inputs and may be None for one input with one element. Results, the other arguments
+    and errors are those of :func:`vjp`, with ``J v`` of the shapes of the outputs.
+    """
+    with enable_grad():
+        many_in, given = _tensors(inputs, "inputs", "jvp")
+        xs = _prepared(given, create_graph)
+        vector = _vector(
+            v, xs, many_in, "jvp", "the input to the user-provided function is a single Tensor with one element"
+        )
+        many_out, outs = _called(func, xs, "jvp")
+        _require_history(outs, strict)
+        # vᵀ J is linear in v: its derivative by v, applied to a vector, is J times that vector.
+        dummies = tuple(_core.zeros_like(out).requires_grad_() for out in outs)
+        products = _grad(outs, xs, dummies, True)
+        for i, product in enumerate(products):
+            if strict and product is None:
+                raise RuntimeError(_NO_OUTPUT.format(i) + " This is not allowed in strict mode.")
+            if strict and product is not None and not product.requires_grad:
+                raise RuntimeError(
+                    f"The gradient with respect to input {i} is independent of the inputs of the user-provided "
+                    "function. This is not allowed in strict mode."
+                )
+        found = _filled(
+            _grad(products, dummies, vector, create_graph), outs, strict, create_graph, _NO_TRICK, _NO_JACOBIAN
+        )
+    return _result(outs, create_graph, many_out), _result(found, create_graph, many_out)
+
+
+def _refuse(vectorize: bool, strategy: str, where: str, name: str) -> None:
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise ValueError(f'{where}: expected {name} to be "forward-mode" or "reverse-mode", got {strategy!r}')
+    if strategy == "forward-mode":
+        raise NotImplementedError(f"{where}: {name}='forward-mode' comes with forward mode, which is not available yet")
+    if vectorize:
+        raise NotImplementedError(f"{where}: vectorize=True comes with vmap, which is not available yet")
+
+
+def jacobian(
+    func: Func,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian of ``func`` at ``inputs``, by one backward pass for each element of the outputs.
+
+    Args:
+        func: takes and gives a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple.
+        create_graph: make the result differentiable.
+        strict: raise if an output does not depend on an input.
+        vectorize, strategy: only the defaults are available.
+
+    Returns:
+        For one output and one input a tensor of shape ``output.shape + input.shape``; a tuple over inputs, or over
+        outputs, or a tuple over outputs of tuples over inputs where these are tuples.
+
+    Raises:
+        TypeError: something is no tensor. RuntimeError: ``strict`` is violated. NotImplementedError: see above.
+    """
+    _refuse(vectorize, strategy, "jacobian", "strategy")
+    with enable_grad():
+        many_in, given = _tensors(inputs, "inputs", "jacobian")
+        xs = _prepared(given, create_graph)
+        many_out, outs = _called(func, xs, "jacobian")
+        _require_history(outs, strict)
+        rows = [_rows(out, i, xs, create_graph, strict) for i, out in enumerate(outs)]
+    blocks = tuple(
+        tuple(
+            (_core.stack(entries, 0) if entries else _core.zeros(0, *x.shape, dtype=x.dtype)).reshape(
+                tuple(out.shape) + tuple(x.shape)
+            )
+            for entries, x in zip(per_output, xs, strict=True)
+        )
+        for per_output, out in zip(rows, outs, strict=True)
+    )
+    per_output = tuple(_result(block, create_graph, many_in) for block in blocks)
+    return per_output if many_out else per_output[0]
+
+
+def _rows(
+    out: Tensor, position: int, xs: tuple[Tensor, ...], create_graph: bool, strict: bool
+) -> tuple[list[Tensor], ...]:
+    """Gradients of every element of one output: for each input a list."""
+    rows: tuple[list[Tensor], ...] = tuple([] for _ in xs)
+    flat = out.reshape(-1)
+    for j in range(out.numel()):
+        for i, (row, x, g) in enumerate(zip(rows, xs, _grad((flat[j],), xs, None, create_graph, True), strict=True)):
+            if g is None:
+                if strict:
+                    raise RuntimeError(
+                        f"Output {position} of the user-provided function is independent of input {i}. This is not "
+                        "allowed in strict mode."
+                    )
+                g = _core.zeros_like(x)
+            elif strict and create_graph and not g.requires_grad:
+                raise RuntimeError(
+                    _NO_JACOBIAN.format(i) + " This is not allowed in strict mode when create_graph=True."
+                )
+            row.append(g)
+    return rows
+
+
+def _single_scalar(out: Any, where: str) -> Tensor:
+    is_tuple, outs = _tensors(out, "outputs of the user-provided function", where)
+    if is_tuple and len(outs) != 1:
+        raise RuntimeError(f"The function given to {where} should return a single Tensor")
+    if outs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {where} should contain a single element")
+    return outs[0].squeeze()
+
+
+def hessian(
+    func: Func,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The matrix of second derivatives of a function with one number as result.
+
+    Args and errors are those of :func:`jacobian`; RuntimeError also if the result is not one number.
+
+    Returns:
+        For one input a tensor of shape ``input.shape + input.shape``; for a tuple a tuple of tuples, block i, j with
+        shape ``inputs[i].shape + inputs[j].shape``.
+    """
+    _refuse(vectorize, outer_jacobian_strategy, "hessian", "outer_jacobian_strategy")
+    many_in, given = _tensors(inputs, "inputs", "hessian")
+
+    def first(*xs: Tensor) -> tuple[Tensor, ...]:
+        found = jacobian(lambda *args: _single_scalar(func(*args), "hessian"), xs, create_graph=True)
+        if strict:
+            for i, g in enumerate(found):
+                if not g.requires_grad:
+                    raise RuntimeError(
+                        "While computing the hessian, found that the jacobian of the user-provided function with "
+                        f"respect to input {i} is independent of the input. This is not allowed in strict mode."
+                    )
+        result: tuple[Tensor, ...] = found
+        return result
+
+    found = jacobian(first, given, create_graph=create_graph, strict=strict)
+    return found if many_in else found[0][0]
+
+
+def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """``(func(inputs), vᵀ H)`` with the Hessian H, by a backward pass over a backward pass.
+
+    ``v`` has the shapes of the inputs and may be None for one input with one element. Arguments and errors are
+    otherwise those of :func:`vjp`; RuntimeError also if the result of ``func`` is not one number.
+    """
+    with enable_grad():
+        many_in, given = _tensors(inputs, "inputs", "vhp")
+        xs = _prepared(given, create_graph)
+        vector = _vector(
+            v, xs, many_in, "vhp", "the input to the user-provided function is a single Tensor with one element"
+        )
+        out = _single_scalar(func(*xs), "vhp")
+        _require_history((out,), strict)
+        first = _filled(_grad((out,), xs, None, True), xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
+        second = _grad(first, xs, vector, create_graph)
+        found = _filled(second, xs, strict, create_graph, _NO_JACOBIAN, _NO_HESSIAN)
+    return _result((out,), create_graph, False), _result(found, create_graph, many_in)
+
+
+def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """``(func(inputs), H v)`` with the Hessian H, by three backward passes.
+
+    For twice continuously differentiable functions H is symmetric and :func:`vhp` gives the same for less. Arguments
+    and errors are those of :func:`vhp`.
+    """
+    with enable_grad():
+        many_in, given = _tensors(inputs, "inputs", "hvp")
+        xs = _prepared(given, create_graph)
+        vector = _vector(
+            v, xs, many_in, "hvp", "the input to the user-provided function is a single Tensor with one element"
+        )
+        out = _single_scalar(func(*xs), "hvp")
+        _require_history((out,), strict)
+        first = _filled(_grad((out,), xs, None, True), xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
+        dummies = tuple(_core.zeros_like(x).requires_grad_() for x in xs)
+        second = _grad(first, xs, dummies, True)
+        if strict:
+            _filled(second, xs, True, True, _NO_JACOBIAN, _NO_HESSIAN)
+        third = _grad(second, dummies, vector, create_graph)
+        found = _filled(third, xs, strict, create_graph, _NO_HESSIAN_TRICK, _NO_HESSIAN)
+    return _result((out,), create_graph, False), _result(found, create_graph, many_in)

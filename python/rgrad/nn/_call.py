@@ -1,0 +1,147 @@
+"""The slow way of calling a module: with forward and backward hooks around ``forward``.
+
+Backward hooks stand on two identity Functions. One is applied to the outputs: its backward sees the gradients with
+respect to the outputs. The other is applied to the inputs: its backward sees, later, those with respect to the inputs.
+"""
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from .._core import Tensor, is_grad_enabled
+from ..autograd.function import Function
+
+if TYPE_CHECKING:
+    from .module import Module
+
+Grads = tuple[Tensor | None, ...]
+
+
+def _replaced(what: str, old: Grads, new: Any) -> Grads:
+    """The gradients after a hook, which may have returned others."""
+    if new is None:
+        return old
+    grads: Grads = new if isinstance(new, tuple) else (new,)
+    if len(grads) != len(old):
+        raise RuntimeError(f"{what} has returned an invalid number of grad: got {len(grads)}, but expected {len(old)}")
+    return grads
+
+
+class _HookState:
+    """What one call of a module's backward hooks has to know until backward comes by."""
+
+    def __init__(self, module: "Module") -> None:
+        self.module = module
+        self.pre_hooks = list(module._backward_pre_hooks.values())
+        self.hooks = list(module._backward_hooks.values())
+        self.grad_output: Grads | None = None
+        # Positions of the tensors that passed through the input Function, and the number of arguments.
+        self.input_positions: list[int] = []
+        self.inputs = 0
+        self.output_positions: list[int] = []
+        self.outputs = 0
+
+    def on_output(self, grads: Grads) -> Grads:
+        full: list[Tensor | None] = [None] * self.outputs
+        for position, grad in zip(self.output_positions, grads, strict=True):
+            full[position] = grad
+        grad_output: Grads = tuple(full)
+        for pre_hook in self.pre_hooks:
+            grad_output = _replaced("Backward pre hook", grad_output, pre_hook(self.module, grad_output))
+        self.grad_output = grad_output
+        if not self.input_positions:
+            nothing: Grads = (None,) * self.inputs
+            for hook in self.hooks:
+                if hook(self.module, nothing, grad_output) is not None:
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should always return None "
+                        "or None for all gradients."
+                    )
+        return tuple(grad_output[position] for position in self.output_positions)
+
+    def on_input(self, grads: Grads) -> Grads:
+        if self.grad_output is None:
+            # The outputs took no part in this backward pass, so there is nothing to tell the hooks.
+            return grads
+        full: list[Tensor | None] = [None] * self.inputs
+        for position, grad in zip(self.input_positions, grads, strict=True):
+            full[position] = grad
+        grad_input: Grads = tuple(full)
+        for hook in self.hooks:
+            grad_input = _replaced("Backward hook", grad_input, hook(self.module, grad_input, self.grad_output))
+        self.grad_output = None
+        return tuple(grad_input[position] for position in self.input_positions)
+
+
+class BackwardHookFunction(Function):
+    """Identity whose backward hands the gradients to a function and passes on what that returns."""
+
+    @staticmethod
+    def forward(ctx: Any, on_backward: Any, *tensors: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        ctx.set_materialize_grads(False)
+        ctx.on_backward = on_backward
+        return tuple(tensor.view_as(tensor) for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        return (None, *ctx.on_backward(grads))
+
+
+def _through(on_backward: Any, values: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...]:
+    """``values`` with every tensor that requires grad passed through the identity; notes their positions."""
+    positions.extend(i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad)
+    if not positions:
+        return values
+    passed = BackwardHookFunction.apply(on_backward, *[values[i] for i in positions])
+    result = list(values)
+    for position, tensor in zip(positions, passed, strict=True):
+        result[position] = tensor
+    return tuple(result)
+
+
+def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run forward pre-hooks, ``forward`` and forward hooks, and set up backward hooks, in PyTorch's order."""
+    for key, hook in list(module._forward_pre_hooks.items()):
+        if key in module._forward_pre_hooks_with_kwargs:
+            changed = hook(module, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                    )
+                args, kwargs = changed
+        else:
+            changed = hook(module, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+
+    state: _HookState | None = None
+    if is_grad_enabled() and (module._backward_hooks or module._backward_pre_hooks):
+        state = _HookState(module)
+        state.inputs = len(args)
+        args = _through(state.on_input, args, state.input_positions)
+
+    result = module.forward(*args, **kwargs)
+
+    for key, hook in list(module._forward_hooks.items()):
+        if key in module._forward_hooks_with_kwargs:
+            changed = hook(module, args, kwargs, result)
+        else:
+            changed = hook(module, args, result)
+        if changed is not None:
+            result = changed
+
+    if state is not None:
+        if isinstance(result, Tensor):
+            state.outputs = 1
+            result = _through(state.on_output, (result,), state.output_positions)[0]
+        elif isinstance(result, tuple):
+            state.outputs = len(result)
+            passed = _through(state.on_output, result, state.output_positions)
+            result = type(result)(*passed) if hasattr(result, "_fields") else passed
+        else:
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
+                f"but received {type(result)}",
+                stacklevel=3,
+            )
+    return result

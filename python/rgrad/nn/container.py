@@ -1,0 +1,370 @@
+"""Modules that hold modules or parameters."""
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self, overload
+
+from .._core import Tensor
+from .module import Module, _addindent
+from .parameter import Parameter
+
+
+def _position(index: int, length: int) -> int:
+    """``index`` counted from the front; raises IndexError as lists do."""
+    index = operator.index(index)
+    if not -length <= index < length:
+        raise IndexError(f"index {index} is out of range")
+    return index % length
+
+
+class _Listed(Module):
+    """What Sequential and ModuleList share: children named "0", "1", ... or by the user, in order."""
+
+    _modules: dict[str, Module]  # type: ignore[assignment]
+
+    def _key(self, index: int) -> str:
+        return list(self._modules)[_position(index, len(self._modules))]
+
+    def _renumber(self, modules: Iterable[Module]) -> None:
+        self._modules = {str(i): module for i, module in enumerate(modules)}
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._key(index), module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        for key in list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]:
+            del self._modules[key]
+        # Numbers stay without gaps.
+        self._renumber(self._modules.values())
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Insert a module before position ``index``."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}, got {type(module).__name__}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index} for {len(self)} modules")
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add modules at the end, in order."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def pop(self, key: int | slice) -> Any:
+        """Remove and give back."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError
+
+
+class Sequential(_Listed):
+    """Modules called one after the other, each with the result of the one before.
+
+    Takes modules, or one OrderedDict of names and modules.
+    """
+
+    @overload
+    def __init__(self, *args: Module) -> None: ...
+    @overload
+    def __init__(self, arg: "OrderedDict[str, Module]", /) -> None: ...
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for i, module in enumerate(args):
+                self.add_module(str(i), module)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
+
+    def __add__(self, other: "Sequential") -> "Sequential":
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: "Sequential") -> Self:
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return self.extend(other)
+
+    def __mul__(self, other: int) -> "Sequential":
+        if not isinstance(other, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
+        if other <= 0:
+            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+        return Sequential(*(list(self) * other))
+
+    def __rmul__(self, other: int) -> "Sequential":
+        return self * other
+
+    def forward(self, input: Any) -> Any:
+        """The result of the last module; ``input`` itself if there is none."""
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+
+class ModuleList(_Listed):
+    """A list of modules whose parameters count as those of its owner."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self._modules.values())[index])
+        return self._modules[self._key(index)]
+
+    def __add__(self, other: Iterable[Module]) -> "ModuleList":
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, other: Iterable[Module]) -> Self:
+        return self.extend(other)
+
+    def insert(self, index: int, module: Module) -> None:
+        """Insert a module before position ``index``, as lists do."""
+        super().insert(max(-len(self), min(index, len(self))), module)
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add modules at the end, in order; raises TypeError if ``modules`` cannot be iterated."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+        return super().extend(modules)
+
+    def __repr__(self) -> str:
+        # Equal neighbours are shown once, with their number.
+        if not self._modules:
+            return self._get_name() + "()"
+        runs: list[list[Any]] = []
+        for i, text in enumerate(map(repr, self)):
+            if runs and runs[-1][2] == text:
+                runs[-1][1] = i
+            else:
+                runs.append([i, i, text])
+        lines = [
+            _addindent(f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}", 2)
+            for first, last, text in runs
+        ]
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+class ModuleDict(Module):
+    """A dict of modules whose parameters count as those of its owner."""
+
+    _modules: dict[str, Module]  # type: ignore[assignment]
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        """Remove one and give it back; raises KeyError."""
+        return self._modules.pop(key)
+
+    def keys(self) -> Iterable[str]:
+        """Names."""
+        return self._modules.keys()
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """Names and modules."""
+        return self._modules.items()
+
+    def values(self) -> Iterable[Module]:
+        """Modules."""
+        return self._modules.values()
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Add or replace modules, from a mapping or from pairs."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules)}"
+            )
+        for name, module in list(modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules):
+            self[name] = module
+
+
+def _entry(value: object) -> object:
+    """Plain tensors become parameters; anything else stays what it is."""
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def _describe(key: object, value: object) -> str:
+    if isinstance(value, Tensor):
+        kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+        return f"({key}): {kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+    return f"({key}): Object of type: {type(value).__name__}"
+
+
+class ParameterList(Module):
+    """A list of parameters; tensors put into it become parameters, other values stay as they are."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return (getattr(self, str(i)) for i in range(self._size))
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
+        return getattr(self, str(_position(index, self._size)))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, str(_position(index, self._size)), _entry(value))
+
+    def append(self, value: Any) -> Self:
+        """Add a value at the end."""
+        setattr(self, str(self._size), _entry(value))
+        self._size += 1
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add values at the end, in order."""
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        return self.extend(values)
+
+    def extra_repr(self) -> str:
+        return "\n".join(_describe(i, value) for i, value in enumerate(self))
+
+    def __repr__(self) -> str:
+        lines = "\n  ".join(_describe(i, value) for i, value in enumerate(self))
+        return f"{self._get_name()}(\n  {lines}\n)" if lines else f"{self._get_name()}()"
+
+
+class ParameterDict(Module):
+    """A dict of parameters, in the order of insertion; tensors put into it become parameters."""
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string: {key!r}")
+        if key not in self._keys and hasattr(type(self), key):
+            raise KeyError(f"attribute '{key}' already exists")
+        self._keys[key] = None
+        setattr(self, key, _entry(value))
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self._keys:
+            raise KeyError(key)
+        del self._keys[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def keys(self) -> Iterable[str]:
+        """Names."""
+        return self._keys.keys()
+
+    def values(self) -> Iterable[Any]:
+        """Parameters."""
+        return (self[key] for key in self._keys)
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and parameters."""
+        return ((key, self[key]) for key in self._keys)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter, or ``default``."""
+        return self[key] if key in self._keys else default
+
+    def pop(self, key: str) -> Any:
+        """Remove one and give it back; raises KeyError."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def clear(self) -> None:
+        """Remove all."""
+        for key in list(self._keys):
+            del self[key]
+
+    def update(self, parameters: Any) -> None:
+        """Add or replace parameters, from a mapping or from pairs."""
+        if not isinstance(parameters, Iterable):
+            raise TypeError(
+                f"ParametersDict.update should be called with an iterable of key/value pairs, but got {type(parameters)}"
+            )
+        is_dict = isinstance(parameters, (Mapping, ParameterDict))
+        for key, value in list(parameters.items() if is_dict else parameters):
+            self[key] = value
+
+    def __repr__(self) -> str:
+        lines = "\n  ".join(_describe(key, value) for key, value in self.items())
+        return f"{self._get_name()}(\n  {lines}\n)" if lines else f"{self._get_name()}()"

@@ -1,0 +1,476 @@
+"""Functions behind the modules of ``rgrad.nn``; nothing in here has state.
+
+Activations and losses are native; what is composed of tensor operations here (soft targets, label smoothing) is
+differentiable to every order like everything else.
+"""
+
+import warnings
+from typing import Any
+
+from .. import _core
+from .._core import Tensor, dtype
+
+linear = _core.linear
+softmax_native = _core.softmax
+log_softmax_native = _core.log_softmax
+_relu = _core.relu
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _reduction(
+    reduction: str, size_average: bool | None = None, reduce: bool | None = None, stacklevel: int = 3
+) -> str:
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction; expected one of {', '.join(_REDUCTIONS)}")
+    return reduction
+
+
+def _reduce(value: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return value.mean()
+    return value.sum() if reduction == "sum" else value
+
+
+# Activations.
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``max(x, 0)``; the gradient at 0 is 0."""
+    return input.relu_() if inplace else _relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """:func:`relu`, in place."""
+    return input.relu_()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return input.tanh()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-x))``."""
+    return input.sigmoid()
+
+
+def _store(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    return input.copy_(result) if inplace else result
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``x`` where positive, else ``negative_slope * x``."""
+    return _store(input, _core.where(input > 0, input, input * negative_slope), inplace)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
+    # The branch not taken is fed 0, so that no inf * 0 turns into nan in a derivative.
+    below = _core.where(input > 0, _core.zeros_like(input), input)
+    return _store(input, _core.where(input > 0, input, alpha * below.expm1()), inplace)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * sigmoid(x)``."""
+    return _store(input, input * input.sigmoid(), inplace)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """``x * P(Z <= x)`` for a standard normal Z (Hendrycks and Gimpel 2016), exact or by a tanh.
+
+    Raises RuntimeError unless ``approximate`` is ``"none"`` or ``"tanh"``.
+    """
+    if approximate == "none":
+        # erfc keeps the digits that 1 + erf loses for negative x.
+        return 0.5 * input * (input * -(0.5**0.5)).erfc()
+    if approximate == "tanh":
+        inner = (2 / 3.141592653589793) ** 0.5 * (input + 0.044715 * input * input * input)
+        return 0.5 * input * (1 + inner.tanh())
+    raise RuntimeError(f"approximate argument must be either none or tanh, got {approximate!r}")
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``; the identity where ``beta * x > threshold``."""
+    scaled = input * beta
+    linear_part = scaled > threshold
+    inner = _core.where(linear_part, _core.zeros_like(scaled), scaled)
+    return _core.where(linear_part, input, inner.exp().log1p() / beta)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """``x / (1 + |x|)``."""
+    return input / (1 + input.abs())
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """``log(sigmoid(x))``, without overflow."""
+    return input.clamp(max=0) - (-input.abs()).exp().log1p()
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` limited to ``[min_val, max_val]``."""
+    if min_val > max_val:
+        raise ValueError(f"min_val cannot be greater than max_val: got {min_val} and {max_val}")
+    return _store(input, input.clamp(min_val, max_val), inplace)
+
+
+def _implicit_dim(name: str, ndim: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim``; ``dtype`` casts the input first."""
+    if dim is None:
+        dim = _implicit_dim("softmax", input.dim())
+    return softmax_native(input, dim) if dtype is None else softmax_native(input.to(dtype), dim)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
+    """:func:`softmax` of ``-x``."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input.dim())
+    return softmax(-input, dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
+    """``log(softmax(x))`` along ``dim``, without overflow."""
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input.dim())
+    return log_softmax_native(input, dim) if dtype is None else log_softmax_native(input.to(dtype), dim)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """``x / max(norm(x, p, dim), eps)``."""
+    return input / input.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(input)
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero each element with probability ``p`` and scale the others by ``1 / (1 - p)``; the identity if not training.
+
+    Raises ValueError unless ``0 <= p <= 1``.
+    """
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not inplace:
+        return _core.dropout(input, p, training)
+    return input.mul_(_core.dropout(_core.ones_like(input), p, training)) if training else input
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Class indices of shape ``(*)`` as int64 indicators of shape ``(*, num_classes)``.
+
+    ``num_classes=-1`` takes one more than the largest index.
+
+    Raises:
+        RuntimeError: a dtype other than int64, an index out of range, or no index to infer ``num_classes`` from.
+    """
+    if tensor.dtype != _core.int64:
+        raise RuntimeError(
+            f"one_hot is only applicable to index tensor of type LongTensor (int64), but got {tensor.dtype}"
+        )
+    if tensor.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return _core.zeros(*tensor.shape, num_classes, dtype=_core.int64)
+    if int(tensor.min()) < 0:
+        raise RuntimeError(f"Class values must be non-negative, but got {int(tensor.min())}.")
+    top = int(tensor.max())
+    if num_classes == -1:
+        num_classes = top + 1
+    elif num_classes < 1:
+        raise RuntimeError(f"num_classes should be positive, but got {num_classes}")
+    elif top >= num_classes:
+        raise RuntimeError(f"Class values must be smaller than num_classes: got {top}, num_classes is {num_classes}.")
+    return (tensor.unsqueeze(-1) == _core.arange(num_classes)).to(_core.int64)
+
+
+# Losses.
+
+
+def _expanded(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+            f"This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size "
+            f"in {name}.",
+            UserWarning,
+            stacklevel=3,
+        )
+        # A mismatch that does not broadcast is the native operation's to report.
+        shape = (input.detach() + target.detach()).shape
+        return input.expand(shape), target.expand(shape)
+    return input, target
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Squared error, per element (``"none"``) or reduced; ``weight`` has the shape of ``input``."""
+    reduction = _reduction(reduction, size_average, reduce)
+    input, target = _expanded("mse_loss", input, target)
+    if weight is None:
+        return _core.mse_loss(input, target, reduction)
+    return _weighted(_core.mse_loss(input, target, "none"), weight, reduction)
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Absolute error, per element (``"none"``) or reduced; ``weight`` has the shape of ``input``."""
+    reduction = _reduction(reduction, size_average, reduce)
+    input, target = _expanded("l1_loss", input, target)
+    if weight is None:
+        return _core.l1_loss(input, target, reduction)
+    return _weighted(_core.l1_loss(input, target, "none"), weight, reduction)
+
+
+def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    if weight.shape != loss.shape:
+        raise ValueError(f"Weights and input must have the same size: got {weight.shape} and {loss.shape}.")
+    loss = loss * weight
+    return loss.sum() / weight.sum() if reduction == "mean" else _reduce(loss, reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """``0.5 d² / beta`` where ``|d| < beta``, else ``|d| - 0.5 beta``; the absolute error for ``beta=0``."""
+    reduction = _reduction(reduction, size_average, reduce)
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
+    input, target = _expanded("smooth_l1_loss", input, target)
+    if beta == 0:
+        return _core.l1_loss(input, target, reduction)
+    distance = (input - target).abs()
+    return _reduce(_core.where(distance < beta, 0.5 / beta * distance * distance, distance - 0.5 * beta), reduction)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """``0.5 d²`` where ``|d| < delta``, else ``delta (|d| - 0.5 delta)`` (Huber 1964)."""
+    reduction = _reduction(reduction)
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
+    input, target = _expanded("huber_loss", input, target)
+    distance = (input - target).abs()
+    loss = _core.where(distance < delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
+    return _reduce(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log likelihood of class indices.
+
+    Args:
+        input: log probabilities of shape ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``.
+        target: int64 class indices of shape ``()``, ``(N)`` or ``(N, d1, ...)``.
+        weight: one factor for each class; a mean is over the weights of the targets.
+        ignore_index: targets that count nothing.
+
+    Raises:
+        ValueError, RuntimeError: batch sizes or shapes differ. IndexError: a class out of range.
+    """
+    return _core.nll_loss(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy between the softmax of ``input`` along the class dimension and ``target``.
+
+    Args:
+        input: scores of shape ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``.
+        target: int64 class indices as in :func:`nll_loss`, or probabilities of the shape of ``input``.
+        weight: one factor for each class.
+        ignore_index: class indices that count nothing.
+        label_smoothing: part of the target, in [0, 1], that is spread evenly over all classes
+            (Szegedy et al. 2016).
+
+    Raises:
+        RuntimeError, ValueError: shapes differ, or ``label_smoothing`` out of range. IndexError: class out of range.
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if target.is_floating_point():
+        return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    if label_smoothing == 0.0:
+        return _core.cross_entropy(input, target, weight, reduction, ignore_index)
+    return _smoothed_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def _class_dim(input: Tensor) -> int:
+    return 0 if input.dim() == 1 else 1
+
+
+def _per_class(weight: Tensor, input: Tensor) -> Tensor:
+    """``weight`` of shape (C) in a shape that broadcasts over ``input``."""
+    dim = _class_dim(input)
+    if weight.dim() != 1 or weight.shape[0] != input.shape[dim]:
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes "
+            f"but got weight tensor of shape: {tuple(weight.shape)}"
+        )
+    return weight.reshape([-1 if i == dim else 1 for i in range(input.dim())])
+
+
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
+) -> Tensor:
+    if target.shape != input.shape:
+        raise RuntimeError(
+            f"cross_entropy: target with class probabilities must have the shape of the input {tuple(input.shape)}, "
+            f"got {tuple(target.shape)}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    dim = _class_dim(input)
+    classes = input.shape[dim]
+    if smoothing > 0.0:
+        target = target * (1 - smoothing) + smoothing / classes
+    log_probs = log_softmax_native(input, dim)
+    if weight is not None:
+        target = target * _per_class(weight, input)
+    loss = -(log_probs * target).sum(dim)
+    if reduction == "mean":
+        # Over samples, whatever their weights are.
+        return loss.sum() / max(input.numel() // max(classes, 1), 1) if input.numel() else loss.mean()
+    return _reduce(loss, reduction)
+
+
+def _smoothed_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
+) -> Tensor:
+    dim = _class_dim(input)
+    classes = input.shape[dim]
+    log_probs = log_softmax_native(input, dim)
+    hard = _core.nll_loss(log_probs, target, weight, reduction, ignore_index)
+    spread = -(log_probs if weight is None else log_probs * _per_class(weight, input)).sum(dim)
+    counted = target != ignore_index
+    spread = spread.masked_fill(counted.logical_not(), 0.0)
+    if reduction == "mean":
+        if weight is None:
+            spread = spread.sum() / counted.sum()
+        else:
+            picked = target.masked_fill(counted.logical_not(), 0)
+            weights = weight.index_select(0, picked.reshape(-1)).masked_fill(counted.logical_not().reshape(-1), 0.0)
+            spread = spread.sum() / weights.sum()
+    else:
+        spread = _reduce(spread, reduction)
+    return (1 - smoothing) * hard + smoothing / classes * spread
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Binary cross entropy of ``sigmoid(input)`` and ``target`` (same shape), without overflow.
+
+    ``weight`` rescales elements, ``pos_weight`` the positive part; both broadcast to ``input``.
+
+    Raises ValueError if shapes of input and target differ.
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    return _core.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Binary cross entropy of probabilities ``input`` and ``target`` (same shape).
+
+    Logarithms are limited to -100 or more, as PyTorch's.
+
+    Raises:
+        ValueError: shapes differ. RuntimeError: a probability outside [0, 1].
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    values: Any = input.detach()
+    if values.numel() and not bool(((values >= 0) & (values <= 1)).all()):
+        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
+    loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
+    return _reduce(loss if weight is None else loss * weight, reduction)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Kullback-Leibler divergence ``target * (log(target) - input)`` of log probabilities ``input``.
+
+    ``reduction="batchmean"`` divides the sum by the batch size, which is the divergence of the definition.
+    """
+    batchmean = reduction == "batchmean"
+    reduction = _reduction("sum" if batchmean else reduction, size_average, reduce)
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        # 0 log 0 is 0; the logarithm is taken of ones there, to keep nan out of derivatives too.
+        positive = target > 0
+        safe = _core.where(positive, target, _core.ones_like(target))
+        loss = _core.where(positive, target * safe.log(), _core.zeros_like(target)) - target * input
+    loss = _reduce(loss, reduction)
+    return loss / input.shape[0] if batchmean and input.dim() else loss

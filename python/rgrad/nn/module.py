@@ -1,0 +1,606 @@
+"""``Module``: a tree of parameters, buffers and submodules with a ``forward``."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+from .. import _core
+from .._core import Tensor, dtype
+from .._info import typename
+from ..utils.hooks import RemovableHandle
+from . import _state
+from ._call import call_with_hooks
+from .parameter import Parameter
+
+
+def _addindent(text: str, spaces: int) -> str:
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
+
+
+class Module:
+    """Base class of all neural network modules.
+
+    Subclasses call ``super().__init__()``, assign parameters and submodules as attributes, and define ``forward``.
+    Calling the module runs ``forward`` and its hooks; without hooks the call costs little more than ``forward``.
+    """
+
+    training: bool
+    _version: int = 1
+    # True once a hook was registered: the only thing a call looks at.
+    _hooked: bool = False
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, "Module | None"]
+    _non_persistent_buffers_set: set[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+            )
+        if args:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+            )
+        # Straight into __dict__: __setattr__ looks at these tables.
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _modules={},
+            _non_persistent_buffers_set=set(),
+            _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _backward_pre_hooks=OrderedDict(),
+            _backward_hooks=OrderedDict(),
+            _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(),
+        )
+
+    # Set as a value, not as a method, so that overriding it with any signature is sound to type checkers.
+    def _forward_unimplemented(self, *args: Any) -> Any:
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    forward: Callable[..., Any] = _forward_unimplemented
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooked:
+            return call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    __call__: Callable[..., Any] = _call_impl
+
+    # Attributes. Parameters, buffers and submodules live in their tables, everything else in __dict__.
+
+    def __getattr__(self, name: str) -> Any:
+        tables = self.__dict__
+        if "_parameters" in tables:
+            for table in ("_modules", "_parameters", "_buffers"):
+                found = tables[table]
+                if name in found:
+                    return found[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        tables = self.__dict__
+        params = tables.get("_parameters")
+        if isinstance(value, Parameter):
+            if params is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if params is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers")
+            tables["_modules"][name] = value
+        elif params is None:
+            object.__setattr__(self, name, value)
+        elif name in params:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (rgrad.nn.Parameter or None expected)"
+                )
+            params[name] = None
+        elif name in tables["_modules"]:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' (rgrad.nn.Module or None expected)"
+                )
+            tables["_modules"][name] = None
+        elif name in tables["_buffers"]:
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' (rgrad.Tensor or None expected)")
+            tables["_buffers"][name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        for table in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(table, ())
+            if name in found:
+                del found[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def _forget(self, name: str, *tables: str) -> None:
+        own = self.__dict__
+        own.pop(name, None)
+        for table in tables:
+            own[table].pop(name, None)
+        own["_non_persistent_buffers_set"].discard(name)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def _check_name(self, kind: str, name: object, table: Mapping[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+        if name in table:
+            return
+        if hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter; ``None`` reserves the name and stays out of ``state_dict``.
+
+        Raises:
+            KeyError: the name is taken, empty or has a dot.
+            TypeError: ``param`` is not a Parameter.
+            ValueError: ``param`` was computed from other tensors.
+        """
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                    "(rgrad.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
+                    "forward() method."
+                )
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is state but not a parameter; not ``persistent`` keeps it out of ``state_dict``.
+
+        Raises KeyError and TypeError as :meth:`register_parameter`.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (rgrad Tensor or None required)"
+            )
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: "Module | None") -> None:
+        """Add a submodule under a name; raises KeyError and TypeError as :meth:`register_parameter`."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: "Module | None") -> None:
+        """Another name of :meth:`add_module`."""
+        self.add_module(name, module)
+
+    # Walking the tree.
+
+    def named_modules(
+        self, memo: set["Module"] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, "Module"]]:
+        """All modules of the tree with their dotted names, this one first (named ``prefix``)."""
+        if memo is None:
+            memo = set()
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, child in self._modules.items():
+            if child is not None:
+                yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator["Module"]:
+        """All modules of the tree, each once, this one first."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, "Module"]]:
+        """Direct submodules with their names, each module once."""
+        seen: set[Module] = set()
+        for name, child in self._modules.items():
+            if child is not None and child not in seen:
+                seen.add(child)
+                yield name, child
+
+    def children(self) -> Iterator["Module"]:
+        """Direct submodules, each once."""
+        for _, child in self.named_children():
+            yield child
+
+    def _named_members(
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for owner, module in owners:
+            for name, member in module.__dict__[table].items():
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield (f"{owner}.{name}" if owner else name), member
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Parameters with their dotted names; a shared one comes once unless ``remove_duplicate=False``."""
+        yield from self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Parameters of the tree, each once."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Buffers with their dotted names."""
+        yield from self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Buffers of the tree, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target: str) -> "Module":
+        """The submodule with a dotted name; raises AttributeError that names the step at which it is missing."""
+        module = self
+        for step in target.split(".") if target else ():
+            if not hasattr(module, step):
+                raise AttributeError(f"{module._get_name()} has no attribute `{step}`")
+            module = getattr(module, step)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{step}` is not an nn.Module")
+        return module
+
+    def _get_member(self, target: str, table: str, kind: str) -> Any:
+        owner, _, name = target.rpartition(".")
+        module = self.get_submodule(owner)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in module.__dict__[table]:
+            raise AttributeError(f"`{name}` is not {kind}")
+        return module.__dict__[table][name]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter with a dotted name; raises AttributeError."""
+        param: Parameter = self._get_member(target, "_parameters", "an nn.Parameter")
+        return param
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer with a dotted name; raises AttributeError."""
+        buffer: Tensor = self._get_member(target, "_buffers", "a buffer")
+        return buffer
+
+    # Changing all of it.
+
+    def apply(self, fn: Callable[["Module"], object]) -> Self:
+        """Call ``fn`` on every submodule, children first, then on this module."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        if recurse:
+            for child in self.children():
+                child._apply(fn, recurse)
+        grad_mode = _core.is_grad_enabled()
+        _core._set_grad_enabled(False)
+        try:
+            for param in self._parameters.values():
+                if param is None:
+                    continue
+                # The same Parameter object stays, for optimizers hold it. Its grad goes first: shapes and dtypes of
+                # the two always agree.
+                grad, param.grad = param.grad, None
+                param.data = fn(param.data)
+                if grad is not None:
+                    param.grad = fn(grad).requires_grad_(grad.requires_grad)
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
+        finally:
+            _core._set_grad_enabled(grad_mode)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device and/or cast floating point parameters and buffers, in place.
+
+        Forms: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(tensor)`` (its device and dtype), and
+        keywords ``device, dtype, non_blocking``.
+
+        Raises:
+            TypeError: a dtype that is not floating point, or an argument that is none of these.
+        """
+        device, kind = _parse_to(args, kwargs)
+        if kind is not None and not kind.is_floating_point:
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
+
+        def convert(t: Tensor) -> Tensor:
+            if device is not None:
+                t = t.to(device)
+            return t.to(kind) if kind is not None and t.is_floating_point() else t
+
+        return self._apply(convert)
+
+    def type(self, dst_type: dtype) -> Self:
+        """Cast all parameters and buffers."""
+        return self._apply(lambda t: t.to(dst_type))
+
+    def float(self) -> Self:
+        """Cast floating point parameters and buffers to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self) -> Self:
+        """Cast floating point parameters and buffers to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def cpu(self) -> Self:
+        """Move all parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.to("cpu"))
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode (True) or evaluation mode (False) for the tree."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode for the tree."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set ``requires_grad`` of all parameters."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for param in self.parameters():
+            zero_grad_of(param, set_to_none)
+
+    # Hooks.
+
+    def _register(
+        self, table: str, hook: Callable[..., Any], prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        hooks = self.__dict__[table]
+        kwargs_table = self.__dict__[table + "_with_kwargs"] if with_kwargs else None
+        handle = RemovableHandle(hooks, extra_dict=kwargs_table)
+        hooks[handle.id] = hook
+        if kwargs_table is not None:
+            kwargs_table[handle.id] = True
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        self.__dict__["_hooked"] = True
+        return handle
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before forward; what it returns (not None) replaces the arguments.
+
+        With ``with_kwargs``: ``hook(module, args, kwargs)``, which returns None or ``(args, kwargs)``.
+        """
+        return self._register("_forward_pre_hooks", hook, prepend, with_kwargs)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after forward; what it returns (not None) replaces the output.
+
+        With ``with_kwargs``: ``hook(module, args, kwargs, output)``.
+        """
+        return self._register("_forward_hooks", hook, prepend, with_kwargs)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` when the gradients of the outputs are known.
+
+        ``grad_output`` is a tuple with one entry for each output; what the hook returns (not None) replaces it.
+        """
+        return self._register("_backward_pre_hooks", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known.
+
+        Both are tuples, with None for what needs no gradient; what the hook returns (not None) replaces
+        ``grad_input``. If no input requires grad, the hook is called with the gradients of the outputs.
+        """
+        return self._register("_backward_hooks", hook, prepend)
+
+    # State.
+
+    def get_extra_state(self) -> Any:
+        """What ``state_dict`` stores besides parameters and buffers; override together with ``set_extra_state``."""
+        raise RuntimeError(f"get_extra_state: {type(self).__name__} does not define it")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what ``get_extra_state`` returned."""
+        raise RuntimeError(f"set_extra_state: {type(self).__name__} does not define it, but got {typename(state)}")
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[prefix + name] = param if keep_vars else param.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if _state.has_extra_state(self):
+            destination[prefix + _state.EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """Parameters and persistent buffers of the tree by dotted name, sharing memory with the module.
+
+        Detached unless ``keep_vars``. ``destination`` is filled and returned if given; ``prefix`` goes before names.
+        """
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None:
+            metadata[prefix[:-1]] = {"version": self._version}
+        for pre_hook in self._state_dict_pre_hooks.values():
+            pre_hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, child in self._modules.items():
+            if child is not None:
+                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            hook(self, destination, prefix, {} if metadata is None else metadata[prefix[:-1]])
+        result: dict[str, Any] = destination
+        return result
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load what belongs to this module alone (not to its children), appending what is wrong to the lists."""
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        _state.load_into_one(
+            self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _state.IncompatibleKeys:
+        """Copy parameters and buffers from ``state_dict`` into the tree (``assign``: take the tensors themselves).
+
+        Unlike PyTorch's, a load that raises has changed nothing.
+
+        Returns:
+            ``(missing_keys, unexpected_keys)``, both empty if ``strict``.
+
+        Raises:
+            TypeError: ``state_dict`` is no mapping.
+            RuntimeError: missing or unexpected keys (if ``strict``), or shapes that differ; all are listed.
+        """
+        return _state.load(self, state_dict, strict, assign)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads the module."""
+        handle = RemovableHandle(self._state_dict_pre_hooks)
+        self._state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the module was read."""
+        handle = RemovableHandle(self._state_dict_hooks)
+        self._state_dict_hooks[handle.id] = hook
+        return handle
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` first."""
+        handle = RemovableHandle(self._load_state_dict_pre_hooks)
+        self._load_state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, incompatible_keys)`` when the module's keys were compared; it may edit the lists."""
+        handle = RemovableHandle(self._load_state_dict_post_hooks)
+        self._load_state_dict_post_hooks[handle.id] = hook
+        return handle
+
+    # Printing.
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What ``repr`` shows besides submodules; override it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        extra_lines = extra.split("\n") if extra else []
+        child_lines = [f"({name}): " + _addindent(repr(child), 2) for name, child in self._modules.items()]
+        return _render(self._get_name(), extra_lines, child_lines)
+
+
+def _render(name: str, extra_lines: list[str], child_lines: list[str]) -> str:
+    if len(extra_lines) == 1 and not child_lines:
+        return f"{name}({extra_lines[0]})"
+    lines = extra_lines + child_lines
+    return f"{name}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{name}()"
+
+
+def zero_grad_of(param: Tensor, set_to_none: bool) -> None:
+    """Drop a tensor's gradient, or fill it with zeros after cutting it from its history."""
+    grad = param.grad
+    if grad is None:
+        return
+    if set_to_none:
+        param.grad = None
+    elif grad.grad_fn is not None:
+        grad.detach_()
+        grad.zero_()
+    else:
+        grad.requires_grad_(False)
+        grad.zero_()
+
+
+def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None]:
+    known = {"device", "dtype", "non_blocking", "copy", "memory_format", "tensor"}
+    for name in kwargs:
+        if name not in known:
+            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
+    device, kind = kwargs.get("device"), kwargs.get("dtype")
+    like = kwargs.get("tensor")
+    # The last positional argument that is a bool is non_blocking, which means nothing here.
+    for arg in (like, *args):
+        if arg is None or isinstance(arg, bool):
+            continue
+        if isinstance(arg, Tensor):
+            device, kind = arg.device, arg.dtype
+        elif isinstance(arg, dtype):
+            kind = arg
+        elif isinstance(arg, (str, int, _core.device)):
+            device = arg
+        else:
+            raise TypeError(f"to() received an invalid combination of arguments - got {typename(arg)}")
+    return device, kind

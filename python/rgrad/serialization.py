@@ -1,0 +1,270 @@
+"""``save`` and ``load``: tensors in plain containers, in a file that runs no code when it is read.
+
+The file is a zip archive without compression: ``header.json`` describes the structure, and ``tensors/<n>`` holds the
+elements of tensor n in C order, little endian. Python's pickle is not involved.
+
+Every value in the header is a JSON scalar (None, bools, strings, whole numbers) or a list whose first entry names its
+kind: ``["tensor", n]``, ``["param", n, requires_grad]``, ``["list", ...]``, ``["tuple", ...]``,
+``["dict", [key, value], ...]``, ``["odict", metadata, [key, value], ...]``, ``["size", ...]``, ``["float", text]``,
+``["complex", text, text]``, ``["bytes", hex]``, ``["dtype", name]``, ``["device", text]``.
+"""
+
+import json
+import os
+from collections import OrderedDict
+from typing import IO, Any
+
+from . import _core
+from ._core import Tensor
+from ._info import typename
+from .nn.parameter import Parameter
+
+FORMAT = "rgrad"
+VERSION = 1
+_HEADER = "header.json"
+
+# Nothing that a header may describe is nested deeper than this; it bounds recursion on files made by others.
+_MAX_DEPTH = 200
+
+File = str | os.PathLike[str] | IO[bytes]
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._path: list[str] = []
+        self._open: set[int] = set()
+
+    def encode(self, value: Any) -> Any:
+        if value is None or value is True or value is False or type(value) in (str, int):
+            return value
+        kind = type(value)
+        if kind is float:
+            return ["float", value.hex() if value == value and abs(value) != float("inf") else repr(value)]
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if kind is complex:
+            return ["complex", *(self.encode(part)[1] for part in (value.real, value.imag))]
+        if kind in (bytes, bytearray):
+            return ["bytes", value.hex()]
+        if isinstance(value, _core.Size):
+            return ["size", *map(int, value)]
+        if isinstance(value, _core.dtype):
+            return ["dtype", str(value).rpartition(".")[2]]
+        if isinstance(value, _core.device):
+            return ["device", str(value)]
+        if kind in (list, tuple, dict, OrderedDict) or kind.__qualname__ == "defaultdict":
+            return self._container(value, kind)
+        raise TypeError(
+            f"save: got {typename(value)} at {self._where()}, expected tensors, numbers, strings, bytes, None, or "
+            "dicts, lists and tuples of them. Save what describes the object, such as its state_dict()."
+        )
+
+    def _where(self) -> str:
+        return "the top" if not self._path else "obj" + "".join(self._path)
+
+    def _container(self, value: Any, kind: type) -> Any:
+        if id(value) in self._open or len(self._path) >= _MAX_DEPTH:
+            raise ValueError(
+                f"save: the object contains itself or is nested more than {_MAX_DEPTH} deep at {self._where()[:200]}"
+            )
+        self._open.add(id(value))
+        try:
+            if isinstance(value, dict):
+                items = [self._item(key, entry) for key, entry in value.items()]
+                if kind is not OrderedDict:
+                    return ["dict", *items]
+                # Module.state_dict() puts its versions there.
+                return ["odict", self._child("._metadata", getattr(value, "_metadata", None)), *items]
+            return [kind.__name__, *(self._child(f"[{i}]", entry) for i, entry in enumerate(value))]
+        finally:
+            self._open.discard(id(value))
+
+    def _item(self, key: Any, entry: Any) -> list[Any]:
+        if not isinstance(key, (str, int, float, bool, type(None), tuple, bytes)):
+            raise TypeError(
+                f"save: got a key of type {typename(key)} at {self._where()}, expected strings, numbers or tuples"
+            )
+        return [self._child(f"<key {key!r}>", key), self._child(f"[{key!r}]", entry)]
+
+    def _child(self, step: str, value: Any) -> Any:
+        self._path.append(step)
+        encoded = self.encode(value)
+        self._path.pop()
+        return encoded
+
+    def _tensor(self, value: Tensor) -> Any:
+        if type(value) not in (Tensor, Parameter):
+            raise TypeError(f"save: got {typename(value)} at {self._where()}, expected Tensor or nn.Parameter")
+        # Tensors of equal memory and layout (tied weights) are written once, and are one memory again when loaded.
+        place: tuple[Any, ...] = (value.data_ptr(), value.dtype, tuple(value.shape), tuple(value.stride()))
+        if value.numel() == 0:
+            place = (id(value),)
+        number = self._numbers.setdefault(place, len(self.tensors))
+        if number == len(self.tensors):
+            self.tensors.append(value)
+        if isinstance(value, Parameter):
+            return ["param", number, value.requires_grad]
+        return ["tensor", number, value.requires_grad] if value.is_leaf and value.requires_grad else ["tensor", number]
+
+
+def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
+    """Write ``obj`` to a path or a binary file: tensors, numbers, strings, bytes, None and dicts, lists and tuples.
+
+    Values, dtypes, shapes, the structure and ``requires_grad`` of leaves and parameters come back; history does not.
+    A view is written with its own elements only. ``obj`` is checked before the file is touched. PyTorch's further
+    arguments (``pickle_module``, ...) are accepted and ignored.
+
+    Raises:
+        TypeError: something else is in ``obj``; the message says where.
+        ValueError: ``obj`` contains itself.
+        OSError: the file cannot be written.
+    """
+    import zipfile
+
+    import numpy as np
+
+    writer = _Writer()
+    tree = writer.encode(obj)
+    arrays = []
+    described = []
+    for tensor in writer.tensors:
+        array = np.ascontiguousarray(tensor.detach().cpu().numpy())
+        arrays.append(array.astype(array.dtype.newbyteorder("<"), copy=False))
+        described.append({"dtype": str(tensor.dtype).rpartition(".")[2], "shape": [int(n) for n in tensor.shape]})
+    header = {"format": FORMAT, "version": VERSION, "tensors": described, "obj": tree}
+    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(_HEADER, json.dumps(header, ensure_ascii=False, separators=(",", ":")))
+        for i, array in enumerate(arrays):
+            with archive.open(f"tensors/{i}", "w", force_zip64=True) as out:
+                out.write(array.reshape(-1).view(np.uint8).data)
+
+
+def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Read what :func:`save` wrote. No code in the file is run, whoever made it.
+
+    Args:
+        f: path or seekable binary file.
+        map_location: device to put tensors on.
+
+    Raises:
+        FileNotFoundError: no such file. RuntimeError: not such a file, damaged, or from a later version.
+    """
+    import zipfile
+
+    name = getattr(f, "name", f) if not isinstance(f, (str, os.PathLike)) else os.fspath(f)
+    try:
+        archive = zipfile.ZipFile(f)
+    except zipfile.BadZipFile as error:
+        raise RuntimeError(f"load: {name} is not a file written by rgrad.save ({error})") from None
+    with archive:
+        names = archive.namelist()
+        if _HEADER not in names:
+            hint = " It looks like a PyTorch file." if any(n.endswith("data.pkl") for n in names) else ""
+            raise RuntimeError(
+                f"load: {name} is not a file written by rgrad.save: got a zip archive without {_HEADER}.{hint}"
+            )
+        try:
+            header = json.loads(archive.read(_HEADER))
+            if header["format"] != FORMAT or header["version"] != VERSION:
+                raise RuntimeError(
+                    f"load: {name} has format {header['format']!r} version {header['version']!r}, "
+                    f"expected {FORMAT!r} version {VERSION}"
+                )
+            tensors = [_read_tensor(archive, i, what, map_location) for i, what in enumerate(header["tensors"])]
+            return _Reader(tensors).decode(header["obj"], 0)
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+            raise RuntimeError(f"load: {name} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _read_tensor(archive: Any, number: int, what: Any, map_location: Any) -> Tensor:
+    import math
+    import zipfile
+
+    import numpy as np
+
+    kind, shape = what["dtype"], tuple(what["shape"])
+    if any(type(n) is not int or n < 0 for n in shape):
+        raise ValueError(f"tensor {number} has shape {shape}")
+    info = archive.getinfo(f"tensors/{number}")
+    dtype = np.dtype(kind).newbyteorder("<")
+    expected = math.prod(shape) * dtype.itemsize
+    # Checked before memory is asked for: a small file cannot claim a large tensor.
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != expected:
+        raise ValueError(f"tensor {number} of {kind} {shape} needs {expected} bytes, got {info.file_size}")
+    array = np.empty(shape, dtype)
+    target = memoryview(array.reshape(-1).view(np.uint8))
+    with archive.open(info) as source:
+        done = 0
+        while done < expected:
+            got = source.readinto(target[done : done + (1 << 24)])
+            if not got:
+                raise EOFError(f"tensor {number} ends after {done} of {expected} bytes")
+            done += got
+    tensor = _core.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
+    return tensor if map_location is None else tensor.to(map_location)
+
+
+class _Reader:
+    def __init__(self, tensors: list[Tensor]) -> None:
+        self.tensors = tensors
+        self.used: set[int] = set()
+
+    def decode(self, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if not isinstance(value, list) or not value or depth > _MAX_DEPTH + 2:
+            raise ValueError(f"unexpected entry {str(value)[:60]!r} in the header")
+        kind, *rest = value
+        depth += 1
+        if kind in ("tensor", "param"):
+            return self._tensor(kind, *rest)
+        if kind == "list":
+            return [self.decode(entry, depth) for entry in rest]
+        if kind == "tuple":
+            return tuple(self.decode(entry, depth) for entry in rest)
+        if kind == "dict":
+            return {self.decode(key, depth): self.decode(entry, depth) for key, entry in rest}
+        if kind == "odict":
+            metadata, *items = rest
+            result = OrderedDict((self.decode(key, depth), self.decode(entry, depth)) for key, entry in items)
+            if metadata is not None:
+                result._metadata = self.decode(metadata, depth)  # type: ignore[attr-defined]
+            return result
+        if kind == "size":
+            return _core.Size(rest)
+        if kind == "float":
+            return _number(rest[0])
+        if kind == "complex":
+            return complex(_number(rest[0]), _number(rest[1]))
+        if kind == "bytes":
+            return bytes.fromhex(rest[0])
+        if kind == "dtype":
+            return _named_dtype(rest[0])
+        if kind == "device":
+            return _core.device(rest[0])
+        raise ValueError(f"unknown kind {kind!r} in the header")
+
+    def _tensor(self, kind: str, number: int, requires_grad: bool = False) -> Tensor:
+        if type(number) is not int or not 0 <= number < len(self.tensors):
+            raise ValueError(f"tensor {number!r} is not in the file")
+        tensor = self.tensors[number]
+        if kind == "param":
+            return Parameter(tensor, requires_grad)
+        if number in self.used or requires_grad:
+            # A second tensor on the same memory.
+            return tensor.detach().requires_grad_(requires_grad)
+        self.used.add(number)
+        return tensor
+
+
+def _number(text: str) -> float:
+    return float(text) if text in ("nan", "inf", "-inf") else float.fromhex(text)
+
+
+def _named_dtype(name: Any) -> Any:
+    found = getattr(_core, name) if isinstance(name, str) and name.isidentifier() else None
+    if not isinstance(found, _core.dtype):
+        raise ValueError(f"unknown dtype {name!r}")
+    return found

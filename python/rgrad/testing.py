@@ -1,0 +1,232 @@
+"""Comparing tensors in tests."""
+
+import cmath
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _core
+from ._core import Tensor, dtype
+
+__all__ = ["assert_close", "make_tensor"]
+
+# rtol and atol by dtype, as PyTorch's; exact for integers and bools.
+_TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+}
+
+
+def _default_tolerance(*kinds: dtype) -> tuple[float, float]:
+    pairs = [_TOLERANCES.get(str(kind).rpartition(".")[2], (0.0, 0.0)) for kind in kinds]
+    return max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Assert that every ``|actual - expected| <= atol + rtol * |expected|``, and that types, shapes, dtypes agree.
+
+    Args:
+        actual, expected: tensors, NumPy arrays, numbers, or equal structures (sequences, mappings) of them.
+        rtol, atol: tolerances, both or neither; the defaults depend on the dtype (float32: 1.3e-6 and 1e-5, float64:
+            1e-7 and 1e-7, whole numbers and bools: exact).
+        equal_nan: count nan as equal to nan.
+        check_device, check_dtype, check_stride: compare these too.
+        check_layout: accepted for PyTorch's sake; all tensors are strided.
+        msg: replaces the message, or makes it from the default one.
+
+    Raises:
+        AssertionError: they differ; says how many elements, how much, and where.
+        ValueError: one tolerance without the other, or a negative one.
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            f"rtol and atol must both be specified or both be unspecified, but got rtol={rtol}, atol={atol}"
+        )
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and not value >= 0:
+            raise ValueError(f"{name} must be 0 or more, but got {value}")
+    options = {
+        "rtol": rtol,
+        "atol": atol,
+        "equal_nan": equal_nan,
+        "allow_subclasses": allow_subclasses,
+        "device": check_device,
+        "dtype": check_dtype,
+        "stride": check_stride,
+    }
+    problem = _difference(actual, expected, "", options)
+    if problem is not None:
+        raise AssertionError(problem if msg is None else msg(problem) if callable(msg) else msg)
+
+
+def _difference(actual: Any, expected: Any, where: str, options: dict[str, Any]) -> str | None:
+    suffix = f"\n\nThe failure occurred for item {where}" if where else ""
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        if actual.keys() != expected.keys():
+            missing = sorted(map(repr, expected.keys() - actual.keys()))
+            extra = sorted(map(repr, actual.keys() - expected.keys()))
+            return (
+                "The keys of the mappings do not match:\n"
+                f"Missing keys in the actual mapping: {missing}\nAdditional keys in the actual mapping: {extra}{suffix}"
+            )
+        entries = [(f"[{key!r}]", actual[key], expected[key]) for key in expected]
+        return _first_difference(entries, where, options)
+    if _is_sequence(actual) and _is_sequence(expected):
+        if len(actual) != len(expected):
+            return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}{suffix}"
+        pairs = enumerate(zip(actual, expected, strict=True))
+        return _first_difference([(f"[{i}]", a, e) for i, (a, e) in pairs], where, options)
+    if _is_array(actual) and _is_array(expected):
+        problem = _tensor_difference(actual, expected, options)
+    elif isinstance(actual, (int, float, complex)) and isinstance(expected, (int, float, complex)):
+        problem = _number_difference(actual, expected, options)
+    elif actual is None or expected is None or isinstance(actual, str):
+        problem = (
+            None
+            if actual == expected and type(actual) is type(expected)
+            else (f"Expected {expected!r} but got {actual!r}.")
+        )
+    else:
+        raise TypeError(
+            f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.{suffix}"
+        )
+    return None if problem is None else problem + suffix
+
+
+def _first_difference(entries: list[tuple[str, Any, Any]], where: str, options: dict[str, Any]) -> str | None:
+    for step, actual, expected in entries:
+        problem = _difference(actual, expected, where + step, options)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Tensor) or type(value).__module__ == "numpy"
+
+
+def _number_difference(actual: complex, expected: complex, options: dict[str, Any]) -> str | None:
+    if options["dtype"] and type(actual) is not type(expected):
+        return f"The types do not match: {type(actual)} != {type(expected)}"
+    if options["rtol"] is not None:
+        rtol, atol = options["rtol"], options["atol"]
+    else:
+        exact = isinstance(actual, int) and isinstance(expected, int)
+        rtol, atol = (0.0, 0.0) if exact else _TOLERANCES["float64"]
+    if actual == expected or (options["equal_nan"] and cmath.isnan(actual) and cmath.isnan(expected)):
+        return None
+    distance = abs(actual - expected)
+    if cmath.isfinite(actual) and cmath.isfinite(expected) and distance <= atol + rtol * abs(expected):
+        return None
+    relative = distance / abs(expected) if expected else float("inf")
+    if rtol == 0 and atol == 0:
+        return f"Scalars are not equal!\n\nExpected {expected} but got {actual}.\nAbsolute difference: {distance}"
+    return (
+        f"Scalars are not close!\n\nExpected {expected} but got {actual}.\n"
+        f"Absolute difference: {distance} (up to {atol} allowed)\n"
+        f"Relative difference: {relative} (up to {rtol} allowed)"
+    )
+
+
+def _tensor_difference(actual: Any, expected: Any, options: dict[str, Any]) -> str | None:
+    import numpy as np
+
+    if not options["allow_subclasses"] and type(actual) is not type(expected):
+        return f"The types do not match: {type(actual)} != {type(expected)}"
+    actual, expected = (value if isinstance(value, Tensor) else _core.as_tensor(value) for value in (actual, expected))
+    if actual.shape != expected.shape:
+        return f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}."
+    if options["device"] and actual.device != expected.device:
+        return f"The values for attribute 'device' do not match: {actual.device} != {expected.device}."
+    if options["dtype"] and actual.dtype != expected.dtype:
+        return f"The values for attribute 'dtype' do not match: {actual.dtype} != {expected.dtype}."
+    if options["stride"] and actual.stride() != expected.stride():
+        return f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}."
+    if options["rtol"] is not None:
+        rtol, atol = options["rtol"], options["atol"]
+    else:
+        rtol, atol = _default_tolerance(actual.dtype, expected.dtype)
+    exact_kinds = not (actual.is_floating_point() or expected.is_floating_point())
+    a, e = (value.detach().cpu().numpy() for value in (actual, expected))
+    # Python's whole numbers keep differences of 64 bit integers exact; they are rare enough for it.
+    with np.errstate(all="ignore"):
+        if exact_kinds:
+            bad = a != e if rtol == 0 and atol == 0 else None
+        else:
+            bad = None
+        if bad is None:
+            a64, e64 = a.astype(np.float64), e.astype(np.float64)
+            distance = np.abs(a64 - e64)
+            fine = (a == e) | (np.isfinite(e64) & np.isfinite(a64) & (distance <= atol + rtol * np.abs(e64)))
+            if options["equal_nan"]:
+                fine |= np.isnan(a64) & np.isnan(e64)
+            bad = ~fine
+        if not bad.any():
+            return None
+        a64, e64 = a.astype(np.float64), e.astype(np.float64)
+        distance = np.where(bad, np.abs(a64 - e64), 0.0)
+        relative = np.where(bad, distance / np.abs(e64), 0.0)
+    count = int(bad.sum())
+    worst = tuple(int(i) for i in np.unravel_index(np.argmax(np.nan_to_num(distance, nan=np.inf)), a.shape))
+    worst_rel = tuple(int(i) for i in np.unravel_index(np.argmax(np.nan_to_num(relative, nan=np.inf)), a.shape))
+    exact = rtol == 0 and atol == 0
+    at, at_rel = ("", "") if not a.shape else (f" at index {worst}", f" at index {worst_rel}")
+    allowed_abs, allowed_rel = ("", "") if exact else (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
+    return (
+        f"Tensor-likes are not {'equal' if exact else 'close'}!\n\n"
+        f"Mismatched elements: {count} / {a.size} ({100 * count / a.size:.1f}%)\n"
+        f"Greatest absolute difference: {distance[worst]}{at}{allowed_abs}\n"
+        f"Greatest relative difference: {relative[worst_rel]}{at_rel}{allowed_rel}"
+    )
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: dtype,
+    device: Any = None,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+) -> Tensor:
+    """A tensor of random values in [low, high): by default [-9, 9) for floats, [-9, 10) or [0, 10) for whole numbers.
+
+    ``noncontiguous`` takes every second element of a larger tensor (nothing changes below 2 elements).
+    """
+    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    count = 1
+    for n in sizes:
+        count *= n
+    spread = noncontiguous and count > 1
+    full = (*sizes, 2) if spread else sizes
+    if dtype == _core.bool:
+        values = _core.randint(0, 2, full).to(dtype)
+    elif dtype.is_floating_point:
+        a, b = (-9.0 if low is None else low), (9.0 if high is None else high)
+        values = (_core.rand(full, dtype=_core.float64) * (b - a) + a).to(dtype)
+    else:
+        a, b = (0 if dtype == _core.uint8 else -9) if low is None else low, 10 if high is None else high
+        values = _core.randint(int(a), int(b), full).to(dtype)
+    if device is not None:
+        values = values.to(device)
+    if spread:
+        values = values[..., 0]
+    return values.requires_grad_(requires_grad)
