@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -219,18 +220,17 @@ NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml",
 def build(*extras: str) -> int:
     """Bring `.venv` up to date: packages, and rgrad in release mode (Python files are used where they lie)."""
     ensure_packages(VENV, requirements(*extras))
-    module = next((ROOT / "python" / "rgrad").glob("_core*.so"), None)
+    module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     key = fingerprint(NATIVE)
-    if module is not None and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
+    if module.exists() and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
         return 0
     check_rust()
     must(
         [VENV / "bin" / "maturin", "develop", "--release"],
         "the build failed; the compiler's message is above",
     )
-    module = next((ROOT / "python" / "rgrad").glob("_core*.so"), None)
-    if module is None:
-        fail("maturin finished, yet there is no native module in python/rgrad")
+    if not module.exists():
+        fail(f"maturin finished, yet {module.relative_to(ROOT)} is not there")
     # Building may have written Cargo.lock, so the key is taken again.
     set_stamp(VENV, "build", f"{fingerprint(NATIVE)} {module.stat().st_mtime_ns}")
     return 0
