@@ -144,8 +144,8 @@ def measure(row: Row, settings: Settings) -> Line:
 def different(works: dict[str, Work], rtol: float) -> str:
     """Why the libraries' results are not the same numbers, or '' if they are."""
     ours = works["rgrad"].result()
-    for name, work in works.items():
-        theirs = work.result()
+    for name in works.keys() - {"rgrad"}:
+        theirs = works[name].result()
         if len(ours) != len(theirs):
             return f"{len(ours)} results, {name} has {len(theirs)}"
         for a, b in zip(ours, theirs, strict=True):
