@@ -122,7 +122,7 @@ def test_needs_input_grad() -> None:
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
             seen.append(ctx.needs_input_grad)
-            x, y = ctx.saved_tensors
+            _, y = ctx.saved_tensors
             return g * y, None, None
 
     x = leaf(2.0)

@@ -230,22 +230,41 @@ def test_hook_does_not_outlive_its_tensor() -> None:
 
 
 def test_cycle_through_a_leaf_hook_is_collected() -> None:
-    x = leaf(1.0)
-    x.register_hook(lambda g: g * x.detach())
-    r = weakref.ref(x)
-    del x
+    def make() -> Any:
+        x = leaf(1.0)
+        x.register_hook(lambda g: g * x.detach())
+        return weakref.ref(x)
+
+    r = make()
     gc.collect()
     assert r() is None
 
 
 def test_cycle_through_a_hook_of_an_inner_tensor_is_collected() -> None:
-    x = leaf(1.0)
-    y = x * 2
-    y.register_hook(lambda g: g * y.detach())
-    r = weakref.ref(y)
-    del y
+    def make() -> Any:
+        x = leaf(1.0)
+        y = x * 2
+        y.register_hook(lambda g: g * y.detach())
+        return weakref.ref(y)
+
+    r = make()
     gc.collect()
     assert r() is None
+
+
+def test_cycle_through_a_hook_further_up_is_not_collected_while_in_use() -> None:
+    """A cycle that a living tensor still reaches stays whole."""
+
+    def make() -> Any:
+        x = leaf(1.0)
+        y = x * 2
+        y.register_hook(lambda g: g * y.detach())
+        return x, y * 3
+
+    x, z = make()
+    gc.collect()
+    z.backward()
+    assert x.grad.item() == 12.0
 
 
 def test_gradient_with_a_cycle_through_an_attribute_is_collected() -> None:
