@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import rgrad
-
 HUGE = 2**62
 
 
 class Inputs:
     """Tensors of every kind, and a record of what they held."""
 
-    def __init__(self) -> None:
-        self.x = rgrad.arange(6.0).reshape(2, 3)
-        self.y = rgrad.arange(4.0)
-        self.i = rgrad.arange(4)
-        self.m = rgrad.tensor([True, False, True])
-        self.s = rgrad.tensor(5.0)
-        self.e = rgrad.zeros(0, 3)
-        self.g = rgrad.arange(3.0).requires_grad_()
+    def __init__(self, T: Any) -> None:
+        self.x = T.arange(6.0).reshape(2, 3)
+        self.y = T.arange(4.0)
+        self.i = T.arange(4)
+        self.m = T.tensor([True, False, True])
+        self.s = T.tensor(5.0)
+        self.e = T.zeros(0, 3)
+        self.g = T.arange(3.0).requires_grad_()
 
     def state(self) -> list[Any]:
         tensors = (self.x, self.y, self.i, self.m, self.s, self.e, self.g)

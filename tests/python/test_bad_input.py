@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 import pytest
-from bad_input_shapes import DIMS, SHAPES, Case, Inputs
-from bad_input_values import CREATION, DTYPES, INDICES
 
 import rgrad
+from bad_input_shapes import DIMS, SHAPES, Case, Inputs
+from bad_input_values import CREATION, DTYPES, INDICES
 
 ALL = [
     pytest.param(case, id=f"{group}-{case[0]}".replace(" ", "_"))
@@ -28,7 +28,7 @@ ALL = [
 @pytest.mark.parametrize("case", ALL)
 def test_refused(case: Case) -> None:
     _, action, kind, pattern = case
-    inputs = Inputs()
+    inputs = Inputs(rgrad)
     before = inputs.state()
     with pytest.raises(kind, match="(?is)" + pattern):
         action(rgrad, inputs)
@@ -40,7 +40,7 @@ def test_refused(case: Case) -> None:
 def test_refused_under_autograd(case: Case) -> None:
     """The same with inputs that require grad: no history is left behind and a backward still works."""
     _, action, _, _ = case
-    inputs = Inputs()
+    inputs = Inputs(rgrad)
     for name in ("x", "y", "s", "e"):
         leaf = getattr(inputs, name).requires_grad_()
         setattr(inputs, name, leaf * 1)
