@@ -1,0 +1,431 @@
+//! Matrix products: `matmul` and its special cases, `addmm` and `linear`.
+
+use super::pointwise as pw;
+use crate::array::Array;
+use crate::autograd::{Arrays, Creation, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view, view_as};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar, fmt_shape};
+use crate::pointwise::{Func, Part, RowId};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// `op(a) @ op(b)`, where `op` swaps the last two dimensions if its flag is set; leading dimensions broadcast. Closed under
+/// differentiation: the gradients are such products again, so no transposed view is ever made.
+#[derive(Debug, Clone, Copy)]
+struct Product {
+    ta: bool,
+    tb: bool,
+    name: &'static str,
+}
+
+fn product(a: &Tensor, ta: bool, b: &Tensor, tb: bool) -> Result<Tensor> {
+    let name = if a.rank().max(b.rank()) > 2 { "BmmBackward0" } else { "MmBackward0" };
+    apply1(&Product { ta, tb, name }, &[a, b])
+}
+
+/// The gradient of the first factor of `op(a) @ op(b)`.
+fn left_grad(g: &Tensor, ta: bool, b: &Tensor, tb: bool) -> Result<Tensor> {
+    if ta { product(b, tb, g, true) } else { product(g, false, b, !tb) }
+}
+
+/// The gradient of the second factor of `op(a) @ op(b)`.
+fn right_grad(g: &Tensor, a: &Tensor, ta: bool, tb: bool) -> Result<Tensor> {
+    if tb { product(g, true, a, ta) } else { product(a, !ta, g, false) }
+}
+
+/// What the gradients of a product's factors, inputs `first` and `first + 1`, read.
+fn product_saves(needs: &[bool], first: usize) -> Saves {
+    let mut s = Saves::NOTHING;
+    if needs[first] {
+        s = s.input(first + 1);
+    }
+    if needs[first + 1] {
+        s = s.input(first);
+    }
+    s
+}
+
+impl Vjp for Product {
+    fn node_name(&self) -> String {
+        self.name.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+        let a = if cx.needs(0) { Some(left_grad(g, self.ta, &cx.input(1)?, self.tb)?) } else { None };
+        let b = if cx.needs(1) { Some(right_grad(g, &cx.input(0)?, self.ta, self.tb)?) } else { None };
+        Ok(smallvec![a, b])
+    }
+}
+
+impl Op for Product {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].matmul(x[1], (self.ta, self.tb))?])
+    }
+    fn saves(&self, needs: &[bool]) -> Saves {
+        product_saves(needs, 0)
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(*self))
+    }
+}
+
+/// The product of a matrix (m, k) and a vector (k).
+#[derive(Debug, Clone, Copy)]
+struct MatVec;
+
+impl Vjp for MatVec {
+    fn node_name(&self) -> String {
+        "MvBackward0".into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+        let a = if cx.needs(0) { Some(outer(g, &cx.input(1)?)?) } else { None };
+        let x = if cx.needs(1) { Some(mv(&view(&cx.input(0)?, ViewOp::Transpose(0, 1))?, g)?) } else { None };
+        Ok(smallvec![a, x])
+    }
+}
+
+impl Op for MatVec {
+    fn name(&self) -> &'static str {
+        "mv"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let column = x[1].with_layout(x[1].layout().unsqueeze(1));
+        let out = x[0].matmul(&column, (false, false))?;
+        Ok(smallvec![out.with_layout(out.layout().squeeze(|d| d == 1))])
+    }
+    fn saves(&self, needs: &[bool]) -> Saves {
+        product_saves(needs, 0)
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(*self))
+    }
+}
+
+/// The sum of the products of two vectors' elements.
+#[derive(Debug, Clone, Copy)]
+struct Dot;
+
+impl Vjp for Dot {
+    fn node_name(&self) -> String {
+        "DotBackward0".into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+        let a = if cx.needs(0) { Some(pw::mul(g, &cx.input(1)?)?) } else { None };
+        let b = if cx.needs(1) { Some(pw::mul(g, &cx.input(0)?)?) } else { None };
+        Ok(smallvec![a, b])
+    }
+}
+
+impl Op for Dot {
+    fn name(&self) -> &'static str {
+        "dot"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let row = x[0].with_layout(x[0].layout().unsqueeze(0));
+        let column = x[1].with_layout(x[1].layout().unsqueeze(1));
+        let out = row.matmul(&column, (false, false))?;
+        Ok(smallvec![out.with_layout(out.layout().squeeze(|_| true))])
+    }
+    fn saves(&self, needs: &[bool]) -> Saves {
+        product_saves(needs, 0)
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(*self))
+    }
+}
+
+/// `beta * c + alpha * (a @ op(b))`, where `c` broadcasts to the product.
+#[derive(Debug, Clone, Copy)]
+struct Addmm {
+    beta: Scalar,
+    alpha: Scalar,
+    tb: bool,
+    name: &'static str,
+}
+
+fn scaled(t: Tensor, by: Scalar) -> Result<Tensor> {
+    if by.to_f64() == 1.0 { Ok(t) } else { pw::mul(&t, by) }
+}
+
+impl Vjp for Addmm {
+    fn node_name(&self) -> String {
+        self.name.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None, None, None]) };
+        let c = if cx.needs(0) { Some(scaled(g.clone(), self.beta)?) } else { None };
+        let a = if cx.needs(1) { Some(scaled(left_grad(g, false, &cx.input(2)?, self.tb)?, self.alpha)?) } else { None };
+        let b = if cx.needs(2) { Some(scaled(right_grad(g, &cx.input(1)?, false, self.tb)?, self.alpha)?) } else { None };
+        Ok(smallvec![c, a, b])
+    }
+}
+
+impl Op for Addmm {
+    fn name(&self) -> &'static str {
+        "addmm"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = x[1].matmul(x[2], (false, self.tb))?;
+        let dtype = out.dtype();
+        let run = |row: RowId, ins: &[&Array], params: &[Scalar]| out.pointwise_into(Func { row, part: Part::Forward }, dtype, ins, params);
+        let c = x[0].with_layout(x[0].layout().expand(out.shape())?);
+        let one = |s: Scalar| s.to_f64() == 1.0;
+        if !one(self.alpha) {
+            run(RowId::Mul, &[&out, &Array::scalar(self.alpha, dtype)?], &[])?;
+        }
+        // As in PyTorch, beta 0 means that nan and inf in `c` do not matter.
+        if one(self.beta) {
+            run(RowId::Add, &[&out, &c], &[])?;
+        } else if self.beta.to_f64() != 0.0 {
+            run(RowId::AddScaled, &[&out, &c], &[self.beta])?;
+        }
+        Ok(smallvec![out])
+    }
+    fn saves(&self, needs: &[bool]) -> Saves {
+        product_saves(needs, 1)
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(*self))
+    }
+}
+
+// ---- functions -------------------------------------------------------------------------------------------------------
+
+fn rank_error(what: &str) -> Error {
+    Error::shape(what.to_string())
+}
+
+/// The product of two matrices.
+pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if a.rank() != 2 {
+        return Err(rank_error(&format!("self must be a matrix: mm got a tensor of shape {}", fmt_shape(&a.shape()))));
+    }
+    if b.rank() != 2 {
+        return Err(rank_error(&format!("mat2 must be a matrix: mm got a tensor of shape {}", fmt_shape(&b.shape()))));
+    }
+    product(a, false, b, false)
+}
+
+/// The products of two batches of matrices, (b, m, k) and (b, k, n).
+pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (sa, sb) = (a.shape(), b.shape());
+    if sa.len() != 3 {
+        return Err(rank_error(&format!("batch1 must be a 3D tensor: bmm got a tensor of shape {}", fmt_shape(&sa))));
+    }
+    if sb.len() != 3 {
+        return Err(rank_error(&format!("batch2 must be a 3D tensor: bmm got a tensor of shape {}", fmt_shape(&sb))));
+    }
+    if sb[0] != sa[0] || sb[1] != sa[2] {
+        return Err(Error::shape(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            sa[0], sa[2], sb[0], sb[1]
+        )));
+    }
+    same_scalar_type(a, b)?;
+    product(a, false, b, false)
+}
+
+fn same_scalar_type(a: &Tensor, b: &Tensor) -> Result<()> {
+    if a.dtype() == b.dtype() {
+        return Ok(());
+    }
+    Err(Error::dtype(format!("expected scalar type {} but found {}", a.dtype().type_name(), b.dtype().type_name())))
+}
+
+/// The product of a matrix and a vector.
+pub fn mv(a: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let (sa, sx) = (a.shape(), x.shape());
+    if sa.len() != 2 || sx.len() != 1 {
+        return Err(rank_error(&format!(
+            "vector + matrix @ vector expected: mv takes a matrix and a vector, got {}D and {}D tensors",
+            sa.len(),
+            sx.len()
+        )));
+    }
+    if sa[1] != sx[0] {
+        return Err(Error::shape(format!("size mismatch, got input ({}), mat ({}x{}), vec ({})", sa[0], sa[0], sa[1], sx[0])));
+    }
+    if a.dtype() != x.dtype() {
+        return Err(Error::dtype(format!(
+            "addmv input tensors must have the same dtype, but got {} and {}",
+            a.dtype().type_name(),
+            x.dtype().type_name()
+        )));
+    }
+    refuse_bool(a, "addmv_impl_cpu")?;
+    apply1(&MatVec, &[a, x])
+}
+
+fn refuse_bool(a: &Tensor, name: &str) -> Result<()> {
+    if a.dtype() == DType::Bool {
+        return Err(Error::not_implemented(format!("\"{name}\" not implemented for 'Bool'")));
+    }
+    Ok(())
+}
+
+/// The sum of the products of two vectors' elements.
+pub fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (sa, sb) = (a.shape(), b.shape());
+    if sa.len() != 1 || sb.len() != 1 {
+        return Err(rank_error(&format!("1D tensors expected, but got {}D and {}D tensors", sa.len(), sb.len())));
+    }
+    if a.dtype() != b.dtype() {
+        return Err(Error::dtype(format!(
+            "dot : expected both vectors to have same dtype, but found {} and {}",
+            a.dtype().type_name(),
+            b.dtype().type_name()
+        )));
+    }
+    if sa != sb {
+        return Err(Error::shape(format!(
+            "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, but got {} and {} \
+             elements respectively",
+            sa[0], sb[0], sa[0], sb[0]
+        )));
+    }
+    refuse_bool(a, "dot")?;
+    apply1(&Dot, &[a, b])
+}
+
+/// Every product of an element of one vector with one of the other.
+pub fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    for (t, name) in [(a, "self"), (b, "vec2")] {
+        if t.rank() != 1 {
+            return Err(rank_error(&format!("outer: Expected 1-D argument {name}, but got {}-D", t.rank())));
+        }
+    }
+    pw::mul(&view(a, ViewOp::Unsqueeze(1))?, b)
+}
+
+/// `beta * c + alpha * (a @ b)` of matrices; `c` broadcasts to the product's shape.
+pub fn addmm(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    for (t, name) in [(a, "mat1"), (b, "mat2")] {
+        if t.rank() != 2 {
+            return Err(rank_error(&format!("{name} must be a matrix, got {}-D tensor", t.rank())));
+        }
+    }
+    add_product(c, a, b, beta, alpha, false, "AddmmBackward0")
+}
+
+/// `beta * c + alpha * (a @ b)` of batches of matrices; `c` broadcasts to the product's shape.
+pub fn baddbmm(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let (sa, sb) = (a.shape(), b.shape());
+    for (s, name) in [(&sa, "batch1"), (&sb, "batch2")] {
+        if s.len() != 3 {
+            return Err(rank_error(&format!("{name} must be a 3D tensor, got {}-D tensor", s.len())));
+        }
+    }
+    if sb[0] != sa[0] || sb[1] != sa[2] {
+        return Err(Error::shape(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            sa[0], sa[2], sb[0], sb[1]
+        )));
+    }
+    add_product(c, a, b, beta, alpha, false, "BaddbmmBackward0")
+}
+
+fn add_product(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, tb: bool, name: &'static str) -> Result<Tensor> {
+    if c.dtype() != b.dtype() && a.dtype() == b.dtype() {
+        return Err(Error::dtype(format!(
+            "self and mat2 must have the same dtype, but got {} and {}",
+            c.dtype().type_name(),
+            b.dtype().type_name()
+        )));
+    }
+    if !a.dtype().is_float() {
+        pw::check_alpha(alpha, a.dtype())?;
+        pw::check_alpha(beta, a.dtype())?;
+    }
+    apply1(&Addmm { beta, alpha, tb, name }, &[c, a, b])
+}
+
+/// `x @ w^T + bias` over the last dimension of `x`; `w` is (out, in) or a vector (in).
+pub fn linear(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let (rx, rw) = (x.rank(), w.rank());
+    if rw == 1 {
+        let y = matmul(x, w)?;
+        return match bias {
+            Some(b) => pw::add(&y, b),
+            None => Ok(y),
+        };
+    }
+    if rw != 2 || rx == 0 {
+        return Err(Error::shape(format!(
+            "linear: the input must be at least 1D and the weight 1D or 2D, got input of shape {} and weight of shape {}",
+            fmt_shape(&x.shape()),
+            fmt_shape(&w.shape())
+        )));
+    }
+    let flat;
+    let x2 = if rx == 2 {
+        x
+    } else {
+        let (sx, sw) = (x.shape(), w.shape());
+        let rows: usize = sx[..rx - 1].iter().product();
+        if sx[rx - 1] != sw[1] {
+            return Err(Error::shape(format!("mat1 and mat2 shapes cannot be multiplied ({rows}x{} and {}x{})", sx[rx - 1], sw[1], sw[0])));
+        }
+        flat = lin::reshape(x, &[rows, sx[rx - 1]])?;
+        &flat
+    };
+    let y = match bias {
+        Some(b) => add_product(b, x2, w, Scalar::Int(1), Scalar::Int(1), true, "AddmmBackward0")?,
+        None => product(x2, false, w, true)?,
+    };
+    if rx == 2 {
+        return Ok(y);
+    }
+    if rx == 1 && bias.is_none() {
+        return squeezed(&y, 0);
+    }
+    let mut shape = x.shape();
+    shape[rx - 1] = y.shape()[1];
+    reshaped(&y, shape, if bias.is_some() { "ViewBackward0" } else { "UnsafeViewBackward0" })
+}
+
+fn reshaped(t: &Tensor, shape: Dims, name: &'static str) -> Result<Tensor> {
+    view_as(t, ViewOp::View(shape), Some(name), Creation::Normal)
+}
+
+fn squeezed(t: &Tensor, dim: usize) -> Result<Tensor> {
+    view_as(t, ViewOp::Squeeze(smallvec![dim]), Some("SqueezeBackward4"), Creation::Normal)
+}
+
+/// PyTorch's `matmul`: dot, matrix-vector, matrix and batched products by the ranks of the operands; batches broadcast.
+pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    match (a.rank(), b.rank()) {
+        (2, 2) => product(a, false, b, false),
+        (0, _) | (_, 0) => {
+            Err(Error::shape(format!("both arguments to matmul need to be at least 1D, but they are {}D and {}D", a.rank(), b.rank())))
+        }
+        (1, 1) => dot(a, b),
+        (2, 1) => mv(a, b),
+        (1, 2) => squeezed(&mm(&view(a, ViewOp::Unsqueeze(0))?, b)?, 0),
+        (r, 1 | 2) => {
+            // One product with all rows together.
+            let mut shape = a.shape();
+            let k = shape[r - 1];
+            let rows: usize = shape[..r - 1].iter().product();
+            let flat = lin::reshape(a, &[rows, k])?;
+            let y = if b.rank() == 1 { mv(&flat, b)? } else { mm(&flat, b)? };
+            shape.truncate(r - 1);
+            if b.rank() == 2 {
+                shape.push(b.shape()[1]);
+            }
+            reshaped(&y, shape, "UnsafeViewBackward0")
+        }
+        (1, r) => {
+            same_scalar_type(a, b)?;
+            squeezed(&product(&view(a, ViewOp::Unsqueeze(0))?, false, b, false)?, r - 2)
+        }
+        _ => {
+            same_scalar_type(a, b)?;
+            product(a, false, b, false)
+        }
+    }
+}
