@@ -21,6 +21,10 @@ def worst_entry(analytical: "Matrix", numerical: "Matrix", allowed: "Matrix") ->
     with np.errstate(all="ignore"):
         excess = np.abs(analytical - numerical) / np.maximum(allowed, np.finfo(np.float64).tiny)
     excess = np.nan_to_num(excess, nan=np.inf, posinf=np.inf)
+    hopeless = np.isinf(excess)
+    if hopeless.any():
+        # nan and inf spread along rows and columns: they start where both are full of them.
+        excess = hopeless * (hopeless.sum(0, keepdims=True) + hopeless.sum(1, keepdims=True))
     row, column = np.unravel_index(int(np.argmax(excess)), excess.shape)
     return int(row), int(column)
 
@@ -54,53 +58,61 @@ def diagnose(
         return KINK, f"the function is {here} there"
 
     a = float(analytical[row, column])
-    # Steps: the given one, and a wider one in which rounding counts less and curvature more.
-    fine, wide = (_one_sided(at, here, step) for step in (numeric.eps, 16 * numeric.eps))
-    if fine is None or wide is None:
-        return PRECISION, f"a step of {numeric.eps:g} does not change the input; give a larger eps or float64 inputs"
-    (left, right, scale), (wide_left, wide_right, wide_scale) = fine, wide
-    if not all(map(math.isfinite, (left, right, wide_left, wide_right))):
-        return KINK, f"slope to the left {left:.6g}, to the right {right:.6g}"
-    # What rounding of the function's values alone can do to a difference quotient.
-    noise = 8 * numeric.roundoff * scale / numeric.eps
-    wide_noise = 8 * numeric.roundoff * wide_scale / (16 * numeric.eps)
-    gap, wide_gap = abs(right - left), abs(wide_right - wide_left)
-    size = max(abs(left), abs(right), abs(wide_left), abs(wide_right))
+    eps = numeric.eps
+    found = [_around(at, here, step, numeric.roundoff) for step in (eps / 16, eps, 16 * eps)]
+    if any(not (math.isfinite(s.left) and math.isfinite(s.right)) for s in found if s is not None):
+        return KINK, "the slope is not finite there"
+    finer, given, wider = found
+    if given is None or wider is None:
+        return PRECISION, f"a step of {eps:g} does not change the input; give a larger eps or float64 inputs"
+    # The finest step in which rounding does not hide the slope.
+    fine, coarse = (given, wider) if finer is None or finer.noise > 1e-3 * given.size else (finer, given)
     # Where the function is smooth, the gap between the slopes is its curvature times the step: 16 times smaller in
     # the finer step. At a kink it stays, at a jump or a vertical slope it grows.
-    if gap > max(10 * noise, 0.01 * size) and gap > wide_gap / 4:
-        return KINK, f"slope to the left {left:.6g}, to the right {right:.6g}"
-    centre, wide_centre = (left + right) / 2, (wide_left + wide_right) / 2
-    if abs(centre) > 3 * abs(wide_centre) + 10 * noise + 10 * wide_noise:
-        return (
-            KINK,
-            f"slope grows without limit: {wide_centre:.6g} over {16 * numeric.eps:g}, "
-            f"{centre:.6g} over {numeric.eps:g}",
+    if fine.gap > max(10 * fine.noise, 0.01 * fine.size) and fine.gap > coarse.gap / 4:
+        return KINK, f"slope to the left {fine.left:.6g}, to the right {fine.right:.6g}"
+    if abs(fine.centre) > 3 * abs(coarse.centre) + 10 * (fine.noise + coarse.noise):
+        return KINK, (
+            f"the slope grows without limit: {coarse.centre:.6g} over {coarse.step:g}, "
+            f"{fine.centre:.6g} over {fine.step:g}"
         )
 
-    error = abs(a - centre)
-    if error <= noise + 4 * allowed and noise > allowed:
+    if abs(a - given.centre) <= given.noise + 4 * allowed and given.noise > allowed:
         return PRECISION, (
-            f"rounding alone may change the numerical value by {noise:.2g}; use float64 inputs or an eps of "
+            f"rounding alone may change the numerical value by {given.noise:.2g}; use float64 inputs or an eps of "
             f"{numeric.roundoff ** (1 / 3):.0e} or more"
         )
-    if abs(a - wide_centre) <= allowed + wide_noise < error:
-        return PRECISION, f"over a step of {16 * numeric.eps:g} the numerical value is {wide_centre:.10g}, which agrees"
-    if abs(a - centre) <= abs(centre - wide_centre):
-        return PRECISION, (
-            f"the numerical value depends on the step: {centre:.10g} for {numeric.eps:g}, "
-            f"{wide_centre:.10g} for {16 * numeric.eps:g}; give another eps"
-        )
+    for other in (finer, wider):
+        if other is not None and other.noise <= allowed and abs(a - other.centre) <= allowed < abs(a - given.centre):
+            return PRECISION, (
+                f"the numerical value is {given.centre:.10g} over a step of {eps:g}, but {other.centre:.10g} over "
+                f"{other.step:g}, which agrees; give another eps"
+            )
     return FORMULA, _pattern(analytical, numerical)
 
 
-def _one_sided(at: Any, here: float, step: float) -> tuple[float, float, float] | None:
-    """Slope to the left, slope to the right, and the size of the values; None if the step is lost in rounding."""
+class _Slopes:
+    """Difference quotients to both sides of a point."""
+
+    def __init__(self, step: float, left: float, right: float, noise: float) -> None:
+        self.step = step
+        self.left = left
+        self.right = right
+        # What rounding of the function's values alone can do to them.
+        self.noise = noise
+        self.gap = abs(right - left)
+        self.size = max(abs(left), abs(right))
+        self.centre = (left + right) / 2
+
+
+def _around(at: Any, here: float, step: float, roundoff: float) -> _Slopes | None:
+    """The slopes for a step; None if it is lost in rounding of the input."""
     up, up_step = at(step)
     down, down_step = at(-step)
     if up_step == 0 or down_step == 0:
         return None
-    return (down - here) / down_step, (up - here) / up_step, max(abs(here), abs(up), abs(down))
+    noise = 8 * roundoff * max(abs(here), abs(up), abs(down)) / step
+    return _Slopes(step, (down - here) / down_step, (up - here) / up_step, noise)
 
 
 def _pattern(analytical: "Matrix", numerical: "Matrix") -> str:

@@ -26,6 +26,7 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 # Analytical gradients of float32 functions carry rounding errors of this many units of the largest entry.
 _ROUNDING_UNITS = 64
+_MAX_PROBED = 64
 
 
 class GradcheckError(RuntimeError):
@@ -318,11 +319,18 @@ def _mismatch(
 ) -> GradcheckError:
     import numpy as np
 
-    from ._diagnosis import diagnose, worst_entry
+    from ._diagnosis import FORMULA, diagnose, worst_entry
 
     row, column = worst_entry(a, n, allowed)
     limit = float(allowed[row, column])
     verdict, evidence = diagnose(numeric, i, o, row, column, a, n, limit, nondet_tol)
+    if verdict == FORMULA and np.isnan(a[row, column]):
+        # nan spreads along a row: the entry where the function itself is at fault says more.
+        for other in np.flatnonzero(np.isnan(a[row]))[:_MAX_PROBED]:
+            other_verdict, other_evidence = diagnose(numeric, i, o, row, int(other), a, n, limit, nondet_tol)
+            if other_verdict != FORMULA:
+                column, verdict, evidence = int(other), other_verdict, other_evidence
+                break
     input_index = tuple(int(k) for k in np.unravel_index(row, numeric.arrays[i].shape))
     output_index = tuple(int(k) for k in np.unravel_index(column, tuple(outputs[o].shape)))
     got, want = float(a[row, column]), float(n[row, column])

@@ -28,8 +28,6 @@ class IncompatibleKeys(NamedTuple):
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-    __str__ = __repr__
-
 
 def _copy(target: Tensor, source: Tensor) -> None:
     grad_mode = _core.is_grad_enabled()
@@ -88,7 +86,7 @@ def load_into_one(
             if pending is not None:
                 pending.append((key, mine, theirs, write))
             else:
-                write[0](*write[1])  # type: ignore[operator]
+                write[0](*write[1])
 
     extra_key = prefix + EXTRA_STATE
     if _overrides(module, "set_extra_state"):

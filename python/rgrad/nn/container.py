@@ -359,7 +359,8 @@ class ParameterDict(Module):
         """Add or replace parameters, from a mapping or from pairs."""
         if not isinstance(parameters, Iterable):
             raise TypeError(
-                f"ParametersDict.update should be called with an iterable of key/value pairs, but got {type(parameters)}"
+                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(parameters)}"
             )
         is_dict = isinstance(parameters, (Mapping, ParameterDict))
         for key, value in list(parameters.items() if is_dict else parameters):

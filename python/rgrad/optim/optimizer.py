@@ -136,17 +136,18 @@ class Optimizer:
     # Hooks. A step without hooks costs nothing: the first one registered puts a wrapper on the instance.
 
     def _wrap_step(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        inner: Callable[..., Any] | None = self.__dict__.get("step")
-        if inner is None:
+        current: Callable[..., Any] | None = self.__dict__.get("step")
+        if current is None:
             func = type(self).step
             # Weakly: an optimizer in a cycle would keep its state until the garbage collector comes by.
             owner = weakref.ref(self)
 
             @wraps(func)
-            def inner(*args: Any, **kwargs: Any) -> Any:
+            def bound(*args: Any, **kwargs: Any) -> Any:
                 return func(owner(), *args, **kwargs)  # type: ignore[arg-type]
 
-        self.__dict__["step"] = wrap(inner)
+            current = bound
+        self.__dict__["step"] = wrap(current)
 
     def _with_hooks(self) -> None:
         if "_step_hooked" in self.__dict__:

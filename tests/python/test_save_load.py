@@ -1,0 +1,246 @@
+"""`save` and `load`: what goes in comes out, nothing else goes in, and no file makes `load` misbehave."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rgrad
+from rgrad import nn
+
+
+def through(obj):
+    file = io.BytesIO()
+    rgrad.save(obj, file)
+    file.seek(0)
+    return rgrad.load(file)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,), (4, 3), (2, 3, 2)])
+def test_tensors_of_every_kind_and_shape(kind: str, shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).integers(0, 2, shape) * 3
+    x = rgrad.tensor(values).to(getattr(rgrad, kind))
+    y = through(x)
+    assert y.dtype == x.dtype
+    assert y.shape == x.shape
+    assert type(y) is rgrad.Tensor
+    assert rgrad.equal(x, y)
+    assert y.data_ptr() != x.data_ptr() or x.numel() == 0
+
+
+def test_special_values_keep_their_bits() -> None:
+    x = rgrad.tensor([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308], dtype=rgrad.float64)
+    assert through(x).numpy().tobytes() == x.numpy().tobytes()
+
+
+def test_views_and_strides() -> None:
+    base = rgrad.arange(12).reshape(3, 4)
+    for view in (base.t(), base[:, 1], base[::2], base[1:2].expand(5, 4)):
+        assert rgrad.equal(through(view), view)
+
+
+def test_structures() -> None:
+    obj = {
+        "list": [1, -(2**70), 2.5, math.inf, True, None, "naïve \u2603 \x00", b"\x00\xff"],
+        "tuple": ((), (1, (2, rgrad.ones(2)))),
+        3: {2.5: "float key", (1, "a"): "tuple key", None: 1, True: 2},
+        "complex": complex(1, -0.5),
+        "dtype": rgrad.float64,
+        "device": rgrad.device("cpu"),
+        "size": rgrad.ones(2, 3).shape,
+        "ordered": OrderedDict([("b", 1), ("a", 2)]),
+    }
+    back = through(obj)
+    assert rgrad.equal(back["tuple"][1][1][1], rgrad.ones(2))
+    obj["tuple"] = back["tuple"] = ()
+    assert back == obj
+    assert [type(value) for value in back.values()] == [type(value) for value in obj.values()]
+    assert [type(value) for value in back["list"]] == [type(value) for value in obj["list"]]
+    assert list(back["ordered"]) == ["b", "a"]
+    assert math.isnan(through(math.nan))
+    assert math.copysign(1, through(-0.0)) == -1
+
+
+def test_defaultdict_becomes_a_dict() -> None:
+    table = defaultdict(dict)
+    table["a"]["b"] = 1
+    assert through(table) == {"a": {"b": 1}}
+
+
+def test_requires_grad_and_parameters() -> None:
+    x = rgrad.ones(2, requires_grad=True)
+    p = nn.Parameter(rgrad.ones(2), requires_grad=False)
+    y = x * 2
+    back_x, back_p, back_y = through([x, p, y])
+    assert back_x.requires_grad
+    assert type(back_p) is nn.Parameter
+    assert not back_p.requires_grad
+    assert not back_y.requires_grad
+    assert back_y.grad_fn is None
+
+
+def test_one_memory_stays_one_memory() -> None:
+    x = rgrad.zeros(1000)
+    file = io.BytesIO()
+    rgrad.save({"a": x, "b": x.detach(), "c": x.clone()}, file)
+    assert len(file.getvalue()) < 2 * 4000 + 2000
+    file.seek(0)
+    back = rgrad.load(file)
+    back["a"][0] = 1
+    assert back["b"][0].item() == 1
+    assert back["c"][0].item() == 0
+
+
+def test_state_dicts(tmp_path: Path) -> None:
+    rgrad.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    optimizer = rgrad.optim.Adam(model.parameters())
+    model(rgrad.randn(5, 3)).sum().backward()
+    optimizer.step()
+    path = tmp_path / "checkpoint.pt"
+    rgrad.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, path)
+    back = rgrad.load(str(path))
+    assert back["epoch"] == 3
+    assert back["model"]._metadata == model.state_dict()._metadata
+    other = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    assert str(other.load_state_dict(back["model"])) == "<All keys matched successfully>"
+    x = rgrad.randn(5, 3)
+    assert rgrad.equal(other(x), model(x))
+    again = rgrad.optim.Adam(other.parameters())
+    again.load_state_dict(back["optimizer"])
+    for net, opt in ((model, optimizer), (other, again)):
+        opt.zero_grad()
+        net(x).pow(2).sum().backward()
+        opt.step()
+    assert rgrad.equal(other(x), model(x))
+
+
+# ---------------------------------------------------------------------------------------------------- what is refused
+
+
+class Thing:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("obj", "said"),
+    [
+        (Thing(), "Thing at the top"),
+        ({"a": [1, Thing()]}, r"Thing at obj\['a'\]\[1\]"),
+        ([nn.Linear(2, 2)], r"Linear at obj\[0\].*state_dict"),
+        ({Thing: 1}, "key of type"),
+        (lambda: 0, "function at the top"),
+        ({1, 2}, "set at the top"),
+        (np.ones(2), "ndarray at the top"),
+    ],
+)
+def test_other_objects_are_refused_before_the_file_is_touched(obj, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "kept.pt"
+    rgrad.save(1, path)
+    before = path.read_bytes()
+    with pytest.raises(TypeError, match=f"save: got .*{said}"):
+        rgrad.save(obj, path)
+    assert path.read_bytes() == before
+
+
+def test_objects_that_contain_themselves() -> None:
+    loop: list = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="contains itself"):
+        rgrad.save(loop, io.BytesIO())
+    shared = [1]
+    assert through([shared, shared]) == [[1], [1]]
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested more than"):
+        rgrad.save(deep, io.BytesIO())
+    while deep:
+        deep = deep[0]
+
+
+def archive(header: object, **files: bytes) -> io.BytesIO:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as out:
+        out.writestr("header.json", header if isinstance(header, str) else json.dumps(header))
+        for name, content in files.items():
+            out.writestr(f"tensors/{name}", content)
+    file.seek(0)
+    return file
+
+
+def described(*tensors: object, obj: object = 1, **more: object) -> dict[str, object]:
+    return {"format": "rgrad", "version": 1, "tensors": list(tensors), "obj": obj, **more}
+
+
+FLOATS = {"dtype": "float32", "shape": [2]}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        io.BytesIO(b""),
+        io.BytesIO(b"not a zip file at all"),
+        archive("{"),
+        archive("[]"),
+        archive({}),
+        archive(described(version=2)),
+        archive(described(format="other")),
+        archive(described(obj=["unknown", 1])),
+        archive(described(obj=["tensor", 0])),
+        archive(described(obj=["tensor", "x"])),
+        archive(described(obj=["dtype", "Tensor"])),
+        archive(described(obj=["dtype", "__class__"])),
+        archive(described(obj=["float", "x"])),
+        archive(described(obj=["dict", [1]])),
+        archive(described(obj=["dict", [["list"], 1]])),
+        archive(described(obj=[])),
+        archive(described(obj={"a": 1})),
+        archive(described(FLOATS)),
+        archive(described(FLOATS), **{"0": b"1234567"}),
+        archive(described(FLOATS), **{"0": b"123456789"}),
+        archive(described({"dtype": "float32", "shape": [-1]}), **{"0": b""}),
+        archive(described({"dtype": "float32", "shape": [2**62]}), **{"0": b"12345678"}),
+        archive(described({"dtype": "float32", "shape": [True, 2]}), **{"0": b"12345678"}),
+        archive(described({"dtype": "object", "shape": [1]}), **{"0": b"12345678"}),
+        archive(described({"dtype": "no such", "shape": [1]}), **{"0": b"1234"}),
+        archive(json.dumps(described()).replace('"obj": 1', '"obj": ' + '["list",' * 500 + "1" + "]" * 500)),
+    ],
+)
+def test_damaged_files_are_one_clear_error(file: io.BytesIO) -> None:
+    with pytest.raises(RuntimeError, match=r"^load: "):
+        rgrad.load(file)
+
+
+def test_truncated_files(tmp_path: Path) -> None:
+    whole = io.BytesIO()
+    rgrad.save({"a": rgrad.ones(100)}, whole)
+    content = whole.getvalue()
+    for length in range(0, len(content), 37):
+        with pytest.raises(RuntimeError, match=r"^load: "):
+            rgrad.load(io.BytesIO(content[:length]))
+    broken = bytearray(content)
+    position = content.index(np.ones(4, np.float32).tobytes())
+    broken[position] ^= 0xFF
+    with pytest.raises(RuntimeError, match="damaged"):
+        rgrad.load(io.BytesIO(bytes(broken)))
+
+
+def test_other_peoples_files(tmp_path: Path) -> None:
+    path = tmp_path / "torch.pt"
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("archive/data.pkl", b"\x80\x02.")
+    with pytest.raises(RuntimeError, match="looks like a PyTorch file"):
+        rgrad.load(path)
+    with pytest.raises(FileNotFoundError):
+        rgrad.load(tmp_path / "missing.pt")
+    with pytest.raises(OSError, match="missing"):
+        rgrad.save(1, tmp_path / "missing" / "x.pt")
