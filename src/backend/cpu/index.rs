@@ -1,0 +1,559 @@
+//! Kernels that read and write elements at positions given by data: rows at offsets, and gathering along one dimension.
+//!
+//! Writes keep the order of the positions wherever two of them may meet, so the last one wins and sums are made in the same order for
+//! any number of threads. Work is only split across memory that cannot meet.
+
+use super::threads::parallel_for;
+use crate::layout::DType;
+use smallvec::SmallVec;
+
+/// Elements that one piece of parallel work touches.
+const PIECE: usize = 16 << 10;
+
+/// What a write does with the value that stands at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Write {
+    Set,
+    Add,
+    Multiply,
+}
+
+/// Sizes and strides of some dimensions, joined where they lie behind one another.
+#[derive(Debug, Clone, Default)]
+pub struct Block {
+    dims: SmallVec<[(usize, isize); 6]>,
+    len: usize,
+}
+
+impl Block {
+    pub fn new(shape: &[usize], strides: &[isize]) -> Block {
+        let mut dims: SmallVec<[(usize, isize); 6]> = SmallVec::new();
+        for (&n, &s) in shape.iter().zip(strides) {
+            match dims.last_mut() {
+                _ if n == 1 => {}
+                Some(d) if d.1 == s * n as isize => *d = (d.0 * n, s),
+                _ => dims.push((n, s)),
+            }
+        }
+        Block { dims, len: shape.iter().product() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The offset of the `i`-th element in row-major order.
+    #[inline]
+    pub fn offset(&self, mut i: usize) -> isize {
+        let mut off = 0;
+        for &(n, s) in self.dims.iter().rev() {
+            off += (i % n) as isize * s;
+            i /= n;
+        }
+        off
+    }
+
+    /// Calls `f(offset, length, stride)` for each innermost run of the elements `from..to`.
+    #[inline]
+    fn runs(&self, from: usize, to: usize, mut f: impl FnMut(isize, usize, isize)) {
+        let Some(&(n, s)) = self.dims.last() else {
+            if from < to {
+                f(0, 1, 1);
+            }
+            return;
+        };
+        if self.dims.len() == 1 {
+            f(from as isize * s, to - from, s);
+            return;
+        }
+        let mut i = from;
+        while i < to {
+            let len = (n - i % n).min(to - i);
+            f(self.offset(i), len, s);
+            i += len;
+        }
+    }
+}
+
+/// Elements that can be added up and multiplied in place.
+trait Element: Copy + Send + Sync {
+    fn write(self, old: Self, how: Write) -> Self;
+}
+
+macro_rules! element {
+    ($($t:ty: $add:expr, $mul:expr;)*) => {$(
+        impl Element for $t {
+            #[inline(always)]
+            fn write(self, old: Self, how: Write) -> Self {
+                match how {
+                    Write::Set => self,
+                    Write::Add => $add(old, self),
+                    Write::Multiply => $mul(old, self),
+                }
+            }
+        }
+    )*};
+}
+/// A bool byte: sums are "or", products are "and".
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Truth(u8);
+element! {
+    u8: u8::wrapping_add, u8::wrapping_mul;
+    i32: i32::wrapping_add, i32::wrapping_mul;
+    i64: i64::wrapping_add, i64::wrapping_mul;
+    f32: |a, b| a + b, |a, b| a * b;
+    f64: |a, b| a + b, |a, b| a * b;
+    Truth: |a: Truth, b: Truth| Truth(a.0 | b.0), |a: Truth, b: Truth| Truth(a.0 & b.0);
+}
+
+/// Calls `$f` with the element type of `$dtype`.
+macro_rules! by_dtype {
+    ($dtype:expr, $f:ident($($a:expr),*)) => {
+        match $dtype {
+            DType::Bool => $f::<Truth>($($a),*),
+            DType::U8 => $f::<u8>($($a),*),
+            DType::I32 => $f::<i32>($($a),*),
+            DType::I64 => $f::<i64>($($a),*),
+            DType::F32 => $f::<f32>($($a),*),
+            DType::F64 => $f::<f64>($($a),*),
+        }
+    };
+}
+
+#[derive(Clone, Copy)]
+struct Ptr<T>(*const T);
+#[derive(Clone, Copy)]
+struct PtrMut<T>(*mut T);
+// SAFETY: the kernels below hand disjoint parts to their pieces of work.
+unsafe impl<T> Send for Ptr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Ptr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for PtrMut<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for PtrMut<T> {}
+
+impl<T> Ptr<T> {
+    #[inline(always)]
+    fn get(self) -> *const T {
+        self.0
+    }
+}
+
+impl<T> PtrMut<T> {
+    #[inline(always)]
+    fn get(self) -> *mut T {
+        self.0
+    }
+}
+
+/// Rows of an array: `x[outer, offsets[k], inner]`.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    pub outer: Block,
+    /// For each position, its distance from the first element. Checked by the caller.
+    pub offsets: &'a [i64],
+    pub inner: Block,
+}
+
+/// `out[o, k, i] = x[o, offsets[k], i]`, `out` row-major.
+///
+/// # Safety
+/// `x` is readable at every combination of an outer, a position's and an inner offset; `out` is writable for all elements and does not
+/// overlap `x`. Both hold elements of `dtype`.
+pub unsafe fn take(out: *mut u8, x: *const u8, dtype: DType, rows: &Rows<'_>) {
+    // SAFETY: passed on.
+    unsafe { by_dtype!(dtype, take_t(out.cast(), x.cast(), rows)) }
+}
+
+unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
+    let (k, n) = (r.offsets.len(), r.inner.len());
+    let rows = r.outer.len() * k;
+    if rows * n == 0 {
+        return;
+    }
+    let (out, x) = (PtrMut(out), Ptr(x));
+    let some = |from: usize, to: usize| {
+        for row in from..to {
+            let base = r.outer.offset(row / k) + r.offsets[row % k] as isize;
+            // SAFETY: the caller's promise; each row of `out` is written by one piece.
+            unsafe {
+                let mut to = out.get().add(row * n);
+                if n == 1 {
+                    *to = *x.get().offset(base);
+                    continue;
+                }
+                r.inner.runs(0, n, |off, len, stride| {
+                    let from = x.get().offset(base + off);
+                    if stride == 1 {
+                        std::ptr::copy_nonoverlapping(from, to, len);
+                    } else {
+                        for j in 0..len {
+                            *to.add(j) = *from.offset(j as isize * stride);
+                        }
+                    }
+                    to = to.add(len);
+                });
+            }
+        }
+    };
+    let per = PIECE.div_ceil(n);
+    if rows * n < 2 * PIECE {
+        some(0, rows);
+    } else {
+        parallel_for(rows.div_ceil(per), |p| some(p * per, ((p + 1) * per).min(rows)));
+    }
+}
+
+/// `x[o, offsets[k], i] = src[o, k, i]` (or added, or multiplied), for k in order; `src` is row-major, or one value if `single`.
+///
+/// # Safety
+/// As for `take`, with `x` writable and `src` readable; outer and inner dimensions of `x` do not overlap.
+pub unsafe fn put(x: *mut u8, src: *const u8, single: bool, dtype: DType, how: Write, rows: &Rows<'_>) {
+    // SAFETY: passed on.
+    unsafe { by_dtype!(dtype, put_t(x.cast(), src.cast(), single, how, rows)) }
+}
+
+unsafe fn put_t<T: Element>(x: *mut T, src: *const T, single: bool, how: Write, r: &Rows<'_>) {
+    match how {
+        // SAFETY: passed on. The constant makes three loops without a test inside.
+        Write::Set => unsafe { put_how::<T, 0>(x, src, single, r) },
+        // SAFETY: as above.
+        Write::Add => unsafe { put_how::<T, 1>(x, src, single, r) },
+        // SAFETY: as above.
+        Write::Multiply => unsafe { put_how::<T, 2>(x, src, single, r) },
+    }
+}
+
+const fn how<const HOW: u8>() -> Write {
+    match HOW {
+        0 => Write::Set,
+        1 => Write::Add,
+        _ => Write::Multiply,
+    }
+}
+
+unsafe fn put_how<T: Element, const HOW: u8>(x: *mut T, src: *const T, single: bool, r: &Rows<'_>) {
+    let (k, n, outer) = (r.offsets.len(), r.inner.len(), r.outer.len());
+    if outer * k * n == 0 {
+        return;
+    }
+    let (x, src) = (PtrMut(x), Ptr(src));
+    let some = |o: usize, from: usize, to: usize| {
+        let start = r.outer.offset(o);
+        for (j, off) in r.offsets.iter().enumerate() {
+            let base = start + *off as isize;
+            let mut at = if single { 0 } else { (o * k + j) * n + from };
+            let step = !single as usize;
+            r.inner.runs(from, to, |off, len, stride| {
+                // SAFETY: the caller's promise; pieces differ in the outer or the inner part, which do not overlap.
+                unsafe {
+                    let to = x.get().offset(base + off);
+                    let from = src.get().add(at);
+                    if stride == 1 && step == 1 {
+                        for j in 0..len {
+                            *to.add(j) = (*from.add(j)).write(*to.add(j), how::<HOW>());
+                        }
+                    } else {
+                        for j in 0..len {
+                            let to = to.offset(j as isize * stride);
+                            *to = (*from.add(j * step)).write(*to, how::<HOW>());
+                        }
+                    }
+                }
+                at += len * step;
+            });
+        }
+    };
+    if outer * k * n < 2 * PIECE {
+        (0..outer).for_each(|o| some(o, 0, n));
+        return;
+    }
+    // Positions may repeat, so one piece goes over all of them.
+    let width = PIECE.div_ceil(k).clamp(64, n.max(64));
+    let pieces = n.div_ceil(width);
+    parallel_for(outer * pieces, |p| {
+        let i = p % pieces;
+        some(p / pieces, i * width, ((i + 1) * width).min(n));
+    });
+}
+
+/// An operand of `gather` and `scatter`: its memory, and its strides over the dimensions of the index.
+#[derive(Debug, Clone, Copy)]
+pub struct Along<'a, P> {
+    pub ptr: P,
+    pub strides: &'a [isize],
+}
+
+/// The dimensions of a walk along `dim`: all others but the innermost one, then `dim`, then the innermost.
+struct Walk {
+    outer: SmallVec<[usize; 6]>,
+    dims: SmallVec<[usize; 6]>,
+    inner: Option<usize>,
+    n_outer: usize,
+}
+
+impl Walk {
+    fn new(shape: &[usize], dim: usize) -> Walk {
+        let inner = (0..shape.len()).rev().find(|d| *d != dim && shape[*d] != 1);
+        let dims: SmallVec<[usize; 6]> = (0..shape.len()).filter(|d| *d != dim && Some(*d) != inner).collect();
+        let outer: SmallVec<[usize; 6]> = dims.iter().map(|d| shape[*d]).collect();
+        let n_outer = outer.iter().product();
+        Walk { outer, dims, inner, n_outer }
+    }
+
+    #[inline]
+    fn offset(&self, mut i: usize, strides: &[isize]) -> isize {
+        let mut off = 0;
+        for (n, d) in self.outer.iter().zip(&self.dims).rev() {
+            off += (i % n) as isize * strides[*d];
+            i /= n;
+        }
+        off
+    }
+}
+
+/// `out[.., j, ..] = x[.., index[.., j, ..], ..]` along `dim`. `size` is x's size there; positions outside of it are passed over.
+///
+/// # Safety
+/// `shape` is the index's; `out` and `index` are valid for all of it, `x` for `size` along `dim` and `shape` elsewhere. `out` overlaps
+/// neither of the others nor itself.
+pub unsafe fn gather(
+    out: Along<'_, *mut u8>,
+    x: Along<'_, *const u8>,
+    index: Along<'_, *const i64>,
+    dtype: DType,
+    shape: &[usize],
+    dim: usize,
+    size: usize,
+) {
+    // SAFETY: passed on.
+    unsafe { by_dtype!(dtype, gather_t(out, x, index, shape, dim, size)) }
+}
+
+unsafe fn gather_t<T: Element>(
+    out: Along<'_, *mut u8>,
+    x: Along<'_, *const u8>,
+    index: Along<'_, *const i64>,
+    shape: &[usize],
+    dim: usize,
+    size: usize,
+) {
+    let (to, from, idx) = (PtrMut(out.ptr.cast::<T>()), Ptr(x.ptr.cast::<T>()), Ptr(index.ptr));
+    // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
+    each(shape, dim, size, index.strides, out.strides, x.strides, idx, |o, s, at, step| unsafe {
+        *to.get().offset(o) = *from.get().offset(s + at * step);
+    });
+}
+
+/// `x[.., index[.., j, ..], ..] = src[.., j, ..]` along `dim` (or added, or multiplied), for j in order.
+///
+/// # Safety
+/// As for `gather`, with `x` writable and not overlapping the others nor itself, and `src` readable.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn scatter(
+    x: Along<'_, *mut u8>,
+    src: Along<'_, *const u8>,
+    index: Along<'_, *const i64>,
+    dtype: DType,
+    how: Write,
+    shape: &[usize],
+    dim: usize,
+    size: usize,
+) {
+    // SAFETY: passed on.
+    unsafe { by_dtype!(dtype, scatter_t(x, src, index, how, shape, dim, size)) }
+}
+
+unsafe fn scatter_t<T: Element>(
+    x: Along<'_, *mut u8>,
+    src: Along<'_, *const u8>,
+    index: Along<'_, *const i64>,
+    how: Write,
+    shape: &[usize],
+    dim: usize,
+    size: usize,
+) {
+    let (to, from, idx) = (PtrMut(x.ptr.cast::<T>()), Ptr(src.ptr.cast::<T>()), Ptr(index.ptr));
+    // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
+    each(shape, dim, size, index.strides, src.strides, x.strides, idx, |s, t, at, step| unsafe {
+        let place = to.get().offset(t + at * step);
+        *place = (*from.get().offset(s)).write(*place, how);
+    });
+}
+
+/// Calls `f(offset by a, offset by b without dim, position, b's stride along dim)` for every element of the index, in order along `dim`.
+/// Pieces that run at once never differ in `dim` alone.
+#[allow(clippy::too_many_arguments)]
+#[inline(always)]
+fn each(
+    shape: &[usize],
+    dim: usize,
+    size: usize,
+    index: &[isize],
+    a: &[isize],
+    b: &[isize],
+    idx: Ptr<i64>,
+    f: impl Fn(isize, isize, isize, isize) + Sync,
+) {
+    let total: usize = shape.iter().product();
+    if total == 0 {
+        return;
+    }
+    if shape.is_empty() {
+        // SAFETY: one element.
+        let at = unsafe { *idx.get() };
+        if (at as u64) < size as u64 {
+            f(0, 0, at as isize, 0);
+        }
+        return;
+    }
+    let w = Walk::new(shape, dim);
+    let n_in = w.inner.map_or(1, |d| shape[d]);
+    let st = |s: &[isize]| (s[dim], w.inner.map_or(0, |d| s[d]));
+    let ((ij, ii), (aj, ai), (bj, bi)) = (st(index), st(a), st(b));
+    let some = |o: usize, from: usize, to: usize| {
+        let (io, ao, bo) = (w.offset(o, index), w.offset(o, a), w.offset(o, b));
+        for j in 0..shape[dim] as isize {
+            for i in from as isize..to as isize {
+                // SAFETY: inside the index by construction.
+                let at = unsafe { *idx.get().offset(io + j * ij + i * ii) };
+                // Checked before; again here because another thread may have changed the index since.
+                if (at as u64) < size as u64 {
+                    f(ao + j * aj + i * ai, bo + i * bi, at as isize, bj);
+                }
+            }
+        }
+    };
+    if total < 2 * PIECE {
+        (0..w.n_outer).for_each(|o| some(o, 0, n_in));
+        return;
+    }
+    let width = PIECE.div_ceil(shape[dim]).clamp(16, n_in.max(16));
+    let pieces = n_in.div_ceil(width);
+    parallel_for(w.n_outer * pieces, |p| {
+        let i = p % pieces;
+        some(p / pieces, i * width, ((i + 1) * width).min(n_in));
+    });
+}
+
+/// Copies a matrix, keeping what lies on and above (`upper`) or on and below the `diagonal`-th diagonal; the rest becomes zero.
+/// `out` may be `x` itself.
+///
+/// # Safety
+/// Both matrices are valid for `rows` x `cols` elements of `size` bytes (1, 4 or 8) with these strides, and equal or disjoint.
+pub unsafe fn triangle(
+    out: (*mut u8, [isize; 2]),
+    x: (*const u8, [isize; 2]),
+    size: usize,
+    (rows, cols): (usize, usize),
+    diagonal: i64,
+    upper: bool,
+) {
+    // SAFETY: passed on.
+    unsafe {
+        match size {
+            1 => triangle_t::<u8>(out, x, rows, cols, diagonal, upper),
+            4 => triangle_t::<u32>(out, x, rows, cols, diagonal, upper),
+            _ => triangle_t::<u64>(out, x, rows, cols, diagonal, upper),
+        }
+    }
+}
+
+unsafe fn triangle_t<T: Copy + Default>(
+    out: (*mut u8, [isize; 2]),
+    x: (*const u8, [isize; 2]),
+    rows: usize,
+    cols: usize,
+    diagonal: i64,
+    upper: bool,
+) {
+    let (to, from) = (out.0.cast::<T>(), x.0.cast::<T>());
+    for i in 0..rows {
+        // Columns `kept` stay: from the diagonal on, or up to it.
+        let edge = (i as i128 + diagonal as i128).clamp(-1, cols as i128);
+        let kept = if upper { edge.max(0) as usize..cols } else { 0..(edge + 1).min(cols as i128) as usize };
+        for j in 0..cols {
+            // SAFETY: inside both matrices.
+            unsafe {
+                let v = if kept.contains(&j) { *from.offset(i as isize * x.1[0] + j as isize * x.1[1]) } else { T::default() };
+                *to.offset(i as isize * out.1[0] + j as isize * out.1[1]) = v;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_join_dimensions_and_give_their_runs() {
+        let b = Block::new(&[2, 3, 4], &[12, 4, 1]);
+        assert_eq!(b.dims[..], [(24, 1)]);
+        let b = Block::new(&[2, 3, 4], &[1, 8, 2]);
+        assert_eq!((0..24).map(|i| b.offset(i)).max(), Some(1 + 16 + 6));
+        let mut seen = Vec::new();
+        b.runs(3, 11, |off, len, s| seen.extend((0..len as isize).map(|j| off + j * s)));
+        assert_eq!(seen, (3..11).map(|i| b.offset(i)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_are_taken_and_put_in_order() {
+        let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+        let rows = Rows { outer: Block::new(&[], &[]), offsets: &[8, 0, 8], inner: Block::new(&[4], &[1]) };
+        let mut out = vec![0f32; 12];
+        // SAFETY: offsets stay inside of x.
+        unsafe { take(out.as_mut_ptr().cast(), x.as_ptr().cast(), DType::F32, &rows) };
+        assert_eq!(out, [8., 9., 10., 11., 0., 1., 2., 3., 8., 9., 10., 11.]);
+        let mut sum = vec![0f32; 12];
+        // SAFETY: as above.
+        unsafe { put(sum.as_mut_ptr().cast(), out.as_ptr().cast(), false, DType::F32, Write::Add, &rows) };
+        assert_eq!(sum[..4], [0., 1., 2., 3.]);
+        assert_eq!(sum[8..], [16., 18., 20., 22.]);
+    }
+
+    #[test]
+    fn gathering_passes_over_positions_out_of_range() {
+        let (x, idx) = ([1i32, 2, 3], [2i64, 7, 0, -1]);
+        let mut out = [0i32; 4];
+        // SAFETY: shapes and strides fit the arrays.
+        unsafe {
+            gather(
+                Along { ptr: out.as_mut_ptr().cast(), strides: &[1] },
+                Along { ptr: x.as_ptr().cast(), strides: &[1] },
+                Along { ptr: idx.as_ptr(), strides: &[1] },
+                DType::I32,
+                &[4],
+                0,
+                3,
+            );
+        }
+        assert_eq!(out, [3, 0, 1, 0]);
+    }
+
+    #[test]
+    fn triangles_of_every_diagonal() {
+        for d in -4..=4i64 {
+            for upper in [true, false] {
+                let mut m: Vec<u32> = (1..=6).collect();
+                // SAFETY: a 2 x 3 matrix, in place.
+                unsafe {
+                    let p = m.as_mut_ptr().cast::<u8>();
+                    triangle((p, [3, 1]), (p, [3, 1]), 4, (2, 3), d, upper);
+                }
+                for i in 0..2i64 {
+                    for j in 0..3i64 {
+                        let keep = if upper { j - i >= d } else { j - i <= d };
+                        assert_eq!(m[(i * 3 + j) as usize] != 0, keep, "{d} {upper} {i} {j}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
+
+use crate::array::{Array, Bounds, Plan, Write};
+use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
+use crate::ops::pointwise;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+pub(crate) type Refs<'a> = SmallVec<[&'a Tensor; 4]>;
+
+/// All index tensors are saved: they follow the first `from` inputs.
+fn saves_index(from: usize, n: usize) -> Saves {
+    (from..from + n).fold(Saves::NOTHING, Saves::input)
+}
+
+fn saved_index(cx: &VjpCx<'_>, from: usize, n: usize) -> Result<SmallVec<[Tensor; 4]>> {
+    (from..from + n).map(|i| cx.input(i)).collect()
+}
+
+/// A gradient for the first input and none for the indices behind it.
+pub(crate) fn first_of(g: Option<Tensor>, n: usize) -> Grads {
+    let mut out = Grads::from_elem(None, n);
+    out[0] = g;
+    out
+}
+
+// ---- reading ---------------------------------------------------------------------------------------------------------
+
+/// `x[index]`; inputs are x, then one index for each of the plan's dimensions.
+#[derive(Debug, Clone)]
+struct Take {
+    plan: Plan,
+    shape: Dims,
+    node: &'static str,
+}
+
+impl Vjp for Take {
+    fn node_name(&self) -> String {
+        self.node.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let n = self.plan.dims.len();
+        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 1 + n)) };
+        let index = saved_index(cx, 1, n)?;
+        let mut inputs: Refs<'_> = smallvec![g];
+        inputs.extend(&index);
+        let adjoint = Spread { plan: self.plan.clone(), shape: self.shape.clone(), node: self.node };
+        Ok(first_of(Some(apply1(&adjoint, &inputs)?), 1 + n))
+    }
+}
+
+impl Op for Take {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].take_rows(&self.plan, &x[1..])?])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        saves_index(1, self.plan.dims.len())
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// The adjoint of `Take`: zeros to which the gradient is added at the positions, in their order.
+#[derive(Debug, Clone)]
+struct Spread {
+    plan: Plan,
+    shape: Dims,
+    node: &'static str,
+}
+
+impl Vjp for Spread {
+    fn node_name(&self) -> String {
+        self.node.replace("Backward0", "BackwardBackward0")
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let n = self.plan.dims.len();
+        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 1 + n)) };
+        let index = saved_index(cx, 1, n)?;
+        let mut inputs: Refs<'_> = smallvec![g];
+        inputs.extend(&index);
+        let take = Take { plan: self.plan.clone(), shape: self.shape.clone(), node: self.node };
+        Ok(first_of(Some(apply1(&take, &inputs)?), 1 + n))
+    }
+}
+
+impl Op for Spread {
+    fn name(&self) -> &'static str {
+        "index_spread"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = Array::zeros(&self.shape, x[0].dtype())?;
+        out.put_rows(&self.plan, &x[1..], x[0], Write::Add)?;
+        Ok(smallvec![out])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        saves_index(1, self.plan.dims.len())
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// Reads rows of `x` under a node name.
+pub(crate) fn take_rows(x: &Tensor, plan: Plan, index: &[Tensor], node: &'static str) -> Result<Tensor> {
+    let op = Take { plan, shape: x.shape(), node };
+    let mut inputs: Refs<'_> = smallvec![x];
+    inputs.extend(index);
+    apply1(&op, &inputs)
+}
+
+// ---- writing ---------------------------------------------------------------------------------------------------------
+
+/// `self[index] = values` or `+= values`; inputs are self, values, then the indices.
+#[derive(Debug, Clone)]
+struct Put {
+    plan: Plan,
+    add: bool,
+    node: &'static str,
+    /// The shape that the values are broadcast to.
+    label: &'static str,
+}
+
+impl Put {
+    fn how(&self) -> Write {
+        if self.add { Write::Add } else { Write::Set }
+    }
+}
+
+impl Vjp for Put {
+    fn node_name(&self) -> String {
+        self.node.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let n = self.plan.dims.len();
+        let mut out = Grads::from_elem(None, 2 + n);
+        let Some(g) = &grads[0] else { return Ok(out) };
+        if self.add && cx.needs(0) {
+            out[0] = Some(g.clone());
+        }
+        if (self.add || !cx.needs(0)) && !cx.needs(1) {
+            return Ok(out);
+        }
+        let index = saved_index(cx, 2, n)?;
+        if !self.add && cx.needs(0) {
+            let zero = Tensor::new(Array::scalar(Scalar::Int(0), g.dtype())?);
+            out[0] = Some(put(g, self.plan.clone(), &index, &zero, false, self.node, self.label)?);
+        }
+        if cx.needs(1) {
+            // The engine sums over what was broadcast.
+            out[1] = Some(take_rows(g, self.plan.clone(), &index, "IndexBackward0")?);
+        }
+        Ok(out)
+    }
+}
+
+impl Op for Put {
+    fn name(&self) -> &'static str {
+        self.label
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = x[0].clone_dense()?;
+        out.put_rows(&self.plan, &x[2..], x[1], self.how())?;
+        Ok(smallvec![out])
+    }
+    fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        out.put_rows(&self.plan, &x[2..], x[1], self.how())
+    }
+    fn saves(&self, needs: &[bool]) -> Saves {
+        let reads = (!self.add && needs[0]) || needs[1];
+        if reads { saves_index(2, self.plan.dims.len()) } else { Saves::NOTHING }
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+fn put(x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, node: &'static str, label: &'static str) -> Result<Tensor> {
+    let mut inputs: Refs<'_> = smallvec![x, values];
+    inputs.extend(index);
+    apply1(&Put { plan, add, node, label }, &inputs)
+}
+
+/// Writes rows into `x` itself.
+pub(crate) fn put_(x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, node: &'static str, label: &'static str) -> Result<()> {
+    let mut inputs: Refs<'_> = smallvec![x, values];
+    inputs.extend(index);
+    apply_inplace(&Put { plan, add, node, label }, label, &inputs, Old::Read)
+}
+
+/// Whether a call gives a new tensor or writes to its first argument; each family of writes has one function for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    New,
+    Same,
+}
+
+#[allow(clippy::too_many_arguments)]
+fn put_at(place: Place, x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, node: &'static str, label: &'static str) -> Result<Tensor> {
+    match place {
+        Place::New => put(x, plan, index, values, add, node, label),
+        Place::Same => {
+            put_(x, plan, index, values, add, node, label)?;
+            Ok(x.clone())
+        }
+    }
+}
+
+// ---- the operations --------------------------------------------------------------------------------------------------
+
+/// A 0-d tensor counts as one with a single dimension of size 1.
+fn at_least_1d(x: &Tensor) -> Result<Tensor> {
+    if x.rank() == 0 { linear::reshape(x, &[1]) } else { Ok(x.clone()) }
+}
+
+fn is_index_dtype(d: DType) -> bool {
+    matches!(d, DType::I32 | DType::I64)
+}
+
+/// The slices along `dim` that a vector of positions names.
+pub fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    let d = wrap_dim(dim, x.rank())?;
+    if index.rank() > 1 {
+        return Err(Error::index("index_select(): Index is supposed to be a vector"));
+    }
+    if !is_index_dtype(index.dtype()) {
+        return Err(Error::runtime(format!(
+            "index_select(): Expected dtype int32 or int64 for index, got {}",
+            index.dtype()
+        )));
+    }
+    let i = at_least_1d(index)?;
+    if x.rank() == 0 {
+        if i.numel() != 1 {
+            return Err(Error::index("index_select(): Index to scalar can have only 1 value"));
+        }
+        let row = take_rows(&linear::reshape(x, &[1])?, Plan::one(0, Bounds::Select), &[i], "IndexSelectBackward0")?;
+        return linear::reshape(&row, &[]);
+    }
+    take_rows(x, Plan::one(d, Bounds::Select), &[i], "IndexSelectBackward0")
+}
+
+/// The elements at positions of the flattened tensor, in the index's shape.
+pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
+    if index.dtype() != DType::I64 {
+        return Err(Error::runtime(format!(
+            "take(): Expected a long tensor for index, but got {}",
+            index.dtype().type_name()
+        )));
+    }
+    let flat = linear::reshape(x, &[x.numel()])?;
+    take_rows(&flat, Plan::one(0, Bounds::Take), &[index.clone()], "TakeBackward0")
+}
+
+/// Writes `values` where the index tensors point (`self[index] = values`); adds with `accumulate`, in the order of the positions.
+pub fn index_put(place: Place, x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+    if x.dtype() != values.dtype() {
+        return Err(Error::runtime(format!(
+            "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+            x.dtype().type_name(),
+            values.dtype().type_name()
+        )));
+    }
+    let values = without_leading_ones(values, x, &plan, index)?;
+    put_at(place, x, plan, index, &values, accumulate, "IndexPutBackward0", "index_put_")
+}
+
+/// Values may have more dimensions than what they are written to, if those are of size 1.
+fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &Plan, index: &[Tensor]) -> Result<Tensor> {
+    let shape = values.shape();
+    let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::array).collect();
+    let refs: SmallVec<[&Array; 4]> = arrays.iter().collect();
+    let rank = plan.shape(&x.shape(), &plan.index_shape(&refs)?).len();
+    let extra = shape.len().saturating_sub(rank);
+    if extra > 0 && shape[..extra].iter().all(|n| *n == 1) {
+        return linear::reshape(values, &shape[extra..]);
+    }
+    Ok(values.clone())
+}
+
+/// `x` with `alpha * source` added to the slices along `dim` that the index names.
+pub fn index_add(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    let d = wrap_dim(dim, x.rank())?;
+    if index.rank() > 1 {
+        return Err(Error::index(format!(
+            "index_add_(): Index is supposed to be a vector, but got dim: {} with type: {} and size: {}",
+            index.rank(),
+            index.dtype().type_name(),
+            fmt_shape(&index.shape())
+        )));
+    }
+    if !is_index_dtype(index.dtype()) {
+        return Err(Error::runtime(format!(
+            "index_add_(): Expected dtype int32/int64 for index but got: {}",
+            index.dtype().type_name()
+        )));
+    }
+    if x.dtype() != source.dtype() {
+        return Err(Error::runtime(format!(
+            "index_add_(): self ({}) and source ({}) must have the same scalar type",
+            x.dtype().type_name(),
+            source.dtype().type_name()
+        )));
+    }
+    pointwise::check_alpha(alpha, x.dtype())?;
+    let (xs, ss) = (x.shape(), source.shape());
+    let n = index.numel();
+    let have = ss.get(d).copied().unwrap_or(1);
+    if have != n {
+        return Err(Error::runtime(format!(
+            "index_add_(): Number of indices ({n}) should be equal to source.size(dim): ({have}), for dim: {d}"
+        )));
+    }
+    if xs.len() != ss.len() || (0..xs.len()).any(|i| i != d && xs[i] != ss[i]) {
+        return Err(Error::runtime(format!(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} source.shape = {}",
+            fmt_shape(&xs),
+            fmt_shape(&ss)
+        )));
+    }
+    let source = if alpha == Scalar::Int(1) { source.clone() } else { pointwise::mul(source, alpha)? };
+    let i = at_least_1d(index)?;
+    on_dims(place, x, |x, place| {
+        let source = at_least_1d(&source)?;
+        put_at(place, x, Plan::one(d, Bounds::Exact), &[i], &source, true, "IndexAddBackward0", "index_add_")
+    })
+}
+
+/// Runs a write on a 0-d tensor as on one of one dimension.
+pub(crate) fn on_dims(place: Place, x: &Tensor, f: impl FnOnce(&Tensor, Place) -> Result<Tensor>) -> Result<Tensor> {
+    if x.rank() > 0 {
+        return f(x, place);
+    }
+    let wide = crate::ops::shape::view(x, &[1])?;
+    let out = f(&wide, place)?;
+    if place == Place::Same { Ok(x.clone()) } else { linear::reshape(&out, &[]) }
+}
+
+/// `x` with the slices along `dim` that the index names replaced by those of `source`.
+pub fn index_copy(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    let d = wrap_dim(dim, x.rank())?;
+    if index.rank() > 1 {
+        return Err(Error::index(format!(
+            "index_copy_(): Index should have dimension 1 or 0 (got {})",
+            index.rank()
+        )));
+    }
+    if index.dtype() != DType::I64 {
+        return Err(Error::runtime("index_copy_(): Expected a long tensor for index"));
+    }
+    if x.dtype() != source.dtype() {
+        return Err(Error::runtime(format!(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+            x.dtype().type_name(),
+            source.dtype().type_name()
+        )));
+    }
+    let (xs, ss) = (x.shape(), source.shape());
+    let n = index.numel();
+    if ss.is_empty() && n != 1 {
+        return Err(Error::index(format!("index_copy_(): When source is scalar, index should have one element (got {n})")));
+    }
+    if !ss.is_empty() && ss.len() != xs.len() && !xs.is_empty() {
+        return Err(Error::index(format!(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({}), \
+             destination dimensionality ({})",
+            ss.len(),
+            xs.len()
+        )));
+    }
+    if xs.len() == ss.len() {
+        let slice = |s: &[usize]| -> Vec<usize> { (0..s.len()).filter(|i| *i != d).map(|i| s[i]).collect() };
+        let (a, b) = (slice(&xs), slice(&ss));
+        if a != b {
+            return Err(Error::runtime(format!(
+                "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {} at dimension {d} and source \
+                 slice shape: {} at dimension {d}.",
+                fmt_shape(&a),
+                fmt_shape(&b)
+            )));
+        }
+        let have = ss.get(d).copied().unwrap_or(1);
+        if have != n {
+            return Err(Error::index(format!(
+                "index_copy_(): Number of indices ({n}) should be equal to source.size(dim) ({have})"
+            )));
+        }
+    }
+    let i = at_least_1d(index)?;
+    on_dims(place, x, |x, place| {
+        put_at(place, x, Plan::one(d, Bounds::Copy), &[i], source, false, "IndexCopyBackward0", "index_copy_")
+    })
+}
+
+/// `x` with the slices along `dim` that the index names filled with a number or a 0-d tensor.
+pub fn index_fill(place: Place, x: &Tensor, dim: i64, index: &Tensor, value: pointwise::Arg<'_>) -> Result<Tensor> {
+    let d = wrap_dim(dim, x.rank())?;
+    if index.dtype() != DType::I64 {
+        return Err(Error::index("index_fill_(): Expected dtype int64 for index."));
+    }
+    if index.rank() > 1 {
+        return Err(Error::index("Index has to be a vector/scalar"));
+    }
+    let (value, node) = match value {
+        pointwise::Arg::Tensor(t) if t.rank() > 0 => {
+            return Err(Error::runtime(format!(
+                "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                t.rank()
+            )));
+        }
+        pointwise::Arg::Tensor(t) => (t.clone(), "IndexFillBackward1"),
+        pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, "IndexFillBackward0"),
+    };
+    let i = at_least_1d(index)?;
+    on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Wrap), &[i], &value, false, node, "index_fill_"))
+}
+
+// ---- masks -----------------------------------------------------------------------------------------------------------
+
+/// The positions of the elements that are not zero: one int64 vector for each dimension.
+pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
+    let a = x.array();
+    let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a };
+    Ok(a.nonzero()?.into_iter().map(Tensor::new).collect())
+}
+
+/// The positions of the elements that are not zero, one in each row of an int64 matrix.
+pub fn nonzero(x: &Tensor) -> Result<Tensor> {
+    let a = x.array();
+    if a.rank() == 0 {
+        let n = usize::from(a.first().to_bool());
+        return Ok(Tensor::new(Array::empty(&[n, 0], DType::I64)?));
+    }
+    let columns = a.nonzero()?;
+    let out = Array::empty(&[columns[0].numel(), columns.len()], DType::I64)?;
+    for (d, c) in columns.iter().enumerate() {
+        out.with_layout(out.layout().select(1, d as i64)?).copy_from(c)?;
+    }
+    Ok(Tensor::new(out))
+}
+
+fn broadcast_pair(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
+    let shape = crate::layout::broadcast(&x.shape(), &mask.shape())?;
+    let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { crate::ops::shape::expand_to(t, &shape) };
+    Ok((wide(x)?, wide(mask)?))
+}
+
+/// The elements where the mask holds, in one dimension; both are broadcast together.
+pub fn masked_select(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    if mask.dtype() != DType::Bool {
+        return Err(Error::runtime(format!("masked_select: expected BoolTensor for mask, got {}", mask.dtype())));
+    }
+    let (x, mask) = broadcast_pair(x, mask)?;
+    let x = at_least_1d(&x)?;
+    let index = nonzero_tuple(&mask)?;
+    take_rows(&x, Plan::of((0..x.rank()).collect()), &index, "MaskedSelectBackward0")
+}
+
+/// `x` with consecutive elements of `source` where the mask holds.
+pub fn masked_scatter(place: Place, x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+    if x.dtype() != source.dtype() {
+        return Err(Error::runtime(format!(
+            "masked_scatter: expected self and source to have same dtypes but got {} and {}",
+            x.dtype().type_name(),
+            source.dtype().type_name()
+        )));
+    }
+    if mask.dtype() != DType::Bool {
+        return Err(Error::runtime(format!(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype {}",
+            mask.dtype()
+        )));
+    }
+    let (wide, mask) = broadcast_pair(x, mask)?;
+    if place == Place::Same && wide.shape() != x.shape() {
+        return Err(Error::shape(format!(
+            "output with shape {} doesn't match the broadcast shape {}",
+            fmt_shape(&x.shape()),
+            fmt_shape(&wide.shape())
+        )));
+    }
+    let index = nonzero_tuple(&mask)?;
+    let n = index[0].numel();
+    if source.numel() < n {
+        return Err(Error::runtime(format!(
+            "masked_scatter: Number of elements of source < number of ones in mask (got {} and {n})",
+            source.numel()
+        )));
+    }
+    let flat = linear::reshape(source, &[source.numel()])?;
+    let values = crate::ops::shape::narrow(&flat, 0, 0, n as i64)?;
+    // In place the write must go to the tensor that was given.
+    let target = if place == Place::Same { x } else { &wide };
+    on_dims(place, target, |x, place| {
+        let plan = Plan::of((0..x.rank()).collect());
+        put_at(place, x, plan, &index, &values, false, "MaskedScatterBackward0", "masked_scatter_")
+    })
+}

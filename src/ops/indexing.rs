@@ -1,0 +1,274 @@
+//! `x[...]`, read and write: views first, then at most one read or write at positions given by tensors.
+
+use crate::array::{Array, Plan};
+use crate::autograd::{Tensor, ViewOp, linear, view};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar, fmt_shape};
+use crate::ops::index::{self, Place};
+use crate::ops::pointwise::{self, Arg};
+use smallvec::SmallVec;
+
+/// One entry of an index expression.
+#[derive(Debug, Clone)]
+pub enum Index {
+    Int(i64),
+    /// Bounds and step as Python has them; the step is at least 1.
+    Slice { start: Option<i64>, stop: Option<i64>, step: i64 },
+    None,
+    Ellipsis,
+    Bool(bool),
+    /// Positions (any integer dtype) or a mask (bool or uint8).
+    Tensor(Tensor),
+}
+
+/// The views of an index expression applied, and the positions that are left.
+struct Prepared {
+    x: Tensor,
+    plan: Option<Plan>,
+    index: SmallVec<[Tensor; 4]>,
+    /// Whether any view was taken.
+    viewed: bool,
+}
+
+fn is_mask(t: &Tensor) -> bool {
+    matches!(t.dtype(), DType::Bool | DType::U8)
+}
+
+/// How many dimensions of the indexed tensor an entry stands for.
+fn covers(i: &Index) -> usize {
+    match i {
+        Index::Int(_) | Index::Slice { .. } => 1,
+        Index::None | Index::Ellipsis | Index::Bool(_) => 0,
+        Index::Tensor(t) if is_mask(t) => t.rank(),
+        Index::Tensor(_) => 1,
+    }
+}
+
+#[inline]
+fn clip(i: i64, n: i64) -> i64 {
+    (if i < 0 { i.saturating_add(n) } else { i }).clamp(0, n)
+}
+
+/// A slice's view, with Python's clipping.
+#[inline]
+fn slice(dim: usize, size: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> Result<ViewOp> {
+    if step <= 0 {
+        return Err(Error::value(if step == 0 { "slice step cannot be zero" } else { "step must be greater than zero" }));
+    }
+    let n = size as i64;
+    let (s, e) = (clip(start.unwrap_or(0), n), clip(stop.unwrap_or(n), n));
+    Ok(ViewOp::Slice { dim, start: s as usize, end: e.max(s) as usize, step: step as usize })
+}
+
+#[inline]
+fn select(x: &Tensor, dim: usize, i: i64) -> Result<Tensor> {
+    let (rank, size) = x.with_array(|a| (a.rank(), a.shape().get(dim).copied().unwrap_or(0)));
+    if rank == 0 {
+        return Err(Error::index(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a \
+             number",
+        ));
+    }
+    let at = crate::layout::wrap_index(i, size, dim)?;
+    view(x, ViewOp::Select(dim, at))
+}
+
+/// A 0-d truth value as an index: a new dimension of size 1 that is taken or not.
+fn truth(on: bool) -> Result<Tensor> {
+    let at: &[i64] = if on { &[0] } else { &[] };
+    Ok(Tensor::new(Array::from_slice(at, &[at.len()])?))
+}
+
+fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
+    let rank = x.rank();
+    let used: usize = items.iter().map(covers).sum();
+    if used > rank {
+        if rank == 0 {
+            return select(x, 0, 0).map(|_| unreachable!("a 0-d tensor takes no index"));
+        }
+        return Err(Error::index(format!("too many indices for tensor of dimension {rank}")));
+    }
+    let mut out = Prepared { x: x.clone(), plan: None, index: SmallVec::new(), viewed: false };
+    let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
+    let mut dim = 0;
+    let mut seen_ellipsis = false;
+    for item in items {
+        match item {
+            Index::Int(i) => {
+                out.x = select(&out.x, dim, *i)?;
+                out.viewed = true;
+            }
+            Index::Slice { start: None, stop: None, step: 1 } => dim += 1,
+            Index::Slice { start, stop, step } => {
+                let size = out.x.with_array(|a| a.shape()[dim]);
+                let op = slice(dim, size, *start, *stop, *step)?;
+                if !matches!(op, ViewOp::Slice { start: 0, end, step: 1, .. } if end == size) {
+                    out.x = view(&out.x, op)?;
+                    out.viewed = true;
+                }
+                dim += 1;
+            }
+            Index::Ellipsis => {
+                // A second one stands for nothing.
+                if !seen_ellipsis {
+                    dim += rank - used;
+                    seen_ellipsis = true;
+                }
+            }
+            Index::None => {
+                out.x = view(&out.x, ViewOp::Unsqueeze(dim))?;
+                out.viewed = true;
+                dim += 1;
+            }
+            Index::Bool(b) => {
+                out.x = view(&out.x, ViewOp::Unsqueeze(dim))?;
+                out.viewed = true;
+                out.index.push(truth(*b)?);
+                dims.push(dim);
+                dim += 1;
+            }
+            Index::Tensor(t) if is_mask(t) && t.rank() == 0 => {
+                out.x = view(&out.x, ViewOp::Unsqueeze(dim))?;
+                out.viewed = true;
+                out.index.push(truth(t.array().first().to_bool())?);
+                dims.push(dim);
+                dim += 1;
+            }
+            Index::Tensor(t) if is_mask(t) => {
+                let (ms, xs) = (t.shape(), out.x.shape());
+                for (k, n) in ms.iter().enumerate() {
+                    if xs[dim + k] != *n {
+                        return Err(Error::index(format!(
+                            "The shape of the mask {} at index {k} does not match the shape of the indexed tensor {} at index {}",
+                            fmt_shape(&ms),
+                            fmt_shape(&xs),
+                            dim + k
+                        )));
+                    }
+                }
+                for positions in index::nonzero_tuple(t)? {
+                    out.index.push(positions);
+                    dims.push(dim);
+                    dim += 1;
+                }
+            }
+            Index::Tensor(t) if t.dtype().is_float() => {
+                return Err(Error::index(format!(
+                    "tensors used as indices must be long, int, byte or bool tensors, got {}",
+                    t.dtype()
+                )));
+            }
+            Index::Tensor(t) if t.rank() == 0 => {
+                let at = match t.array().first() {
+                    Scalar::Int(i) => i,
+                    s => s.to_i64(),
+                };
+                out.x = select(&out.x, dim, at)?;
+                out.viewed = true;
+            }
+            Index::Tensor(t) => {
+                out.index.push(t.clone());
+                dims.push(dim);
+                dim += 1;
+            }
+        }
+    }
+    if !dims.is_empty() {
+        out.plan = Some(Plan::of(dims));
+    }
+    Ok(out)
+}
+
+/// `x[items]`.
+pub fn get(x: &Tensor, items: &[Index]) -> Result<Tensor> {
+    // The usual cases need no bookkeeping.
+    match items {
+        [Index::Int(i)] => return select(x, 0, *i),
+        [Index::Slice { start, stop, step }] if x.rank() > 0 => {
+            let size = x.with_array(|a| a.shape()[0]);
+            return view(x, slice(0, size, *start, *stop, *step)?);
+        }
+        [Index::Ellipsis] => return view(x, ViewOp::Alias),
+        [Index::None] => return view(x, ViewOp::Unsqueeze(0)),
+        [Index::Int(i), Index::Int(j)] if x.rank() >= 2 => return select(&select(x, 0, *i)?, 0, *j),
+        _ => {}
+    }
+    let p = prepare(x, items)?;
+    match p.plan {
+        Some(plan) => index::take_rows(&p.x, plan, &p.index, "IndexBackward0"),
+        None if p.viewed => Ok(p.x),
+        None => view(x, ViewOp::Alias),
+    }
+}
+
+/// `x[items] = value`.
+pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
+    // A lone False selects nothing, a lone True everything.
+    match items {
+        [Index::Bool(false)] => return Ok(()),
+        [Index::Bool(true)] | [Index::Ellipsis] => return assign(x, value),
+        _ => {}
+    }
+    let p = prepare(x, items)?;
+    let Some(plan) = p.plan else { return assign(if p.viewed { &p.x } else { x }, value) };
+    let values = match value {
+        Arg::Scalar(s) => pointwise::number(s, x.dtype())?,
+        // A tensor without dimensions is converted, as a number is.
+        Arg::Tensor(t) if t.rank() == 0 => linear::cast(t, x.dtype())?,
+        Arg::Tensor(t) => t.clone(),
+    };
+    index::index_put(Place::Same, &p.x, plan, &p.index, &values, false)?;
+    Ok(())
+}
+
+/// Writes a number or a tensor, whose leading dimensions of size 1 may exceed the target's, over all of `x`.
+fn assign(x: &Tensor, value: Arg<'_>) -> Result<()> {
+    match value {
+        Arg::Scalar(s) => {
+            check_fits(s, x.dtype())?;
+            linear::fill_(x, s)
+        }
+        Arg::Tensor(t) => {
+            let (to, mut from) = (x.shape(), t.shape());
+            let ones = from.iter().take_while(|n| **n == 1).count().min(from.len().saturating_sub(to.len()));
+            from = Dims::from_slice(&from[ones..]);
+            if from.len() > to.len() {
+                return Err(Error::shape(format!(
+                    "expand(rgrad.{}Tensor{{{}}}, size={}): the number of sizes provided ({}) must be greater or equal to the number of \
+                     dimensions in the tensor ({})",
+                    t.dtype().type_name(),
+                    fmt_shape(&from),
+                    fmt_shape(&to),
+                    to.len(),
+                    from.len()
+                )));
+            }
+            for (d, n) in from.iter().rev().enumerate() {
+                let have = to[to.len() - 1 - d];
+                if *n != have && *n != 1 {
+                    return Err(Error::shape(format!(
+                        "The expanded size of the tensor ({have}) must match the existing size ({n}) at non-singleton dimension {}.  Target \
+                         sizes: {}.  Tensor sizes: {}",
+                        to.len() - 1 - d,
+                        fmt_shape(&to),
+                        fmt_shape(&from)
+                    )));
+                }
+            }
+            if ones > 0 { linear::copy_(x, &linear::reshape(t, &from)?) } else { linear::copy_(x, t) }
+        }
+    }
+}
+
+/// A float that an integer tensor cannot hold is refused (nan, infinities, too large).
+fn check_fits(s: Scalar, dtype: DType) -> Result<()> {
+    let fits = match s {
+        Scalar::Float(v) if !dtype.is_float() && dtype != DType::Bool => v.is_finite() && v.abs() < 9.3e18,
+        _ => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("value cannot be converted to type {dtype}_t without overflow: got {s}")))
+}
+

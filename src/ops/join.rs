@@ -1,0 +1,616 @@
+//! Joining, repeating and rearranging tensors with a copy.
+
+use crate::array::{Array, Bounds, Plan};
+use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, linear, view};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim, wrap_dims};
+use crate::ops::index::{self, Place};
+use crate::ops::shape::{self, Views};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+macro_rules! node_op {
+    () => {
+        fn node_op(&self) -> NodeOp {
+            NodeOp::Other(Arc::new(self.clone()))
+        }
+    };
+}
+
+// ---- cat and stack ---------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Cat {
+    dim: usize,
+    dtype: DType,
+    /// The size of each input along `dim`; None for an input that was passed over.
+    sizes: SmallVec<[Option<usize>; 4]>,
+}
+
+impl Vjp for Cat {
+    fn node_name(&self) -> String {
+        "CatBackward0".into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let mut out = Grads::from_elem(None, self.sizes.len());
+        let Some(g) = &grads[0] else { return Ok(out) };
+        let mut start = 0;
+        for (i, n) in self.sizes.iter().enumerate() {
+            let Some(n) = *n else { continue };
+            if cx.needs(i) {
+                out[i] = Some(view(g, ViewOp::Slice { dim: self.dim, start, end: start + n, step: 1 })?);
+            }
+            start += n;
+        }
+        Ok(out)
+    }
+}
+
+impl Op for Cat {
+    fn name(&self) -> &'static str {
+        "cat"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let parts: SmallVec<[&Array; 4]> = x.iter().zip(&self.sizes).filter(|(_, n)| n.is_some()).map(|(a, _)| *a).collect();
+        if parts.is_empty() {
+            return Ok(smallvec![Array::empty(&[0], self.dtype)?]);
+        }
+        Ok(smallvec![Array::concat(&parts, self.dim, self.dtype)?])
+    }
+    node_op!();
+}
+
+fn common_dtype(ts: &[Tensor]) -> DType {
+    if ts.iter().all(|t| t.dtype() == ts[0].dtype()) {
+        return ts[0].dtype();
+    }
+    result_type(ts.iter().map(|t| (t.dtype(), t.promotion_rank()))).unwrap_or(DType::F32)
+}
+
+/// The tensors behind one another along `dim`. Sizes agree elsewhere; empty 1-d tensors are passed over.
+pub fn cat(ts: &[Tensor], dim: i64) -> Result<Tensor> {
+    if ts.is_empty() {
+        return Err(Error::value("cat(): expected a non-empty list of Tensors"));
+    }
+    let shapes: SmallVec<[Dims; 4]> = ts.iter().map(Tensor::shape).collect();
+    if let Some(i) = shapes.iter().position(|s| s.is_empty()) {
+        return Err(Error::runtime(format!("zero-dimensional tensor (at position {i}) cannot be concatenated")));
+    }
+    let legacy = |s: &Dims| s[..] == [0];
+    let first = shapes.iter().position(|s| !legacy(s)).unwrap_or(0);
+    let rank = shapes[first].len();
+    let d = wrap_dim(dim, rank)?;
+    let mut sizes = SmallVec::new();
+    for (i, s) in shapes.iter().enumerate() {
+        if legacy(s) && rank != 1 {
+            sizes.push(None);
+            continue;
+        }
+        if s.len() != rank {
+            return Err(Error::runtime(format!(
+                "Tensors must have same number of dimensions: got {rank} and {} (tensor number {i} in the list)",
+                s.len()
+            )));
+        }
+        for k in 0..rank {
+            if k != d && s[k] != shapes[first][k] {
+                return Err(Error::runtime(format!(
+                    "Sizes of tensors must match except in dimension {d}. Expected size {} but got size {} for tensor number {i} in the list.",
+                    shapes[first][k], s[k]
+                )));
+            }
+        }
+        sizes.push(Some(s[d]));
+    }
+    let inputs: SmallVec<[&Tensor; 4]> = ts.iter().collect();
+    apply1(&Cat { dim: d, dtype: common_dtype(ts), sizes }, &inputs)
+}
+
+#[derive(Debug, Clone)]
+struct Stack {
+    dim: usize,
+    n: usize,
+    dtype: DType,
+}
+
+impl Vjp for Stack {
+    fn node_name(&self) -> String {
+        "StackBackward0".into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let mut out = Grads::from_elem(None, self.n);
+        if let Some(g) = &grads[0] {
+            for (i, o) in out.iter_mut().enumerate() {
+                if cx.needs(i) {
+                    *o = Some(view(g, ViewOp::Select(self.dim, i))?);
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Op for Stack {
+    fn name(&self) -> &'static str {
+        "stack"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let wide: SmallVec<[Array; 4]> = x.iter().map(|a| a.with_layout(a.layout().unsqueeze(self.dim))).collect();
+        let refs: SmallVec<[&Array; 4]> = wide.iter().collect();
+        Ok(smallvec![Array::concat(&refs, self.dim, self.dtype)?])
+    }
+    node_op!();
+}
+
+/// The tensors side by side in a new dimension `dim`; all have one shape.
+pub fn stack(ts: &[Tensor], dim: i64) -> Result<Tensor> {
+    let Some(first) = ts.first() else {
+        return Err(Error::runtime("stack expects a non-empty TensorList"));
+    };
+    let shape = first.shape();
+    let d = wrap_dim(dim, shape.len() + 1)?;
+    for (i, t) in ts.iter().enumerate() {
+        if t.shape() != shape {
+            return Err(Error::runtime(format!(
+                "stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {i}",
+                fmt_shape(&shape),
+                fmt_shape(&t.shape())
+            )));
+        }
+    }
+    let inputs: SmallVec<[&Tensor; 4]> = ts.iter().collect();
+    apply1(&Stack { dim: d, n: ts.len(), dtype: common_dtype(ts) }, &inputs)
+}
+
+/// At least 1, 2 or 3 dimensions, added where NumPy adds them.
+pub fn atleast(t: &Tensor, dims: usize) -> Result<Tensor> {
+    match (dims, t.rank()) {
+        (1, 0) => shape::view(t, &[1]),
+        (2, 0) => shape::view(t, &[1, 1]),
+        (2, 1) => shape::unsqueeze(t, 0),
+        (3, 0) => shape::view(t, &[1, 1, 1]),
+        (3, 1) => shape::unsqueeze(&shape::unsqueeze(t, 0)?, -1),
+        (3, 2) => shape::unsqueeze(t, -1),
+        _ => Ok(t.clone()),
+    }
+}
+
+fn all_atleast(ts: &[Tensor], dims: usize, name: &str) -> Result<Views> {
+    if ts.is_empty() {
+        return Err(Error::runtime(format!("{name} expects a non-empty TensorList")));
+    }
+    ts.iter().map(|t| atleast(t, dims)).collect()
+}
+
+/// Side by side: along dimension 1, or 0 for vectors.
+pub fn hstack(ts: &[Tensor]) -> Result<Tensor> {
+    let ts = all_atleast(ts, 1, "hstack")?;
+    cat(&ts, i64::from(ts[0].rank() > 1))
+}
+
+/// On top of one another: along dimension 0, vectors as rows.
+pub fn vstack(ts: &[Tensor]) -> Result<Tensor> {
+    cat(&all_atleast(ts, 2, "vstack")?, 0)
+}
+
+/// Behind one another: along dimension 2.
+pub fn dstack(ts: &[Tensor]) -> Result<Tensor> {
+    cat(&all_atleast(ts, 3, "dstack")?, 2)
+}
+
+/// As `hstack`, vectors as columns.
+pub fn column_stack(ts: &[Tensor]) -> Result<Tensor> {
+    let columns: Views = ts
+        .iter()
+        .map(|t| if t.rank() <= 1 { shape::view(t, &[t.numel() as i64, 1]) } else { Ok(t.clone()) })
+        .collect::<Result<_>>()?;
+    hstack(&columns)
+}
+
+// ---- flip and roll ---------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Flip(SmallVec<[usize; 4]>);
+
+impl Vjp for Flip {
+    fn node_name(&self) -> String {
+        "FlipBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
+    }
+}
+
+impl Op for Flip {
+    fn name(&self) -> &'static str {
+        "flip"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].flip(&self.0)?])
+    }
+    node_op!();
+}
+
+/// The elements in reverse order along `dims`.
+pub fn flip(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let mut dims = wrap_dims(dims, t.rank())?;
+    if t.rank() == 0 {
+        dims.clear();
+    }
+    apply1(&Flip(dims), &[t])
+}
+
+pub fn fliplr(t: &Tensor) -> Result<Tensor> {
+    if t.rank() < 2 {
+        return Err(Error::runtime("Input must be >= 2-d."));
+    }
+    flip(t, &[1])
+}
+
+pub fn flipud(t: &Tensor) -> Result<Tensor> {
+    if t.rank() < 1 {
+        return Err(Error::runtime("Input must be >= 1-d."));
+    }
+    flip(t, &[0])
+}
+
+/// A quarter turn in the plane of two dimensions, `k` times, from the first towards the second.
+pub fn rot90(t: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
+    if dims.len() != 2 {
+        return Err(Error::runtime(format!("expected total rotation dims == 2, but got dims = {}", dims.len())));
+    }
+    if t.rank() < 2 {
+        return Err(Error::runtime(format!("expected total dims >= 2, but got total dims = {}", t.rank())));
+    }
+    let (a, b) = (wrap_dim(dims[0], t.rank())?, wrap_dim(dims[1], t.rank())?);
+    if a == b {
+        return Err(Error::runtime(format!("expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")));
+    }
+    let (a, b) = (a as i64, b as i64);
+    match k.rem_euclid(4) {
+        0 => linear::contiguous_copy(t),
+        1 => linear::contiguous_copy(&shape::transpose(&flip(t, &[b])?, a, b)?),
+        2 => flip(t, &[a, b]),
+        _ => linear::contiguous_copy(&shape::transpose(&flip(t, &[a])?, a, b)?),
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Roll {
+    shifts: SmallVec<[i64; 4]>,
+    dims: SmallVec<[usize; 4]>,
+}
+
+impl Vjp for Roll {
+    fn node_name(&self) -> String {
+        "RollBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let back = Roll { shifts: self.shifts.iter().map(|s| s.wrapping_neg()).collect(), dims: self.dims.clone() };
+        Ok(smallvec![grads[0].as_ref().map(|g| apply1(&back, &[g])).transpose()?])
+    }
+}
+
+impl Op for Roll {
+    fn name(&self) -> &'static str {
+        "roll"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].roll(&self.shifts, &self.dims)?])
+    }
+    node_op!();
+}
+
+/// The elements moved along `dims` by `shifts`; without dims, through the flattened tensor.
+pub fn roll(t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
+    if shifts.is_empty() {
+        return Err(Error::runtime("`shifts` required"));
+    }
+    if dims.is_empty() && shifts.len() == 1 {
+        let rolled = roll(&linear::reshape(t, &[t.numel()])?, shifts, &[0])?;
+        return linear::reshape(&rolled, &t.shape());
+    }
+    if shifts.len() != dims.len() {
+        return Err(Error::runtime(format!(
+            "shifts and dimensions must align. shifts: {}, dims:{}",
+            shifts.len(),
+            dims.len()
+        )));
+    }
+    if t.rank() == 0 {
+        for d in dims {
+            wrap_dim(*d, 0)?;
+        }
+        return linear::clone(t);
+    }
+    let dims = dims.iter().map(|d| wrap_dim(*d, t.rank())).collect::<Result<_>>()?;
+    apply1(&Roll { shifts: SmallVec::from_slice(shifts), dims }, &[t])
+}
+
+// ---- repeating -------------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Repeat {
+    times: Dims,
+    /// The input's shape with leading sizes of 1.
+    wide: Dims,
+    from: Dims,
+}
+
+impl Vjp for Repeat {
+    fn node_name(&self) -> String {
+        "RepeatBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let (mut pairs, mut sum) = (Dims::new(), Dims::new());
+        for (t, n) in self.times.iter().zip(&self.wide) {
+            pairs.extend([*t, *n]);
+            sum.extend([1, *n]);
+        }
+        let summed = linear::sum_to(&linear::reshape(g, &pairs)?, &sum)?;
+        Ok(smallvec![Some(linear::reshape(&summed, &self.from)?)])
+    }
+}
+
+impl Op for Repeat {
+    fn name(&self) -> &'static str {
+        "repeat"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let extra = self.times.len() - x[0].rank();
+        let mut layout = x[0].layout().clone();
+        for _ in 0..extra {
+            layout = layout.unsqueeze(0);
+        }
+        Ok(smallvec![x[0].with_layout(layout).repeat(&self.times)?])
+    }
+    node_op!();
+}
+
+/// The tensor `times[d]` times along each dimension; more numbers than dimensions add dimensions in front.
+pub fn repeat(t: &Tensor, times: &[i64]) -> Result<Tensor> {
+    let from = t.shape();
+    let Some(extra) = times.len().checked_sub(from.len()) else {
+        return Err(Error::runtime(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+        ));
+    };
+    let mut wide = Dims::from_elem(1, extra);
+    wide.extend_from_slice(&from);
+    if times.iter().any(|t| *t < 0) {
+        let sizes: Vec<i64> = times.iter().zip(&wide).map(|(t, n)| t.saturating_mul(*n as i64)).collect();
+        return Err(Error::runtime(format!("Trying to create tensor with negative dimension: {sizes:?}")));
+    }
+    let times: Dims = times.iter().map(|t| *t as usize).collect();
+    let mut pairs = Dims::from_slice(&times);
+    pairs.extend_from_slice(&wide);
+    checked_numel(&pairs, t.dtype().size())?;
+    apply1(&Repeat { times, wide, from }, &[t])
+}
+
+/// As `repeat`, with missing numbers in front taken as 1.
+pub fn tile(t: &Tensor, times: &[i64]) -> Result<Tensor> {
+    let mut all: SmallVec<[i64; 4]> = smallvec![1; t.rank().saturating_sub(times.len())];
+    all.extend_from_slice(times);
+    repeat(t, &all)
+}
+
+/// Positions 0, 1, 2, ... each as often as `repeats` says.
+pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
+    if !matches!(repeats.dtype(), DType::I32 | DType::I64) {
+        return Err(Error::not_implemented(format!(
+            "\"repeat_interleave_cpu\" not implemented for '{}'",
+            repeats.dtype().type_name()
+        )));
+    }
+    if repeats.rank() != 1 {
+        return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
+    }
+    let counts = repeats.array().to_vec::<i64>()?;
+    if counts.iter().any(|c| *c < 0) {
+        return Err(Error::runtime("repeats can not be negative"));
+    }
+    let total = counts.iter().try_fold(0i64, |a, c| a.checked_add(*c));
+    let total = total.and_then(|t| usize::try_from(t).ok()).unwrap_or(usize::MAX);
+    let out = Array::empty(&[total], DType::I64)?;
+    // SAFETY: fresh, contiguous, `total` elements; filled below before anybody reads.
+    let to = unsafe { std::slice::from_raw_parts_mut(out.ptr_mut().cast::<i64>(), total) };
+    let mut at = 0;
+    for (i, c) in counts.iter().enumerate() {
+        to[at..at + *c as usize].fill(i as i64);
+        at += *c as usize;
+    }
+    Ok(Tensor::new(out))
+}
+
+/// How often each slice is repeated.
+#[derive(Debug, Clone, Copy)]
+pub enum Repeats<'a> {
+    Each(i64),
+    Tensor(&'a Tensor),
+}
+
+/// Each slice along `dim` repeated in place of itself; without `dim`, each element of the flattened tensor.
+pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, output_size: Option<i64>) -> Result<Tensor> {
+    let Some(dim) = dim else {
+        return repeat_interleave(&linear::reshape(t, &[t.numel()])?, repeats, Some(0), output_size);
+    };
+    let t = &if t.rank() == 0 { shape::view(t, &[1])? } else { t.clone() };
+    let d = wrap_dim(dim, t.rank())?;
+    let n = t.shape()[d];
+    let repeats = match repeats {
+        Repeats::Each(k) if k < 0 => return Err(Error::runtime("Repeats must be non-negative")),
+        Repeats::Each(k) => {
+            let per = Array::full(&[n], k.into(), DType::I64)?;
+            Tensor::new(per)
+        }
+        Repeats::Tensor(r) if r.rank() == 0 || (r.rank() == 1 && r.numel() == 1) => shape::expand(&linear::reshape(r, &[1])?, &[n as i64])?,
+        Repeats::Tensor(r) if r.rank() == 1 && r.numel() != n => {
+            return Err(Error::runtime(format!(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({d}) = {n}",
+                r.numel()
+            )));
+        }
+        Repeats::Tensor(r) => r.clone(),
+    };
+    let at = repeat_positions(&repeats)?;
+    if let Some(want) = output_size
+        && want != at.numel() as i64
+    {
+        return Err(Error::runtime(format!("allocated size does not match required size: got {want}, expected {}", at.numel())));
+    }
+    index::take_rows(t, Plan::one(d, Bounds::Select), &[at], "IndexSelectBackward0")
+}
+
+/// Coordinates of a grid from one vector for each of its dimensions. `xy` exchanges the first two, as NumPy does by default.
+pub fn meshgrid(ts: &[Tensor], xy: bool) -> Result<Views> {
+    if ts.is_empty() {
+        return Err(Error::runtime("meshgrid expects a non-empty TensorList"));
+    }
+    for t in ts {
+        if t.rank() > 1 {
+            return Err(Error::runtime(format!(
+                "meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of shape {}",
+                fmt_shape(&t.shape())
+            )));
+        }
+        if t.dtype() != ts[0].dtype() {
+            return Err(Error::runtime(format!(
+                "meshgrid expects all tensors to have the same dtype, got {} and {}",
+                ts[0].dtype(),
+                t.dtype()
+            )));
+        }
+    }
+    let n = ts.len();
+    let swap = xy && n > 1;
+    // The dimension of the grid along which tensor i runs.
+    let place = |i: usize| if swap && i < 2 { 1 - i } else { i };
+    let mut grid = Dims::from_elem(1, n);
+    for (i, t) in ts.iter().enumerate() {
+        grid[place(i)] = t.numel();
+    }
+    ts.iter()
+        .enumerate()
+        .map(|(i, t)| {
+            let mut s = Dims::from_elem(1, n);
+            s[place(i)] = t.numel();
+            shape::expand_to(&linear::reshape(t, &s)?, &grid)
+        })
+        .collect()
+}
+
+// ---- triangles and diagonals -----------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Triangle {
+    diagonal: i64,
+    upper: bool,
+}
+
+impl Vjp for Triangle {
+    fn node_name(&self) -> String {
+        if self.upper { "TriuBackward0".into() } else { "TrilBackward0".into() }
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
+    }
+}
+
+impl Op for Triangle {
+    fn name(&self) -> &'static str {
+        if self.upper { "triu" } else { "tril" }
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = Array::empty(x[0].shape(), x[0].dtype())?;
+        out.triangle_from(x[0], self.diagonal, self.upper)?;
+        Ok(smallvec![out])
+    }
+    fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        out.triangle_from(x[0], self.diagonal, self.upper)
+    }
+    node_op!();
+}
+
+/// The upper (or lower) triangle of each matrix, zero elsewhere.
+pub fn triangle(place: Place, t: &Tensor, diagonal: i64, upper: bool) -> Result<Tensor> {
+    let op = Triangle { diagonal, upper };
+    if t.rank() < 2 {
+        return Err(Error::runtime(format!("{}: input tensor must have at least 2 dimensions", op.name())));
+    }
+    match place {
+        Place::New => apply1(&op, &[t]),
+        Place::Same => {
+            apply_inplace(&op, if upper { "triu_" } else { "tril_" }, &[t], Old::Read)?;
+            Ok(t.clone())
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct DiagEmbed {
+    shape: Dims,
+    offset: i64,
+    dim1: usize,
+    dim2: usize,
+}
+
+impl Vjp for DiagEmbed {
+    fn node_name(&self) -> String {
+        "DiagEmbedBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let op = ViewOp::Diagonal { offset: self.offset, dim1: self.dim1, dim2: self.dim2 };
+        Ok(smallvec![grads[0].as_ref().map(|g| view(g, op)).transpose()?])
+    }
+}
+
+impl Op for DiagEmbed {
+    fn name(&self) -> &'static str {
+        "diag_embed"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![Array::diag_embed(x[0], &self.shape, self.offset, self.dim1, self.dim2)?])
+    }
+    node_op!();
+}
+
+/// Matrices with the last dimension of `t` on a diagonal, zero elsewhere.
+pub fn diag_embed(t: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+    let from = t.shape();
+    let rank = from.len() + 1;
+    let (dim1, dim2) = (wrap_dim(dim1, rank)?, wrap_dim(dim2, rank)?);
+    if dim1 == dim2 {
+        return Err(Error::runtime(format!("diagonal dimensions cannot be identical {dim1}, {dim2}")));
+    }
+    let Some(&last) = from.last() else {
+        return Err(Error::index("Dimension out of range (expected to be in range of [-1, 0], but got -1): diag_embed needs a dimension"));
+    };
+    let n = usize::try_from(offset.unsigned_abs())
+        .ok()
+        .and_then(|o| o.checked_add(last))
+        .ok_or_else(|| Error::runtime("diag_embed: the sizes overflow"))?;
+    let mut rest = from[..from.len() - 1].iter();
+    let shape: Dims = (0..rank).map(|d| if d == dim1 || d == dim2 { n } else { *rest.next().unwrap_or(&1) }).collect();
+    apply1(&DiagEmbed { shape, offset, dim1, dim2 }, &[t])
+}
+
+/// A square matrix from a vector, or a copy of a matrix's diagonal.
+pub fn diag(t: &Tensor, offset: i64) -> Result<Tensor> {
+    match t.rank() {
+        1 => diag_embed(t, offset, 0, 1),
+        2 => linear::contiguous_copy(&shape::diagonal(t, offset, 0, 1)?),
+        n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
+    }
+}
+
+/// The sum of a matrix's diagonal.
+pub fn trace(t: &Tensor) -> Result<Tensor> {
+    if t.rank() != 2 {
+        return Err(Error::runtime(format!("trace: expected a matrix, but got tensor with dim {}", t.rank())));
+    }
+    let d = shape::diagonal(t, 0, 0, 1)?;
+    let d = if t.dtype().is_float() { d } else { linear::cast(&d, DType::I64)? };
+    linear::sum_to(&d, &[])
+}

@@ -1,0 +1,474 @@
+//! Random numbers: a generator is a seed and a place in its stream; each call takes the counters that it needs.
+
+use crate::array::{Array, Element};
+use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, Vjp, VjpCx, apply_inplace};
+use crate::backend::cpu::random::{self, Bits, Draw, Normal, Uniform, blocks};
+use crate::error::{Error, Result};
+use crate::layout::{DType, fmt_shape};
+use parking_lot::Mutex;
+use smallvec::smallvec;
+use std::sync::{Arc, OnceLock};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    seed: u64,
+    offset: u64,
+}
+
+/// A stream of random numbers. Clones are the same stream.
+#[derive(Debug, Clone)]
+pub struct Generator(Arc<Mutex<State>>);
+
+/// What PyTorch starts its generators with.
+pub const DEFAULT_SEED: u64 = 67280421310721;
+
+impl Default for Generator {
+    fn default() -> Self {
+        Generator::new(DEFAULT_SEED)
+    }
+}
+
+impl Generator {
+    pub fn new(seed: u64) -> Generator {
+        Generator(Arc::new(Mutex::new(State { seed, offset: 0 })))
+    }
+
+    pub fn manual_seed(&self, seed: u64) {
+        *self.0.lock() = State { seed, offset: 0 };
+    }
+
+    pub fn initial_seed(&self) -> u64 {
+        self.0.lock().seed
+    }
+
+    /// Seeds from the system's own randomness and gives the seed.
+    pub fn seed(&self) -> u64 {
+        use std::hash::{BuildHasher, Hasher};
+        let mut h = std::collections::hash_map::RandomState::new().build_hasher();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        h.write_u128(now.map_or(0, |d| d.as_nanos()));
+        h.write_u32(std::process::id());
+        let seed = h.finish();
+        self.manual_seed(seed);
+        seed
+    }
+
+    /// Seed and place: 16 bytes, little-endian.
+    pub fn state(&self) -> [u8; 16] {
+        let s = *self.0.lock();
+        let mut out = [0; 16];
+        out[..8].copy_from_slice(&s.seed.to_le_bytes());
+        out[8..].copy_from_slice(&s.offset.to_le_bytes());
+        out
+    }
+
+    pub fn set_state(&self, bytes: &[u8]) -> Result<()> {
+        let Ok(all) = <[u8; 16]>::try_from(bytes) else {
+            return Err(Error::type_(format!("RNG state is wrong size: got {} bytes, expected 16", bytes.len())));
+        };
+        let half = |i: usize| {
+            let mut b = [0; 8];
+            b.copy_from_slice(&all[i..i + 8]);
+            u64::from_le_bytes(b)
+        };
+        *self.0.lock() = State { seed: half(0), offset: half(8) };
+        Ok(())
+    }
+
+    /// Takes counters for `n` numbers.
+    fn take<T: Draw>(&self, n: usize) -> (u64, u64) {
+        let mut s = self.0.lock();
+        let at = s.offset;
+        s.offset = at.wrapping_add(blocks::<T>(n));
+        (s.seed, at)
+    }
+
+    pub fn same(&self, other: &Generator) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The generator of calls that name none.
+pub fn default_generator() -> &'static Generator {
+    static DEFAULT: OnceLock<Generator> = OnceLock::new();
+    DEFAULT.get_or_init(Generator::default)
+}
+
+/// A distribution that a tensor is filled from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Dist {
+    /// In [from, to).
+    Uniform { from: f64, to: f64 },
+    Normal { mean: f64, std: f64 },
+    /// Rate lambda.
+    Exponential { rate: f64 },
+    /// 1 with probability p, else 0.
+    Bernoulli { p: f64 },
+    /// Integers in from..to, as wide as i64 allows.
+    Integers { from: i64, to: i64 },
+    /// All integers that the dtype holds exactly, from 0 on.
+    Any,
+}
+
+impl Dist {
+    fn check(self, dtype: DType) -> Result<()> {
+        let refuse = |op: &str| {
+            Err(Error::not_implemented(format!("\"{op}\" not implemented for '{}'", dtype.type_name())))
+        };
+        match self {
+            Dist::Uniform { .. } if !dtype.is_float() => refuse("check_uniform_bounds"),
+            Dist::Normal { .. } if !dtype.is_float() => refuse("normal_kernel_cpu"),
+            Dist::Exponential { .. } if !dtype.is_float() => refuse("exponential_cpu"),
+            Dist::Uniform { from, to } => {
+                let most = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
+                if !(from.abs() <= most && to.abs() <= most && (to - from) <= most) {
+                    return Err(Error::runtime(format!("uniform_: bounds [{from}, {to}) are out of range for {dtype}")));
+                }
+                if from > to {
+                    return Err(Error::runtime(format!(
+                        "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
+                    )));
+                }
+                Ok(())
+            }
+            Dist::Normal { std, .. } if std < 0.0 || std.is_nan() => {
+                Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")))
+            }
+            Dist::Exponential { rate } if rate.is_nan() || rate <= 0.0 => {
+                Err(Error::runtime(format!("exponential_ expects lambda > 0.0, but found lambda={rate}")))
+            }
+            Dist::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
+                Err(Error::runtime(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")))
+            }
+            Dist::Integers { from, to } if from >= to => Err(Error::runtime(format!(
+                "random_ expects 'from' to be less than 'to', but got from={from} >= to={to}"
+            ))),
+            Dist::Integers { from, to } => {
+                let (low, high) = match dtype {
+                    DType::Bool => (0, 1),
+                    DType::U8 => (0, 255),
+                    DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+                    DType::I64 => (i64::MIN, i64::MAX),
+                    DType::F32 | DType::F64 => (i64::MIN, i64::MAX),
+                };
+                if from < low || from > high {
+                    return Err(Error::runtime(format!("from is out of bounds for {dtype}: got {from}")));
+                }
+                if to - 1 < low || to - 1 > high {
+                    return Err(Error::runtime(format!("to - 1 is out of bounds for {dtype}: got {}", to - 1)));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn node(self) -> &'static str {
+        match self {
+            Dist::Uniform { .. } => "UniformBackward0",
+            Dist::Normal { .. } => "NormalBackward0",
+            Dist::Exponential { .. } => "ExponentialBackward0",
+            Dist::Bernoulli { .. } => "BernoulliBackward2",
+            Dist::Integers { .. } => "RandomBackward0",
+            Dist::Any => "RandomBackward2",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Dist::Uniform { .. } => "uniform_",
+            Dist::Normal { .. } => "normal_",
+            Dist::Exponential { .. } => "exponential_",
+            Dist::Bernoulli { .. } => "bernoulli_",
+            Dist::Integers { .. } | Dist::Any => "random_",
+        }
+    }
+}
+
+/// Maps 64 random bits to 0..range without a division (Lemire's multiplication; range 0 stands for 2^64).
+#[inline(always)]
+fn below(bits: u64, range: u64) -> u64 {
+    if range == 0 { bits } else { ((u128::from(bits) * u128::from(range)) >> 64) as u64 }
+}
+
+/// Fills a contiguous array.
+fn draw(out: &Array, dist: Dist, g: &Generator) {
+    let n = out.numel();
+    let p = out.ptr_mut();
+    /// SAFETY of every call below: `out` is contiguous and writable for n elements of the type.
+    macro_rules! go {
+        ($T:ty, $draw:ty, $kind:expr, $f:expr) => {{
+            let (seed, at) = g.take::<$draw>(n);
+            // SAFETY: see above.
+            unsafe { random::fill::<$draw, _, $T>(p.cast(), n, seed, at, $kind, $f) }
+        }};
+    }
+    macro_rules! ints {
+        ($from:expr, $range:expr) => {{
+            let (from, range) = ($from, $range);
+            let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
+            match out.dtype() {
+                DType::Bool => go!(bool, u64, Bits, |i, b| at(i, b) != 0),
+                DType::U8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
+                DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
+                DType::I64 => go!(i64, u64, Bits, at),
+                DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
+                DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
+            }
+        }};
+    }
+    match (dist, out.dtype()) {
+        (Dist::Uniform { from, to }, DType::F32) => {
+            let (a, w) = (from as f32, (to - from) as f32);
+            // Rounding may reach `to` itself, which is outside.
+            let (to, below) = (to as f32, (to as f32).next_down().max(a));
+            go!(f32, f32, Uniform, move |_, u: f32| {
+                let v = a + u * w;
+                if v >= to { below } else { v }
+            });
+        }
+        (Dist::Uniform { from, to }, _) => {
+            let below = to.next_down().max(from);
+            go!(f64, f64, Uniform, move |_, u: f64| {
+                let v = from + u * (to - from);
+                if v >= to { below } else { v }
+            });
+        }
+        (Dist::Normal { mean, std }, DType::F32) => go!(f32, f32, Normal, move |_, z: f32| mean as f32 + z * std as f32),
+        (Dist::Normal { mean, std }, _) => go!(f64, f64, Normal, move |_, z: f64| mean + z * std),
+        (Dist::Exponential { rate }, DType::F32) => {
+            go!(f32, f64, Uniform, move |_, u: f64| (-(-u).ln_1p() / rate) as f32);
+        }
+        (Dist::Exponential { rate }, _) => go!(f64, f64, Uniform, move |_, u: f64| -(-u).ln_1p() / rate),
+        (Dist::Bernoulli { p: prob }, d) => {
+            let hit = move |_: usize, u: f64| u < prob;
+            match d {
+                DType::Bool => go!(bool, f64, Uniform, hit),
+                DType::U8 => go!(u8, f64, Uniform, |i, u| u8::from(hit(i, u))),
+                DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from(hit(i, u))),
+                DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from(hit(i, u))),
+                DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from(hit(i, u)))),
+                DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from(hit(i, u)))),
+            }
+        }
+        (Dist::Integers { from, to }, _) => ints!(from, to.wrapping_sub(from) as u64),
+        (Dist::Any, d) => {
+            let range = match d {
+                DType::Bool => 2,
+                DType::U8 => 1 << 8,
+                DType::I32 => 1u64 << 31,
+                DType::I64 => 1u64 << 63,
+                DType::F32 => (1 << 24) + 1,
+                DType::F64 => (1 << 53) + 1,
+            };
+            ints!(0i64, range);
+        }
+    }
+}
+
+/// A new tensor of random numbers.
+pub fn sample(shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
+    dist.check(dtype)?;
+    let a = Array::empty(shape, dtype)?;
+    draw(&a, dist, g.unwrap_or_else(|| default_generator()));
+    Ok(Tensor::new(a))
+}
+
+/// Overwrites a tensor in place; its old value has gradient zero.
+#[derive(Debug, Clone)]
+struct Fill {
+    dist: Dist,
+    generator: Generator,
+}
+
+impl Vjp for Fill {
+    fn node_name(&self) -> String {
+        self.dist.node().into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+}
+
+impl Op for Fill {
+    fn name(&self) -> &'static str {
+        self.dist.label()
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = Array::empty(x[0].shape(), x[0].dtype())?;
+        draw(&out, self.dist, &self.generator);
+        Ok(smallvec![out])
+    }
+    fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
+        if out.is_contiguous() {
+            draw(out, self.dist, &self.generator);
+            return Ok(());
+        }
+        let made = Array::empty(out.shape(), out.dtype())?;
+        draw(&made, self.dist, &self.generator);
+        out.copy_from(&made)
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// Fills `t` with random numbers (`normal_` and its kin).
+pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
+    dist.check(t.dtype())?;
+    let op = Fill { dist, generator: g.unwrap_or_else(|| default_generator()).clone() };
+    apply_inplace(&op, dist.label(), &[t], Old::Overwritten)
+}
+
+/// 1 with the probability that each element of `p` says, else 0, in p's dtype. No gradient.
+pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
+    if !p.dtype().is_float() {
+        return Err(Error::not_implemented(format!(
+            "\"bernoulli_tensor_cpu_p_\" not implemented for '{}'",
+            p.dtype().type_name()
+        )));
+    }
+    let probabilities = p.array().to_vec::<f64>()?;
+    if let Some(bad) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+        return Err(Error::runtime(format!("Expected p_in >= 0 && p_in <= 1 to be true: bernoulli got the probability {bad}")));
+    }
+    let n = probabilities.len();
+    let out = Array::empty(&p.shape(), p.dtype())?;
+    let (seed, at) = g.unwrap_or_else(|| default_generator()).take::<f64>(n);
+    let hit = |i: usize, u: f64| u8::from(u < probabilities[i]);
+    // SAFETY: fresh and contiguous, n elements.
+    unsafe {
+        match p.dtype() {
+            DType::F32 => random::fill::<f64, _, f32>(out.ptr_mut().cast(), n, seed, at, Uniform, |i, u| f32::from(hit(i, u))),
+            _ => random::fill::<f64, _, f64>(out.ptr_mut().cast(), n, seed, at, Uniform, |i, u| f64::from(hit(i, u))),
+        }
+    }
+    Ok(Tensor::new(out))
+}
+
+/// Normal numbers with mean and standard deviation element by element; both broadcast.
+pub fn normal(mean: &Tensor, std: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
+    if !mean.dtype().is_float() || !std.dtype().is_float() {
+        return Err(Error::runtime(format!("normal expects floating point tensors, got {} and {}", mean.dtype(), std.dtype())));
+    }
+    let deviations = std.array().to_vec::<f64>()?;
+    if let Some(bad) = deviations.iter().find(|s| **s < 0.0) {
+        return Err(Error::runtime(format!("normal expects all elements of std >= 0.0, got {bad}")));
+    }
+    let (mean, std) = (mean.detach(), std.detach());
+    let shape = crate::layout::broadcast(&mean.shape(), &std.shape())?;
+    let z = sample(&shape, mean.dtype(), Dist::Normal { mean: 0.0, std: 1.0 }, g)?;
+    use crate::ops::pointwise::{add, mul};
+    add(&mul(&z, &std)?, &mean)
+}
+
+/// The integers 0..n in random order.
+pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
+    let count = usize::try_from(n).map_err(|_| Error::runtime(format!("n must be non-negative, got {n}")))?;
+    let most = match dtype {
+        DType::Bool => 1,
+        DType::U8 => 256,
+        DType::I32 => 1 << 31,
+        DType::F32 => (1 << 24) + 1,
+        DType::F64 => (1 << 53) + 1,
+        DType::I64 => i64::MAX,
+    };
+    if n > most {
+        return Err(Error::runtime(format!("n is too large for result tensor type {dtype}: got {n}")));
+    }
+    let a = Array::empty(&[count], DType::I64)?;
+    let bits = Array::empty(&[count], DType::I64)?;
+    let (seed, at) = g.unwrap_or_else(|| default_generator()).take::<u64>(count);
+    // SAFETY: both fresh and contiguous, `count` elements.
+    let order = unsafe {
+        random::fill::<u64, _, u64>(bits.ptr_mut().cast(), count, seed, at, Bits, |_, b| b);
+        random::fill::<u64, _, i64>(a.ptr_mut().cast(), count, seed, at, Bits, |i, _| i as i64);
+        std::slice::from_raw_parts_mut(a.ptr_mut().cast::<i64>(), count)
+    };
+    let words = bits.as_slice::<i64>().unwrap_or_default();
+    // Fisher and Yates, from the end.
+    for i in (1..count).rev() {
+        order.swap(i, below(words[i] as u64, i as u64 + 1) as usize);
+    }
+    Ok(Tensor::new(a.cast(dtype)?))
+}
+
+/// Draws `count` positions of each row of weights, with or without giving them back.
+pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&Generator>) -> Result<Tensor> {
+    let shape = weights.shape();
+    if shape.is_empty() || shape.len() > 2 {
+        return Err(Error::runtime(format!("prob_dist must be 1 or 2 dim, got {} dims", shape.len())));
+    }
+    if !weights.dtype().is_float() {
+        return Err(Error::runtime(format!(
+            "multinomial only supports floating-point dtypes for input, got: {}",
+            weights.dtype().type_name()
+        )));
+    }
+    let k = shape[shape.len() - 1];
+    if count <= 0 {
+        return Err(Error::runtime(format!("cannot sample n_sample <= 0 samples, got {count}")));
+    }
+    let count = count as usize;
+    if !replacement && count > k {
+        return Err(Error::runtime(format!(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement: got {count} > {k}"
+        )));
+    }
+    let rows = if shape.len() == 2 { shape[0] } else { 1 };
+    let w = weights.array().to_vec::<f64>()?;
+    if w.iter().any(|p| !p.is_finite() || *p < 0.0) {
+        return Err(Error::runtime("probability tensor contains either `inf`, `nan` or element < 0"));
+    }
+    let units = Array::empty(&[rows * count], DType::F64)?;
+    let (seed, at) = g.unwrap_or_else(|| default_generator()).take::<f64>(rows * count);
+    // SAFETY: fresh and contiguous.
+    unsafe { random::fill::<f64, _, f64>(units.ptr_mut().cast(), rows * count, seed, at, Uniform, |_, u| u) };
+    let units = units.as_slice::<f64>().unwrap_or_default();
+    let mut picked: Vec<i64> = Vec::with_capacity(rows * count);
+    for r in 0..rows {
+        let mut row = w[r * k..(r + 1) * k].to_vec();
+        if !(row.iter().sum::<f64>() > 0.0) {
+            return Err(Error::runtime("invalid multinomial distribution (sum of probabilities <= 0)"));
+        }
+        for c in 0..count {
+            let total: f64 = row.iter().sum();
+            if total <= 0.0 {
+                return Err(Error::runtime(
+                    "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)",
+                ));
+            }
+            let mut left = units[r * count + c] * total;
+            let mut at = row.iter().rposition(|p| *p > 0.0).unwrap_or(0);
+            for (i, p) in row.iter().enumerate() {
+                if left < *p {
+                    at = i;
+                    break;
+                }
+                left -= p;
+            }
+            picked.push(at as i64);
+            if !replacement {
+                row[at] = 0.0;
+            }
+        }
+    }
+    let out = if shape.len() == 2 { vec![rows, count] } else { vec![count] };
+    Ok(Tensor::new(Array::from_slice(&picked, &out)?))
+}
+
+/// A generator's state as a uint8 tensor, and back.
+pub fn state_tensor(g: &Generator) -> Result<Tensor> {
+    Ok(Tensor::new(Array::from_slice(&g.state(), &[16])?))
+}
+
+pub fn set_state_tensor(g: &Generator, t: &Tensor) -> Result<()> {
+    if t.dtype() != u8::DTYPE || t.rank() != 1 {
+        return Err(Error::type_(format!(
+            "RNG state must be a rgrad.ByteTensor of one dimension, got {} of shape {}",
+            t.dtype(),
+            fmt_shape(&t.shape())
+        )));
+    }
+    g.set_state(&t.array().to_vec::<u8>()?)
+}
