@@ -1,0 +1,346 @@
+//! Array: a storage seen through a layout, with an element type. The values under every tensor.
+
+use super::storage::{Access, Device, Storage};
+use crate::backend::cpu::pointwise::{Func, Operand};
+use crate::backend::cpu::{copy, pointwise};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Layout, Scalar, broadcast, checked_numel};
+use smallvec::SmallVec;
+
+/// A Rust type that is the element of some dtype.
+pub trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: DType = DType::$d; })* };
+}
+elements!(bool => Bool, u8 => U8, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
+
+/// A strided view of a storage.
+#[derive(Clone, Debug)]
+pub struct Array {
+    storage: Storage,
+    layout: Layout,
+    dtype: DType,
+}
+
+impl Array {
+    // ---- making ------------------------------------------------------------------------------------------------------
+
+    /// Uninitialised, row-major.
+    #[inline]
+    pub fn empty(shape: &[usize], dtype: DType) -> Result<Array> {
+        let n = checked_numel(shape, dtype.size())?;
+        Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout: Layout::contiguous(shape), dtype })
+    }
+
+    /// Uninitialised, dense, dimensions ordered as by the strides `like`.
+    pub fn empty_ordered(shape: &[usize], like: &[isize], dtype: DType) -> Result<Array> {
+        let n = checked_numel(shape, dtype.size())?;
+        Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout: Layout::dense_like(shape, like), dtype })
+    }
+
+    /// Uninitialised with this array's shape, and its order of dimensions where it is dense.
+    pub fn empty_like(&self, dtype: DType) -> Result<Array> {
+        if self.layout.is_contiguous() || !self.layout.is_dense() {
+            Array::empty(self.shape(), dtype)
+        } else {
+            Array::empty_ordered(self.shape(), self.strides(), dtype)
+        }
+    }
+
+    pub fn full(shape: &[usize], value: Scalar, dtype: DType) -> Result<Array> {
+        let a = Array::empty(shape, dtype)?;
+        a.fill(value);
+        Ok(a)
+    }
+
+    pub fn zeros(shape: &[usize], dtype: DType) -> Result<Array> {
+        Array::full(shape, Scalar::Int(0), dtype)
+    }
+
+    /// A 0-d array.
+    #[inline]
+    pub fn scalar(value: Scalar, dtype: DType) -> Result<Array> {
+        let a = Array::empty(&[], dtype)?;
+        a.fill(value);
+        Ok(a)
+    }
+
+    /// A copy of a slice, row-major.
+    pub fn from_slice<T: Element>(data: &[T], shape: &[usize]) -> Result<Array> {
+        let a = Array::empty(shape, T::DTYPE)?;
+        if a.numel() != data.len() {
+            return Err(Error::shape(format!("{} values do not fill shape {shape:?}", data.len())));
+        }
+        // SAFETY: `a` is fresh, contiguous and as long as `data`.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), a.ptr_mut().cast(), data.len()) };
+        Ok(a)
+    }
+
+    /// A view of a storage. The layout must stay inside it.
+    pub fn from_parts(storage: Storage, layout: Layout, dtype: DType) -> Array {
+        debug_assert!(layout.extent().1 * dtype.size() <= storage.bytes());
+        Array { storage, layout, dtype }
+    }
+
+    /// The same storage through another layout (a zero-copy view).
+    #[inline]
+    pub fn with_layout(&self, layout: Layout) -> Array {
+        Array::from_parts(self.storage.clone(), layout, self.dtype)
+    }
+
+    // ---- asking ------------------------------------------------------------------------------------------------------
+
+    #[inline]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    #[inline]
+    pub fn strides(&self) -> &[isize] {
+        self.layout.strides()
+    }
+
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.layout.rank()
+    }
+
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.layout.numel()
+    }
+
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.storage.device()
+    }
+
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.layout.is_contiguous()
+    }
+
+    /// The first element, for reading.
+    #[inline]
+    pub fn ptr(&self) -> *const u8 {
+        // The offset lies inside the storage by construction (or the array is empty).
+        self.storage.memory(Access::Read).wrapping_add(self.layout.offset() * self.dtype.size())
+    }
+
+    /// The first element, for writing.
+    #[inline]
+    pub fn ptr_mut(&self) -> *mut u8 {
+        self.storage.memory(Access::Write).wrapping_add(self.layout.offset() * self.dtype.size())
+    }
+
+    /// The elements of a contiguous array, or None if it is strided or of another dtype.
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        if self.dtype != T::DTYPE || !self.is_contiguous() {
+            return None;
+        }
+        let n = self.numel();
+        if n == 0 {
+            return Some(&[]);
+        }
+        // SAFETY: n initialised elements of T from here on; nobody writes while a caller reads (the callers are kernels and tests
+        // that hold the inputs of a running operation).
+        Some(unsafe { std::slice::from_raw_parts(self.ptr().cast(), n) })
+    }
+
+    /// All elements in row-major order, converted to T's dtype.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let a = self.cast(T::DTYPE)?.contiguous()?;
+        Ok(a.as_slice::<T>().map(<[T]>::to_vec).unwrap_or_default())
+    }
+
+    /// The element at the start of the layout.
+    pub fn first(&self) -> Scalar {
+        debug_assert!(self.numel() > 0);
+        let p = self.ptr();
+        // SAFETY: at least one element of this dtype is there; alignment holds for every storage and offset.
+        unsafe {
+            match self.dtype {
+                DType::Bool => Scalar::Bool(*p != 0),
+                DType::U8 => Scalar::Int(i64::from(*p)),
+                DType::I32 => Scalar::Int(i64::from(*p.cast::<i32>())),
+                DType::I64 => Scalar::Int(*p.cast::<i64>()),
+                DType::F32 => Scalar::Float(f64::from(*p.cast::<f32>())),
+                DType::F64 => Scalar::Float(*p.cast::<f64>()),
+            }
+        }
+    }
+
+    /// Whether writes to one may be seen through the other.
+    pub fn overlaps(&self, other: &Array) -> bool {
+        if !self.storage.same(&other.storage) {
+            return false;
+        }
+        let bytes = |a: &Array| {
+            let (lo, hi) = a.layout.extent();
+            (lo * a.dtype.size(), hi * a.dtype.size())
+        };
+        let ((a, b), (c, d)) = (bytes(self), bytes(other));
+        a < d && c < b
+    }
+
+    // ---- copying -----------------------------------------------------------------------------------------------------
+
+    /// Writes one value everywhere.
+    #[inline]
+    pub fn fill(&self, value: Scalar) {
+        // SAFETY: the layout stays inside the storage.
+        unsafe { copy::fill(self.dtype, self.shape(), self.ptr_mut(), self.strides(), value) };
+    }
+
+    /// Copies `src`, broadcast to this shape and converted to this dtype. Overlapping memory is copied through a temporary.
+    pub fn copy_from(&self, src: &Array) -> Result<()> {
+        let layout = if src.shape() == self.shape() { src.layout.clone() } else { src.layout.expand(self.shape())? };
+        if self.overlaps(src) {
+            if self.layout == layout && self.dtype == src.dtype {
+                return Ok(());
+            }
+            let copied = src.contiguous_copy()?;
+            return self.copy_from(&copied);
+        }
+        // SAFETY: both layouts stay inside their storages, shapes agree, and the memory does not overlap.
+        unsafe {
+            copy::copy(
+                src.dtype,
+                self.dtype,
+                self.shape(),
+                src.storage.memory(Access::Read).wrapping_add(layout.offset() * src.dtype.size()),
+                layout.strides(),
+                self.ptr_mut(),
+                self.strides(),
+            );
+        }
+        Ok(())
+    }
+
+    /// A new row-major array with the same values.
+    pub fn contiguous_copy(&self) -> Result<Array> {
+        let out = Array::empty(self.shape(), self.dtype)?;
+        out.copy_from(self)?;
+        Ok(out)
+    }
+
+    /// A new array with the same values and, where it is dense, the same order of dimensions.
+    pub fn clone_dense(&self) -> Result<Array> {
+        let out = self.empty_like(self.dtype)?;
+        out.copy_from(self)?;
+        Ok(out)
+    }
+
+    /// Itself if row-major, else a row-major copy.
+    pub fn contiguous(&self) -> Result<Array> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.contiguous_copy() }
+    }
+
+    /// Itself if of this dtype, else a converted copy.
+    pub fn cast(&self, dtype: DType) -> Result<Array> {
+        if dtype == self.dtype {
+            return Ok(self.clone());
+        }
+        let out = self.empty_like(dtype)?;
+        out.copy_from(self)?;
+        Ok(out)
+    }
+
+    // ---- pointwise ---------------------------------------------------------------------------------------------------
+
+    /// Runs a row on operands that are broadcast together, computing in `compute` and giving `out_dtype`. Operands of another dtype
+    /// than the row reads at their place are converted first.
+    pub fn pointwise(
+        func: Func,
+        compute: DType,
+        out_dtype: DType,
+        ins: &[&Array],
+        params: &[Scalar],
+    ) -> Result<Array> {
+        let shape = Self::common_shape(ins)?;
+        let out = match ins.iter().find(|a| a.shape() == &shape[..]) {
+            Some(a) if !a.is_contiguous() => a.empty_like(out_dtype)?,
+            _ => Array::empty(&shape, out_dtype)?,
+        };
+        out.pointwise_into(func, compute, ins, params)?;
+        Ok(out)
+    }
+
+    fn common_shape(ins: &[&Array]) -> Result<Dims> {
+        let mut shape = Dims::from_slice(ins[0].shape());
+        for a in &ins[1..] {
+            if a.shape() != &shape[..] {
+                shape = broadcast(&shape, a.shape())?;
+            }
+        }
+        Ok(shape)
+    }
+
+    /// As `pointwise`, into this array, whose shape the operands must broadcast to. An operand may be this very array; one that
+    /// overlaps it otherwise is copied first.
+    pub fn pointwise_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        let reads = func.reads();
+        let clashes = |a: &Array| a.storage.same(&self.storage) && (a.layout != self.layout || a.dtype != self.dtype) && a.overlaps(self);
+        let mut copies: SmallVec<[Option<Array>; 5]> = SmallVec::new();
+        let mut layouts: SmallVec<[Option<Layout>; 5]> = SmallVec::new();
+        for (k, a) in ins.iter().enumerate() {
+            let read = reads & (1 << k) != 0;
+            copies.push(if read && clashes(a) { Some(a.contiguous_copy()?) } else { None });
+            let a = copies[k].as_ref().unwrap_or(a);
+            layouts.push(if !read || a.shape() == self.shape() || a.rank() == 0 { None } else { Some(a.layout.expand(self.shape())?) });
+        }
+        let operands: SmallVec<[Operand<'_>; 5]> = (0..ins.len())
+            .map(|k| {
+                let a = copies[k].as_ref().unwrap_or(ins[k]);
+                // A single value needs no strides; what is not read needs nothing at all.
+                let strides = layouts[k].as_ref().map_or(a.strides(), |l| l.strides());
+                let ptr = if reads & (1 << k) != 0 { a.ptr() } else { std::ptr::null() };
+                Operand { ptr, strides, dtype: a.dtype }
+            })
+            .collect();
+        // SAFETY: every operand that is read has a layout that, expanded to this shape, stays inside its storage; partial overlap was
+        // removed above.
+        unsafe { pointwise::run(func, compute, self.shape(), self.ptr_mut(), self.strides(), &operands, params) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_convert_and_broadcast() {
+        let a = Array::from_slice(&[1.5f32, -2.0, 0.0], &[3]).unwrap();
+        let b = Array::empty(&[2, 3], DType::I64).unwrap();
+        b.copy_from(&a).unwrap();
+        assert_eq!(b.to_vec::<i64>().unwrap(), [1, -2, 0, 1, -2, 0]);
+        assert_eq!(a.cast(DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
+    }
+
+    #[test]
+    fn overlapping_copies_see_the_old_values() {
+        let a = Array::from_slice(&[1i64, 2, 3, 4], &[4]).unwrap();
+        let to = a.with_layout(a.layout().narrow(0, 1, 3).unwrap());
+        let from = a.with_layout(a.layout().narrow(0, 0, 3).unwrap());
+        to.copy_from(&from).unwrap();
+        assert_eq!(a.to_vec::<i64>().unwrap(), [1, 1, 2, 3]);
+    }
+}

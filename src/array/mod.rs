@@ -1,0 +1,12 @@
+//! Values without history: a storage, and arrays that look into it.
+
+mod array;
+mod index;
+mod matmul;
+mod reduce;
+mod storage;
+
+pub use array::{Array, Element};
+pub use index::{Bounds, Plan, Write};
+pub use reduce::{Scan, SoftmaxPass, SortPart, reduced_shape};
+pub use storage::{Access, Change, Device, Storage, Version};

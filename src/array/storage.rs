@@ -1,0 +1,260 @@
+//! Storage: a piece of memory on a device, shared by all views of it, and the version counters that tell when it was written.
+
+use crate::backend::cpu::alloc::{self, Buffer};
+use crate::error::Result;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where memory lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Device {
+    #[default]
+    Cpu,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Cpu => f.write_str("cpu"),
+        }
+    }
+}
+
+/// What somebody is about to do with a storage's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// Small values live beside their counters, in the storage's own allocation. 64 bytes hold a 4x4 of f32.
+const INLINE: usize = 64;
+
+#[repr(align(16))]
+struct Inline(UnsafeCell<[MaybeUninit<u8>; INLINE]>);
+
+enum Memory {
+    Inline(Inline),
+    Buffer(Buffer),
+    /// Memory of somebody else, kept alive by `owner`. Never read late, never resized.
+    External {
+        ptr: *mut u8,
+        writable: bool,
+        _owner: Box<dyn Any + Send + Sync>,
+    },
+}
+
+struct Inner {
+    memory: Memory,
+    bytes: usize,
+    version: Counter,
+}
+
+// SAFETY: the raw memory is only reached through `Storage::memory`. Two threads that write one tensor at once get torn values, as in
+// PyTorch; the counters are atomic, the owner is Send + Sync, and the address and size never change.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Memory::Inline(_) = self.memory {
+            alloc::count_inline(-(INLINE as isize));
+        }
+    }
+}
+
+/// A shared handle of a piece of memory.
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+impl Storage {
+    /// Uninitialised memory of `bytes` bytes.
+    #[inline]
+    pub fn alloc(bytes: usize) -> Result<Storage> {
+        let memory = if bytes <= INLINE {
+            alloc::count_inline(INLINE as isize);
+            Memory::Inline(Inline(UnsafeCell::new([MaybeUninit::uninit(); INLINE])))
+        } else {
+            Memory::Buffer(Buffer::new(bytes)?)
+        };
+        Ok(Storage(Arc::new(Inner { memory, bytes, version: Counter::default() })))
+    }
+
+    /// Memory of somebody else.
+    ///
+    /// # Safety
+    /// `ptr` must stay valid for `bytes` bytes (and for writing, if `writable`) as long as `owner` lives.
+    pub unsafe fn external(ptr: *mut u8, bytes: usize, writable: bool, owner: Box<dyn Any + Send + Sync>) -> Storage {
+        Storage(Arc::new(Inner {
+            memory: Memory::External { ptr, writable, _owner: owner },
+            bytes,
+            version: Counter::default(),
+        }))
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    #[inline]
+    pub fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    /// The memory itself. Every reader and writer in the crate comes through here: it is the place where a result that is still
+    /// pending gets computed.
+    #[inline]
+    pub fn memory(&self, access: Access) -> *mut u8 {
+        match &self.0.memory {
+            Memory::Inline(a) => a.0.get().cast(),
+            Memory::Buffer(b) => b.as_ptr(),
+            Memory::External { ptr, writable, .. } => {
+                debug_assert!(*writable || access == Access::Read, "write to read-only memory");
+                *ptr
+            }
+        }
+    }
+
+    /// Whether the memory may be written (an external owner may have lent it for reading only).
+    #[inline]
+    pub fn is_writable(&self) -> bool {
+        !matches!(self.0.memory, Memory::External { writable: false, .. })
+    }
+
+    /// Whether nobody else holds this storage, so that its memory can be taken over.
+    #[inline]
+    pub fn is_sole_owner(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && !matches!(self.0.memory, Memory::External { .. })
+    }
+
+    #[inline]
+    pub fn same(&self, other: &Storage) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A number that names this storage while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage({} bytes on {})", self.0.bytes, self.device())
+    }
+}
+
+/// Where and by what a tensor was last written: an interned call site (0: unknown) and an operation's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    pub site: u32,
+    pub op: &'static str,
+}
+
+#[derive(Default)]
+pub(crate) struct Counter {
+    count: AtomicU32,
+    last: Mutex<Option<Change>>,
+}
+
+/// The version counter that a tensor follows.
+#[derive(Clone, Default)]
+pub enum Version {
+    /// The storage's own: shared by all views and detached copies.
+    #[default]
+    Shared,
+    /// A fresh one over shared memory, as `.data` gives it.
+    Own(Arc<CounterBox>),
+    /// None: inference tensors do not track writes.
+    Untracked,
+}
+
+/// An owned counter; opaque.
+#[derive(Default)]
+pub struct CounterBox(Counter);
+
+impl Version {
+    pub fn fresh() -> Version {
+        Version::Own(Arc::default())
+    }
+
+    #[inline]
+    fn counter<'a>(&'a self, storage: &'a Storage) -> Option<&'a Counter> {
+        match self {
+            Version::Shared => Some(&storage.0.version),
+            Version::Own(c) => Some(&c.0),
+            Version::Untracked => None,
+        }
+    }
+
+    /// How many times the memory was written; None if that is not tracked.
+    #[inline]
+    pub fn current(&self, storage: &Storage) -> Option<u32> {
+        self.counter(storage).map(|c| c.count.load(Ordering::Acquire))
+    }
+
+    /// Records a write.
+    #[inline]
+    pub fn bump(&self, storage: &Storage, change: Change) {
+        if let Some(c) = self.counter(storage) {
+            *c.last.lock() = Some(change);
+            c.count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Sets the count, for contexts that promise to have put the memory back.
+    pub fn set(&self, storage: &Storage, count: u32) {
+        if let Some(c) = self.counter(storage) {
+            c.count.store(count, Ordering::Release);
+        }
+    }
+
+    pub fn last_change(&self, storage: &Storage) -> Option<Change> {
+        self.counter(storage).and_then(|c| *c.last.lock())
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Version::Shared => "Shared",
+            Version::Own(_) => "Own",
+            Version::Untracked => "Untracked",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_shared_or_fresh() {
+        let s = Storage::alloc(8).unwrap();
+        let (a, b, c) = (Version::Shared, Version::fresh(), Version::Untracked);
+        a.bump(&s, Change { site: 7, op: "add_" });
+        assert_eq!((a.current(&s), b.current(&s), c.current(&s)), (Some(1), Some(0), None));
+        assert_eq!(Version::Shared.last_change(&s), Some(Change { site: 7, op: "add_" }));
+    }
+
+    #[test]
+    fn external_memory_keeps_its_owner() {
+        let owner = Arc::new(vec![1u8, 2, 3]);
+        let ptr = owner.as_ptr() as *mut u8;
+        // SAFETY: the Arc in the box keeps the vector alive, and nobody writes.
+        let s = unsafe { Storage::external(ptr, 3, false, Box::new(owner.clone())) };
+        assert_eq!(Arc::strong_count(&owner), 2);
+        assert!(!s.is_writable());
+        // SAFETY: three bytes, alive.
+        assert_eq!(unsafe { *s.memory(Access::Read).add(2) }, 3);
+        drop(s);
+        assert_eq!(Arc::strong_count(&owner), 1);
+    }
+}

@@ -1,0 +1,64 @@
+//! Where gradients end: `.grad` of leaves, and of other tensors that were asked to keep theirs.
+
+use super::linear;
+use super::site::Inherit;
+use super::tensor::Tensor;
+use crate::error::Result;
+
+/// Adds a gradient to a leaf's `.grad`. The first one is taken over if nobody else holds it and it is dense, else copied; later ones
+/// are added in place, out of place if the sum is to have a history itself.
+pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
+    match leaf.grad() {
+        None => {
+            let take = !create_graph
+                && grad.holders() == 1
+                && grad.with_array(|a| a.storage().is_sole_owner() && a.layout().is_dense());
+            let own = if take { grad } else { linear::clone(&grad)? };
+            leaf.meta_mut(|m| m.grad = Some(own));
+        }
+        Some(have) if create_graph => {
+            let sum = linear::add(&have, &grad)?;
+            let old = leaf.meta_mut(|m| m.grad.replace(sum));
+            drop(old);
+        }
+        Some(have) => {
+            // Recorded as a write, so that a graph that saved this `.grad` notices.
+            if have.with_array(|a| a.storage().is_writable() && !a.layout().has_zero_stride()) {
+                linear::add_into(&have, &grad)?;
+                have.increment_version("accumulate_grad");
+            } else {
+                let sum = linear::add(&have, &grad)?;
+                leaf.meta_mut(|m| m.grad = Some(sum));
+            }
+        }
+    }
+    let hooks = leaf.meta(|m| m.map(|m| m.hooks.post_accumulate.clone())).unwrap_or_default();
+    if !hooks.is_empty() {
+        let _lines = Inherit::suspend();
+        for (_, hook) in hooks {
+            hook.call(leaf)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds a gradient to any tensor's `.grad` (`backward(inputs=...)`).
+pub fn into_grad(t: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
+    if t.is_leaf() { into_leaf(t, grad, create_graph) } else { retain(t, &grad) }
+}
+
+/// `.grad` of a tensor that is no leaf but keeps its gradient: the same pass may not change it later, so it is copied.
+pub(crate) fn retain(t: &Tensor, grad: &Tensor) -> Result<()> {
+    match t.grad() {
+        None => {
+            let own = linear::clone(grad)?;
+            t.meta_mut(|m| m.grad = Some(own));
+        }
+        Some(have) => {
+            let sum = linear::add(&have, grad)?;
+            let old = t.meta_mut(|m| m.grad.replace(sum));
+            drop(old);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! The door: the one function through which every operation passes. Grad mode, tape, call sites and levels live here and nowhere else.
+
+use super::hooks::Grads;
+use super::mode;
+use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp};
+use super::saved::Saved;
+use super::site;
+use super::tensor::{Core, Tensor, Value};
+use super::view;
+use crate::array::{Array, Change, Version};
+use crate::error::{Error, Result};
+use crate::layout::{Dims, fmt_shape};
+use parking_lot::RwLockReadGuard;
+use smallvec::SmallVec;
+
+pub type Arrays = SmallVec<[Array; 1]>;
+pub type Outputs = SmallVec<[Tensor; 1]>;
+
+/// What a vjp reads: bit i for input i, bit 16 + j for output j.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Saves(pub u32);
+
+impl Saves {
+    pub const NOTHING: Saves = Saves(0);
+
+    #[must_use]
+    pub const fn input(self, i: usize) -> Saves {
+        Saves(self.0 | 1 << i)
+    }
+
+    #[must_use]
+    pub const fn output(self, j: usize) -> Saves {
+        Saves(self.0 | 1 << (16 + j))
+    }
+
+    /// The place in a node's list of saved tensors where the value of `bit` lies.
+    #[inline]
+    pub const fn place(self, bit: usize) -> usize {
+        (self.0 & ((1u32 << bit) - 1)).count_ones() as usize
+    }
+
+    #[inline]
+    pub const fn has(self, bit: usize) -> bool {
+        self.0 >> bit & 1 == 1
+    }
+}
+
+/// An operation: its forward on arrays, beside the vjp that a node will run.
+pub trait Op: Vjp {
+    fn name(&self) -> &'static str;
+
+    fn forward(&self, inputs: &[&Array]) -> Result<Arrays>;
+
+    /// Writes the first result into `out`, which is the first input itself. An operation that can do without a temporary says how.
+    fn forward_into(&self, out: &Array, inputs: &[&Array]) -> Result<()> {
+        let made = self.forward(inputs)?;
+        if made[0].shape() != out.shape() {
+            return Err(inplace_shape(out.shape(), made[0].shape()));
+        }
+        out.copy_from(&made[0])
+    }
+
+    /// What the vjp reads, given which inputs need a gradient.
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING
+    }
+
+    /// Whether an output has a gradient at all (indices have none).
+    fn differentiable(&self, _output: usize) -> bool {
+        true
+    }
+
+    /// The operation as a node keeps it.
+    fn node_op(&self) -> NodeOp;
+}
+
+#[cold]
+pub fn inplace_shape(have: &[usize], broadcast: &[usize]) -> Error {
+    Error::shape(format!(
+        "output with shape {} doesn't match the broadcast shape {}",
+        fmt_shape(have),
+        fmt_shape(broadcast)
+    ))
+}
+
+/// Applies an operation and gives its first result.
+#[inline]
+pub fn apply1(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    let mut out = apply(op, inputs)?;
+    Ok(out.swap_remove(0))
+}
+
+/// Applies an operation: the door itself.
+pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
+    let mode = mode::current();
+    let (outs, needs, any) = {
+        let cores: SmallVec<[RwLockReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
+        let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
+        let mut needs: SmallVec<[bool; 4]> = SmallVec::new();
+        let mut any = false;
+        let mut leveled = false;
+        for c in &cores {
+            match &c.value {
+                Value::Array(a) => arrays.push(a),
+                Value::Leveled(_) => leveled = true,
+            }
+            let n = mode.grad && c.needs_grad();
+            any |= n;
+            needs.push(n);
+        }
+        let outs: SmallVec<[Value; 1]> = if leveled {
+            drop(arrays);
+            drop(cores);
+            apply_level(op, inputs)?
+        } else {
+            op.forward(&arrays)?.into_iter().map(Value::Array).collect()
+        };
+        (outs, needs, any)
+    };
+    if !any || mode.inference {
+        return Ok(outs.into_iter().map(Tensor::from_value).collect());
+    }
+    record(op, inputs, &needs, outs)
+}
+
+/// The highest level among the inputs applies its rule; the results are values of that level.
+#[cold]
+fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<SmallVec<[Value; 1]>> {
+    let mut top = None;
+    for t in inputs {
+        if let Value::Leveled(l) = &t.read().value
+            && top.as_ref().is_none_or(|(n, _)| *n < l.level.number())
+        {
+            top = Some((l.level.number(), l.level.clone()));
+        }
+    }
+    let Some((_, level)) = top else {
+        return Err(Error::runtime(format!("{}: no level among the inputs", op.name())));
+    };
+    // History at this level is recorded by the caller from the very inputs; below it, by the rule's own calls.
+    let outs = level.apply(&level, op, inputs)?;
+    Ok(outs.into_iter().map(|t| t.read().value.clone()).collect())
+}
+
+/// Makes the node of an operation that has run, and its results with history.
+fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
+    let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::with_capacity(outs.len());
+    let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
+    for (j, v) in outs.iter().enumerate() {
+        let (shape, dtype) = out_meta(v);
+        with_grad.push(dtype.is_float() && op.differentiable(j));
+        metas.push(OutMeta { shape, dtype });
+    }
+    if !with_grad.contains(&true) {
+        return Ok(outs.into_iter().map(Tensor::from_value).collect());
+    }
+    let saves = op.saves(needs);
+    let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+    for (i, t) in inputs.iter().enumerate() {
+        if saves.has(i) {
+            saved.push(Saved::input(t));
+        }
+    }
+    for (j, v) in outs.iter().enumerate() {
+        if saves.has(16 + j) {
+            saved.push(Saved::Output { value: v.clone(), follows: Version::Shared, version: version_of(v), nr: j as u32 });
+        }
+    }
+    let edges = edges_of(inputs, needs)?;
+    let node = Node::new(op.node_op(), edges, metas, saved, saves, site::current());
+    Ok(outs
+        .into_iter()
+        .enumerate()
+        .map(|(j, v)| {
+            let edge = with_grad[j].then(|| Edge { node: node.clone(), nr: j as u32 });
+            Tensor::with_history(v, Version::Shared, edge)
+        })
+        .collect())
+}
+
+pub(crate) fn out_meta(v: &Value) -> (Dims, crate::layout::DType) {
+    match v {
+        Value::Array(a) => (Dims::from_slice(a.shape()), a.dtype()),
+        Value::Leveled(l) => (l.inner.shape(), l.inner.dtype()),
+    }
+}
+
+fn version_of(v: &Value) -> Option<u32> {
+    match v {
+        Value::Array(a) => Version::Shared.current(a.storage()),
+        Value::Leveled(l) => l.inner.version(),
+    }
+}
+
+/// The edges of an operation's inputs, None where no gradient is needed.
+pub(crate) fn edges_of(inputs: &[&Tensor], needs: &[bool]) -> Result<Edges> {
+    let mut edges = Edges::with_capacity(inputs.len());
+    for (t, n) in inputs.iter().zip(needs) {
+        edges.push(if *n { t.gradient_edge()? } else { None });
+    }
+    Ok(edges)
+}
+
+/// How an in-place operation takes part in history: whether its result depends on what stood there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Old {
+    /// `add_`: the old value is the first input.
+    Read,
+    /// `copy_`, `fill_`: the old value is lost.
+    Overwritten,
+}
+
+/// Applies an operation whose result overwrites its first input. Nothing is changed if it fails.
+pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+    let target = inputs[0];
+    let mode = mode::current();
+    if inputs.iter().any(|t| t.level() > 0) {
+        return Err(Error::not_implemented(format!("{label}: in-place operations inside a transform are not supported yet")));
+    }
+    let dtype = target.dtype();
+    let needs: SmallVec<[bool; 4]> = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, t)| mode.grad && (i > 0 || old == Old::Read || t.requires_grad()) && t.requires_grad())
+        .collect();
+    let any = needs.contains(&true) && dtype.is_float();
+    view::check_inplace(target, any, label)?;
+    let reads_old = |i: usize| i > 0 || old == Old::Read;
+    let needs: SmallVec<[bool; 4]> = needs.iter().enumerate().map(|(i, n)| *n && reads_old(i)).collect();
+
+    let out = target.array();
+    if !out.storage().is_writable() {
+        return Err(Error::runtime(format!("{label}: the tensor's memory is read-only (it was made from a read-only buffer); write to a clone()")));
+    }
+    if out.layout().has_zero_stride() {
+        return Err(Error::runtime(format!(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the \
+             tensor before performing the operation ({label})."
+        )));
+    }
+    let saves = if any { op.saves(&needs) } else { super::door::Saves::NOTHING };
+    let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+    let mut edges = Edges::new();
+    if any {
+        edges = edges_of(inputs, &needs)?;
+        for (i, t) in inputs.iter().enumerate() {
+            if !saves.has(i) {
+                continue;
+            }
+            // What is about to be overwritten is kept as a copy.
+            if t.with_array(|a| a.overlaps(&out)) {
+                saved.push(Saved::Copy { value: Value::Array(t.array().clone_dense()?), edge: t.gradient_edge()? });
+            } else {
+                saved.push(Saved::input(t));
+            }
+        }
+    }
+    {
+        let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
+        let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
+        op.forward_into(&out, &refs)?;
+    }
+    let site = site::current();
+    target.bump_version(Change { site: site.0, op: label });
+    if !any {
+        return Ok(());
+    }
+    if saves.has(16) {
+        saved.push(Saved::output(target, 0));
+    }
+    let metas = SmallVec::from_elem(OutMeta { shape: Dims::from_slice(out.shape()), dtype }, 1);
+    let node = Node::new(op.node_op(), edges, metas, saved, saves, site);
+    view::rebase(target, node)
+}
+
+/// Runs a node's vjp and gives gradients for its edges, not yet fitted.
+pub(crate) fn run_vjp(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads) -> Result<Grads> {
+    let cx = super::node::VjpCx { node, needs };
+    match node.op() {
+        NodeOp::Pointwise(p) => p.vjp(&cx, grads),
+        NodeOp::Other(o) => o.vjp(&cx, grads),
+        NodeOp::Accumulate(_) => Ok(Grads::new()),
+    }
+}

@@ -1,0 +1,430 @@
+//! The engine: walks the graph from its roots, newest node first, and brings gradients to leaves and to whoever asked for them.
+
+use super::accumulate;
+use super::door::run_vjp;
+use super::hooks::Grads;
+use super::linear;
+use super::mode::{self, Mode, ModeGuard};
+use super::node::{Edge, Node, NodeOp};
+use super::site::Inherit;
+use super::tensor::Tensor;
+use crate::error::{Error, Kind, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// How a backward pass is to run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    pub retain_graph: bool,
+    pub create_graph: bool,
+    /// Where gradients are wanted: they are returned. Empty: at all leaves, whose `.grad` they are added to.
+    pub inputs: Vec<Edge>,
+}
+
+/// What the engine knows of a node during one pass.
+struct Visit {
+    node: Arc<Node>,
+    /// Edges that point here from nodes that have not run yet.
+    waiting: u32,
+    /// Whether a wanted input lies here or behind it.
+    needed: bool,
+    grads: SmallVec<[Option<Sum>; 1]>,
+}
+
+/// A gradient on its way, and whether this pass made it itself (then it may be added to in place).
+struct Sum {
+    grad: Tensor,
+    own: bool,
+}
+
+/// A node that is ready, ordered by its sequence number.
+struct Ready(u64, usize);
+
+impl PartialEq for Ready {
+    fn eq(&self, o: &Self) -> bool {
+        self.0 == o.0
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, o: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, o: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&o.0)
+    }
+}
+
+thread_local! {
+    /// How many passes this thread is inside of.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Beyond this many passes inside each other a pass goes on on a fresh thread.
+const MAX_DEPTH: u32 = 60;
+const FRESH_STACK: usize = 16 << 20;
+
+struct DepthGuard;
+
+impl Drop for DepthGuard {
+    fn drop(&mut self) {
+        DEPTH.with(|d| d.set(d.get() - 1));
+    }
+}
+
+/// Runs backward from `roots` with the gradients given for them. Returns the gradients at `options.inputs`.
+pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    if DEPTH.with(Cell::get) >= MAX_DEPTH {
+        return on_fresh_thread(roots, options);
+    }
+    DEPTH.with(|d| d.set(d.get() + 1));
+    let _depth = DepthGuard;
+    run_here(roots, options)
+}
+
+fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    let mode: Mode = mode::current();
+    std::thread::scope(|s| {
+        let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
+            mode::set(mode);
+            run(roots, options)
+        });
+        match thread {
+            Ok(t) => t.join().unwrap_or_else(|_| Err(Error::runtime("backward: a fresh thread for a nested pass panicked"))),
+            Err(e) => Err(Error::runtime(format!("backward: no thread for a pass nested {MAX_DEPTH} deep: {e}"))),
+        }
+    })
+}
+
+/// The state of one pass.
+struct Pass<'a> {
+    options: &'a Options,
+    visits: Vec<Visit>,
+    index: FxHashMap<*const Node, usize>,
+    /// (node, output) of each wanted input, and its result.
+    captures: Vec<(usize, u32, Option<Tensor>)>,
+    ready: BinaryHeap<Ready>,
+    keep: bool,
+}
+
+fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    let mut pass = Pass {
+        options,
+        visits: Vec::with_capacity(16),
+        index: FxHashMap::default(),
+        captures: Vec::new(),
+        ready: BinaryHeap::new(),
+        keep: options.retain_graph,
+    };
+    pass.discover(&roots);
+    pass.mark_needed();
+    let _mode = ModeGuard::grad(options.create_graph);
+    for (edge, grad) in roots {
+        let at = pass.index[&Arc::as_ptr(&edge.node)];
+        let meta = &edge.node.outs()[edge.nr as usize];
+        let grad = linear::fit(grad, &meta.shape, meta.dtype)?;
+        pass.add(at, edge.nr as usize, grad, false)?;
+    }
+    for i in 0..pass.visits.len() {
+        if pass.visits[i].waiting == 0 {
+            pass.ready.push(Ready(pass.visits[i].node.seq(), i));
+        }
+    }
+    while let Some(Ready(_, i)) = pass.ready.pop() {
+        pass.run_node(i)?;
+    }
+    Ok(pass.captures.into_iter().map(|(_, _, g)| g).collect())
+}
+
+impl Pass<'_> {
+    fn visit(&mut self, node: &Arc<Node>) -> (usize, bool) {
+        let next = self.visits.len();
+        match self.index.entry(Arc::as_ptr(node)) {
+            std::collections::hash_map::Entry::Occupied(e) => (*e.get(), false),
+            std::collections::hash_map::Entry::Vacant(e) => {
+                e.insert(next);
+                let grads = (0..node.outs().len()).map(|_| None).collect();
+                self.visits.push(Visit { node: node.clone(), waiting: 0, needed: true, grads });
+                (next, true)
+            }
+        }
+    }
+
+    /// Finds every node behind the roots and counts the edges that point to each.
+    fn discover(&mut self, roots: &[(Edge, Tensor)]) {
+        for (e, _) in roots {
+            self.visit(&e.node);
+        }
+        let mut at = 0;
+        while at < self.visits.len() {
+            let node = self.visits[at].node.clone();
+            for e in node.edges().iter().flatten() {
+                let (i, _) = self.visit(&e.node);
+                self.visits[i].waiting += 1;
+            }
+            at += 1;
+        }
+    }
+
+    /// With wanted inputs only the nodes on the way to one of them run.
+    fn mark_needed(&mut self) {
+        if self.options.inputs.is_empty() {
+            return;
+        }
+        for v in &mut self.visits {
+            v.needed = false;
+        }
+        for e in &self.options.inputs {
+            let at = self.index.get(&Arc::as_ptr(&e.node)).copied();
+            // An input that is not reached keeps its None.
+            self.captures.push((at.unwrap_or(usize::MAX), e.nr, None));
+            if let Some(i) = at {
+                self.visits[i].needed = true;
+            }
+        }
+        // Every edge points to a smaller number (or to an accumulate node, which has no edges).
+        let mut order: Vec<usize> = (0..self.visits.len()).collect();
+        order.sort_unstable_by_key(|&i| self.visits[i].node.seq());
+        for i in order {
+            let node = self.visits[i].node.clone();
+            if node.edges().iter().flatten().any(|e| self.visits[self.index[&Arc::as_ptr(&e.node)]].needed) {
+                self.visits[i].needed = true;
+            }
+        }
+    }
+
+    /// Adds a gradient to what has arrived at a node's output. The first is moved in, the second added out of place, later ones in
+    /// place if nobody else has seen the sum.
+    fn add(&mut self, at: usize, nr: usize, grad: Tensor, own: bool) -> Result<()> {
+        let place = &mut self.visits[at].grads[nr];
+        *place = Some(match place.take() {
+            None => Sum { grad, own },
+            Some(sum) => {
+                let in_place = sum.own && !self.options.create_graph && sum.grad.holders() == 1;
+                if in_place {
+                    linear::add_into(&sum.grad, &grad)?;
+                    sum
+                } else {
+                    Sum { grad: linear::add(&sum.grad, &grad)?, own: true }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn run_node(&mut self, i: usize) -> Result<()> {
+        let node = self.visits[i].node.clone();
+        let buffers = std::mem::take(&mut self.visits[i].grads);
+        let needed = self.visits[i].needed;
+        let mut grads: Grads = buffers.into_iter().map(|s| s.map(|s| s.grad)).collect();
+        if needed {
+            self.run_hooks_before(&node, &mut grads)?;
+            for (at, nr, out) in &mut self.captures {
+                if *at == i {
+                    *out = grads[*nr as usize].clone();
+                }
+            }
+            if let NodeOp::Accumulate(leaf) = node.op() {
+                if self.captures.is_empty()
+                    && let Some(g) = grads[0].take()
+                {
+                    accumulate::into_leaf(leaf, g, self.options.create_graph)?;
+                }
+                return Ok(());
+            }
+            // Nothing behind a wanted input may be wanted any more.
+            let behind = node.edges().iter().flatten().any(|e| self.visits[self.index[&Arc::as_ptr(&e.node)]].needed);
+            if behind {
+                self.run_vjp(&node, grads)?;
+            } else {
+                self.settle(&node);
+            }
+        } else {
+            self.settle(&node);
+        }
+        Ok(())
+    }
+
+    /// A node that does not run still lets the nodes behind it go.
+    fn settle(&mut self, node: &Arc<Node>) {
+        for e in node.edges().iter().flatten() {
+            self.arrived(e);
+        }
+    }
+
+    #[inline]
+    fn arrived(&mut self, e: &Edge) {
+        let at = self.index[&Arc::as_ptr(&e.node)];
+        let v = &mut self.visits[at];
+        v.waiting -= 1;
+        if v.waiting == 0 {
+            self.ready.push(Ready(v.node.seq(), at));
+        }
+    }
+
+    fn run_vjp(&mut self, node: &Arc<Node>, grads: Grads) -> Result<()> {
+        let needs: SmallVec<[bool; 4]> = node
+            .edges()
+            .iter()
+            .map(|e| e.as_ref().is_some_and(|e| self.visits[self.index[&Arc::as_ptr(&e.node)]].needed))
+            .collect();
+        let hooks = node.hooks();
+        let given = hooks.as_ref().filter(|h| !h.post.is_empty()).map(|_| grads.clone());
+        if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
+            self.settle(node);
+            return Ok(());
+        }
+        let mut outs = {
+            let _site = Inherit::new(node.site());
+            run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?
+        };
+        drop(grads);
+        if let (Some(h), Some(given)) = (&hooks, &given) {
+            for (_, hook) in &h.post {
+                let _lines = Inherit::suspend();
+                if let Some(replaced) = hook.after(&outs, given)? {
+                    outs = replaced;
+                }
+            }
+        }
+        if !self.keep {
+            node.release();
+        }
+        self.deliver(node, outs, &needs)
+    }
+
+    /// Fits gradients to a node's edges and hands them on.
+    fn deliver(&mut self, node: &Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
+        let n = node.edges().len();
+        if outs.len() != n {
+            return Err(at_forward(
+                Error::runtime(format!(
+                    "{} returned an incorrect number of gradients (expected {n}, got {})",
+                    node.name(),
+                    outs.len()
+                )),
+                node,
+            ));
+        }
+        for (k, g) in outs.into_iter().enumerate() {
+            let Some(e) = &node.edges()[k] else { continue };
+            if let Some(g) = g
+                && needs[k]
+            {
+                let meta = &e.node.outs()[e.nr as usize];
+                let g = {
+                    let _site = Inherit::new(node.site());
+                    linear::fit(g, &meta.shape, meta.dtype).map_err(|err| {
+                        at_forward(
+                            Error::new(
+                                err.kind(),
+                                format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message()),
+                            ),
+                            node,
+                        )
+                    })?
+                };
+                let at = self.index[&Arc::as_ptr(&e.node)];
+                self.add(at, e.nr as usize, g, false)?;
+            }
+            self.arrived(e);
+        }
+        Ok(())
+    }
+
+    /// Node pre-hooks, then the hooks of the tensors that are the node's outputs, then `.grad` of tensors that keep it.
+    fn run_hooks_before(&self, node: &Arc<Node>, grads: &mut Grads) -> Result<()> {
+        if let NodeOp::Accumulate(leaf) = node.op() {
+            let hooks = leaf.meta(|m| m.map(|m| m.hooks.tensor.clone())).unwrap_or_default();
+            let _lines = Inherit::suspend();
+            for (_, hook) in hooks {
+                if let Some(g) = &grads[0]
+                    && let Some(new) = hook.call(g)?
+                {
+                    grads[0] = Some(new);
+                }
+            }
+        }
+        let Some(hooks) = node.hooks() else { return Ok(()) };
+        let _lines = Inherit::suspend();
+        for (_, nr, hook) in &hooks.tensor {
+            if let Some(g) = &grads[*nr as usize]
+                && let Some(new) = hook.call(g)?
+            {
+                let meta = &node.outs()[*nr as usize];
+                if new.shape() != meta.shape {
+                    return Err(Error::runtime(format!(
+                        "hook of an output of {} has changed the size of value: got {:?}, expected {:?}",
+                        node.name(),
+                        new.shape(),
+                        meta.shape
+                    )));
+                }
+                grads[*nr as usize] = Some(new);
+            }
+        }
+        for (nr, weak) in &hooks.retain {
+            if let (Some(t), Some(g)) = (weak.upgrade(), &grads[*nr as usize]) {
+                accumulate::retain(&t, g)?;
+            }
+        }
+        for (_, hook) in &hooks.pre {
+            if let Some(new) = hook.before(grads)? {
+                *grads = new;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names the forward line on an error that a node's backward raised.
+fn at_forward(e: Error, node: &Node) -> Error {
+    if node.is_freed() && e.kind() == Kind::Graph {
+        return e;
+    }
+    match node.site().describe() {
+        Some(line) => e.note(format!("{} was recorded by the forward call at {line}", node.name())),
+        None => e,
+    }
+}
+
+/// Calls one node by hand with gradients for its outputs, as `grad_fn(grad)` does. Frees nothing.
+pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
+    if grads.len() != node.outs().len() {
+        return Err(Error::type_(format!(
+            "{}: expected {} gradients, got {}",
+            node.name(),
+            node.outs().len(),
+            grads.len()
+        )));
+    }
+    if let NodeOp::Accumulate(leaf) = node.op() {
+        if let Some(g) = grads.into_iter().next().flatten() {
+            let meta = &node.outs()[0];
+            let g = linear::fit(g, &meta.shape, meta.dtype)?;
+            accumulate::into_leaf(leaf, g, mode::is_grad_enabled())?;
+        }
+        return Ok(Grads::new());
+    }
+    let needs: SmallVec<[bool; 4]> = node.edges().iter().map(Option::is_some).collect();
+    let outs = {
+        let _site = Inherit::new(node.site());
+        run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?
+    };
+    let mut fitted = Grads::new();
+    for (k, g) in outs.into_iter().enumerate() {
+        fitted.push(match (g, node.edges().get(k).and_then(Option::as_ref)) {
+            (Some(g), Some(e)) => {
+                let meta = &e.node.outs()[e.nr as usize];
+                Some(linear::fit(g, &meta.shape, meta.dtype)?)
+            }
+            (g, _) => g,
+        });
+    }
+    Ok(fitted)
+}

@@ -1,0 +1,357 @@
+//! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
+
+use super::door::{Arrays, Old, Op, apply_inplace, apply1};
+use super::hooks::Grads;
+use super::node::{NodeOp, Vjp, VjpCx};
+use super::pointwise::PointwiseOp;
+use super::tensor::Tensor;
+use super::view::{ViewOp, view};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
+use crate::backend::cpu::pointwise::{Func, Part};
+use crate::pointwise::RowId;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+// ---- cast ------------------------------------------------------------------------------------------------------------
+
+/// Converts to another dtype.
+#[derive(Debug, Clone)]
+struct Cast(DType);
+
+impl Vjp for Cast {
+    fn node_name(&self) -> String {
+        "ToCopyBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        // The engine casts to the edge's dtype.
+        Ok(grads.clone())
+    }
+}
+
+impl Op for Cast {
+    fn name(&self) -> &'static str {
+        "to"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].cast(self.0)?])
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// The tensor in another dtype; itself if it has it already.
+pub fn cast(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype() == dtype {
+        return Ok(t.clone());
+    }
+    let out = apply1(&Cast(dtype), &[t])?;
+    if t.is_number() {
+        out.write().number = true;
+    }
+    Ok(out)
+}
+
+// ---- sum to a shape --------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct SumTo {
+    shape: Dims,
+    from: Dims,
+}
+
+impl Vjp for SumTo {
+    fn node_name(&self) -> String {
+        "SumToSizeBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![grads[0].as_ref().map(|g| view(g, ViewOp::Expand(self.from.clone()))).transpose()?])
+    }
+}
+
+impl Op for SumTo {
+    fn name(&self) -> &'static str {
+        "sum_to_size"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let extra = x[0].rank() - self.shape.len();
+        let reduced: SmallVec<[bool; 8]> =
+            (0..x[0].rank()).map(|i| i < extra || (self.shape[i - extra] == 1 && x[0].shape()[i] != 1)).collect();
+        let summed = x[0].sum(&reduced, true)?;
+        let layout = summed.layout().squeeze(|d| d < extra);
+        Ok(smallvec![summed.with_layout(layout)])
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// Sums over the dimensions by which `t` was broadcast from `shape`.
+pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let from = t.shape();
+    if from[..] == *shape {
+        return Ok(t.clone());
+    }
+    apply1(&SumTo { shape: Dims::from_slice(shape), from }, &[t])
+}
+
+/// Whether a gradient of shape `have` can be summed to `want`.
+fn is_broadcast_of(have: &[usize], want: &[usize]) -> bool {
+    have.len() >= want.len()
+        && want.iter().rev().zip(have.iter().rev()).all(|(w, h)| w == h || *w == 1)
+}
+
+/// A gradient as its edge wants it: summed to the edge's shape, converted to its dtype.
+#[inline]
+pub fn fit(g: Tensor, shape: &[usize], dtype: DType) -> Result<Tensor> {
+    let (same_shape, same_dtype) = g.with_array(|a| (a.shape() == shape, a.dtype() == dtype));
+    let g = if same_shape {
+        g
+    } else {
+        let have = g.shape();
+        if !is_broadcast_of(&have, shape) {
+            return Err(Error::shape(format!(
+                "got {} but expected shape compatible with {}",
+                fmt_shape(&have),
+                fmt_shape(shape)
+            )));
+        }
+        sum_to(&g, shape)?
+    };
+    if same_dtype { Ok(g) } else { cast(&g, dtype) }
+}
+
+// ---- copies ----------------------------------------------------------------------------------------------------------
+
+/// How a copy lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    RowMajor,
+    Preserve,
+}
+
+#[derive(Debug, Clone)]
+struct CloneOp(Order);
+
+impl Vjp for CloneOp {
+    fn node_name(&self) -> String {
+        "CloneBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(grads.clone())
+    }
+}
+
+impl Op for CloneOp {
+    fn name(&self) -> &'static str {
+        "clone"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![match self.0 {
+            Order::RowMajor => x[0].contiguous_copy()?,
+            Order::Preserve => x[0].clone_dense()?,
+        }])
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// A row-major copy.
+pub fn contiguous_copy(t: &Tensor) -> Result<Tensor> {
+    apply1(&CloneOp(Order::RowMajor), &[t])
+}
+
+/// A copy that keeps the order of dimensions (`clone`).
+pub fn clone(t: &Tensor) -> Result<Tensor> {
+    apply1(&CloneOp(Order::Preserve), &[t])
+}
+
+/// The same elements in another shape: a view where possible, else a copy.
+pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let possible = t.with_array(|a| a.layout().view(shape).is_some());
+    let op = ViewOp::View(Dims::from_slice(shape));
+    if possible { view(t, op) } else { view(&contiguous_copy(t)?, op) }
+}
+
+#[derive(Debug, Clone)]
+struct CopyInto;
+
+impl Vjp for CopyInto {
+    fn node_name(&self) -> String {
+        "CopyBackwards".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![None, grads[0].clone()])
+    }
+}
+
+impl Op for CopyInto {
+    fn name(&self) -> &'static str {
+        "copy_"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[1].clone_dense()?])
+    }
+    fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        out.copy_from(x[1])
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// Writes `src`, broadcast and converted, over `dst`.
+pub fn copy_(dst: &Tensor, src: &Tensor) -> Result<()> {
+    let (to, from) = (dst.shape(), src.shape());
+    if to != from && !(from.len() <= to.len() && is_broadcast_of(&to, &from)) {
+        return Err(Error::shape(format!(
+            "copy_: the size of the source {} must be broadcastable to the size of the target {}",
+            fmt_shape(&from),
+            fmt_shape(&to)
+        )));
+    }
+    apply_inplace(&CopyInto, "copy_", &[dst, src], Old::Overwritten)
+}
+
+#[derive(Debug, Clone)]
+struct FillOp {
+    value: Scalar,
+    node: &'static str,
+}
+
+impl Vjp for FillOp {
+    fn node_name(&self) -> String {
+        self.node.into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+}
+
+impl Op for FillOp {
+    fn name(&self) -> &'static str {
+        "fill_"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![Array::full(x[0].shape(), self.value, x[0].dtype())?])
+    }
+    fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
+        out.fill(self.value);
+        Ok(())
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// Writes one number everywhere.
+pub fn fill_(t: &Tensor, value: Scalar) -> Result<()> {
+    apply_inplace(&FillOp { value, node: "FillBackward0" }, "fill_", &[t], Old::Overwritten)
+}
+
+/// Writes zero everywhere.
+pub fn zero_(t: &Tensor) -> Result<()> {
+    apply_inplace(&FillOp { value: Scalar::Int(0), node: "ZeroBackward0" }, "zero_", &[t], Old::Overwritten)
+}
+
+/// `t + other`, out of place.
+pub fn add(t: &Tensor, other: &Tensor) -> Result<Tensor> {
+    apply1(&PointwiseOp::simple(RowId::Add, t.dtype()), &[t, other])
+}
+
+/// Adds to memory that nobody else sees or that is meant to change (a leaf's `.grad`).
+pub(crate) fn add_into(t: &Tensor, other: &Tensor) -> Result<()> {
+    let (a, b) = (t.array(), other.array());
+    a.pointwise_into(Func { row: RowId::Add, part: Part::Forward }, a.dtype(), &[&a, &b], &[])
+}
+
+// ---- adjoints of views -----------------------------------------------------------------------------------------------
+
+/// Zeros everywhere but in the part that a view sees; elements that the view sees several times get the sum.
+#[derive(Debug, Clone)]
+struct Unview {
+    op: ViewOp,
+    shape: Dims,
+    geometry: Option<(Strides, usize)>,
+}
+
+impl Vjp for Unview {
+    fn node_name(&self) -> String {
+        let name = format!("{:?}", self.op);
+        let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
+        format!("{}BackwardBackward0", &name[..end])
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let g = match &self.geometry {
+            None => g.clone(),
+            Some(geometry) => in_geometry(g, geometry)?,
+        };
+        Ok(smallvec![Some(view(&g, self.op.clone())?)])
+    }
+}
+
+/// A copy of `g` that lies in memory as `as_strided`'s input did.
+fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize)) -> Result<Tensor> {
+    let layout = Layout::from_parts(g.shape(), strides.clone(), *offset);
+    let flat = Tensor::new(Array::zeros(&[layout.extent().1], g.dtype())?);
+    let shaped = view(
+        &flat,
+        ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset },
+    )?;
+    copy_(&shaped, g)?;
+    Ok(shaped)
+}
+
+impl Op for Unview {
+    fn name(&self) -> &'static str {
+        "unview"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let g = x[0];
+        let out = match &self.geometry {
+            None => Array::zeros(&self.shape, g.dtype())?,
+            Some((strides, offset)) => {
+                let layout = Layout::from_parts(self.shape.clone(), strides.clone(), *offset);
+                if layout.may_overlap() {
+                    return Err(Error::not_implemented(
+                        "as_strided: the gradient of an input that overlaps itself is not supported; use contiguous() before as_strided",
+                    ));
+                }
+                let mut end = layout.extent().1;
+                if let ViewOp::AsStrided { shape, strides, offset } = &self.op {
+                    end = end.max(Layout::from_parts(shape.clone(), strides.clone(), *offset).extent().1);
+                }
+                Array::zeros(&[end], g.dtype())?.with_layout(layout)
+            }
+        };
+        add_overlapping(&self.op.apply_to(&out)?, g)?;
+        Ok(smallvec![out])
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// Adds `src` to `dst` element by element where `dst` may name one place several times: outer dimensions are peeled off until the rest
+/// does not overlap, so each pass is a plain addition and the order is fixed.
+fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
+    if !dst.layout().may_overlap() {
+        return dst.pointwise_into(Func { row: RowId::Add, part: Part::Forward }, dst.dtype(), &[dst, src], &[]);
+    }
+    let dim = (0..dst.rank()).filter(|&d| dst.shape()[d] > 1).min_by_key(|&d| dst.shape()[d]).unwrap_or(0);
+    for i in 0..dst.shape()[dim] {
+        let d = dst.with_layout(dst.layout().select(dim, i as i64)?);
+        let s = src.with_layout(src.layout().select(dim, i as i64)?);
+        add_overlapping(&d, &s)?;
+    }
+    Ok(())
+}
+
+/// The adjoint of a view operation: a tensor of the input's shape from a gradient of the view's.
+pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<&(Strides, usize)>) -> Result<Tensor> {
+    apply1(&Unview { op: op.clone(), shape: Dims::from_slice(shape), geometry: geometry.cloned() }, &[g])
+}

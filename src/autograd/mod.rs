@@ -1,0 +1,26 @@
+//! Tensors with history: the door through which operations pass, the graph they leave behind, and the engine that walks it.
+
+mod accumulate;
+mod door;
+pub mod engine;
+pub mod hooks;
+pub mod level;
+pub mod linear;
+pub mod mode;
+mod node;
+pub mod owned;
+mod pointwise;
+mod saved;
+pub mod site;
+pub mod slot;
+mod tensor;
+mod view;
+
+pub use accumulate::into_grad;
+pub use door::{Arrays, Old, Op, Outputs, Saves, apply, apply_inplace, apply1};
+pub use hooks::Grads;
+pub use node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
+pub use pointwise::{Expr, MAX_PARAMS, PointwiseOp};
+pub use saved::Saved;
+pub use tensor::{Tensor, Value, WeakTensor};
+pub use view::{Creation, ViewCall, ViewInfo, ViewOp, check_inplace, function_output, view, view_as};

@@ -1,0 +1,387 @@
+//! Node and Edge: the graph that backward walks.
+
+use super::door::Saves;
+use super::hooks::{Grads, NodeHooks};
+use super::saved::Saved;
+use super::site::Site;
+use super::slot::Slot;
+use super::tensor::Tensor;
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Points from a node to the node that made one of its inputs, and says which of that node's outputs the input was.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    pub node: Arc<Node>,
+    pub nr: u32,
+}
+
+pub type Edges = SmallVec<[Option<Edge>; 2]>;
+
+/// Shape and dtype of a node's output: what its gradient must fit.
+#[derive(Clone, Debug)]
+pub struct OutMeta {
+    pub shape: Dims,
+    pub dtype: DType,
+}
+
+/// The backward side of an operation: what a node runs.
+pub trait Vjp: Send + Sync + 'static {
+    /// PyTorch's name of the node ("MulBackward0").
+    fn node_name(&self) -> String;
+
+    /// The gradients of the inputs (None: no gradient), given those of the outputs (None: zero). May give a gradient in the broadcast
+    /// shape; the engine fits it to its edge. Written in tensor operations, so that it has derivatives itself.
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads>;
+
+    /// Frees what the operation itself keeps, once it has run for the last time.
+    fn release(&self) {}
+
+    /// The foreign object that stands for the node, where there is one.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+/// What a node's vjp can ask for.
+pub struct VjpCx<'a> {
+    pub node: &'a Arc<Node>,
+    /// Which edges need a gradient.
+    pub needs: &'a [bool],
+}
+
+impl VjpCx<'_> {
+    #[inline]
+    pub fn needs(&self, input: usize) -> bool {
+        self.needs.get(input).copied().unwrap_or(false)
+    }
+
+    /// The saved input `i` of the operation.
+    #[inline]
+    pub fn input(&self, i: usize) -> Result<Tensor> {
+        self.node.unpack(self.node.saves.place(i))
+    }
+
+    /// The saved output `j` of the operation.
+    #[inline]
+    pub fn output(&self, j: usize) -> Result<Tensor> {
+        self.node.unpack(self.node.saves.place(16 + j))
+    }
+
+    /// Whether input `i` was saved.
+    #[inline]
+    pub fn has_input(&self, i: usize) -> bool {
+        self.node.saves.has(i)
+    }
+
+    /// Whether output `j` was saved.
+    #[inline]
+    pub fn has_output(&self, j: usize) -> bool {
+        self.node.saves.has(16 + j)
+    }
+}
+
+/// The operation inside a node. Pointwise rows are the common case and need no allocation.
+pub enum NodeOp {
+    Pointwise(super::pointwise::PointwiseOp),
+    Other(Arc<dyn Vjp>),
+    /// A leaf: gradients end in its `.grad`.
+    Accumulate(Tensor),
+}
+
+pub struct Node {
+    seq: u64,
+    op: NodeOp,
+    edges: Edges,
+    outs: SmallVec<[OutMeta; 1]>,
+    /// Which inputs and outputs lie in `State::saved`.
+    saves: Saves,
+    site: Site,
+    state: Mutex<State>,
+    slot: Slot,
+}
+
+#[derive(Default)]
+struct State {
+    saved: SmallVec<[Saved; 2]>,
+    freed: bool,
+    hooks: Option<Box<NodeHooks>>,
+}
+
+/// Drawn after a node's edges are known, so every edge points to a smaller number. Accumulate nodes come first whenever they are ready.
+fn next_seq() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Node {
+    pub fn new(
+        op: NodeOp,
+        edges: Edges,
+        outs: SmallVec<[OutMeta; 1]>,
+        saved: SmallVec<[Saved; 2]>,
+        saves: Saves,
+        site: Site,
+    ) -> Arc<Node> {
+        Arc::new(Node {
+            seq: next_seq(),
+            op,
+            edges,
+            outs,
+            saves,
+            site,
+            state: Mutex::new(State { saved, freed: false, hooks: None }),
+            slot: Slot::default(),
+        })
+    }
+
+    pub(crate) fn accumulate(variable: Tensor, shape: Dims, dtype: DType) -> Arc<Node> {
+        Arc::new(Node {
+            seq: u64::MAX,
+            op: NodeOp::Accumulate(variable),
+            edges: Edges::new(),
+            outs: SmallVec::from_elem(OutMeta { shape, dtype }, 1),
+            saves: Saves::NOTHING,
+            site: super::site::current(),
+            state: Mutex::default(),
+            slot: Slot::default(),
+        })
+    }
+
+    #[inline]
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    #[inline]
+    pub fn op(&self) -> &NodeOp {
+        &self.op
+    }
+
+    #[inline]
+    pub fn edges(&self) -> &[Option<Edge>] {
+        &self.edges
+    }
+
+    #[inline]
+    pub fn outs(&self) -> &[OutMeta] {
+        &self.outs
+    }
+
+    #[inline]
+    pub fn site(&self) -> Site {
+        self.site
+    }
+
+    #[inline]
+    pub fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    pub fn name(&self) -> String {
+        match &self.op {
+            NodeOp::Pointwise(p) => p.node_name().into(),
+            NodeOp::Other(o) => o.node_name(),
+            NodeOp::Accumulate(_) => "AccumulateGrad".into(),
+        }
+    }
+
+    /// The leaf of an accumulate node.
+    pub fn variable(&self) -> Option<&Tensor> {
+        match &self.op {
+            NodeOp::Accumulate(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The foreign backward of a custom Function.
+    pub fn foreign(&self) -> Option<&dyn Any> {
+        match &self.op {
+            NodeOp::Other(o) => o.as_any(),
+            _ => None,
+        }
+    }
+
+    // ---- saved tensors -----------------------------------------------------------------------------------------------
+
+    pub fn saved_len(&self) -> usize {
+        self.state.lock().saved.len()
+    }
+
+    /// Saves more after the node was made (custom Functions save when their forward has run).
+    pub fn save(&self, saved: SmallVec<[Saved; 2]>) {
+        let old = std::mem::replace(&mut self.state.lock().saved, saved);
+        drop(old);
+    }
+
+    pub fn is_freed(&self) -> bool {
+        self.state.lock().freed
+    }
+
+    pub fn unpack(self: &Arc<Node>, i: usize) -> Result<Tensor> {
+        let saved = {
+            let state = self.state.lock();
+            if state.freed {
+                return Err(self.freed_error());
+            }
+            match state.saved.get(i) {
+                Some(s) => s.clone(),
+                None => Saved::Nothing,
+            }
+        };
+        saved.unpack(self)
+    }
+
+    /// Frees saved tensors; asking for them again is an error.
+    pub(crate) fn release(&self) {
+        let saved = {
+            let mut state = self.state.lock();
+            if state.saved.is_empty() && !matches!(self.op, NodeOp::Other(_)) {
+                return;
+            }
+            state.freed = true;
+            std::mem::take(&mut state.saved)
+        };
+        // Outside the lock: the last holder of a tensor may own foreign objects.
+        drop(saved);
+        if let NodeOp::Other(o) = &self.op {
+            o.release();
+        }
+    }
+
+    /// The hooks and saved tensors, unless somebody holds the lock.
+    pub(crate) fn try_parts(&self, hook: &mut dyn FnMut(&dyn Any), saved: &mut dyn FnMut(&Tensor)) {
+        let Some(state) = self.state.try_lock() else { return };
+        if let Some(h) = &state.hooks {
+            h.tensor.iter().for_each(|(_, _, h)| hook(h.as_any()));
+            h.pre.iter().chain(&h.post).for_each(|(_, h)| hook(h.as_any()));
+        }
+        for s in &state.saved {
+            if let Saved::Input { tensor, .. } = s {
+                saved(tensor);
+            }
+        }
+    }
+
+    /// Frees everything that the node keeps, hooks too.
+    pub(crate) fn release_for_good(&self) {
+        let (saved, hooks) = {
+            let mut state = self.state.lock();
+            state.freed = true;
+            (std::mem::take(&mut state.saved), state.hooks.take())
+        };
+        drop(saved);
+        drop(hooks);
+        if let NodeOp::Other(o) = &self.op {
+            o.release();
+        }
+    }
+
+    #[cold]
+    pub fn freed_error(&self) -> Error {
+        Error::graph(
+            "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). \
+             Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if \
+             you need to backward through the graph a second time or if you need to access saved tensors after calling backward.",
+        )
+        .note(format!("{} was recorded by the forward call at {}", self.name(), self.site.text()))
+    }
+
+    // ---- hooks -------------------------------------------------------------------------------------------------------
+
+    pub fn with_hooks<R>(&self, f: impl FnOnce(&mut NodeHooks) -> R) -> R {
+        f(self.state.lock().hooks.get_or_insert_default())
+    }
+
+    /// A copy of the hooks as they are now, or None.
+    pub(crate) fn hooks(&self) -> Option<NodeHooks> {
+        let state = self.state.lock();
+        let h = state.hooks.as_ref().filter(|h| !h.is_empty())?;
+        Some(NodeHooks { tensor: h.tensor.clone(), retain: h.retain.clone(), pre: h.pre.clone(), post: h.post.clone() })
+    }
+
+    pub(crate) fn remove_hook(&self, id: u64) {
+        let removed = {
+            let mut state = self.state.lock();
+            let before = state.hooks.as_ref().map(|h| NodeHooks {
+                tensor: h.tensor.clone(),
+                retain: Vec::new(),
+                pre: h.pre.clone(),
+                post: h.post.clone(),
+            });
+            if let Some(h) = state.hooks.as_mut() {
+                h.remove(id);
+            }
+            before
+        };
+        drop(removed);
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{} seq {}>", self.name(), self.seq)
+    }
+}
+
+// ---- dropping a graph without recursion ------------------------------------------------------------------------------
+
+thread_local! {
+    /// Nodes that wait to be dropped while a drop is under way on this thread; None when none is.
+    static DOOMED: RefCell<Option<Vec<Arc<Node>>>> = const { RefCell::new(None) };
+}
+
+/// Drops a node; if this happens inside the drop of another, it waits until that is done.
+#[inline]
+pub(crate) fn defer_drop(node: Arc<Node>) {
+    let node = if Arc::strong_count(&node) > 1 {
+        // Probably not the last holder. If it turns out to be, `Drop for Node` defers what the node holds.
+        node
+    } else {
+        // Thread-local storage is gone while a thread ends; then the plain drop below must do.
+        match DOOMED.try_with(|d| match &mut *d.borrow_mut() {
+            Some(queue) => {
+                queue.push(node.clone());
+                true
+            }
+            None => false,
+        }) {
+            Ok(true) | Ok(false) | Err(_) => node,
+        }
+    };
+    drop(node);
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.edges.is_empty() && self.state.get_mut().saved.is_empty() {
+            return;
+        }
+        let outermost = DOOMED
+            .try_with(|d| {
+                let mut d = d.borrow_mut();
+                let first = d.is_none();
+                let queue = d.get_or_insert_default();
+                for e in self.edges.drain(..).flatten() {
+                    queue.push(e.node);
+                }
+                first
+            })
+            .unwrap_or(false);
+        // Saved tensors hold nodes too; theirs are queued by `defer_drop`.
+        drop(std::mem::take(&mut self.state.get_mut().saved));
+        if outermost {
+            while let Ok(Some(node)) = DOOMED.try_with(|d| d.borrow_mut().as_mut().and_then(Vec::pop)) {
+                drop(node);
+            }
+            let _ = DOOMED.try_with(|d| *d.borrow_mut() = None);
+        }
+    }
+}

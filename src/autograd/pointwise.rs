@@ -1,0 +1,296 @@
+//! The one operation descriptor of all pointwise rows, and the scalar language spoken by tensors, which gives every higher derivative.
+
+use super::door::{Arrays, Op, Saves, apply1};
+use super::hooks::Grads;
+use super::linear;
+use super::mode;
+use super::node::{NodeOp, Vjp, VjpCx};
+use super::tensor::Tensor;
+use super::view::{ViewOp, view};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use crate::backend::cpu::pointwise::{Func, Part};
+use crate::pointwise::{Cond, Num, OUTPUT, Real, RowId};
+use smallvec::{SmallVec, smallvec};
+use std::cell::RefCell;
+use std::ops::{Add, Mul, Neg, Sub};
+
+/// The most parameters that a row has (a test compares).
+pub const MAX_PARAMS: usize = 3;
+
+/// A row with its parameters and the types it computes in and gives.
+#[derive(Debug, Clone, Copy)]
+pub struct PointwiseOp {
+    pub row: RowId,
+    pub compute: DType,
+    pub out: DType,
+    pub params: [Scalar; MAX_PARAMS],
+    /// One operand is a Python number: PyTorch names some nodes differently then.
+    pub with_number: bool,
+}
+
+impl PointwiseOp {
+    /// A row without parameters whose result has the dtype it computes in.
+    #[inline]
+    pub fn simple(row: RowId, dtype: DType) -> Self {
+        PointwiseOp { row, compute: dtype, out: dtype, params: [Scalar::Int(0); MAX_PARAMS], with_number: false }
+    }
+
+    /// A predicate: computes in `dtype`, gives bool.
+    #[inline]
+    pub fn predicate(row: RowId, dtype: DType) -> Self {
+        PointwiseOp { out: DType::Bool, ..Self::simple(row, dtype) }
+    }
+
+    #[inline]
+    fn params(&self) -> &[Scalar] {
+        &self.params[..self.row.info().params.len()]
+    }
+
+    pub fn node_name(&self) -> &'static str {
+        let info = self.row.info();
+        if self.with_number { info.node_name_scalar } else { info.node_name }
+    }
+
+    fn forward_func(&self) -> Func {
+        Func { row: self.row, part: Part::Forward }
+    }
+
+    /// The gradient of operand `i`.
+    fn grad(&self, i: usize, cx: &VjpCx<'_>, g: &Tensor) -> Result<Option<Tensor>> {
+        let info = self.row.info();
+        let Some(reads) = info.operands[i].saves else { return Ok(None) };
+        let n = info.arity();
+        // Places that the derivative does not read are filled with `g`.
+        let mut xs: SmallVec<[Tensor; 3]> = SmallVec::new();
+        let mut history = g.requires_grad();
+        for k in 0..n {
+            let x = if reads & (1 << k) != 0 { cx.input(k)? } else { g.clone() };
+            history |= x.requires_grad();
+            xs.push(x);
+        }
+        let y = if reads & OUTPUT != 0 { cx.output(0)? } else { g.clone() };
+        history |= reads & OUTPUT != 0;
+        let symbolic = reads == 0 || (history && mode::is_grad_enabled()) || g.level() > 0;
+        if symbolic {
+            let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(Expr::of).collect();
+            let p: SmallVec<[Expr; 3]> = self
+                .params()
+                .iter()
+                .map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?))))
+                .collect::<Result<_>>()?;
+            let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &Expr::of(y), &p);
+            let v = v.finish()?;
+            // A derivative may be a bare number.
+            let shape = g.shape();
+            return Ok(Some(if v.shape() == shape { v } else { view(&v, ViewOp::Expand(shape))? }));
+        }
+        let arrays: SmallVec<[Array; 5]> =
+            std::iter::once(g).chain(&xs).chain(std::iter::once(&y)).map(Tensor::array).collect();
+        let refs: SmallVec<[&Array; 5]> = arrays.iter().collect();
+        let func = Func { row: self.row, part: Part::Vjp(i as u8) };
+        Ok(Some(Tensor::new(Array::pointwise(func, self.compute, self.compute, &refs, self.params())?)))
+    }
+}
+
+impl Vjp for PointwiseOp {
+    fn node_name(&self) -> String {
+        PointwiseOp::node_name(self).into()
+    }
+
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let n = self.row.info().arity();
+        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, n)) };
+        let mut out = Grads::new();
+        for i in 0..n {
+            out.push(if cx.needs(i) { self.grad(i, cx, g)? } else { None });
+        }
+        Ok(out)
+    }
+}
+
+impl Op for PointwiseOp {
+    fn name(&self) -> &'static str {
+        self.row.info().name
+    }
+
+    #[inline]
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![Array::pointwise(self.forward_func(), self.compute, self.out, x, self.params())?])
+    }
+
+    fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        for a in &x[1..] {
+            if a.shape() != out.shape() {
+                let all = crate::layout::broadcast(out.shape(), a.shape())?;
+                if all[..] != *out.shape() {
+                    return Err(super::door::inplace_shape(out.shape(), &all));
+                }
+            }
+        }
+        if self.out == out.dtype() {
+            return out.pointwise_into(self.forward_func(), self.compute, x, self.params());
+        }
+        let made = Array::pointwise(self.forward_func(), self.compute, self.out, x, self.params())?;
+        out.copy_from(&made)
+    }
+
+    fn saves(&self, needs: &[bool]) -> Saves {
+        let mut needed = 0u8;
+        for (i, n) in needs.iter().enumerate() {
+            needed |= u8::from(*n) << i;
+        }
+        let mask = self.row.info().saves(needed);
+        Saves(u32::from(mask & !OUTPUT) | u32::from(mask & OUTPUT != 0) << 16)
+    }
+
+    fn differentiable(&self, _output: usize) -> bool {
+        self.row.info().differentiable() != 0
+    }
+
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Pointwise(*self)
+    }
+}
+
+thread_local! {
+    /// The first error of the expression that is being built on this thread: the language's operators cannot return one.
+    static FAILED: RefCell<Option<Error>> = const { RefCell::new(None) };
+}
+
+/// A tensor as a number of the scalar language; None after an error.
+#[derive(Clone)]
+pub struct Expr(Option<Tensor>);
+
+impl Expr {
+    pub fn of(t: Tensor) -> Expr {
+        Expr(Some(t))
+    }
+
+    /// The value, or the first error on the way to it.
+    pub fn finish(self) -> Result<Tensor> {
+        let failed = FAILED.with(|f| f.borrow_mut().take());
+        match (failed, self.0) {
+            (None, Some(t)) => Ok(t),
+            (Some(e), _) => Err(e),
+            (None, None) => Err(Error::runtime("an expression over tensors lost its value")),
+        }
+    }
+
+    fn keep(result: Result<Tensor>) -> Expr {
+        match result {
+            Ok(t) => Expr(Some(t)),
+            Err(e) => {
+                FAILED.with(|f| {
+                    f.borrow_mut().get_or_insert(e);
+                });
+                Expr(None)
+            }
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        self.0.as_ref().map_or(DType::F32, Tensor::dtype)
+    }
+
+    fn row(row: RowId, xs: &[&Expr]) -> Expr {
+        let Some(ts) = xs.iter().map(|x| x.0.as_ref()).collect::<Option<SmallVec<[&Tensor; 3]>>>() else {
+            return Expr(None);
+        };
+        // Masks come first where there are any; the type to compute in is that of the last operand.
+        let dtype = xs.last().map_or(DType::F32, |x| x.dtype());
+        let op = if row.info().is_predicate() { PointwiseOp::predicate(row, dtype) } else { PointwiseOp::simple(row, dtype) };
+        Expr::keep(apply1(&op, &ts))
+    }
+}
+
+impl Cond for Expr {
+    fn and(self, other: Self) -> Self {
+        Expr::row(RowId::LogicalAnd, &[&self, &other])
+    }
+    fn or(self, other: Self) -> Self {
+        Expr::row(RowId::LogicalOr, &[&self, &other])
+    }
+    fn not(self) -> Self {
+        Expr::row(RowId::LogicalNot, &[&self])
+    }
+}
+
+impl Add for Expr {
+    type Output = Expr;
+    fn add(self, o: Expr) -> Expr {
+        Expr::row(RowId::Add, &[&self, &o])
+    }
+}
+impl Sub for Expr {
+    type Output = Expr;
+    fn sub(self, o: Expr) -> Expr {
+        Expr::row(RowId::Sub, &[&self, &o])
+    }
+}
+impl Mul for Expr {
+    type Output = Expr;
+    fn mul(self, o: Expr) -> Expr {
+        Expr::row(RowId::Mul, &[&self, &o])
+    }
+}
+impl Neg for Expr {
+    type Output = Expr;
+    fn neg(self) -> Expr {
+        Expr::row(RowId::Neg, &[&self])
+    }
+}
+
+macro_rules! unary {
+    ($($f:ident => $row:ident),* $(,)?) => { $(fn $f(self) -> Self { Expr::row(RowId::$row, &[&self]) })* };
+}
+macro_rules! binary {
+    ($($f:ident => $row:ident),* $(,)?) => { $(fn $f(self, o: Self) -> Self { Expr::row(RowId::$row, &[&self, &o]) })* };
+}
+
+impl Num for Expr {
+    type Cond = Expr;
+
+    fn lit(&self, v: f64) -> Self {
+        Expr::keep(Array::scalar(Scalar::Float(v), self.dtype()).map(Tensor::number))
+    }
+    fn lt(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Lt, &[self, o])
+    }
+    fn le(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Le, &[self, o])
+    }
+    fn eq(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Eq, &[self, o])
+    }
+    fn ne(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Ne, &[self, o])
+    }
+    fn is_nan(&self) -> Expr {
+        Expr::row(RowId::IsNan, &[self])
+    }
+    fn is_inf(&self) -> Expr {
+        Expr::row(RowId::IsInf, &[self])
+    }
+    fn select(c: Expr, a: Self, b: Self) -> Self {
+        Expr::row(RowId::Where, &[&c, &a, &b])
+    }
+    unary!(abs => Abs, sign => Sign, floor => Floor, ceil => Ceil, round => Round, trunc => Trunc);
+    binary!(max => Maximum, min => Minimum, pow => Pow, div_floor => DivFloor, div_trunc => DivTrunc, fmod => Fmod, remainder => Remainder);
+}
+
+impl Real for Expr {
+    unary!(
+        sqrt => Sqrt, exp => Exp, exp2 => Exp2, expm1 => Expm1, log => Log, log2 => Log2, log10 => Log10, log1p => Log1p,
+        sin => Sin, cos => Cos, tan => Tan, asin => Asin, acos => Acos, atan => Atan, sinh => Sinh, cosh => Cosh, tanh => Tanh,
+        asinh => Asinh, acosh => Acosh, atanh => Atanh, erf => Erf, erfc => Erfc, sigmoid => Sigmoid,
+    );
+    binary!(div => Div, atan2 => Atan2, hypot => Hypot, copysign => Copysign);
+}
+
+/// `t` converted to the type that a row computes in; numbers stay numbers.
+#[inline]
+pub fn operand(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    linear::cast(t, dtype)
+}

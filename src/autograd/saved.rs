@@ -1,0 +1,96 @@
+//! Saved tensors: values kept for backward, with the version they had, so that a write in between is noticed and named.
+
+use super::node::{Edge, Node};
+use super::site::Site;
+use super::tensor::{Tensor, Value};
+use crate::array::Version;
+use crate::error::{Error, Result};
+use std::sync::Arc;
+
+/// A value kept by a node.
+#[derive(Clone)]
+pub enum Saved {
+    Nothing,
+    /// An input, kept as the very tensor it was.
+    Input { tensor: Tensor, version: Option<u32> },
+    /// An output of the node itself, kept without its `grad_fn` (else node and tensor would keep each other alive) and given it again
+    /// when unpacked.
+    Output { value: Value, follows: Version, version: Option<u32>, nr: u32 },
+    /// A copy of an input that an in-place operation then overwrote, with the history it had.
+    Copy { value: Value, edge: Option<Edge> },
+}
+
+impl Saved {
+    pub fn input(tensor: &Tensor) -> Saved {
+        Saved::Input { tensor: tensor.clone(), version: tensor.version() }
+    }
+
+    pub fn output(tensor: &Tensor, nr: u32) -> Saved {
+        let core = tensor.read();
+        Saved::Output {
+            value: core.value.clone(),
+            follows: core.version.clone(),
+            version: core.with_storage(|s| core.version.current(s)),
+            nr,
+        }
+    }
+
+    /// The tensor, if it still has the version it was saved with.
+    pub(crate) fn unpack(self, node: &Arc<Node>) -> Result<Tensor> {
+        match self {
+            Saved::Nothing => Err(Error::runtime(format!("{}: nothing was saved in this place", node.name()))),
+            Saved::Input { tensor, version } => {
+                let now = tensor.version();
+                if now != version {
+                    let core = tensor.read();
+                    let last = core.with_storage(|s| core.version.last_change(s));
+                    return Err(modified(&tensor, None, node, version, now, last));
+                }
+                Ok(tensor)
+            }
+            Saved::Output { value, follows, version, nr } => {
+                let array = value.bottom();
+                let now = follows.current(array.storage());
+                let edge = Edge { node: node.clone(), nr };
+                let tensor = Tensor::with_history(value, follows.clone(), Some(edge));
+                if now != version {
+                    return Err(modified(&tensor, Some(nr), node, version, now, follows.last_change(array.storage())));
+                }
+                Ok(tensor)
+            }
+            Saved::Copy { value, edge } => Ok(Tensor::with_history(value, Version::fresh(), edge)),
+        }
+    }
+}
+
+#[cold]
+fn modified(
+    tensor: &Tensor,
+    output: Option<u32>,
+    node: &Node,
+    expected: Option<u32>,
+    got: Option<u32>,
+    last: Option<crate::array::Change>,
+) -> Error {
+    let what = match output {
+        Some(nr) => format!(", which is output {nr} of {},", node.name()),
+        None => match tensor.read().grad_fn.as_ref() {
+            Some(e) => format!(", which is output {} of {},", e.nr, e.node.name()),
+            None => String::new(),
+        },
+    };
+    let number = |v: Option<u32>| v.map_or_else(|| "untracked".into(), |v| v.to_string());
+    let saved_at = node.site().text();
+    let (op, changed_at) =
+        last.map_or(("an in-place operation", "an unknown line".to_string()), |c| (c.op, Site(c.site).text()));
+    Error::graph(format!(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: [rgrad.{}Tensor {:?}]{what} is at \
+         version {}; expected version {} instead. Saved for {} at {saved_at}; changed by {op} at {changed_at}. Hint: use the \
+         out-of-place operation there, or write to a clone().",
+        tensor.dtype().type_name(),
+        &tensor.shape()[..],
+        number(got),
+        number(expected),
+        node.name(),
+    ))
+}

@@ -1,0 +1,63 @@
+//! An opaque place in a tensor or node where the embedding language keeps the object that stands for it.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What the embedding language does when the owner of a slot that owns its object dies.
+static RELEASE: OnceLock<fn(*mut ())> = OnceLock::new();
+
+/// Registers the function that releases an owned object; the first registration stays.
+pub fn register_release(f: fn(*mut ())) {
+    let _ = RELEASE.set(f);
+}
+
+/// The lowest bit of the pointer says whether the slot owns the object or only knows it.
+const OWNED: usize = 1;
+
+/// A pointer to a foreign object, known or owned.
+#[derive(Default)]
+pub struct Slot(AtomicPtr<()>);
+
+impl Slot {
+    /// The object, and whether the slot owns it.
+    #[inline]
+    pub fn get(&self) -> Option<(*mut (), bool)> {
+        let p = self.0.load(Ordering::Acquire);
+        if p.is_null() {
+            return None;
+        }
+        Some((p.map_addr(|a| a & !OWNED), p.addr() & OWNED != 0))
+    }
+
+    /// Sets the object. Callers serialise among themselves (the embedding language's own lock).
+    #[inline]
+    pub fn set(&self, object: *mut (), owned: bool) {
+        self.0.store(object.map_addr(|a| a | if owned { OWNED } else { 0 }), Ordering::Release);
+    }
+
+    #[inline]
+    pub fn clear(&self) {
+        self.0.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some((p, true)) = self.get()
+            && let Some(release) = RELEASE.get()
+        {
+            release(p);
+        }
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.get() {
+            None => "Slot(empty)",
+            Some((_, true)) => "Slot(owned)",
+            Some((_, false)) => "Slot(known)",
+        })
+    }
+}

@@ -1,0 +1,559 @@
+//! Tensor: a value together with its history.
+
+use super::hooks::{LeafHooks, Registration, TensorHook, next_id};
+use super::level::Leveled;
+use super::mode;
+use super::node::{Edge, Node, defer_drop};
+use super::site::Site;
+use super::slot::Slot;
+use super::view::ViewInfo;
+use crate::array::{Array, Change, Device, Version};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Rank};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// An array, or above level 0 a tensor of the next lower level.
+#[derive(Clone, Debug)]
+pub enum Value {
+    Array(Array),
+    Leveled(Box<Leveled>),
+}
+
+impl Value {
+    /// The array at the bottom of all levels.
+    #[inline]
+    pub fn bottom(&self) -> Array {
+        match self {
+            Value::Array(a) => a.clone(),
+            Value::Leveled(l) => l.inner.read().value.bottom(),
+        }
+    }
+
+    #[inline]
+    pub fn level(&self) -> u32 {
+        match self {
+            Value::Array(_) => 0,
+            Value::Leveled(l) => l.level.number(),
+        }
+    }
+}
+
+/// A shared handle of a tensor. Clones are the same tensor.
+#[derive(Clone)]
+pub struct Tensor(pub(crate) Arc<Inner>);
+
+/// Does not keep the tensor alive.
+#[derive(Clone)]
+pub struct WeakTensor(Weak<Inner>);
+
+impl WeakTensor {
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+}
+
+pub(crate) struct Inner {
+    core: RwLock<Core>,
+    slot: Slot,
+}
+
+/// Why a tensor has no history although it came from one that had: for the explanation of a missing gradient.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub op: &'static str,
+    pub site: Site,
+}
+
+pub(crate) struct Core {
+    pub value: Value,
+    pub version: Version,
+    /// Set by the user on a leaf; a non-leaf has a `grad_fn` instead.
+    pub requires_grad: bool,
+    /// Made from a Python number: has the lowest rank in promotion.
+    pub number: bool,
+    pub inference: bool,
+    pub grad_fn: Option<Edge>,
+    /// What few tensors have.
+    pub meta: Option<Box<Meta>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Meta {
+    pub grad: Option<Tensor>,
+    /// The leaf's accumulate node, alive while some graph points to it.
+    pub accumulate: Weak<Node>,
+    pub hooks: LeafHooks,
+    pub retains_grad: bool,
+    pub view: Option<ViewInfo>,
+    pub cut: Option<Cut>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Graphs are long: the chain grad_fn -> saved tensor -> grad_fn must not become a chain of destructors.
+        let core = self.core.get_mut();
+        if let Some(e) = core.grad_fn.take() {
+            defer_drop(e.node);
+        }
+    }
+}
+
+impl Tensor {
+    fn from_core(core: Core) -> Tensor {
+        Tensor(Arc::new(Inner { core: RwLock::new(core), slot: Slot::default() }))
+    }
+
+    /// A leaf without gradient, made under the thread's mode.
+    #[inline]
+    pub fn new(array: Array) -> Tensor {
+        Self::from_value(Value::Array(array))
+    }
+
+    #[inline]
+    pub fn from_value(value: Value) -> Tensor {
+        let inference = mode::current().inference;
+        Tensor::from_core(Core {
+            value,
+            version: if inference { Version::Untracked } else { Version::Shared },
+            requires_grad: false,
+            number: false,
+            inference,
+            grad_fn: None,
+            meta: None,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn with_history(value: Value, version: Version, grad_fn: Option<Edge>) -> Tensor {
+        Tensor::from_core(Core {
+            value,
+            version,
+            requires_grad: false,
+            number: false,
+            inference: false,
+            grad_fn,
+            meta: None,
+        })
+    }
+
+    /// A 0-d tensor that stands for a Python number in promotion.
+    pub fn number(array: Array) -> Tensor {
+        let t = Tensor::new(array);
+        t.write().number = true;
+        t
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Core> {
+        // Recursive: an operation may hold the same tensor twice.
+        self.0.core.read_recursive()
+    }
+
+    pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, Core>> {
+        self.0.core.try_read_recursive()
+    }
+
+    #[inline]
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Core> {
+        self.0.core.write()
+    }
+
+    #[inline]
+    pub fn slot(&self) -> &Slot {
+        &self.0.slot
+    }
+
+    /// How many handles (variables, saved tensors, objects) hold this tensor.
+    #[inline]
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Arc::downgrade(&self.0))
+    }
+
+    #[inline]
+    pub fn same(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A number that names this tensor while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<()>() as usize
+    }
+
+    // ---- value -------------------------------------------------------------------------------------------------------
+
+    /// The array under the tensor (under all of its levels).
+    #[inline]
+    pub fn array(&self) -> Array {
+        self.read().value.bottom()
+    }
+
+    #[inline]
+    pub fn level(&self) -> u32 {
+        self.read().value.level()
+    }
+
+    /// Runs `f` on the array without cloning it.
+    #[inline]
+    pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
+        let core = self.read();
+        match &core.value {
+            Value::Array(a) => f(a),
+            Value::Leveled(l) => l.inner.with_array(f),
+        }
+    }
+
+    pub fn shape(&self) -> Dims {
+        self.with_array(|a| Dims::from_slice(a.shape()))
+    }
+
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.with_array(Array::dtype)
+    }
+
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.with_array(Array::rank)
+    }
+
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.with_array(Array::numel)
+    }
+
+    pub fn device(&self) -> Device {
+        self.with_array(Array::device)
+    }
+
+    /// The tensor's say in type promotion.
+    #[inline]
+    pub fn promotion_rank(&self) -> Rank {
+        let core = self.read();
+        if core.number {
+            Rank::Number
+        } else if core.value_rank() == 0 {
+            Rank::ZeroDim
+        } else {
+            Rank::Dims
+        }
+    }
+
+    /// Makes the tensor stand for a Python number in promotion.
+    pub fn mark_number(&self) {
+        self.write().number = true;
+    }
+
+    pub fn is_number(&self) -> bool {
+        self.read().number
+    }
+
+    pub fn is_inference(&self) -> bool {
+        self.read().inference
+    }
+
+    // ---- version -----------------------------------------------------------------------------------------------------
+
+    pub fn version(&self) -> Option<u32> {
+        let core = self.read();
+        core.with_storage(|s| core.version.current(s))
+    }
+
+    pub(crate) fn bump_version(&self, change: Change) {
+        let core = self.read();
+        core.with_storage(|s| core.version.bump(s, change));
+    }
+
+    /// Adds one to the version counter, as a write by `op` would.
+    pub fn increment_version(&self, op: &'static str) {
+        self.bump_version(Change { site: super::site::current().0, op });
+    }
+
+    /// Sets the version counter (torch's `_unsafe_set_version_counter`).
+    pub fn set_version(&self, count: u32) {
+        let core = self.read();
+        core.with_storage(|s| core.version.set(s, count));
+    }
+
+    // ---- history -----------------------------------------------------------------------------------------------------
+
+    /// Whether backward reaches this tensor. A view also requires grad when its base has come to.
+    pub fn requires_grad(&self) -> bool {
+        let core = self.read();
+        core.requires_grad
+            || core.grad_fn.is_some()
+            || core.meta.as_ref().and_then(|m| m.view.as_ref()).is_some_and(|v| v.base.requires_grad())
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        !self.requires_grad() || self.grad_fn().ok().flatten().is_none()
+    }
+
+    pub fn set_requires_grad(&self, on: bool) -> Result<()> {
+        if !self.is_leaf() {
+            return if on {
+                Ok(())
+            } else {
+                Err(Error::runtime(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph \
+                     that doesn't require differentiation use var_no_grad = var.detach().",
+                ))
+            };
+        }
+        if on && !self.dtype().is_float() {
+            return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
+        }
+        if on && self.is_inference() && !mode::current().inference {
+            return Err(Error::runtime(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.",
+            ));
+        }
+        self.write().requires_grad = on;
+        Ok(())
+    }
+
+    /// The node that made this tensor; None for a leaf. Of a view whose base was written since, the node is made anew.
+    pub fn grad_fn(&self) -> Result<Option<Edge>> {
+        let stale = {
+            let core = self.read();
+            match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
+                None => return Ok(core.grad_fn.clone()),
+                Some(v) => v.is_stale(&core),
+            }
+        };
+        if stale {
+            super::view::regenerate(self)?;
+        }
+        Ok(self.read().grad_fn.clone())
+    }
+
+    /// Where a gradient of this tensor goes: its node, or the accumulate node of a leaf. None if it needs no gradient.
+    pub fn gradient_edge(&self) -> Result<Option<Edge>> {
+        {
+            let core = self.read();
+            if core.meta.is_none() {
+                if core.grad_fn.is_some() {
+                    return Ok(core.grad_fn.clone());
+                }
+                if !core.requires_grad {
+                    return Ok(None);
+                }
+            }
+        }
+        if let Some(e) = self.grad_fn()? {
+            return Ok(Some(e));
+        }
+        let mut core = self.write();
+        if !core.requires_grad {
+            return Ok(None);
+        }
+        let meta = core.meta.get_or_insert_default();
+        if let Some(node) = meta.accumulate.upgrade() {
+            return Ok(Some(Edge { node, nr: 0 }));
+        }
+        let node = {
+            let (shape, dtype) = match &core.value {
+                Value::Array(a) => (Dims::from_slice(a.shape()), a.dtype()),
+                Value::Leveled(l) => (l.inner.shape(), l.inner.dtype()),
+            };
+            Node::accumulate(self.clone(), shape, dtype)
+        };
+        if let Some(meta) = core.meta.as_mut() {
+            meta.accumulate = Arc::downgrade(&node);
+        }
+        Ok(Some(Edge { node, nr: 0 }))
+    }
+
+    pub(crate) fn meta<R>(&self, f: impl FnOnce(Option<&Meta>) -> R) -> R {
+        f(self.read().meta.as_deref())
+    }
+
+    pub(crate) fn meta_mut<R>(&self, f: impl FnOnce(&mut Meta) -> R) -> R {
+        f(self.write().meta.get_or_insert_default())
+    }
+
+    pub fn grad(&self) -> Option<Tensor> {
+        self.meta(|m| m.and_then(|m| m.grad.clone()))
+    }
+
+    /// Sets or clears `.grad`; shape, dtype and device must be this tensor's own.
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        if let Some(g) = &grad {
+            if g.same(self) {
+                return Err(Error::runtime("can't assign Variable as its own grad"));
+            }
+            if g.shape() != self.shape() {
+                return Err(Error::runtime(format!(
+                    "assigned grad has data of a different size: got {:?}, expected {:?}",
+                    g.shape(),
+                    self.shape()
+                )));
+            }
+            if g.dtype() != self.dtype() {
+                return Err(Error::runtime(format!(
+                    "assigned grad has data of a different type: got {}, expected {}",
+                    g.dtype(),
+                    self.dtype()
+                )));
+            }
+        }
+        let old = {
+            if grad.is_none() && self.read().meta.is_none() {
+                return Ok(());
+            }
+            self.meta_mut(|m| std::mem::replace(&mut m.grad, grad))
+        };
+        // Dropped here, outside the lock: it may own foreign objects.
+        drop(old);
+        Ok(())
+    }
+
+    /// Shares memory and version, has no history.
+    pub fn detach(&self) -> Tensor {
+        let (value, version, inference) = {
+            let core = self.read();
+            (core.value.clone(), core.version.clone(), core.inference)
+        };
+        let t = Tensor::with_history(value, version, None);
+        t.write().inference = inference;
+        if self.requires_grad() {
+            t.meta_mut(|m| m.cut = Some(Cut { op: "detach", site: super::site::current() }));
+        }
+        t
+    }
+
+    /// Shares memory; has no history and a version counter of its own (`.data`).
+    pub fn data(&self) -> Tensor {
+        let core = self.read();
+        Tensor::with_history(core.value.clone(), Version::fresh(), None)
+    }
+
+    /// Makes this tensor look at `new`'s memory and shape; its history stays (`x.data = new`).
+    pub fn set_data(&self, new: &Tensor) -> Result<()> {
+        let value = new.read().value.clone();
+        if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_float() {
+            return Err(Error::runtime("data set to a tensor that requires gradients must be floating point dtype"));
+        }
+        let old = {
+            let mut core = self.write();
+            if let Some(m) = core.meta.as_mut() {
+                m.accumulate = Weak::new();
+            }
+            std::mem::replace(&mut core.value, value)
+        };
+        drop(old);
+        Ok(())
+    }
+
+    /// The tensor that this one is a view of.
+    pub fn base(&self) -> Option<Tensor> {
+        self.meta(|m| m.and_then(|m| m.view.as_ref()).map(|v| v.base.clone()))
+    }
+
+    /// Forgets this tensor's history, which views forbid.
+    pub fn detach_in_place(&self) -> Result<()> {
+        if self.base().is_some() {
+            return Err(Error::runtime(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and \
+                 gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these \
+                 gradients.",
+            ));
+        }
+        let old = {
+            let mut core = self.write();
+            core.requires_grad = false;
+            core.grad_fn.take()
+        };
+        drop(old);
+        Ok(())
+    }
+
+    pub fn retains_grad(&self) -> bool {
+        self.meta(|m| m.is_some_and(|m| m.retains_grad))
+    }
+
+    /// Makes backward keep this tensor's gradient in `.grad`; nothing to do for a leaf.
+    pub fn retain_grad(&self) -> Result<()> {
+        if !self.requires_grad() {
+            return Err(Error::runtime("can't retain_grad on Tensor that has requires_grad=False"));
+        }
+        let Some(e) = self.grad_fn()? else { return Ok(()) };
+        if self.retains_grad() {
+            return Ok(());
+        }
+        self.meta_mut(|m| m.retains_grad = true);
+        let weak = self.downgrade();
+        e.node.with_hooks(|h| h.retain.push((e.nr, weak)));
+        Ok(())
+    }
+
+    // ---- hooks -------------------------------------------------------------------------------------------------------
+
+    /// Registers a hook on this tensor's gradient: on the leaf itself, or on the node that made it.
+    pub fn register_hook(&self, hook: Arc<dyn TensorHook>) -> Result<Registration> {
+        let id = next_id();
+        Ok(match self.grad_fn()? {
+            Some(e) => {
+                e.node.with_hooks(|h| h.tensor.push((id, e.nr, hook)));
+                Registration::Node(Arc::downgrade(&e.node), id)
+            }
+            None => {
+                self.with_leaf_hooks(|h| h.tensor.push((id, hook)));
+                Registration::Leaf(self.downgrade(), id)
+            }
+        })
+    }
+
+    pub fn with_leaf_hooks<R>(&self, f: impl FnOnce(&mut LeafHooks) -> R) -> R {
+        self.meta_mut(|m| f(&mut m.hooks))
+    }
+
+    pub(crate) fn remove_leaf_hook(&self, id: u64) {
+        let mut removed = LeafHooks::default();
+        self.meta_mut(|m| {
+            removed = m.hooks.clone();
+            m.hooks.remove(id);
+        });
+        drop(removed);
+    }
+}
+
+impl Core {
+    #[inline]
+    pub fn with_storage<R>(&self, f: impl FnOnce(&crate::array::Storage) -> R) -> R {
+        match &self.value {
+            Value::Array(a) => f(a.storage()),
+            Value::Leveled(l) => l.inner.with_array(|a| f(a.storage())),
+        }
+    }
+
+    #[inline]
+    pub fn value_rank(&self) -> usize {
+        match &self.value {
+            Value::Array(a) => a.rank(),
+            Value::Leveled(l) => l.inner.rank(),
+        }
+    }
+
+    /// Whether the tensor may need a gradient, looking at the base of a view too.
+    #[inline]
+    pub fn needs_grad(&self) -> bool {
+        self.requires_grad
+            || self.grad_fn.is_some()
+            || match &self.meta {
+                None => false,
+                Some(m) => m.view.as_ref().is_some_and(|v| v.base.requires_grad()),
+            }
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({:?}, {})", &self.shape()[..], self.dtype())
+    }
+}

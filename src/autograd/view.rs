@@ -1,0 +1,442 @@
+//! Views: tensors that share a base's memory, how they are made again from it, and what a write through one does to history.
+
+use super::door::{Arrays, Op, Outputs, apply, out_meta, run_vjp};
+use super::hooks::Grads;
+use super::linear;
+use super::mode::{self, ModeGuard};
+use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
+use super::saved::Saved;
+use super::site;
+use super::tensor::{Core, Tensor, Value};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout, Strides};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A zero-copy view: arithmetic on a layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ViewOp {
+    /// Another shape with the same elements.
+    View(Dims),
+    Expand(Dims),
+    Transpose(usize, usize),
+    Permute(Dims),
+    Unsqueeze(usize),
+    /// Drops these dimensions of size 1.
+    Squeeze(Dims),
+    Select(usize, usize),
+    Slice { dim: usize, start: usize, end: usize, step: usize },
+    Diagonal { offset: i64, dim1: usize, dim2: usize },
+    Unfold { dim: usize, size: usize, step: usize },
+    AsStrided { shape: Dims, strides: Strides, offset: usize },
+    /// The same layout: what a custom Function's view of its input becomes.
+    Alias,
+}
+
+impl ViewOp {
+    /// The view's layout over an array of `capacity` elements.
+    fn layout(&self, of: &Layout, capacity: usize) -> Result<Layout> {
+        Ok(match self {
+            ViewOp::View(shape) => of.view(shape).ok_or_else(|| {
+                Error::runtime(
+                    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous \
+                     subspaces). Use .reshape(...) instead.",
+                )
+            })?,
+            ViewOp::Expand(shape) => of.expand(shape)?,
+            ViewOp::Transpose(a, b) => of.transpose(*a, *b),
+            ViewOp::Permute(dims) => of.permute(dims),
+            ViewOp::Unsqueeze(dim) => of.unsqueeze(*dim),
+            ViewOp::Squeeze(dims) => of.squeeze(|d| dims.contains(&d)),
+            ViewOp::Select(dim, i) => of.select(*dim, *i as i64)?,
+            ViewOp::Slice { dim, start, end, step } => of.slice(*dim, *start, *end, *step),
+            ViewOp::Diagonal { offset, dim1, dim2 } => of.diagonal(*offset, *dim1, *dim2)?,
+            ViewOp::Unfold { dim, size, step } => of.unfold(*dim, *size, *step)?,
+            ViewOp::AsStrided { shape, strides, offset } => Layout::as_strided(shape, strides, *offset, capacity)?,
+            ViewOp::Alias => of.clone(),
+        })
+    }
+
+    pub(crate) fn apply_to(&self, a: &Array) -> Result<Array> {
+        let capacity = a.storage().bytes() / a.dtype().size();
+        Ok(a.with_layout(self.layout(a.layout(), capacity)?))
+    }
+
+    fn node_name(&self) -> &'static str {
+        match self {
+            ViewOp::View(_) => "ViewBackward0",
+            ViewOp::Expand(_) => "ExpandBackward0",
+            ViewOp::Transpose(..) => "TransposeBackward0",
+            ViewOp::Permute(_) => "PermuteBackward0",
+            ViewOp::Unsqueeze(_) => "UnsqueezeBackward0",
+            ViewOp::Squeeze(_) => "SqueezeBackward0",
+            ViewOp::Select(..) => "SelectBackward0",
+            ViewOp::Slice { .. } => "SliceBackward0",
+            ViewOp::Diagonal { .. } => "DiagonalBackward0",
+            ViewOp::Unfold { .. } => "UnfoldBackward0",
+            ViewOp::AsStrided { .. } => "AsStridedBackward0",
+            ViewOp::Alias => "AliasBackward0",
+        }
+    }
+}
+
+/// How a view came to be; decides whether a write through it can be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Creation {
+    Normal,
+    /// One of several views that one call returned (`unbind`, `split`, `chunk`).
+    Several,
+    /// Made while grad mode was off.
+    NoGrad,
+    /// Made in inference mode.
+    Inference,
+    /// Returned by a custom Function.
+    Function,
+}
+
+/// What a view knows of its base.
+#[derive(Clone, Debug)]
+pub struct ViewInfo {
+    pub base: Tensor,
+    /// From the base to the view.
+    pub ops: SmallVec<[ViewOp; 1]>,
+    pub creation: Creation,
+    /// The version for which the view's `grad_fn` is true.
+    pub(crate) seen: Option<u32>,
+}
+
+impl ViewInfo {
+    #[inline]
+    pub(crate) fn is_stale(&self, core: &Core) -> bool {
+        core.with_storage(|s| core.version.current(s)) != self.seen && self.base.requires_grad()
+    }
+}
+
+/// A view operation as it stands in the graph.
+#[derive(Debug, Clone)]
+pub struct ViewCall {
+    pub op: ViewOp,
+    /// Another name than the operation's own (`t`, `unbind`, ...).
+    name: Option<&'static str>,
+    in_shape: Dims,
+    /// Strides and offset of an input that `as_strided` looked past.
+    in_geometry: Option<(Strides, usize)>,
+}
+
+impl Op for ViewCall {
+    fn name(&self) -> &'static str {
+        "view"
+    }
+    fn forward(&self, inputs: &[&Array]) -> Result<Arrays> {
+        Ok(SmallVec::from_elem(self.op.apply_to(inputs[0])?, 1))
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+impl Vjp for ViewCall {
+    fn node_name(&self) -> String {
+        self.name.unwrap_or_else(|| self.op.node_name()).into()
+    }
+
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 1)) };
+        let out = match &self.op {
+            // Fitting to the edge's shape sums over what was expanded.
+            ViewOp::Expand(_) | ViewOp::Alias => g.clone(),
+            ViewOp::View(_) | ViewOp::Unsqueeze(_) | ViewOp::Squeeze(_) => linear::reshape(g, &self.in_shape)?,
+            ViewOp::Transpose(a, b) => view(g, ViewOp::Transpose(*a, *b))?,
+            ViewOp::Permute(dims) => {
+                let mut inverse = dims.clone();
+                for (i, d) in dims.iter().enumerate() {
+                    inverse[*d] = i;
+                }
+                view(g, ViewOp::Permute(inverse))?
+            }
+            ViewOp::Select(..) | ViewOp::Slice { .. } | ViewOp::Diagonal { .. } | ViewOp::Unfold { .. } | ViewOp::AsStrided { .. } => {
+                linear::unview(g, &self.op, &self.in_shape, self.in_geometry.as_ref())?
+            }
+        };
+        Ok(Grads::from_elem(Some(out), 1))
+    }
+}
+
+/// Applies a view operation.
+#[inline]
+pub fn view(t: &Tensor, op: ViewOp) -> Result<Tensor> {
+    view_as(t, op, None, Creation::Normal)
+}
+
+/// Applies a view operation under another node name, or as one of several results.
+pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Creation) -> Result<Tensor> {
+    let mode = mode::current();
+    let (array, version, needs, mut info) = {
+        let core = t.read();
+        let Value::Array(a) = &core.value else {
+            drop(core);
+            let call = ViewCall { op, name, in_shape: t.shape(), in_geometry: None };
+            let mut out: Outputs = apply(&call, &[t])?;
+            return Ok(out.swap_remove(0));
+        };
+        let array = op.apply_to(a)?;
+        if core.inference {
+            let out = Tensor::with_history(Value::Array(array), core.version.clone(), None);
+            out.write().inference = true;
+            return Ok(out);
+        }
+        let how = if mode.inference {
+            Creation::Inference
+        } else if !mode.grad && creation == Creation::Normal {
+            Creation::NoGrad
+        } else {
+            creation
+        };
+        let seen = core.version.current(a.storage());
+        let info = match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
+            None => ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, seen },
+            Some(v) => {
+                let mut ops = v.ops.clone();
+                ops.push(op.clone());
+                let creation = if v.creation == Creation::Normal { how } else { v.creation };
+                ViewInfo { base: v.base.clone(), ops, creation, seen }
+            }
+        };
+        (array, core.version.clone(), mode.grad && core.needs_grad(), info)
+    };
+    let grad_fn = if needs && array.dtype().is_float() {
+        let call = t.with_array(|a| ViewCall {
+            in_geometry: matches!(op, ViewOp::AsStrided { .. })
+                .then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
+            in_shape: Dims::from_slice(a.shape()),
+            op,
+            name,
+        });
+        let edge = t.gradient_edge()?;
+        let metas = SmallVec::from_elem(OutMeta { shape: Dims::from_slice(array.shape()), dtype: array.dtype() }, 1);
+        let edges = Edges::from_elem(edge, 1);
+        let node = Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
+        Some(Edge { node, nr: 0 })
+    } else {
+        None
+    };
+    if info.ops.len() > 1 && info.ops.iter().all(|o| *o == ViewOp::Alias) {
+        info.ops.truncate(1);
+    }
+    let out = Tensor::with_history(Value::Array(array), version, grad_fn);
+    out.meta_mut(|m| m.view = Some(info));
+    Ok(out)
+}
+
+/// Makes the `grad_fn` of a view anew after its base was written.
+pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
+    let Some(info) = t.meta(|m| m.and_then(|m| m.view.clone())) else { return Ok(()) };
+    if info.creation != Creation::Normal {
+        return Err(write_refused(info.creation, true, "an in-place operation"));
+    }
+    let _grad = ModeGuard::grad(true);
+    let mut made = info.base.clone();
+    for op in &info.ops {
+        made = view(&made, op.clone())?;
+    }
+    let grad_fn = made.read().grad_fn.clone();
+    let now = t.version();
+    let old = {
+        let mut core = t.write();
+        if let Some(v) = core.meta.as_mut().and_then(|m| m.view.as_mut()) {
+            v.seen = now;
+        }
+        std::mem::replace(&mut core.grad_fn, grad_fn)
+    };
+    drop(old);
+    Ok(())
+}
+
+#[cold]
+fn write_refused(creation: Creation, indirect: bool, label: &str) -> Error {
+    let what = if indirect { "its base or another view of its base has been modified inplace" } else { "is being modified inplace" };
+    Error::runtime(match creation {
+        Creation::Several => format!(
+            "Output of a function that returns multiple views is a view and {what} ({label}). This view is the output of a function that \
+             returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace \
+             operation by an out-of-place one."
+        ),
+        Creation::NoGrad => format!(
+            "A view was created in no_grad mode and {what} with grad mode enabled ({label}). Given that this use case is ambiguous and \
+             error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the no_grad \
+             block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+        ),
+        Creation::Inference => format!(
+            "A view was created in inference mode and {what} in normal mode ({label}). Given that this use case is ambiguous and error-prone, \
+             it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the inference_mode block \
+             or both outside."
+        ),
+        Creation::Function => format!(
+            "Output of a custom Function is a view and {what} ({label}). This view was created inside a custom Function (or because an input \
+             was returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom \
+             Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom \
+             Function."
+        ),
+        Creation::Normal => format!("a view {what} ({label})"),
+    })
+}
+
+/// Whether an in-place operation may write to `t` and be recorded.
+pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<()> {
+    let mode = mode::current();
+    if t.is_inference() && !mode.inference {
+        return Err(Error::runtime(format!(
+            "Inplace update to inference tensor outside InferenceMode is not allowed ({label}). You can make a clone to get a normal tensor \
+             before doing inplace update."
+        )));
+    }
+    if !records || !mode.grad {
+        return Ok(());
+    }
+    let (own, view) = t.meta(|m| (m.is_some(), m.and_then(|m| m.view.clone())));
+    let _ = own;
+    if let Some(v) = view {
+        if v.creation != Creation::Normal {
+            return Err(write_refused(v.creation, false, label));
+        }
+        if v.base.is_leaf() && v.base.requires_grad() {
+            return Err(Error::runtime(format!(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation ({label}). Write under no_grad, or to a \
+                 clone()."
+            )));
+        }
+    }
+    if t.read().requires_grad && t.is_leaf() {
+        return Err(Error::runtime(format!(
+            "a leaf Variable that requires grad is being used in an in-place operation ({label}). Write under no_grad, or to a clone()."
+        )));
+    }
+    Ok(())
+}
+
+/// Makes `node` the history of `t` after a recorded in-place write. A write through a view becomes a write to a part of the base.
+pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
+    let info = t.meta(|m| m.and_then(|m| m.view.clone()));
+    let Some(info) = info else {
+        set_grad_fn(t, Edge { node, nr: 0 });
+        return Ok(());
+    };
+    let base = &info.base;
+    let mut edges = Edges::new();
+    edges.push(if base.requires_grad() { base.gradient_edge()? } else { None });
+    edges.extend(node.edges()[1..].iter().cloned());
+    let (shape, dtype) = out_meta(&base.read().value);
+    let metas = SmallVec::from_elem(OutMeta { shape, dtype }, 1);
+    let site = node.site();
+    let slices = CopySlices { ops: info.ops.clone(), inner: node };
+    let node = Node::new(NodeOp::Other(Arc::new(slices)), edges, metas, SmallVec::<[Saved; 2]>::new(), super::door::Saves::NOTHING, site);
+    set_grad_fn(base, Edge { node, nr: 0 });
+    regenerate(t)
+}
+
+/// Gives an output of a custom Function its history. An input that comes back as it is becomes a view of itself, one that was written
+/// in place gets the node as its own history; a view of an input remembers that a Function made it.
+pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -> Result<Tensor> {
+    if is_dirty {
+        if is_input {
+            rebase(t, edge.node)?;
+        } else {
+            set_grad_fn(t, edge);
+        }
+        return Ok(t.clone());
+    }
+    if is_input {
+        let out = {
+            let _no_grad = ModeGuard::grad(false);
+            view(t, ViewOp::Alias)?
+        };
+        out.meta_mut(|m| {
+            if let Some(v) = m.view.as_mut() {
+                v.creation = Creation::Function;
+            }
+        });
+        set_grad_fn(&out, edge);
+        return Ok(out);
+    }
+    if t.is_leaf() && t.requires_grad() {
+        // A leaf from elsewhere keeps its own gradient; the Function's output is another tensor.
+        let out = t.detach();
+        set_grad_fn(&out, edge);
+        return Ok(out);
+    }
+    if t.base().is_some() {
+        t.meta_mut(|m| {
+            if let Some(v) = m.view.as_mut() {
+                v.creation = Creation::Function;
+            }
+        });
+    }
+    set_grad_fn(t, edge);
+    Ok(t.clone())
+}
+
+fn set_grad_fn(t: &Tensor, edge: Edge) {
+    // `.grad` of a tensor that keeps it follows the tensor to its new node.
+    let retains = t.meta(|m| m.is_some_and(|m| m.retains_grad));
+    if retains {
+        let weak = t.downgrade();
+        if let Some(old) = t.read().grad_fn.as_ref() {
+            let id = t.id();
+            old.node.with_hooks(|h| h.retain.retain(|(_, w)| w.upgrade().is_none_or(|x| x.id() != id)));
+        }
+        edge.node.with_hooks(|h| h.retain.push((edge.nr, weak)));
+    }
+    let old = {
+        let mut core = t.write();
+        core.requires_grad = false;
+        core.grad_fn.replace(edge)
+    };
+    drop(old);
+}
+
+/// A write to a part of a base: the gradient of the written part goes through the operation that wrote it.
+struct CopySlices {
+    ops: SmallVec<[ViewOp; 1]>,
+    inner: Arc<Node>,
+}
+
+impl Vjp for CopySlices {
+    fn node_name(&self) -> String {
+        "CopySlices".into()
+    }
+
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let n = cx.node.edges().len();
+        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, n)) };
+        let result = linear::contiguous_copy(g)?;
+        let mut part = result.clone();
+        for op in &self.ops {
+            part = view(&part, op.clone())?;
+        }
+        let mut needs: SmallVec<[bool; 4]> = SmallVec::from_slice(cx.needs);
+        needs[0] &= self.inner.edges()[0].is_some();
+        let inner = run_vjp(&self.inner, &needs, &Grads::from_elem(Some(linear::contiguous_copy(&part)?), 1))?;
+        let mut out = Grads::new();
+        for (i, r) in inner.into_iter().enumerate() {
+            if i > 0 {
+                out.push(r);
+                continue;
+            }
+            if cx.needs(0) {
+                match r {
+                    Some(r) => linear::copy_(&part, &linear::fit(r, &part.shape(), part.dtype())?)?,
+                    None => linear::zero_(&part)?,
+                }
+                out.push(Some(result.clone()));
+            } else {
+                out.push(None);
+            }
+        }
+        Ok(out)
+    }
+
+    fn release(&self) {
+        self.inner.release();
+    }
+}

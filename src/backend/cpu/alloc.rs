@@ -1,0 +1,245 @@
+//! The one allocator of CPU tensors: accounts for every byte, keeps large buffers for reuse, refuses what the machine cannot hold.
+
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use std::alloc::Layout as Raw;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+/// Buffers from this size on are kept when freed: their pages are mapped already, and page faults cost more than kernels.
+const POOLED: usize = 256 << 10;
+/// All buffers are aligned for the widest vectors and cache lines.
+const ALIGN: usize = 64;
+/// At most this share of the machine's memory lies idle in the pool.
+const IDLE_SHARE: usize = 8;
+
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
+static POOL: Mutex<Idle> = Mutex::new(Idle { buffers: Vec::new(), bytes: 0 });
+
+struct Idle {
+    /// (capacity, address), the latest freed last.
+    buffers: Vec<(usize, usize)>,
+    bytes: usize,
+}
+
+/// A buffer of this allocator. Its contents are uninitialised until written.
+#[derive(Debug)]
+pub struct Buffer {
+    ptr: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the buffer owns its memory; who may read and write when is the owner's business.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+/// Bytes that live tensors hold.
+pub fn memory_allocated() -> usize {
+    ALLOCATED.load(Ordering::Relaxed)
+}
+
+/// The most that `memory_allocated` has been since the last reset.
+pub fn max_memory_allocated() -> usize {
+    PEAK.load(Ordering::Relaxed)
+}
+
+pub fn reset_peak_memory_stats() {
+    PEAK.store(ALLOCATED.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Accounts for a value that lives inside its storage's own allocation (negative: its end).
+#[inline]
+pub fn count_inline(bytes: isize) {
+    if bytes >= 0 {
+        let now = ALLOCATED.fetch_add(bytes as usize, Ordering::Relaxed) + bytes as usize;
+        if now > PEAK.load(Ordering::Relaxed) {
+            PEAK.fetch_max(now, Ordering::Relaxed);
+        }
+    } else {
+        ALLOCATED.fetch_sub(bytes.unsigned_abs(), Ordering::Relaxed);
+    }
+}
+
+/// Bytes that lie idle for reuse.
+pub fn memory_idle() -> usize {
+    POOL.lock().bytes
+}
+
+/// Gives idle buffers back to the system.
+pub fn empty_cache() {
+    let idle = {
+        let mut pool = POOL.lock();
+        pool.bytes = 0;
+        std::mem::take(&mut pool.buffers)
+    };
+    for (capacity, address) in idle {
+        // SAFETY: the pool owned this allocation of exactly this capacity.
+        unsafe { std::alloc::dealloc(address as *mut u8, raw(capacity)) };
+    }
+}
+
+/// Holds the pool's lock across a fork, so that the child does not find it taken by a thread that it does not have.
+pub fn before_fork() {
+    std::mem::forget(POOL.lock());
+}
+
+/// The end of `before_fork`, in parent and child.
+pub fn after_fork() {
+    // SAFETY: the forking thread took the lock in `before_fork`; in the child it is that thread's copy.
+    unsafe { POOL.force_unlock() };
+}
+
+/// Limits what tensors may hold together; 0 means what the machine and its cgroup have.
+pub fn set_memory_limit(bytes: usize) {
+    LIMIT.store(if bytes == 0 { machine_limit() } else { bytes }, Ordering::Relaxed);
+}
+
+/// Makes the n-th request from now on fail (0: the next one); negative switches this off. For tests of what happens then.
+pub fn fail_in(n: i64) {
+    FAIL_IN.store(n, Ordering::Relaxed);
+}
+
+/// What the machine, or the cgroup that the process lives in, can hold.
+pub fn machine_limit() -> usize {
+    let number = |s: String| s.trim().parse::<usize>().ok();
+    let total = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|s| s.lines().find_map(|l| l.strip_prefix("MemTotal:").map(|v| v.trim_end_matches("kB").to_string())))
+        .and_then(number)
+        .map_or(usize::MAX / 2, |kib| kib << 10);
+    let cgroup = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .iter()
+        .filter_map(|p| std::fs::read_to_string(p).ok().and_then(number))
+        .min()
+        .unwrap_or(usize::MAX);
+    total.min(cgroup)
+}
+
+fn limit() -> usize {
+    match LIMIT.load(Ordering::Relaxed) {
+        0 => {
+            let l = machine_limit();
+            LIMIT.store(l, Ordering::Relaxed);
+            l
+        }
+        l => l,
+    }
+}
+
+fn raw(bytes: usize) -> Raw {
+    Raw::from_size_align(bytes, ALIGN).expect("sizes are checked against isize::MAX before")
+}
+
+/// Large requests share capacities, so that a freed buffer fits the next request of about its size.
+fn capacity(bytes: usize) -> usize {
+    if bytes < POOLED {
+        return bytes.next_multiple_of(ALIGN).max(ALIGN);
+    }
+    let step = (bytes.next_power_of_two() >> 4).max(64 << 10);
+    bytes.next_multiple_of(step)
+}
+
+#[cold]
+fn refuse(bytes: usize, why: &str) -> Error {
+    Error::memory(format!(
+        "cannot allocate {bytes} bytes for a tensor: {why} (tensors hold {} bytes now). Free tensors, use smaller batches, or run \
+         under no_grad where no gradient is needed",
+        memory_allocated()
+    ))
+}
+
+impl Buffer {
+    /// A buffer of at least `bytes` bytes, uninitialised.
+    pub fn new(bytes: usize) -> Result<Buffer> {
+        if FAIL_IN.load(Ordering::Relaxed) >= 0 && FAIL_IN.fetch_sub(1, Ordering::Relaxed) == 0 {
+            return Err(refuse(bytes, "a test asked this request to fail"));
+        }
+        let cap = capacity(bytes);
+        let before = ALLOCATED.fetch_add(cap, Ordering::Relaxed);
+        if cap >= POOLED {
+            if before.saturating_add(cap) > limit() {
+                ALLOCATED.fetch_sub(cap, Ordering::Relaxed);
+                return Err(refuse(bytes, &format!("the limit is {} bytes", limit())));
+            }
+            let found = {
+                let mut pool = POOL.lock();
+                let at = pool.buffers.iter().rposition(|(c, _)| *c == cap);
+                at.map(|i| {
+                    pool.bytes -= cap;
+                    pool.buffers.remove(i).1
+                })
+            };
+            if let Some(ptr) = found.and_then(|a| NonNull::new(a as *mut u8)) {
+                PEAK.fetch_max(before + cap, Ordering::Relaxed);
+                return Ok(Buffer { ptr, bytes: cap });
+            }
+        }
+        // SAFETY: the size is at least ALIGN.
+        let mut ptr = unsafe { std::alloc::alloc(raw(cap)) };
+        if ptr.is_null() && cap >= POOLED {
+            empty_cache();
+            // SAFETY: as above.
+            ptr = unsafe { std::alloc::alloc(raw(cap)) };
+        }
+        match NonNull::new(ptr) {
+            Some(ptr) => {
+                if before + cap > PEAK.load(Ordering::Relaxed) {
+                    PEAK.fetch_max(before + cap, Ordering::Relaxed);
+                }
+                Ok(Buffer { ptr, bytes: cap })
+            }
+            None => {
+                ALLOCATED.fetch_sub(cap, Ordering::Relaxed);
+                Err(refuse(bytes, "the system has no memory left"))
+            }
+        }
+    }
+
+    #[inline]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        ALLOCATED.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.bytes >= POOLED {
+            let most = limit() / IDLE_SHARE;
+            let mut pool = POOL.lock();
+            if pool.bytes + self.bytes <= most && pool.buffers.len() < 1024 {
+                pool.bytes += self.bytes;
+                pool.buffers.push((self.bytes, self.ptr.as_ptr() as usize));
+                return;
+            }
+        }
+        // SAFETY: allocated in `new` with this size and alignment.
+        unsafe { std::alloc::dealloc(self.ptr.as_ptr(), raw(self.bytes)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // One test: the counters are global and tests run side by side.
+    #[test]
+    fn bytes_are_counted_reused_and_refused() {
+        let big = 64 << 20;
+        let a = Buffer::new(big).unwrap();
+        assert!(memory_allocated() >= big && max_memory_allocated() >= big);
+        let address = a.as_ptr();
+        drop(a);
+        assert!(memory_idle() >= big);
+        let b = Buffer::new(big).unwrap();
+        assert_eq!(b.as_ptr(), address);
+        drop(b);
+        assert!(Buffer::new(1 << 60).unwrap_err().message().contains("limit"));
+        empty_cache();
+        assert!(capacity(1 << 20) >= 1 << 20 && capacity(0) == ALIGN);
+    }
+}

@@ -1,0 +1,19 @@
+//! The CPU backend: memory, threads, and kernels over strided memory.
+
+pub mod alloc;
+pub mod cast;
+pub mod copy;
+pub mod index;
+pub mod kernels;
+pub mod math;
+pub mod matmul;
+pub mod num;
+pub mod pointwise;
+pub mod random;
+pub mod reduce;
+pub mod reducers;
+pub mod scan;
+pub mod select;
+pub mod softmax;
+pub mod threads;
+pub mod walk;

@@ -1,0 +1,16 @@
+//! rgrad: an autograd engine. The rooms below stand in their order; each imports only from those before it.
+
+pub mod error;
+pub mod layout;
+pub mod pointwise;
+pub mod backend;
+pub mod array;
+pub mod autograd;
+pub mod ops;
+#[cfg(feature = "python")]
+mod python;
+
+pub use array::Array;
+pub use autograd::Tensor;
+pub use error::{Error, Result};
+pub use layout::{DType, Scalar};

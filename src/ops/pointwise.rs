@@ -1,0 +1,313 @@
+//! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
+
+use crate::array::Array;
+use crate::autograd::{MAX_PARAMS, Old, PointwiseOp, Tensor, apply_inplace, apply1, linear};
+use crate::error::{Error, Result};
+use crate::layout::{Category, DType, Rank, Scalar, result_type};
+use crate::pointwise::{DTypeRule, RowId};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// An operand as a caller has it.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    Tensor(&'a Tensor),
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a Tensor> for Arg<'a> {
+    fn from(t: &'a Tensor) -> Self {
+        Arg::Tensor(t)
+    }
+}
+
+impl From<Scalar> for Arg<'_> {
+    fn from(s: Scalar) -> Self {
+        Arg::Scalar(s)
+    }
+}
+
+impl From<f64> for Arg<'_> {
+    fn from(v: f64) -> Self {
+        Arg::Scalar(Scalar::Float(v))
+    }
+}
+
+static DEFAULT_FLOAT: AtomicU8 = AtomicU8::new(0);
+
+/// The dtype of new float tensors, float32 unless set otherwise.
+#[inline]
+pub fn default_dtype() -> DType {
+    if DEFAULT_FLOAT.load(Ordering::Relaxed) == 0 { DType::F32 } else { DType::F64 }
+}
+
+pub fn set_default_dtype(dtype: DType) -> Result<()> {
+    match dtype {
+        DType::F32 => DEFAULT_FLOAT.store(0, Ordering::Relaxed),
+        DType::F64 => DEFAULT_FLOAT.store(1, Ordering::Relaxed),
+        d => return Err(Error::type_(format!("only floating-point types are supported as the default type, got {d}"))),
+    }
+    Ok(())
+}
+
+/// An operand's dtype and say in promotion.
+#[inline]
+fn standing(a: &Arg<'_>) -> (DType, Rank) {
+    match a {
+        Arg::Tensor(t) => {
+            let (d, r) = (t.dtype(), t.promotion_rank());
+            // A number's own precision says nothing.
+            if r == Rank::Number && d.is_float() { (default_dtype(), r) } else { (d, r) }
+        }
+        Arg::Scalar(s) => (s.dtype(default_dtype()), Rank::Number),
+    }
+}
+
+/// PyTorch's result type of operands, numbers included.
+pub fn promote(args: &[Arg<'_>]) -> DType {
+    if let [Arg::Tensor(t)] = args {
+        return t.dtype();
+    }
+    result_type(args.iter().map(standing)).unwrap_or_else(default_dtype)
+}
+
+/// What a row computes in, or why it takes no such operands.
+fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
+    let info = row.info();
+    let refuse = || Err(Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", info.name, common.type_name())));
+    match info.rule {
+        DTypeRule::Float => Ok(if common.is_float() { common } else { default_dtype() }),
+        DTypeRule::FloatOnly if !common.is_float() => refuse(),
+        DTypeRule::NoBool if common == DType::Bool => match row {
+            RowId::Sub | RowId::SubScaled | RowId::Rsub => Err(Error::runtime(
+                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
+                 `logical_not()` operator instead.",
+            )),
+            RowId::Neg => Err(Error::runtime(
+                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
+                 `logical_not()` operator instead.",
+            )),
+            _ => refuse(),
+        },
+        DTypeRule::Bitwise if common.is_float() => refuse(),
+        DTypeRule::Shift if common.category() != Category::Integer => refuse(),
+        _ => Ok(common),
+    }
+}
+
+#[cold]
+fn overflow(s: Scalar, dtype: DType) -> Error {
+    Error::runtime(format!("value cannot be converted to type {} without overflow: got {s}", dtype.name()))
+}
+
+/// A number as a 0-d tensor of `dtype`, refused where it does not fit.
+pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
+    if let Scalar::Int(i) = s {
+        let fits = match dtype {
+            DType::U8 => (0..=255).contains(&i),
+            DType::I32 => i32::try_from(i).is_ok(),
+            _ => true,
+        };
+        if !fits {
+            return Err(overflow(s, dtype));
+        }
+    }
+    Ok(Tensor::number(Array::scalar(s, dtype)?))
+}
+
+/// Everything about a call but its operands' values.
+struct Plan {
+    op: PointwiseOp,
+    /// Operands converted to the type computed in; None where the operand serves as it is.
+    made: SmallVec<[Option<Tensor>; 3]>,
+}
+
+fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
+    let info = row.info();
+    debug_assert_eq!((args.len(), params.len()), (info.arity(), info.params.len()), "{}", info.name);
+    let common = if args.len() == 1 {
+        promote(args)
+    } else {
+        result_type(args.iter().zip(info.operands).filter(|(_, o)| !o.mask).map(|(a, _)| standing(a))).unwrap_or_else(default_dtype)
+    };
+    let compute = compute_dtype(row, common)?;
+    let mut op =
+        if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
+    op.params[..params.len()].copy_from_slice(params);
+    debug_assert!(params.len() <= MAX_PARAMS);
+    let mut made: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
+    for (i, a) in args.iter().enumerate() {
+        let want = if info.operands[i].mask { DType::Bool } else { compute };
+        made.push(match a {
+            Arg::Tensor(t) if t.dtype() == want => None,
+            Arg::Tensor(t) if info.operands[i].mask => {
+                return Err(Error::runtime(format!(
+                    "{}: expected condition to be a boolean tensor, but got a tensor with dtype {}",
+                    info.name,
+                    t.dtype()
+                )));
+            }
+            Arg::Tensor(t) => Some(linear::cast(t, want)?),
+            Arg::Scalar(s) => {
+                op.with_number |= i > 0;
+                Some(number(*s, want)?)
+            }
+        });
+    }
+    check_values(row, compute, args, &made)?;
+    Ok(Plan { op, made })
+}
+
+/// Values that integer rows refuse.
+fn check_values(row: RowId, compute: DType, args: &[Arg<'_>], made: &[Option<Tensor>]) -> Result<()> {
+    if compute.is_float() {
+        return Ok(());
+    }
+    let divides = matches!(row, RowId::DivFloor | RowId::DivTrunc | RowId::FloorDivide | RowId::Fmod | RowId::Remainder);
+    if divides {
+        let divisor = match (&made[1], &args[1]) {
+            (Some(t), _) => t,
+            (None, Arg::Tensor(t)) => *t,
+            (None, Arg::Scalar(_)) => return Ok(()),
+        };
+        if divisor.array().to_vec::<i64>()?.contains(&0) {
+            return Err(Error::runtime(format!("ZeroDivisionError: {} of integers by zero", row.info().name)));
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    fn inputs<'a>(&'a self, args: &[Arg<'a>]) -> SmallVec<[&'a Tensor; 3]> {
+        args.iter()
+            .zip(&self.made)
+            .map(|(a, m)| match (m, a) {
+                (Some(t), _) => t,
+                (None, Arg::Tensor(t)) => *t,
+                (None, Arg::Scalar(_)) => unreachable!("numbers are always made into tensors"),
+            })
+            .collect()
+    }
+}
+
+/// Applies a row.
+#[inline]
+pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+    let plan = plan(row, args, params)?;
+    let out = apply1(&plan.op, &plan.inputs(args))?;
+    if args.iter().all(|a| matches!(a, Arg::Scalar(_)) || matches!(a, Arg::Tensor(t) if t.is_number())) && plan.op.out == plan.op.compute {
+        out.mark_number();
+    }
+    Ok(out)
+}
+
+/// Applies a row and writes the result over its first operand.
+pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Arg<'_>], params: &[Scalar]) -> Result<()> {
+    let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
+    args.push(Arg::Tensor(target));
+    args.extend_from_slice(rest);
+    let plan = plan(row, &args, params)?;
+    let have = target.dtype();
+    if !plan.op.out.can_cast(have) {
+        return Err(Error::runtime(format!(
+            "result type {} can't be cast to the desired output type {}",
+            plan.op.out.type_name(),
+            have.type_name()
+        )));
+    }
+    let mut inputs = plan.inputs(&args);
+    // The target itself is written, whatever type the row computes in.
+    inputs[0] = target;
+    apply_inplace(&plan.op, label, &inputs, Old::Read)
+}
+
+// ---- the operations that other families build on ---------------------------------------------------------------------
+
+macro_rules! unary {
+    ($($f:ident => $row:ident),* $(,)?) => { $(
+        pub fn $f(x: &Tensor) -> Result<Tensor> { call(RowId::$row, &[x.into()], &[]) }
+    )* };
+}
+macro_rules! binary {
+    ($($f:ident => $row:ident),* $(,)?) => { $(
+        pub fn $f<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
+            call(RowId::$row, &[a.into(), b.into()], &[])
+        }
+    )* };
+}
+
+unary!(
+    neg => Neg, abs => Abs, sign => Sign, square => Square, sqrt => Sqrt, rsqrt => Rsqrt, reciprocal => Reciprocal, exp => Exp, log => Log,
+    log1p => Log1p, expm1 => Expm1, sin => Sin, cos => Cos, tanh => Tanh, sigmoid => Sigmoid, relu => Relu, isnan => IsNan,
+    logical_not => LogicalNot, logsigmoid => LogSigmoid,
+);
+binary!(
+    add => Add, sub => Sub, mul => Mul, div => Div, maximum => Maximum, minimum => Minimum, pow => Pow, eq => Eq, ne => Ne, lt => Lt,
+    le => Le, gt => Gt, ge => Ge, logical_and => LogicalAnd, logical_or => LogicalOr,
+);
+
+/// `a` where `cond` holds, else `b`.
+pub fn where_<'a>(cond: &'a Tensor, a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>) -> Result<Tensor> {
+    call(RowId::Where, &[Arg::Tensor(cond), a.into(), b.into()], &[])
+}
+
+/// `a + alpha * b`.
+pub fn add_scaled<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>, alpha: Scalar) -> Result<Tensor> {
+    let (a, b) = (a.into(), b.into());
+    check_alpha(alpha, promote(&[a, b]))?;
+    if alpha == Scalar::Int(1) { call(RowId::Add, &[a, b], &[]) } else { call(RowId::AddScaled, &[a, b], &[alpha]) }
+}
+
+/// `a - alpha * b`.
+pub fn sub_scaled<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>, alpha: Scalar) -> Result<Tensor> {
+    let (a, b) = (a.into(), b.into());
+    check_alpha(alpha, promote(&[a, b]))?;
+    if alpha == Scalar::Int(1) { call(RowId::Sub, &[a, b], &[]) } else { call(RowId::SubScaled, &[a, b], &[alpha]) }
+}
+
+/// A factor must not be of a higher category than what it scales.
+pub(crate) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<()> {
+    if alpha.category() == Category::Bool && dtype != DType::Bool {
+        return Err(Error::runtime("Boolean alpha only supported for Boolean results."));
+    }
+    if alpha.category() == Category::Float && !dtype.is_float() {
+        return Err(Error::runtime("For integral input tensors, argument alpha must not be a floating point number."));
+    }
+    Ok(())
+}
+
+/// `x` to the power of a number.
+pub fn pow_scalar(x: &Tensor, e: Scalar) -> Result<Tensor> {
+    let common = promote(&[x.into(), e.into()]);
+    if !common.is_float()
+        && let Scalar::Int(i) = e
+        && i < 0
+    {
+        return Err(Error::runtime("Integers to negative integer powers are not allowed."));
+    }
+    let x = linear::cast(x, if common == DType::Bool { DType::I64 } else { common })?;
+    call(RowId::PowScalar, &[(&x).into()], &[e])
+}
+
+/// Clamps to what is given; at least one bound.
+pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Tensor> {
+    let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
+    args.extend([min, max].into_iter().flatten().map(Arg::Scalar));
+    let x = linear::cast(x, promote(&args))?;
+    match (min, max) {
+        (Some(lo), Some(hi)) => call(RowId::Clamp, &[(&x).into()], &[lo, hi]),
+        (Some(lo), None) => call(RowId::ClampMin, &[(&x).into()], &[lo]),
+        (None, Some(hi)) => call(RowId::ClampMax, &[(&x).into()], &[hi]),
+        (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_row_has_more_parameters_than_a_node_holds() {
+        assert!(RowId::ALL.iter().all(|r| r.info().params.len() <= MAX_PARAMS && r.info().arity() <= 3));
+    }
+}

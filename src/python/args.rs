@@ -1,0 +1,137 @@
+//! From Python arguments to the core's.
+
+use super::tensor::PyTensor;
+use crate::autograd::Tensor;
+use crate::error::Error;
+use crate::layout::Scalar;
+use crate::ops::pointwise::Arg;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
+use smallvec::SmallVec;
+
+/// A Python number as a scalar; None if the object is no number.
+#[inline]
+pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if obj.is_exact_instance_of::<PyFloat>() {
+        return Ok(Some(Scalar::Float(obj.extract()?)));
+    }
+    if obj.is_instance_of::<PyBool>() {
+        return Ok(Some(Scalar::Bool(obj.extract()?)));
+    }
+    if obj.is_instance_of::<PyInt>() {
+        return match obj.extract::<i64>() {
+            Ok(i) => Ok(Some(Scalar::Int(i))),
+            Err(_) => Err(PyOverflowError::new_err(format!("an integer tensor holds numbers in [-2^63, 2^63 - 1], got {obj}"))),
+        };
+    }
+    if obj.is_instance_of::<PyFloat>() {
+        return Ok(Some(Scalar::Float(obj.extract()?)));
+    }
+    if is_numpy_scalar(obj) {
+        let item = obj.call_method0("item")?;
+        if !is_numpy_scalar(&item) {
+            return scalar(&item);
+        }
+    }
+    Ok(None)
+}
+
+/// NumPy's scalars are neither int nor float (but float64, which is both).
+fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
+    let ty = obj.get_type();
+    ty.module().is_ok_and(|m| m == "numpy") && obj.hasattr("item").unwrap_or(false) && !obj.hasattr("__len__").unwrap_or(true)
+}
+
+/// A tensor argument by reference.
+#[inline]
+pub(super) fn tensor<'a>(obj: &'a Bound<'_, PyAny>, what: &str) -> PyResult<&'a Tensor> {
+    match as_tensor(obj) {
+        Some(t) => Ok(t),
+        None => Err(PyTypeError::new_err(format!("{what} must be Tensor, not {}", type_name(obj)))),
+    }
+}
+
+#[inline]
+pub(super) fn as_tensor<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
+    obj.cast::<PyTensor>().ok().map(|t| &t.get().t)
+}
+
+pub(super) fn type_name(obj: &Bound<'_, PyAny>) -> String {
+    obj.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
+}
+
+/// An operand of a pointwise operation: a tensor or a number; None for anything else.
+#[inline]
+pub(super) fn operand<'a>(obj: &'a Bound<'_, PyAny>) -> PyResult<Option<Arg<'a>>> {
+    match as_tensor(obj) {
+        Some(t) => Ok(Some(Arg::Tensor(t))),
+        None => Ok(scalar(obj)?.map(Arg::Scalar)),
+    }
+}
+
+/// As `operand`, with PyTorch's error for other objects.
+#[inline]
+pub(super) fn operand_of<'a>(obj: &'a Bound<'_, PyAny>, function: &str, position: usize, name: &str) -> PyResult<Arg<'a>> {
+    operand(obj)?.ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "{function}(): argument '{name}' (position {position}) must be Tensor or Number, not {}",
+            type_name(obj)
+        ))
+    })
+}
+
+/// An integer, also from anything with `__index__` (0-d integer tensors, NumPy integers).
+#[inline]
+pub(super) fn int(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if obj.is_exact_instance_of::<PyInt>() {
+        return obj.extract();
+    }
+    // SAFETY: `obj` is a valid object; the result is a new reference or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(obj.py(), ffi::PyNumber_Index(obj.as_ptr())) }?.extract()
+}
+
+/// Sizes or dims: several integers, or one sequence of them.
+pub(super) fn ints(obj: &Bound<'_, PyAny>) -> PyResult<SmallVec<[i64; 4]>> {
+    if obj.is_exact_instance_of::<PyInt>() {
+        return Ok(SmallVec::from_elem(int(obj)?, 1));
+    }
+    let mut out = SmallVec::new();
+    if as_tensor(obj).is_some() {
+        out.push(int(obj)?);
+        return Ok(out);
+    }
+    match obj.try_iter() {
+        Ok(items) => {
+            for item in items {
+                out.push(int(&item?)?);
+            }
+        }
+        Err(_) => out.push(int(obj)?),
+    }
+    Ok(out)
+}
+
+/// `f(2, 3)` and `f((2, 3))` alike.
+pub(super) fn varargs(args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<SmallVec<[i64; 4]>> {
+    if args.len() == 1 {
+        return ints(&args.get_item(0)?);
+    }
+    let mut out = SmallVec::new();
+    for a in args {
+        out.push(int(&a)?);
+    }
+    Ok(out)
+}
+
+/// Sizes that must not be negative.
+pub(super) fn sizes(dims: &[i64]) -> PyResult<SmallVec<[usize; 4]>> {
+    dims.iter()
+        .map(|&d| {
+            usize::try_from(d).map_err(|_| {
+                Error::runtime(format!("Trying to create tensor with negative dimension {d}: {dims:?}")).into()
+            })
+        })
+        .collect()
+}

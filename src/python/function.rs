@@ -1,0 +1,483 @@
+//! Custom Functions: forward and backward in Python, one node in the graph.
+
+use super::args::as_tensor;
+use super::errors::foreign;
+use super::hooks;
+use super::identity::{wrap, wrap_option};
+use super::node::PyNode;
+use crate::array::Array;
+use crate::autograd::mode::{self, ModeGuard};
+use crate::autograd::site::{self, Inherit};
+use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, Tensor, Vjp, VjpCx, function_output};
+use crate::error::Result;
+use crate::layout::Scalar;
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The context that `forward` and `backward` share; also the node of the Function in the graph.
+#[pyclass(name = "_FunctionCtx", module = "rgrad", extends = PyNode, subclass, dict, frozen)]
+pub(super) struct FunctionCtx {
+    materialize: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What `save_for_backward` was given, until the node has it.
+    to_save: Option<Py<PyTuple>>,
+    dirty: Option<Py<PyTuple>>,
+    non_differentiable: Option<Py<PyTuple>>,
+    needs: Option<Py<PyTuple>>,
+    /// For each saved value, its place in the node; None for a saved None.
+    places: Vec<Option<usize>>,
+    node: Option<std::sync::Weak<Node>>,
+}
+
+/// The node's side: keeps the context alive and calls its `backward`.
+struct Backward {
+    ctx: Py<PyAny>,
+    name: String,
+    /// For each argument of `forward`, its edge; None for arguments that are no tensors.
+    args: Vec<Option<usize>>,
+    edges: usize,
+}
+
+pub(super) fn traverse(f: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+    match f.downcast_ref::<Backward>() {
+        Some(b) => visit.call(&b.ctx),
+        None => hooks::traverse(f, visit),
+    }
+}
+
+/// The context behind a foreign backward.
+pub(super) fn context(py: Python<'_>, f: &dyn Any) -> Option<Py<PyAny>> {
+    f.downcast_ref::<Backward>().map(|b| b.ctx.clone_ref(py))
+}
+
+impl Vjp for Backward {
+    fn node_name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let _lines = Inherit::suspend();
+        Python::attach(|py| self.call(py, cx, grads)).map_err(foreign)
+    }
+}
+
+impl Backward {
+    fn call(&self, py: Python<'_>, cx: &VjpCx<'_>, grads: &Grads) -> PyResult<Grads> {
+        let ctx = self.ctx.bind(py);
+        let materialize = ctx.cast::<FunctionCtx>()?.get().materialize.load(Ordering::Relaxed);
+        let mut args: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
+        args.push(self.ctx.clone_ref(py));
+        for (g, meta) in grads.iter().zip(cx.node.outs()) {
+            let g = match g {
+                None if materialize => Some(Tensor::new(Array::full(&meta.shape, Scalar::Int(0), meta.dtype)?)),
+                g => g.clone(),
+            };
+            args.push(wrap_option(py, g)?);
+        }
+        let class = ctx.get_type().getattr(intern!(py, "_forward_cls"))?;
+        let backward = class.getattr(intern!(py, "backward"))?;
+        let result = backward.call1(PyTuple::new(py, args)?)?;
+        let results: SmallVec<[Bound<'_, PyAny>; 4]> = match result.cast::<PyTuple>() {
+            Ok(t) => t.iter().collect(),
+            Err(_) => SmallVec::from_elem(result, 1),
+        };
+        let n = self.args.len();
+        if results.len() < n || results[n..].iter().any(|r| !r.is_none()) {
+            return Err(PyRuntimeError::new_err(format!(
+                "function {} returned an incorrect number of gradients (expected {n}, got {})",
+                self.name,
+                results.len()
+            )));
+        }
+        let mut out = Grads::from_elem(None, self.edges);
+        for (i, r) in results[..n].iter().enumerate() {
+            match (self.args[i], as_tensor(r)) {
+                (_, None) if r.is_none() => {}
+                (Some(e), Some(t)) => out[e] = Some(t.clone()),
+                (None, _) => {
+                    return Err(PyRuntimeError::new_err(format!(
+                        "function {} returned a gradient different from None at position {}, but the corresponding forward input was not a \
+                         Variable",
+                        self.name,
+                        i + 1
+                    )));
+                }
+                (Some(_), None) => {
+                    return Err(PyTypeError::new_err(format!(
+                        "expected Variable or None (got {}) as gradient {} of {}",
+                        super::args::type_name(r),
+                        i + 1,
+                        self.name
+                    )));
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn as_tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, bool)> {
+    match value.cast::<PyTuple>() {
+        Ok(t) => Ok((t.clone(), true)),
+        Err(_) => Ok((PyTuple::new(value.py(), [value.clone()])?, false)),
+    }
+}
+
+fn contains(list: Option<&Bound<'_, PyTuple>>, t: &Tensor) -> bool {
+    list.is_some_and(|l| l.iter().any(|o| as_tensor(&o).is_some_and(|x| x.same(t))))
+}
+
+#[pymethods]
+impl FunctionCtx {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
+        PyClassInitializer::from(PyNode::unbound())
+            .add_subclass(FunctionCtx { materialize: AtomicBool::new(true), state: Mutex::default() })
+    }
+
+    /// Saves tensors (or None) for `backward`, which finds them in `saved_tensors`. They are checked for writes in between.
+    #[pyo3(signature = (*tensors))]
+    fn save_for_backward(&self, tensors: Bound<'_, PyTuple>) -> PyResult<()> {
+        for (i, t) in tensors.iter().enumerate() {
+            if !t.is_none() && as_tensor(&t).is_none() {
+                return Err(PyTypeError::new_err(format!(
+                    "save_for_backward can only save variables, but argument {i} is of type {}",
+                    super::args::type_name(&t)
+                )));
+            }
+        }
+        let old = self.state.lock().to_save.replace(tensors.unbind());
+        drop(old);
+        Ok(())
+    }
+
+    /// Saves tensors for forward mode; until that exists they are only kept with the context.
+    #[pyo3(signature = (*tensors))]
+    fn save_for_forward(slf: &Bound<'_, Self>, tensors: Bound<'_, PyTuple>) -> PyResult<()> {
+        slf.setattr("_saved_for_forward", tensors)
+    }
+
+    /// Says which inputs `forward` has written in place; each must be returned.
+    #[pyo3(signature = (*tensors))]
+    fn mark_dirty(&self, tensors: Bound<'_, PyTuple>) {
+        self.state.lock().dirty = Some(tensors.unbind());
+    }
+
+    /// Says which outputs have no gradient.
+    #[pyo3(signature = (*tensors))]
+    fn mark_non_differentiable(&self, tensors: Bound<'_, PyTuple>) {
+        self.state.lock().non_differentiable = Some(tensors.unbind());
+    }
+
+    /// Whether missing gradients come to `backward` as zeros (the default) or as None.
+    fn set_materialize_grads(&self, value: bool) {
+        self.materialize.store(value, Ordering::Relaxed);
+    }
+
+    #[getter]
+    fn get_materialize_grads(&self) -> bool {
+        self.materialize.load(Ordering::Relaxed)
+    }
+
+    /// What was saved. Raises RuntimeError after the graph was freed, or if a saved tensor was written since.
+    #[getter]
+    fn saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let (node, places) = {
+            let state = slf.get().state.lock();
+            match state.node.as_ref().map(std::sync::Weak::upgrade) {
+                Some(Some(node)) => (node, state.places.clone()),
+                Some(None) => return Err(PyRuntimeError::new_err("saved_tensors: the graph of this context is gone")),
+                None => {
+                    return Ok(state.to_save.as_ref().map_or_else(|| PyTuple::empty(py), |t| t.bind(py).clone()));
+                }
+            }
+        };
+        if node.is_freed() {
+            return Err(node.freed_error().into());
+        }
+        let mut out = Vec::with_capacity(places.len());
+        for p in places {
+            out.push(match p {
+                Some(i) => wrap(py, node.unpack(i)?)?,
+                None => py.None(),
+            });
+        }
+        PyTuple::new(py, out)
+    }
+
+    /// The same values under an older name.
+    #[getter]
+    fn saved_variables<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        Self::saved_tensors(slf)
+    }
+
+    #[getter]
+    fn to_save(&self, py: Python<'_>) -> Py<PyAny> {
+        self.state.lock().to_save.as_ref().map_or_else(|| py.None(), |t| t.clone_ref(py).into_any())
+    }
+
+    /// For each argument of `forward`, whether its gradient is wanted.
+    #[getter]
+    fn get_needs_input_grad(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        match &self.state.lock().needs {
+            Some(n) => Ok(n.clone_ref(py)),
+            None => Err(PyAttributeError::new_err("needs_input_grad is set when the Function is applied")),
+        }
+    }
+
+    #[setter]
+    fn set_needs_input_grad(&self, needs: Py<PyTuple>) {
+        self.state.lock().needs = Some(needs);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        let Some(state) = self.state.try_lock() else { return Ok(()) };
+        for t in [&state.to_save, &state.dirty, &state.non_differentiable, &state.needs].into_iter().flatten() {
+            visit.call(t)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let old = std::mem::take(&mut *self.state.lock());
+        drop(old);
+    }
+}
+
+/// The tensors among `forward`'s arguments, and whether each needs a gradient.
+struct Inputs {
+    tensors: Vec<Tensor>,
+    /// The edge of each argument.
+    args: Vec<Option<usize>>,
+    needs: SmallVec<[bool; 4]>,
+}
+
+fn inputs_of(args: &Bound<'_, PyTuple>) -> Inputs {
+    let mut inputs = Inputs { tensors: Vec::new(), args: Vec::new(), needs: SmallVec::new() };
+    let recording = mode::is_grad_enabled();
+    for a in args {
+        inputs.args.push(as_tensor(&a).map(|t| {
+            inputs.tensors.push(t.clone());
+            inputs.needs.push(recording && t.requires_grad());
+            inputs.tensors.len() - 1
+        }));
+    }
+    inputs
+}
+
+/// `cls.apply(*args)`: runs `forward` without recording and makes one node of it.
+#[pyfunction]
+#[pyo3(signature = (cls, *args, **kwargs))]
+fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+    let py = cls.py();
+    let site = site::current();
+    let ctx = cls.getattr(intern!(py, "_backward_cls"))?.call0()?;
+    let cell = ctx.cast::<FunctionCtx>()?;
+    let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
+    // Keyword arguments are bound to forward's parameters by the Python layer, so that each has its place among the gradients.
+    let args = match kwargs {
+        Some(k) if !k.is_empty() => {
+            let bind = py.import("rgrad.autograd.function")?.getattr("_bind_kwargs")?;
+            &bind.call1((cls, args, k))?.cast_into::<PyTuple>()?
+        }
+        _ => args,
+    };
+    let inputs = inputs_of(args);
+    let any = inputs.needs.contains(&true);
+    let needs = PyTuple::new(py, inputs.args.iter().map(|a| a.is_some_and(|i| inputs.needs[i])))?;
+    cell.get().state.lock().needs = Some(needs.unbind());
+
+    let output = {
+        let _no_grad = ModeGuard::grad(false);
+        let forward = cls.getattr(intern!(py, "forward"))?;
+        if separate {
+            let output = forward.call1(args)?;
+            cls.getattr(intern!(py, "setup_context"))?.call1((&ctx, args, &output))?;
+            output
+        } else {
+            let mut all: SmallVec<[Bound<'_, PyAny>; 5]> = SmallVec::new();
+            all.push(ctx.clone());
+            all.extend(args.iter());
+            forward.call1(PyTuple::new(py, all)?)?
+        }
+    };
+    finish(py, cls, &ctx, cell, site, &inputs, any, &output)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn finish(
+    py: Python<'_>,
+    cls: &Bound<'_, PyType>,
+    ctx: &Bound<'_, PyAny>,
+    cell: &Bound<'_, FunctionCtx>,
+    site: site::Site,
+    inputs: &Inputs,
+    any: bool,
+    output: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let (outputs, is_tuple) = as_tuple(output)?;
+    let (to_save, dirty, non_diff) = {
+        let state = cell.get().state.lock();
+        let bind = |t: &Option<Py<PyTuple>>| t.as_ref().map(|t| t.bind(py).clone());
+        (bind(&state.to_save), bind(&state.dirty), bind(&state.non_differentiable))
+    };
+    let name = || cls.name().map_or_else(|_| "Function".into(), |n| n.to_string());
+    let raw: Vec<Option<Tensor>> = outputs.iter().map(|o| as_tensor(&o).cloned()).collect();
+    for (o, t) in outputs.iter().zip(&raw) {
+        if t.is_none() && !is_tuple && !o.is_none() {
+            return Err(PyTypeError::new_err(format!(
+                "{}.forward: expected to return a Tensor or a tuple of them, but got {}",
+                name(),
+                super::args::type_name(&o)
+            )));
+        }
+    }
+    if let Some(d) = &dirty {
+        check_dirty(d, inputs, &raw, any, &name())?;
+    }
+    if !any {
+        let mut changed = false;
+        let mut out = Vec::with_capacity(raw.len());
+        for (o, t) in outputs.iter().zip(&raw) {
+            // An input returned as it is comes out as another tensor, as it does when recording.
+            out.push(match t {
+                Some(t) if inputs.tensors.iter().any(|i| i.same(t)) && !contains(dirty.as_ref(), t) => {
+                    changed = true;
+                    wrap(py, t.detach())?
+                }
+                _ => o.unbind(),
+            });
+        }
+        return give(py, output, out, is_tuple, changed);
+    }
+
+    let metas: SmallVec<[OutMeta; 1]> = raw
+        .iter()
+        .map(|t| match t {
+            Some(t) => OutMeta { shape: t.shape(), dtype: t.dtype() },
+            None => OutMeta { shape: SmallVec::new(), dtype: crate::layout::DType::F32 },
+        })
+        .collect();
+    let mut edges = Edges::new();
+    for (t, n) in inputs.tensors.iter().zip(&inputs.needs) {
+        edges.push(if *n { t.gradient_edge()? } else { None });
+    }
+    let backward = Backward {
+        ctx: ctx.clone().unbind(),
+        name: ctx.get_type().name()?.to_string(),
+        args: inputs.args.clone(),
+        edges: edges.len(),
+    };
+    let node = Node::new(NodeOp::Other(Arc::new(backward)), edges, metas, SmallVec::new(), Saves::NOTHING, site);
+    ctx.cast::<PyNode>()?.get().tie(&node);
+
+    let mut results: Vec<Py<PyAny>> = Vec::with_capacity(raw.len());
+    let mut made: Vec<Option<Tensor>> = Vec::with_capacity(raw.len());
+    for (j, (o, t)) in outputs.iter().zip(&raw).enumerate() {
+        let Some(t) = t else {
+            results.push(o.unbind());
+            made.push(None);
+            continue;
+        };
+        if !t.dtype().is_float() || contains(non_diff.as_ref(), t) {
+            results.push(o.unbind());
+            made.push(Some(t.clone()));
+            continue;
+        }
+        let edge = Edge { node: node.clone(), nr: j as u32 };
+        let is_input = inputs.tensors.iter().any(|i| i.same(t));
+        let is_dirty = contains(dirty.as_ref(), t);
+        let result = function_output(t, edge, is_input, is_dirty)?;
+        results.push(if result.same(t) { o.unbind() } else { wrap(py, result.clone())? });
+        made.push(Some(result));
+    }
+    save(cell, &node, to_save.as_ref(), &raw, &made)?;
+    let changed = results.iter().zip(outputs.iter()).any(|(a, b)| !a.is(&b));
+    give(py, output, results, is_tuple, changed)
+}
+
+/// The Function's result in the form that `forward` gave it.
+fn give(py: Python<'_>, output: &Bound<'_, PyAny>, mut results: Vec<Py<PyAny>>, is_tuple: bool, changed: bool) -> PyResult<Py<PyAny>> {
+    Ok(match (is_tuple, changed) {
+        (_, false) => output.clone().unbind(),
+        (true, true) => PyTuple::new(py, results)?.into_any().unbind(),
+        (false, true) => results.swap_remove(0),
+    })
+}
+
+fn check_dirty(dirty: &Bound<'_, PyTuple>, inputs: &Inputs, outputs: &[Option<Tensor>], any: bool, name: &str) -> PyResult<()> {
+    for (i, d) in dirty.iter().enumerate() {
+        let Some(d) = as_tensor(&d) else {
+            return Err(PyTypeError::new_err(format!("{name}: mark_dirty can only mark Tensors, but argument {i} is of another type")));
+        };
+        if !outputs.iter().flatten().any(|o| o.same(d)) {
+            return Err(PyRuntimeError::new_err(format!(
+                "{name}: Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified \
+                 inplace must all be outputs of the Function."
+            )));
+        }
+        if any && inputs.tensors.iter().any(|t| t.same(d)) {
+            crate::autograd::check_inplace(d, true, "mark_dirty")?;
+        }
+        d.increment_version("mark_dirty");
+    }
+    Ok(())
+}
+
+/// Moves what `save_for_backward` was given to the node: outputs without their own history, everything else as it is.
+fn save(
+    cell: &Bound<'_, FunctionCtx>,
+    node: &Arc<Node>,
+    to_save: Option<&Bound<'_, PyTuple>>,
+    raw: &[Option<Tensor>],
+    made: &[Option<Tensor>],
+) -> PyResult<()> {
+    let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+    let mut places = Vec::new();
+    for o in to_save.into_iter().flatten() {
+        let Some(t) = as_tensor(&o) else {
+            places.push(None);
+            continue;
+        };
+        places.push(Some(saved.len()));
+        let output = raw.iter().position(|r| r.as_ref().is_some_and(|r| r.same(t)));
+        saved.push(match output {
+            Some(j) => match &made[j] {
+                Some(m) if m.grad_fn()?.is_some_and(|e| Arc::ptr_eq(&e.node, node)) => Saved::output(m, j as u32),
+                _ => Saved::input(t),
+            },
+            None => Saved::input(t),
+        });
+    }
+    node.save(saved);
+    let mut state = cell.get().state.lock();
+    state.places = places;
+    state.node = Some(Arc::downgrade(node));
+    let old = (state.to_save.take(), state.dirty.take(), state.non_differentiable.take());
+    drop(state);
+    drop(old);
+    Ok(())
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<FunctionCtx>()?;
+    m.add_function(wrap_pyfunction!(_function_apply, m)?)
+}

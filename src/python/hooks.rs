@@ -1,0 +1,140 @@
+//! Python callables as hooks, and the handles that remove them.
+
+use super::args::as_tensor;
+use super::errors::foreign;
+use super::identity::{wrap, wrap_option};
+use crate::autograd::Tensor;
+use crate::autograd::hooks::{Grads, LeafHook, NodeHook, Registration, TensorHook};
+use crate::error::Result;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{PyTraverseError, PyVisit};
+use std::any::Any;
+
+/// Any Python callable in the place of a hook.
+pub(super) struct PyHook(pub Py<PyAny>);
+
+/// Shows the callable of a hook to the garbage collector.
+pub(super) fn traverse(hook: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+    match hook.downcast_ref::<PyHook>() {
+        Some(h) => visit.call(&h.0),
+        None => Ok(()),
+    }
+}
+
+fn returned_tensor(value: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    match as_tensor(value) {
+        Some(t) => Ok(Some(t.clone())),
+        None => Err(PyTypeError::new_err(format!(
+            "expected Variable, but hook returned '{}': a gradient hook returns a Tensor or None",
+            super::args::type_name(value)
+        ))),
+    }
+}
+
+impl TensorHook for PyHook {
+    fn call(&self, grad: &Tensor) -> Result<Option<Tensor>> {
+        Python::attach(|py| {
+            let value = self.0.bind(py).call1((wrap(py, grad.clone())?,))?;
+            returned_tensor(&value)
+        })
+        .map_err(foreign)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl LeafHook for PyHook {
+    fn call(&self, leaf: &Tensor) -> Result<()> {
+        Python::attach(|py| {
+            let value = self.0.bind(py).call1((wrap(py, leaf.clone())?,))?;
+            if value.is_none() {
+                return Ok(());
+            }
+            Err(pyo3::exceptions::PyRuntimeError::new_err("hooks that run after accumulation should return None"))
+        })
+        .map_err(foreign)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn tuple_of<'py>(py: Python<'py>, grads: &Grads) -> PyResult<Bound<'py, PyTuple>> {
+    let items = grads.iter().map(|g| wrap_option(py, g.clone())).collect::<PyResult<Vec<_>>>()?;
+    PyTuple::new(py, items)
+}
+
+/// A hook's replacement for gradients: one tensor, or as many as there were.
+fn replaced(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Option<Grads>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    if let Some(t) = as_tensor(value) {
+        return Ok(Some(std::iter::once(Some(t.clone())).collect()));
+    }
+    let items: Grads = value.try_iter()?.map(|v| returned_tensor(&v?)).collect::<PyResult<_>>()?;
+    if items.len() != n {
+        return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
+            "hook returned incorrect number of values: got {}, expected {n}",
+            items.len()
+        )));
+    }
+    Ok(Some(items))
+}
+
+impl NodeHook for PyHook {
+    fn before(&self, grads: &Grads) -> Result<Option<Grads>> {
+        Python::attach(|py| {
+            let value = self.0.bind(py).call1((tuple_of(py, grads)?,))?;
+            replaced(&value, grads.len())
+        })
+        .map_err(foreign)
+    }
+    fn after(&self, outputs: &Grads, grads: &Grads) -> Result<Option<Grads>> {
+        Python::attach(|py| {
+            let value = self.0.bind(py).call1((tuple_of(py, outputs)?, tuple_of(py, grads)?))?;
+            replaced(&value, outputs.len())
+        })
+        .map_err(foreign)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What a registration returns: `remove()` takes the hook away; as a context manager it does so at the end of the block.
+#[pyclass(module = "rgrad", frozen, name = "HookHandle")]
+pub(super) struct HookHandle(pub Registration);
+
+#[pymethods]
+impl HookHandle {
+    /// Takes the hook away; doing so again changes nothing.
+    fn remove(&self) {
+        self.0.remove();
+    }
+
+    /// The number of the registration.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
+        self.0.remove();
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<HookHandle>()
+}

@@ -1,0 +1,231 @@
+//! One tensor, one Python object: `x.grad is x.grad`, and attributes stay with the tensor.
+//!
+//! While Python holds the object, the object keeps the tensor alive and the tensor's slot only knows the object. When Python lets go
+//! of an object that has attributes or is of a subclass while the core still holds the tensor, the tensor takes the object over (the
+//! slot owns it, and the object holds the tensor without counting); the next `wrap` turns this round again.
+
+use super::tensor::PyTensor;
+use crate::autograd::Tensor;
+use crate::autograd::owned::{self, Foreign};
+use crate::autograd::slot;
+use parking_lot::Mutex;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use pyo3::{PyTraverseError, PyVisit};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+/// Which object a `PyTensor` is part of.
+#[derive(Default)]
+pub(super) struct Link {
+    me: AtomicPtr<ffi::PyObject>,
+    /// The tensor owns the object; the object's handle is not counted.
+    preserved: AtomicBool,
+}
+
+/// Where in an object its `PyTensor` lies; the same for all subclasses.
+static OFFSET: AtomicUsize = AtomicUsize::new(0);
+/// PyO3's own destructor of `Tensor` objects.
+static DEALLOC: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+/// Objects whose tensor died on a thread without the GIL.
+static PENDING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// A tensor in an object whose address is not known yet; `__init__` or `wrap` links them.
+pub(super) fn unlinked(t: Tensor) -> PyTensor {
+    PyTensor { t: ManuallyDrop::new(t), link: Link::default() }
+}
+
+/// Tells tensor and object of each other, once. A tensor that has an object already keeps it.
+pub(super) fn link(obj: &Bound<'_, PyTensor>) {
+    let cell = obj.get();
+    if cell.link.me.load(Ordering::Relaxed).is_null() && cell.t.slot().get().is_none() {
+        cell.link.me.store(obj.as_ptr(), Ordering::Relaxed);
+        cell.t.slot().set(obj.as_ptr().cast(), false);
+    }
+}
+
+/// The Python object of a tensor: the one it has, or a new `Tensor`.
+#[inline]
+pub(super) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
+    if let Some((p, owned)) = t.slot().get() {
+        let obj: *mut ffi::PyObject = p.cast();
+        if owned {
+            // SAFETY: the slot owns a live `Tensor` object; its count becomes the caller's, and the object's handle counts again.
+            unsafe {
+                let cell = contents(obj);
+                std::mem::forget(t.clone());
+                (*cell).link.preserved.store(false, Ordering::Relaxed);
+                t.slot().set(p, false);
+                return Ok(Bound::from_owned_ptr(py, obj).unbind());
+            }
+        }
+        // SAFETY: an object clears the slot when it dies, under the GIL that `py` proves; a count of 0 means that it is dying now.
+        unsafe {
+            if ffi::Py_REFCNT(obj) > 0 {
+                return Ok(Bound::from_borrowed_ptr(py, obj).unbind());
+            }
+        }
+    }
+    let obj = Bound::new(py, unlinked(t))?;
+    let cell = obj.get();
+    cell.link.me.store(obj.as_ptr(), Ordering::Relaxed);
+    cell.t.slot().set(obj.as_ptr().cast(), false);
+    Ok(obj.into_any().unbind())
+}
+
+/// `wrap` for a value that may be missing.
+pub(super) fn wrap_option(py: Python<'_>, t: Option<Tensor>) -> PyResult<Py<PyAny>> {
+    t.map_or_else(|| Ok(py.None()), |t| wrap(py, t))
+}
+
+/// # Safety
+/// `obj` is a live (or just dying) `Tensor` object, and `register` has run.
+unsafe fn contents(obj: *mut ffi::PyObject) -> *const PyTensor {
+    // SAFETY: by the caller's promise; the offset was measured on a real object.
+    unsafe { obj.cast::<u8>().add(OFFSET.load(Ordering::Relaxed)).cast() }
+}
+
+impl Drop for PyTensor {
+    fn drop(&mut self) {
+        if self.link.preserved.load(Ordering::Relaxed) {
+            // The tensor is dying and has let its object go; the handle was not counted.
+            return;
+        }
+        let me = self.link.me.load(Ordering::Relaxed);
+        if !me.is_null() && self.t.slot().get().is_some_and(|(p, _)| p == me.cast()) {
+            self.t.slot().clear();
+        }
+        // SAFETY: dropped once, here.
+        unsafe { ManuallyDrop::drop(&mut self.t) };
+    }
+}
+
+/// Runs when Python has let go of an object: hands it over to its tensor, or lets it die.
+unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with a `Tensor` object whose count is 0, under the GIL.
+    unsafe {
+        let cell = contents(obj);
+        let me = (*cell).link.me.load(Ordering::Relaxed);
+        let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
+        if me == obj && !preserved && (*cell).t.holders() > 1 && has_state(obj) {
+            ffi::Py_SET_REFCNT(obj, 1);
+            (*cell).link.preserved.store(true, Ordering::Relaxed);
+            (*cell).t.slot().set(obj.cast(), true);
+            // The object's handle stops counting. If another thread drops the last one now, the slot lets the object go again.
+            drop(ManuallyDrop::into_inner(std::ptr::read(&raw const (*cell).t)));
+            return;
+        }
+        if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && ffi::PyObject_CallFinalizerFromDealloc(obj) < 0 {
+            return;
+        }
+        let original = DEALLOC.load(Ordering::Relaxed);
+        let original: unsafe extern "C" fn(*mut ffi::PyObject) = std::mem::transmute(original);
+        original(obj);
+    }
+}
+
+static BASE: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+
+fn base_type() -> *mut ffi::PyTypeObject {
+    BASE.load(Ordering::Relaxed)
+}
+
+/// Whether an object is more than a handle: it has attributes, or a class of its own.
+///
+/// # Safety
+/// `obj` is a `Tensor` object, under the GIL.
+unsafe fn has_state(obj: *mut ffi::PyObject) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) {
+            return true;
+        }
+        let dict = ffi::_PyObject_GetDictPtr(obj);
+        !dict.is_null() && !(*dict).is_null() && ffi::PyDict_Size(*dict) > 0
+    }
+}
+
+/// A subclass's objects are handed over like `Tensor`'s own.
+pub(super) fn preserve_subclass(cls: &Bound<'_, PyType>) {
+    let ty = cls.as_type_ptr();
+    // SAFETY: the class is new (this runs in `__init_subclass__`), under the GIL; `dealloc` ends in the destructor of the base, which
+    // frees objects of any subclass and releases their class.
+    unsafe { (*ty).tp_dealloc = Some(dealloc) };
+}
+
+/// Called by a dying tensor that owns an object.
+fn release(p: *mut ()) {
+    // SAFETY: the slot owned one count of a live object.
+    unsafe {
+        if ffi::PyGILState_Check() != 0 {
+            ffi::Py_DECREF(p.cast());
+        } else {
+            PENDING.lock().push(p as usize);
+        }
+    }
+}
+
+/// Lets go of objects whose tensors died without the GIL.
+pub(super) fn release_pending(_py: Python<'_>) {
+    if let Some(mut pending) = PENDING.try_lock() {
+        if pending.is_empty() {
+            return;
+        }
+        let objects = std::mem::take(&mut *pending);
+        drop(pending);
+        for p in objects {
+            // SAFETY: each entry is one count of a live object, and the GIL is held.
+            unsafe { ffi::Py_DECREF(p as *mut ffi::PyObject) };
+        }
+    }
+}
+
+/// Shows the garbage collector what the tensor alone keeps alive.
+pub(super) fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    if t.holders() != 1 {
+        return Ok(());
+    }
+    let mut result = Ok(());
+    owned::visit_foreign(t, &mut |f| {
+        if result.is_err() {
+            return;
+        }
+        result = match f {
+            Foreign::Slot(p) => {
+                // SAFETY: the slot owns a live object; this handle borrows it for the call and does not count.
+                let obj = ManuallyDrop::new(unsafe { Py::<PyAny>::from_non_null(std::ptr::NonNull::new_unchecked(p.cast())) });
+                visit.call(&*obj)
+            }
+            Foreign::Hook(h) => super::hooks::traverse(h, visit),
+            Foreign::Function(f) => super::function::traverse(f, visit),
+        };
+    });
+    result
+}
+
+/// Breaks cycles through the tensor.
+pub(super) fn clear(t: &Tensor) {
+    if t.holders() == 1 {
+        owned::clear(t);
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    slot::register_release(release);
+    let ty = py.get_type::<PyTensor>();
+    let array = crate::array::Array::empty(&[], crate::layout::DType::F32)?;
+    let probe = Bound::new(py, unlinked(Tensor::new(array)))?;
+    let at = std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize;
+    OFFSET.store(at, Ordering::Relaxed);
+    drop(probe);
+    BASE.store(ty.as_type_ptr(), Ordering::Relaxed);
+    // SAFETY: the type was made just now and nobody else has seen it; the original destructor is kept and called.
+    unsafe {
+        let original = (*ty.as_type_ptr()).tp_dealloc.map_or(std::ptr::null_mut(), |f| f as *mut ());
+        DEALLOC.store(original, Ordering::Relaxed);
+        (*ty.as_type_ptr()).tp_dealloc = Some(dealloc);
+    }
+    Ok(())
+}

@@ -1,0 +1,434 @@
+//! Every pointwise row as a module function, a method and an in-place method, made from the table of rows.
+//!
+//! A new row appears here by itself. Only calls whose Python signature is more than operands and parameters stand below by name.
+
+use super::args::{as_tensor, operand, operand_of, scalar, type_name};
+use super::identity::wrap;
+use super::tensor::PyTensor;
+use crate::autograd::{Tensor, linear};
+use crate::layout::Scalar;
+use crate::ops::pointwise::{self as pw, Arg};
+use crate::pointwise::{RowId, all_rows};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use smallvec::SmallVec;
+use std::ffi::{CString, c_char};
+
+/// Rows that are parts of other operations, or that other families bind with a richer signature.
+const NOT_BOUND: &[&str] = &[
+    "add_scaled",
+    "sub_scaled",
+    "div_floor",
+    "div_trunc",
+    "pow_scalar",
+    "clamp",
+    "clamp_min",
+    "clamp_max",
+    "clamp_tensor",
+    "where",
+    "masked_fill",
+    "gelu",
+    "gelu_tanh",
+    "mse_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "add",
+    "sub",
+    "rsub",
+    "div",
+    "pow",
+    "round",
+];
+
+/// PyTorch's defaults of parameters; one that is not listed must be given.
+const DEFAULTS: &[(&str, &[f64])] = &[
+    ("leaky_relu", &[0.01]),
+    ("elu", &[1.0, 1.0, 1.0]),
+    ("celu", &[1.0]),
+    ("softplus", &[1.0, 20.0]),
+    ("hardtanh", &[-1.0, 1.0]),
+    ("softshrink", &[0.5]),
+    ("hardshrink", &[0.5]),
+    ("nan_to_num", &[0.0, f64::MAX, f64::MIN]),
+    ("addcmul", &[1.0]),
+    ("addcdiv", &[1.0]),
+];
+
+/// PyTorch's names of operands after the first.
+fn operand_names(row: RowId) -> &'static [&'static str] {
+    match row.info().name {
+        "lerp" => &["end", "weight"],
+        "addcmul" | "addcdiv" => &["tensor1", "tensor2"],
+        _ => &["other"],
+    }
+}
+
+type Slots<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 4]>;
+
+/// The arguments of one call, sorted to the places of `names`; `out=` apart.
+struct Parsed<'py> {
+    slots: Slots<'py>,
+    out: Option<Bound<'py, PyAny>>,
+}
+
+/// Sorts positional and keyword arguments.
+fn parse<'py>(function: &str, names: &[&str], positional: &[Bound<'py, PyAny>], keywords: &[(String, Bound<'py, PyAny>)]) -> PyResult<Parsed<'py>> {
+    if positional.len() > names.len() {
+        return Err(PyTypeError::new_err(format!(
+            "{function}() takes from 1 to {} positional arguments but {} were given",
+            names.len(),
+            positional.len()
+        )));
+    }
+    let mut slots: Slots<'py> = positional.iter().cloned().map(Some).collect();
+    slots.resize(names.len(), None);
+    let mut out = None;
+    for (k, v) in keywords {
+        if k == "out" {
+            out = if v.is_none() { None } else { Some(v.clone()) };
+            continue;
+        }
+        let Some(i) = names.iter().position(|n| n == k || (*n == "input" && k == "self")) else {
+            return Err(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{k}'")));
+        };
+        if slots[i].is_some() {
+            return Err(PyTypeError::new_err(format!("{function}() got multiple values for argument '{k}'")));
+        }
+        slots[i] = Some(v.clone());
+    }
+    Ok(Parsed { slots, out })
+}
+
+fn defaults(name: &str) -> &'static [f64] {
+    DEFAULTS.iter().find(|(n, _)| *n == name).map_or(&[], |(_, d)| d)
+}
+
+/// Writes a result into what the caller passed as `out=`.
+pub(super) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: &[&Tensor], out: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let Some(target) = as_tensor(out) else {
+        return Err(PyTypeError::new_err(format!("{function}(): argument 'out' must be Tensor, not {}", type_name(out))));
+    };
+    let records = crate::autograd::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad()));
+    if records {
+        return Err(PyRuntimeError::new_err(format!(
+            "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )));
+    }
+    if !result.dtype().can_cast(target.dtype()) {
+        return Err(PyRuntimeError::new_err(format!(
+            "result type {} can't be cast to the desired output type {}",
+            result.dtype().type_name(),
+            target.dtype().type_name()
+        )));
+    }
+    if target.shape() != result.shape() {
+        if target.numel() != 0 {
+            PyErr::warn(
+                py,
+                &py.get_type::<pyo3::exceptions::PyUserWarning>(),
+                &CString::new(format!(
+                    "An output with one or more elements was resized since it had shape {:?}, which does not match the required output shape \
+                     {:?}. This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.",
+                    &target.shape()[..],
+                    &result.shape()[..]
+                ))?,
+                1,
+            )?;
+        }
+        target.set_data(&linear::clone(&linear::cast(result, target.dtype())?)?)?;
+        return Ok(out.clone().unbind());
+    }
+    linear::copy_(target, result)?;
+    Ok(out.clone().unbind())
+}
+
+/// A call of a row with Python arguments.
+fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, in_place: bool) -> PyResult<Py<PyAny>> {
+    let info = row.info();
+    let n = info.arity();
+    let missing = |what: &str| PyTypeError::new_err(format!("{name}() missing 1 required positional arguments: \"{what}\""));
+    let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
+    let mut tensors: SmallVec<[&Tensor; 3]> = SmallVec::new();
+    for i in 0..n {
+        let what = if i == 0 { "input" } else { operand_names(row)[i - 1] };
+        let Some(obj) = &parsed.slots[i] else { return Err(missing(what)) };
+        let arg = operand_of(obj, name, i + 1, what)?;
+        match arg {
+            Arg::Tensor(t) => tensors.push(t),
+            Arg::Scalar(_) if i == 0 && n == 1 => {
+                return Err(PyTypeError::new_err(format!(
+                    "{name}(): argument 'input' (position 1) must be Tensor, not {}",
+                    type_name(obj)
+                )));
+            }
+            Arg::Scalar(_) => {}
+        }
+        args.push(arg);
+    }
+    if tensors.is_empty() {
+        return Err(PyTypeError::new_err(format!("{name}(): at least one argument must be a Tensor")));
+    }
+    let mut params: SmallVec<[Scalar; 3]> = SmallVec::new();
+    for (k, p) in info.params.iter().enumerate() {
+        params.push(match &parsed.slots[n + k] {
+            Some(obj) if !obj.is_none() => scalar(obj)?
+                .ok_or_else(|| PyTypeError::new_err(format!("{name}(): argument '{p}' must be Number, not {}", type_name(obj))))?,
+            _ => match defaults(info.name).get(k) {
+                Some(d) => Scalar::Float(*d),
+                None => return Err(missing(p)),
+            },
+        });
+    }
+    if !pw::promote(&args).is_float() {
+        // A whole number stays one where the row computes in integers.
+        for p in &mut params {
+            if let Scalar::Float(f) = *p
+                && f == f.trunc()
+                && f.abs() < 9.0e15
+            {
+                *p = Scalar::Int(f as i64);
+            }
+        }
+    }
+    if in_place {
+        let Arg::Tensor(target) = args[0] else {
+            return Err(PyTypeError::new_err(format!("{name}(): argument 'input' (position 1) must be Tensor")));
+        };
+        pw::call_inplace(row, name, target, &args[1..], &params)?;
+        return match &parsed.slots[0] {
+            Some(obj) => Ok(obj.clone().unbind()),
+            None => Err(missing("input")),
+        };
+    }
+    let result = pw::call(row, &args, &params)?;
+    match &parsed.out {
+        Some(out) => into_out(py, name, &result, &tensors, out),
+        None => wrap(py, result),
+    }
+}
+
+/// The bound names of one row: function or method `name`, in-place `name_`.
+struct Names {
+    name: &'static str,
+    in_place: &'static str,
+}
+
+fn names(row: RowId) -> &'static Names {
+    static ALL: std::sync::OnceLock<Vec<Names>> = std::sync::OnceLock::new();
+    &ALL.get_or_init(|| {
+        RowId::ALL
+            .iter()
+            .map(|r| {
+                let name = r.info().name;
+                Names { name, in_place: Box::leak(format!("{name}_").into_boxed_str()) }
+            })
+            .collect()
+    })[row as usize]
+}
+
+/// Calls `f` with what C gave, turning errors and panics into exceptions.
+///
+/// # Safety
+/// Called by Python with the arguments of a METH_FASTCALL | METH_KEYWORDS function.
+unsafe fn fastcall(
+    first: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+    f: impl for<'py> FnOnce(Python<'py>, &[Bound<'py, PyAny>], &[(String, Bound<'py, PyAny>)]) -> PyResult<Py<PyAny>>,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    let run = std::panic::AssertUnwindSafe(|| -> PyResult<Py<PyAny>> {
+        let mut positional: SmallVec<[Bound<'_, PyAny>; 4]> = SmallVec::new();
+        let mut keywords: SmallVec<[(String, Bound<'_, PyAny>); 2]> = SmallVec::new();
+        // SAFETY: `first` is null or an object; `args` holds `nargs` objects and one for each name in `kwnames`; all are borrowed.
+        unsafe {
+            if !first.is_null() {
+                positional.push(Bound::from_borrowed_ptr(py, first));
+            }
+            for i in 0..nargs {
+                positional.push(Bound::from_borrowed_ptr(py, *args.offset(i)));
+            }
+            if !kwnames.is_null() {
+                let names = Bound::from_borrowed_ptr(py, kwnames).cast_into::<PyTuple>()?;
+                for (k, name) in names.iter().enumerate() {
+                    keywords.push((name.extract()?, Bound::from_borrowed_ptr(py, *args.add(nargs as usize + k))));
+                }
+            }
+        }
+        f(py, &positional, &keywords)
+    });
+    let result = std::panic::catch_unwind(run)
+        .unwrap_or_else(|_| Err(PyRuntimeError::new_err("rgrad: internal error (a panic in an operation); please report it")));
+    match result {
+        Ok(obj) => obj.into_ptr(),
+        Err(e) => {
+            e.restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+fn param_names(row: RowId) -> SmallVec<[&'static str; 6]> {
+    let info = row.info();
+    let mut names: SmallVec<[&'static str; 6]> = SmallVec::new();
+    names.push("input");
+    names.extend_from_slice(&operand_names(row)[..info.arity() - 1]);
+    names.extend_from_slice(info.params);
+    names
+}
+
+fn dispatch(
+    py: Python<'_>,
+    row: RowId,
+    positional: &[Bound<'_, PyAny>],
+    keywords: &[(String, Bound<'_, PyAny>)],
+    in_place: bool,
+) -> PyResult<Py<PyAny>> {
+    let names = names(row);
+    let name = if in_place { names.in_place } else { names.name };
+    if !in_place && keywords.is_empty() && row.info().params.is_empty() {
+        // The common calls, without sorting.
+        match positional {
+            [x] if row.info().arity() == 1 => {
+                if let Some(t) = as_tensor(x) {
+                    return wrap(py, pw::call(row, &[Arg::Tensor(t)], &[])?);
+                }
+            }
+            [x, y] if row.info().arity() == 2 => {
+                if let (Some(t), Some(y)) = (as_tensor(x), operand(y)?) {
+                    return wrap(py, pw::call(row, &[Arg::Tensor(t), y], &[])?);
+                }
+            }
+            _ => {}
+        }
+    }
+    let parsed = parse(name, &param_names(row), positional, keywords)?;
+    general(py, row, name, &parsed, in_place)
+}
+
+/// A module function: all operands are arguments.
+unsafe extern "C" fn function<const ROW: usize>(
+    _module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: called by Python.
+    unsafe { fastcall(std::ptr::null_mut(), args, nargs, kwnames, |py, p, k| dispatch(py, RowId::ALL[ROW], p, k, false)) }
+}
+
+/// A method: `self` is the first operand.
+unsafe extern "C" fn method<const ROW: usize>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: called by Python.
+    unsafe { fastcall(slf, args, nargs, kwnames, |py, p, k| dispatch(py, RowId::ALL[ROW], p, k, false)) }
+}
+
+/// A method that overwrites `self`.
+unsafe extern "C" fn in_place<const ROW: usize>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: called by Python.
+    unsafe { fastcall(slf, args, nargs, kwnames, |py, p, k| dispatch(py, RowId::ALL[ROW], p, k, true)) }
+}
+
+type Fast = ffi::PyCFunctionFastWithKeywords;
+
+macro_rules! table {
+    ($([$kind:ident $Row:ident])+) => {
+        const TABLE: &[(RowId, Fast, Fast, Fast)] = &[$((
+            RowId::$Row,
+            function::<{ RowId::$Row as usize }>,
+            method::<{ RowId::$Row as usize }>,
+            in_place::<{ RowId::$Row as usize }>,
+        )),+];
+    };
+}
+all_rows!(table);
+
+/// A method definition that lives for ever, as Python wants it.
+fn definition(name: &str, f: Fast, doc: &str) -> PyResult<*mut ffi::PyMethodDef> {
+    let leak = |s: &str| -> PyResult<*const c_char> { Ok(CString::new(s)?.into_raw().cast_const()) };
+    Ok(Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: leak(name)?,
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: f },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: leak(doc)?,
+    })))
+}
+
+fn add_function(m: &Bound<'_, PyModule>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
+    let def = definition(name, f, doc)?;
+    // SAFETY: the definition lives for ever; the result is a new reference or null with an exception set.
+    let obj = unsafe { Bound::from_owned_ptr_or_err(m.py(), ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), m.name()?.as_ptr())) }?;
+    m.add(name, obj)
+}
+
+fn add_method(ty: &Bound<'_, PyType>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
+    let def = definition(name, f, doc)?;
+    // SAFETY: as above.
+    let obj = unsafe { Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), def)) }?;
+    ty.setattr(name, obj)
+}
+
+pub(super) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
+    match operand_of(e, "pow_", 2, "exponent")? {
+        Arg::Scalar(s) => {
+            if let Scalar::Int(i) = s
+                && i < 0
+                && !t.dtype().is_float()
+            {
+                return Err(PyRuntimeError::new_err("Integers to negative integer powers are not allowed."));
+            }
+            let common = pw::promote(&[Arg::Tensor(t), Arg::Scalar(s)]);
+            if !common.can_cast(t.dtype()) {
+                return Err(PyRuntimeError::new_err(format!(
+                    "result type {} can't be cast to the desired output type {}",
+                    common.type_name(),
+                    t.dtype().type_name()
+                )));
+            }
+            Ok(pw::call_inplace(RowId::PowScalar, "pow_", t, &[], &[s])?)
+        }
+        e => Ok(pw::call_inplace(RowId::Pow, "pow_", t, &[e], &[])?),
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let ty = m.py().get_type::<PyTensor>();
+    let mut bound: Vec<&str> = Vec::new();
+    for (row, function, method, in_place) in TABLE {
+        let info = row.info();
+        if NOT_BOUND.contains(&info.name) {
+            continue;
+        }
+        for name in std::iter::once(&info.name).chain(info.aliases) {
+            let doc = format!("{name}(input, ...)\n\n{}\n\nComputes {}.", info.doc.trim(), row.formula());
+            add_function(m, name, *function, &doc)?;
+            add_method(&ty, name, *method, &doc)?;
+            bound.push(name);
+            if info.in_place {
+                let label = format!("{name}_");
+                add_method(&ty, &label, *in_place, &format!("In-place form of `{name}`."))?;
+            }
+        }
+    }
+    m.add("pointwise_names", PyTuple::new(m.py(), bound)?)?;
+    special::register(m)
+}
+
+#[path = "rows_special.rs"]
+mod special;

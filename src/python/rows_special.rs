@@ -1,0 +1,311 @@
+//! Pointwise operations whose Python signature is more than operands and parameters.
+
+use super::super::args::{as_tensor, operand_of, scalar, tensor};
+use super::super::identity::wrap;
+use super::super::tensor::PyTensor;
+use super::{into_out, pow_inplace};
+use crate::autograd::Tensor;
+use crate::layout::Scalar;
+use crate::ops::pointwise::{self as pw, Arg};
+use crate::pointwise::RowId;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+
+type Obj<'py> = Bound<'py, PyAny>;
+type PyOut = PyResult<Py<PyAny>>;
+
+fn finish(py: Python<'_>, function: &str, result: Tensor, inputs: &[Arg<'_>], out: Option<&Obj<'_>>) -> PyOut {
+    match out {
+        Some(out) if !out.is_none() => {
+            let tensors: Vec<&Tensor> = inputs.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(*t) } else { None }).collect();
+            into_out(py, function, &result, &tensors, out)
+        }
+        _ => wrap(py, result),
+    }
+}
+
+fn alpha_of(alpha: Option<&Obj<'_>>) -> PyResult<Scalar> {
+    match alpha {
+        None => Ok(Scalar::Int(1)),
+        Some(a) => scalar(a)?.ok_or_else(|| PyTypeError::new_err("argument 'alpha' must be Number")),
+    }
+}
+
+/// `input + alpha * other`.
+#[pyfunction]
+#[pyo3(signature = (input, other, *, alpha=None, out=None))]
+fn add(py: Python<'_>, input: &Obj<'_>, other: &Obj<'_>, alpha: Option<&Obj<'_>>, out: Option<&Obj<'_>>) -> PyOut {
+    let (a, b) = (operand_of(input, "add", 1, "input")?, operand_of(other, "add", 2, "other")?);
+    finish(py, "add", pw::add_scaled(a, b, alpha_of(alpha)?)?, &[a, b], out)
+}
+
+/// `input - alpha * other`.
+#[pyfunction]
+#[pyo3(signature = (input, other, *, alpha=None, out=None))]
+fn sub(py: Python<'_>, input: &Obj<'_>, other: &Obj<'_>, alpha: Option<&Obj<'_>>, out: Option<&Obj<'_>>) -> PyOut {
+    let (a, b) = (operand_of(input, "sub", 1, "input")?, operand_of(other, "sub", 2, "other")?);
+    finish(py, "sub", pw::sub_scaled(a, b, alpha_of(alpha)?)?, &[a, b], out)
+}
+
+/// `other - alpha * input`.
+#[pyfunction]
+#[pyo3(signature = (input, other, *, alpha=None))]
+fn rsub(py: Python<'_>, input: &Obj<'_>, other: &Obj<'_>, alpha: Option<&Obj<'_>>) -> PyOut {
+    let (a, b) = (operand_of(input, "rsub", 1, "input")?, operand_of(other, "rsub", 2, "other")?);
+    wrap(py, pw::sub_scaled(b, a, alpha_of(alpha)?)?)
+}
+
+fn div_row(rounding_mode: Option<&str>) -> PyResult<RowId> {
+    match rounding_mode {
+        None => Ok(RowId::Div),
+        Some("floor") => Ok(RowId::DivFloor),
+        Some("trunc") => Ok(RowId::DivTrunc),
+        Some(m) => Err(PyRuntimeError::new_err(format!("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{m}'"))),
+    }
+}
+
+/// `input / other`, exact or rounded ('floor', 'trunc').
+#[pyfunction]
+#[pyo3(signature = (input, other, *, rounding_mode=None, out=None))]
+fn div(py: Python<'_>, input: &Obj<'_>, other: &Obj<'_>, rounding_mode: Option<&str>, out: Option<&Obj<'_>>) -> PyOut {
+    let (a, b) = (operand_of(input, "div", 1, "input")?, operand_of(other, "div", 2, "other")?);
+    finish(py, "div", pw::call(div_row(rounding_mode)?, &[a, b], &[])?, &[a, b], out)
+}
+
+/// `input` to the power of `exponent`; either may be a number.
+#[pyfunction]
+#[pyo3(signature = (input, exponent, *, out=None))]
+fn pow(py: Python<'_>, input: &Obj<'_>, exponent: &Obj<'_>, out: Option<&Obj<'_>>) -> PyOut {
+    let (a, b) = (operand_of(input, "pow", 1, "input")?, operand_of(exponent, "pow", 2, "exponent")?);
+    let r = match (a, b) {
+        (Arg::Tensor(t), Arg::Scalar(s)) => pw::pow_scalar(t, s)?,
+        _ => pw::call(RowId::Pow, &[a, b], &[])?,
+    };
+    finish(py, "pow", r, &[a, b], out)
+}
+
+/// The bounds of a clamp: numbers or tensors.
+fn clamp_call(x: &Tensor, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>) -> PyResult<Tensor> {
+    let given = |o: Option<&Obj<'_>>| o.is_some_and(|o| !o.is_none());
+    let tensors = min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some();
+    if tensors {
+        let mut r = x.clone();
+        if let Some(lo) = min.filter(|_| given(min)) {
+            r = pw::maximum(&r, operand_of(lo, "clamp", 2, "min")?)?;
+        }
+        if let Some(hi) = max.filter(|_| given(max)) {
+            r = pw::minimum(&r, operand_of(hi, "clamp", 3, "max")?)?;
+        }
+        return Ok(r);
+    }
+    let bound = |o: Option<&Obj<'_>>, name: &str| -> PyResult<Option<Scalar>> {
+        match o {
+            Some(o) if !o.is_none() => {
+                scalar(o)?.map(Some).ok_or_else(|| PyTypeError::new_err(format!("clamp(): argument '{name}' must be Number or Tensor")))
+            }
+            _ => Ok(None),
+        }
+    };
+    Ok(pw::clamp(x, bound(min, "min")?, bound(max, "max")?)?)
+}
+
+/// Limits every element to `[min, max]`; either bound may be missing.
+#[pyfunction]
+#[pyo3(signature = (input, min=None, max=None, *, out=None))]
+fn clamp(py: Python<'_>, input: &Obj<'_>, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>, out: Option<&Obj<'_>>) -> PyOut {
+    let x = tensor(input, "clamp(): argument 'input' (position 1)")?;
+    finish(py, "clamp", clamp_call(x, min, max)?, &[Arg::Tensor(x)], out)
+}
+
+#[pyfunction]
+#[pyo3(signature = (input, min))]
+fn clamp_min(py: Python<'_>, input: &Obj<'_>, min: &Obj<'_>) -> PyOut {
+    clamp(py, input, Some(min), None, None)
+}
+
+#[pyfunction]
+#[pyo3(signature = (input, max))]
+fn clamp_max(py: Python<'_>, input: &Obj<'_>, max: &Obj<'_>) -> PyOut {
+    clamp(py, input, None, Some(max), None)
+}
+
+/// The Gaussian error linear unit, exact or by its tanh approximation.
+#[pyfunction]
+#[pyo3(signature = (input, *, approximate="none"))]
+fn gelu(py: Python<'_>, input: &Obj<'_>, approximate: &str) -> PyOut {
+    let row = match approximate {
+        "none" => RowId::Gelu,
+        "tanh" => RowId::GeluTanh,
+        other => return Err(PyRuntimeError::new_err(format!("approximate argument must be either none or tanh, got {other}"))),
+    };
+    let x = tensor(input, "gelu(): argument 'input' (position 1)")?;
+    wrap(py, pw::call(row, &[Arg::Tensor(x)], &[])?)
+}
+
+/// Rounds half to even; `decimals` digits behind the point (negative: before it).
+#[pyfunction]
+#[pyo3(signature = (input, *, decimals=0, out=None))]
+fn round(py: Python<'_>, input: &Obj<'_>, decimals: i32, out: Option<&Obj<'_>>) -> PyOut {
+    let x = tensor(input, "round(): argument 'input' (position 1)")?;
+    let r = if decimals == 0 {
+        pw::call(RowId::Round, &[Arg::Tensor(x)], &[])?
+    } else {
+        let ten = 10f64.powi(decimals.abs());
+        let (up, down) = if decimals > 0 { (RowId::Mul, RowId::Div) } else { (RowId::Div, RowId::Mul) };
+        let scaled = pw::call(up, &[Arg::Tensor(x), Arg::from(ten)], &[])?;
+        let rounded = pw::call(RowId::Round, &[Arg::Tensor(&scaled)], &[])?;
+        pw::call(down, &[Arg::Tensor(&rounded), Arg::from(ten)], &[])?
+    };
+    finish(py, "round", r, &[Arg::Tensor(x)], out)
+}
+
+#[pymethods]
+impl PyTensor {
+    #[pyo3(name = "add", signature = (other, *, alpha=None))]
+    fn m_add(slf: &Bound<'_, Self>, other: &Obj<'_>, alpha: Option<&Obj<'_>>) -> PyOut {
+        wrap(slf.py(), pw::add_scaled(Self::of(slf), operand_of(other, "add", 1, "other")?, alpha_of(alpha)?)?)
+    }
+
+    #[pyo3(name = "sub", signature = (other, *, alpha=None))]
+    fn m_sub(slf: &Bound<'_, Self>, other: &Obj<'_>, alpha: Option<&Obj<'_>>) -> PyOut {
+        wrap(slf.py(), pw::sub_scaled(Self::of(slf), operand_of(other, "sub", 1, "other")?, alpha_of(alpha)?)?)
+    }
+
+    /// Adds `alpha * other` to this tensor in place.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add_<'py>(slf: &Bound<'py, Self>, other: &Obj<'py>, alpha: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+        let (t, other, alpha) = (Self::of(slf), operand_of(other, "add_", 1, "other")?, alpha_of(alpha)?);
+        pw::check_alpha(alpha, pw::promote(&[Arg::Tensor(t), other]))?;
+        if alpha == Scalar::Int(1) {
+            pw::call_inplace(RowId::Add, "add_", t, &[other], &[])?;
+        } else {
+            pw::call_inplace(RowId::AddScaled, "add_", t, &[other], &[alpha])?;
+        }
+        Ok(slf.clone())
+    }
+
+    /// Subtracts `alpha * other` from this tensor in place.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub_<'py>(slf: &Bound<'py, Self>, other: &Obj<'py>, alpha: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+        let (t, other, alpha) = (Self::of(slf), operand_of(other, "sub_", 1, "other")?, alpha_of(alpha)?);
+        pw::check_alpha(alpha, pw::promote(&[Arg::Tensor(t), other]))?;
+        if alpha == Scalar::Int(1) {
+            pw::call_inplace(RowId::Sub, "sub_", t, &[other], &[])?;
+        } else {
+            pw::call_inplace(RowId::SubScaled, "sub_", t, &[other], &[alpha])?;
+        }
+        Ok(slf.clone())
+    }
+
+    #[pyo3(name = "div", signature = (other, *, rounding_mode=None))]
+    fn m_div(slf: &Bound<'_, Self>, other: &Obj<'_>, rounding_mode: Option<&str>) -> PyOut {
+        let other = operand_of(other, "div", 1, "other")?;
+        wrap(slf.py(), pw::call(div_row(rounding_mode)?, &[Arg::Tensor(Self::of(slf)), other], &[])?)
+    }
+
+    /// Divides this tensor in place.
+    #[pyo3(signature = (other, *, rounding_mode=None))]
+    fn div_<'py>(slf: &Bound<'py, Self>, other: &Obj<'py>, rounding_mode: Option<&str>) -> PyResult<Bound<'py, Self>> {
+        let other = operand_of(other, "div_", 1, "other")?;
+        pw::call_inplace(div_row(rounding_mode)?, "div_", Self::of(slf), &[other], &[])?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(name = "pow")]
+    fn m_pow(slf: &Bound<'_, Self>, exponent: &Obj<'_>) -> PyOut {
+        pow(slf.py(), slf.as_any(), exponent, None)
+    }
+
+    /// Raises this tensor to a power in place.
+    fn pow_<'py>(slf: &Bound<'py, Self>, exponent: &Obj<'py>) -> PyResult<Bound<'py, Self>> {
+        pow_inplace(Self::of(slf), exponent)?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(name = "clamp", signature = (min=None, max=None))]
+    fn m_clamp(slf: &Bound<'_, Self>, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>) -> PyOut {
+        wrap(slf.py(), clamp_call(Self::of(slf), min, max)?)
+    }
+
+    #[pyo3(name = "clip", signature = (min=None, max=None))]
+    fn m_clip(slf: &Bound<'_, Self>, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>) -> PyOut {
+        wrap(slf.py(), clamp_call(Self::of(slf), min, max)?)
+    }
+
+    #[pyo3(name = "clamp_min")]
+    fn m_clamp_min(slf: &Bound<'_, Self>, min: &Obj<'_>) -> PyOut {
+        wrap(slf.py(), clamp_call(Self::of(slf), Some(min), None)?)
+    }
+
+    #[pyo3(name = "clamp_max")]
+    fn m_clamp_max(slf: &Bound<'_, Self>, max: &Obj<'_>) -> PyOut {
+        wrap(slf.py(), clamp_call(Self::of(slf), None, Some(max))?)
+    }
+
+    /// Limits this tensor's elements in place.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<&Obj<'py>>, max: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+        let t = Self::of(slf);
+        let of = |o: Option<&Obj<'py>>| -> PyResult<Option<Scalar>> { o.filter(|o| !o.is_none()).map(scalar).transpose().map(Option::flatten) };
+        if min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some() {
+            let r = clamp_call(t, min, max)?;
+            crate::autograd::linear::copy_(t, &r)?;
+            return Ok(slf.clone());
+        }
+        match (of(min)?, of(max)?) {
+            (Some(lo), Some(hi)) => pw::call_inplace(RowId::Clamp, "clamp_", t, &[], &[lo, hi])?,
+            (Some(lo), None) => pw::call_inplace(RowId::ClampMin, "clamp_", t, &[], &[lo])?,
+            (None, Some(hi)) => pw::call_inplace(RowId::ClampMax, "clamp_", t, &[], &[hi])?,
+            (None, None) => return Err(PyRuntimeError::new_err("torch.clamp: At least one of 'min' or 'max' must not be None")),
+        }
+        Ok(slf.clone())
+    }
+
+    /// Limits this tensor's elements from below, in place.
+    fn clamp_min_<'py>(slf: &Bound<'py, Self>, min: &Obj<'py>) -> PyResult<Bound<'py, Self>> {
+        Self::clamp_(slf, Some(min), None)
+    }
+
+    /// Limits this tensor's elements from above, in place.
+    fn clamp_max_<'py>(slf: &Bound<'py, Self>, max: &Obj<'py>) -> PyResult<Bound<'py, Self>> {
+        Self::clamp_(slf, None, Some(max))
+    }
+
+    #[pyo3(name = "round", signature = (*, decimals=0))]
+    fn m_round(slf: &Bound<'_, Self>, decimals: i32) -> PyOut {
+        round(slf.py(), slf.as_any(), decimals, None)
+    }
+
+    /// Rounds this tensor's elements in place.
+    #[pyo3(signature = (*, decimals=0))]
+    fn round_<'py>(slf: &Bound<'py, Self>, decimals: i32) -> PyResult<Bound<'py, Self>> {
+        if decimals == 0 {
+            pw::call_inplace(RowId::Round, "round_", Self::of(slf), &[], &[])?;
+        } else {
+            let r = round(slf.py(), slf.as_any(), decimals, None)?;
+            crate::autograd::linear::copy_(Self::of(slf), tensor(r.bind(slf.py()), "round_")?)?;
+        }
+        Ok(slf.clone())
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(add, m)?)?;
+    m.add_function(wrap_pyfunction!(sub, m)?)?;
+    m.add_function(wrap_pyfunction!(rsub, m)?)?;
+    m.add_function(wrap_pyfunction!(div, m)?)?;
+    m.add_function(wrap_pyfunction!(pow, m)?)?;
+    m.add_function(wrap_pyfunction!(clamp, m)?)?;
+    m.add_function(wrap_pyfunction!(clamp_min, m)?)?;
+    m.add_function(wrap_pyfunction!(clamp_max, m)?)?;
+    m.add_function(wrap_pyfunction!(gelu, m)?)?;
+    m.add_function(wrap_pyfunction!(round, m)?)?;
+    for (alias, name) in [("subtract", "sub"), ("divide", "div"), ("true_divide", "div"), ("clip", "clamp")] {
+        m.add(alias, m.getattr(name)?)?;
+    }
+    let ty = m.py().get_type::<PyTensor>();
+    for (alias, name) in [("subtract", "sub"), ("divide", "div"), ("true_divide", "div"), ("subtract_", "sub_"), ("divide_", "div_"), ("clip_", "clamp_")] {
+        ty.setattr(alias, ty.getattr(name)?)?;
+    }
+    Ok(())
+}
