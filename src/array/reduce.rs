@@ -1,37 +1,271 @@
-//! Reductions of arrays.
+//! Reductions, scans, softmax and sorting of arrays.
 
 use super::Array;
 use crate::backend::cpu::reduce::{Reducer, run};
-use crate::backend::cpu::reducers::Sum;
-use crate::error::Result;
+use crate::backend::cpu::reducers::{CountNonzero, Deviation, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
+use crate::backend::cpu::scan::scan;
+use crate::backend::cpu::select::{extreme, sort};
+use crate::backend::cpu::softmax::{Shape, Soft};
+use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
+use smallvec::SmallVec;
+
+pub use crate::backend::cpu::scan::Scan;
+pub use crate::backend::cpu::select::Part as SortPart;
+pub use crate::backend::cpu::softmax::Pass as SoftmaxPass;
+
+/// Runs `$body` with `$T` as the type in which elements of the dtype lie in memory.
+macro_rules! typed {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Bool | DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+
+/// As `typed`, for floats alone; the caller has refused other dtypes.
+macro_rules! float {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            d => return Err(Error::dtype(format!("expected a floating point tensor, got {d}"))),
+        }
+    };
+}
+
+/// Which dimensions are reduced, and whether they stay as dimensions of size 1.
+#[derive(Debug, Clone, Copy)]
+struct Over<'a> {
+    reduced: &'a [bool],
+    keepdim: bool,
+}
 
 impl Array {
     /// The sum over the dimensions marked in `reduced` (one flag each). Floats keep their dtype, integers and bool give int64.
     pub fn sum(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        let to = if self.dtype().is_float() { self.dtype() } else { DType::I64 };
-        let out = Array::empty(&reduced_shape(self.shape(), reduced, keepdim), to)?;
-        // SAFETY: each reducer reads this array's dtype and writes `to`.
+        let over = Over { reduced, keepdim };
+        // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
         unsafe {
             match self.dtype() {
-                DType::Bool | DType::U8 => self.reduce(Sum::<u8, i64>::NEW, reduced, None, &out),
-                DType::I32 => self.reduce(Sum::<i32, i64>::NEW, reduced, None, &out),
-                DType::I64 => self.reduce(Sum::<i64, i64>::NEW, reduced, None, &out),
-                DType::F32 => self.reduce(Sum::<f32, f32>::NEW, reduced, None, &out),
-                DType::F64 => self.reduce(Sum::<f64, f64>::NEW, reduced, None, &out),
+                DType::Bool | DType::U8 => self.reduced(Sum::<u8, i64>::NEW, over, None, DType::I64),
+                DType::I32 => self.reduced(Sum::<i32, i64>::NEW, over, None, DType::I64),
+                DType::I64 => self.reduced(Sum::<i64, i64>::NEW, over, None, DType::I64),
+                DType::F32 => self.reduced(Sum::<f32, f32>::NEW, over, None, DType::F32),
+                DType::F64 => self.reduced(Sum::<f64, f64>::NEW, over, None, DType::F64),
+            }
+        }
+    }
+
+    /// The product, with dtypes as for `sum`.
+    pub fn prod(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        let over = Over { reduced, keepdim };
+        // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
+        unsafe {
+            match self.dtype() {
+                DType::Bool | DType::U8 => self.reduced(Prod::<u8, i64>::NEW, over, None, DType::I64),
+                DType::I32 => self.reduced(Prod::<i32, i64>::NEW, over, None, DType::I64),
+                DType::I64 => self.reduced(Prod::<i64, i64>::NEW, over, None, DType::I64),
+                DType::F32 => self.reduced(Prod::<f32, f32>::NEW, over, None, DType::F32),
+                DType::F64 => self.reduced(Prod::<f64, f64>::NEW, over, None, DType::F64),
+            }
+        }
+    }
+
+    /// The largest elements, or the smallest with `max` false; nan wins. Something must be there to reduce.
+    pub fn extreme(&self, max: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        let over = Over { reduced, keepdim };
+        // SAFETY: the reducer reads and writes this array's dtype.
+        typed!(self.dtype(), T => unsafe {
+            if max {
+                self.reduced(Extreme::<T, true>::NEW, over, None, self.dtype())
+            } else {
+                self.reduced(Extreme::<T, false>::NEW, over, None, self.dtype())
+            }
+        })
+    }
+
+    /// Whether all elements (or any, with `all` false) are true, as bool.
+    pub fn truth(&self, all: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        let over = Over { reduced, keepdim };
+        // SAFETY: the reducer reads this array's dtype and writes bytes that are 0 or 1.
+        typed!(self.dtype(), T => unsafe {
+            if all {
+                self.reduced(Truth::<T, true>::NEW, over, None, DType::Bool)
+            } else {
+                self.reduced(Truth::<T, false>::NEW, over, None, DType::Bool)
+            }
+        })
+    }
+
+    /// How many elements are not 0, as int64.
+    pub fn count_nonzero(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        let over = Over { reduced, keepdim };
+        // SAFETY: the reducer reads this array's dtype and writes int64.
+        typed!(self.dtype(), T => unsafe { self.reduced(CountNonzero::<T, i64>::NEW, over, None, DType::I64) })
+    }
+
+    /// The sum of squared distances from `mean`, the row-major result of a reduction over the same dimensions. Floats only.
+    pub fn deviation(&self, mean: &Array, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        let over = Over { reduced, keepdim };
+        // SAFETY: the reducer reads this array's dtype, which `mean` shares, and writes it.
+        float!(self.dtype(), T => unsafe { self.reduced(Deviation::<T>::NEW, over, Some(mean), self.dtype()) })
+    }
+
+    /// The vector norm of order `p`. Floats only.
+    pub fn norm(&self, p: f64, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        const ONE: u8 = NormKind::One as u8;
+        const TWO: u8 = NormKind::Two as u8;
+        const INF: u8 = NormKind::Inf as u8;
+        const NEG_INF: u8 = NormKind::NegInf as u8;
+        let over = Over { reduced, keepdim };
+        let d = self.dtype();
+        // SAFETY: every reducer below reads and writes this array's dtype.
+        float!(d, T => unsafe {
+            if p == 2.0 {
+                self.reduced(Norm::<T, TWO>::NEW, over, None, d)
+            } else if p == 1.0 {
+                self.reduced(Norm::<T, ONE>::NEW, over, None, d)
+            } else if p == f64::INFINITY {
+                self.reduced(Norm::<T, INF>::NEW, over, None, d)
+            } else if p == f64::NEG_INFINITY {
+                self.reduced(Norm::<T, NEG_INF>::NEW, over, None, d)
+            } else if p == 0.0 {
+                self.reduced(CountNonzero::<T, T>::NEW, over, None, d)
+            } else {
+                self.reduced(PowerNorm::<T>::new(p), over, None, d)
+            }
+        })
+    }
+
+    /// # Safety
+    /// `R::In` is this array's (and `shift`'s) element type, `R::Out` lies in memory as `to` does; `shift` has one element for each
+    /// index of the kept dimensions.
+    unsafe fn reduced<R: Reducer>(&self, r: R, over: Over<'_>, shift: Option<&Array>, to: DType) -> Result<Array> {
+        debug_assert_eq!(over.reduced.len(), self.rank());
+        let out = Array::empty(&reduced_shape(self.shape(), over.reduced, over.keepdim), to)?;
+        let shift = shift.map(Array::contiguous).transpose()?;
+        let shift = shift.as_ref().map_or(std::ptr::null(), |s| s.ptr().cast());
+        // SAFETY: the layout stays inside the storage; the rest is the caller's promise.
+        unsafe { run(r, self.shape(), self.strides(), over.reduced, self.ptr().cast(), shift, out.ptr_mut().cast()) };
+        Ok(out)
+    }
+
+    /// This array seen as (outer, n, inner) around dimension `dim`; a 0-d array is one element.
+    fn around(&self, dim: usize) -> (usize, usize, usize) {
+        let s = self.shape();
+        if s.is_empty() {
+            return (1, 1, 1);
+        }
+        (s[..dim].iter().product(), s[dim], s[dim + 1..].iter().product())
+    }
+
+    /// The largest (or smallest) elements along `dim`, which is not empty, and where each stands first.
+    pub fn extreme_along(&self, max: bool, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+        let x = self.contiguous()?;
+        let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
+        let shape = reduced_shape(self.shape(), &reduced, keepdim);
+        let values = Array::empty(&shape, self.dtype())?;
+        let places = Array::empty(&shape, DType::I64)?;
+        if values.numel() > 0 {
+            // SAFETY: sizes come from the shape; both outputs are fresh.
+            typed!(self.dtype(), T => unsafe {
+                extreme::<T>(max, self.around(dim), x.ptr().cast(), values.ptr_mut().cast(), places.ptr_mut().cast());
+            });
+        }
+        Ok((values, places))
+    }
+
+    /// Sorts along `dim` and keeps the first `part.keep` values with the places they came from.
+    pub fn sort_along(&self, dim: usize, part: SortPart) -> Result<(Array, Array)> {
+        let x = self.contiguous()?;
+        let mut shape = Dims::from_slice(self.shape());
+        if let Some(n) = shape.get_mut(dim) {
+            *n = part.keep;
+        }
+        let values = Array::empty(&shape, self.dtype())?;
+        let places = Array::empty(&shape, DType::I64)?;
+        if values.numel() > 0 {
+            if self.around(dim).1 > u32::MAX as usize {
+                return Err(Error::not_implemented(format!("sort: dimensions of more than {} elements are not supported", u32::MAX)));
+            }
+            // SAFETY: sizes come from the shapes; both outputs are fresh.
+            typed!(self.dtype(), T => unsafe {
+                sort::<T>(part, self.around(dim), x.ptr().cast(), values.ptr_mut().cast(), places.ptr_mut().cast());
+            });
+        }
+        Ok((values, places))
+    }
+
+    /// Running sums or products along `dim`. Floats are added up in double precision and keep their dtype, others give int64.
+    pub fn scan(&self, kind: Scan, dim: usize) -> Result<Array> {
+        let x = self.contiguous()?;
+        let to = if self.dtype().is_float() { self.dtype() } else { DType::I64 };
+        let out = Array::empty(self.shape(), to)?;
+        if out.numel() == 0 {
+            return Ok(out);
+        }
+        let (s, p, q) = (self.around(dim), x.ptr(), out.ptr_mut());
+        // SAFETY: both have this shape and are row-major; each instance reads this dtype and writes `to`.
+        unsafe {
+            match self.dtype() {
+                DType::Bool | DType::U8 => scan::<u8, i64, i64>(kind, s, p.cast(), q.cast()),
+                DType::I32 => scan::<i32, i64, i64>(kind, s, p.cast(), q.cast()),
+                DType::I64 => scan::<i64, i64, i64>(kind, s, p.cast(), q.cast()),
+                DType::F32 => scan::<f32, f64, f32>(kind, s, p.cast(), q.cast()),
+                DType::F64 => scan::<f64, f64, f64>(kind, s, p.cast(), q.cast()),
             }
         }
         Ok(out)
     }
 
-    /// # Safety
-    /// `R::In` is this array's (and `shift`'s) element type, `R::Out` that of `out`; `out` is row-major with one element for each
-    /// index of the kept dimensions, and so is `shift`.
-    pub(super) unsafe fn reduce<R: Reducer>(&self, r: R, reduced: &[bool], shift: Option<&Array>, out: &Array) {
-        debug_assert_eq!(reduced.len(), self.rank());
-        let shift = shift.map_or(std::ptr::null(), |s| s.ptr().cast());
-        // SAFETY: the layout stays inside the storage; the rest is the caller's promise.
-        unsafe { run(r, self.shape(), self.strides(), reduced, self.ptr().cast(), shift, out.ptr_mut().cast()) };
+    /// Softmax or its logarithm along `dim`, or, with a gradient `g`, the backward pass, for which `self` is the forward output.
+    pub fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array> {
+        debug_assert_eq!(pass.backward, g.is_some());
+        let x = self.contiguous()?;
+        let g = g.map(Array::contiguous).transpose()?;
+        let out = Array::empty(self.shape(), self.dtype())?;
+        if out.numel() == 0 {
+            return Ok(out);
+        }
+        let (outer, n, inner) = self.around(dim);
+        let g = g.as_ref().map_or(std::ptr::null(), Array::ptr);
+        // SAFETY: all have this shape and dtype and are row-major; `out` is fresh.
+        float!(self.dtype(), T => unsafe {
+            <T as Soft>::softmax(
+                pass,
+                Shape { outer, n, inner },
+                x.ptr().cast(),
+                g.cast(),
+                out.ptr_mut().cast(),
+            );
+        });
+        Ok(out)
     }
 }
 
@@ -63,5 +297,25 @@ mod tests {
         let b = Array::from_slice(&[true, true, false], &[3]).unwrap();
         let s = b.sum(&[true], false).unwrap();
         assert_eq!((s.dtype(), s.to_vec::<i64>().unwrap()), (DType::I64, vec![2]));
+    }
+
+    #[test]
+    fn norms_do_not_overflow_single_precision() {
+        let a = Array::from_slice(&[3e30f32, -4e30], &[2]).unwrap();
+        let n = |p: f64| a.norm(p, &[true], false).unwrap().to_vec::<f32>().unwrap()[0];
+        assert_eq!(n(2.0), 5e30);
+        assert_eq!((n(1.0), n(f64::INFINITY), n(f64::NEG_INFINITY), n(0.0)), (7e30, 4e30, 3e30, 2.0));
+        assert!((n(3.0) / 4.497_941e30 - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn nan_is_the_largest_and_the_smallest() {
+        let a = Array::from_slice(&[1.0, f64::NAN, 3.0, 4.0], &[2, 2]).unwrap();
+        for max in [true, false] {
+            let v = a.extreme(max, &[false, true], false).unwrap().to_vec::<f64>().unwrap();
+            assert!(v[0].is_nan() && !v[1].is_nan());
+            let v = a.extreme(max, &[true, false], false).unwrap().to_vec::<f64>().unwrap();
+            assert!(!v[0].is_nan() && v[1].is_nan());
+        }
     }
 }

@@ -5,6 +5,7 @@ pub mod gather;
 pub mod index;
 pub mod indexing;
 pub mod join;
+pub mod matmul;
 pub mod pointwise;
 pub mod random;
 pub mod shape;

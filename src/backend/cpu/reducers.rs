@@ -7,6 +7,10 @@ use std::marker::PhantomData;
 pub trait Number: Copy + Send + Sync + PartialOrd + 'static {
     const ZERO: Self;
     const ONE: Self;
+    /// Not above any value that is not nan.
+    const LOWEST: Self;
+    /// Not below any value that is not nan.
+    const HIGHEST: Self;
     /// Sums wrap around for integers.
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
@@ -17,6 +21,8 @@ macro_rules! floats {
     ($($t:ty),*) => { $(impl Number for $t {
         const ZERO: Self = 0.0;
         const ONE: Self = 1.0;
+        const LOWEST: Self = <$t>::NEG_INFINITY;
+        const HIGHEST: Self = <$t>::INFINITY;
         #[inline(always)]
         fn plus(self, other: Self) -> Self { self + other }
         #[inline(always)]
@@ -31,6 +37,8 @@ macro_rules! integers {
     ($($t:ty),*) => { $(impl Number for $t {
         const ZERO: Self = 0;
         const ONE: Self = 1;
+        const LOWEST: Self = <$t>::MIN;
+        const HIGHEST: Self = <$t>::MAX;
         #[inline(always)]
         fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
         #[inline(always)]
@@ -40,6 +48,24 @@ macro_rules! integers {
     })* };
 }
 integers!(u8, i32, i64);
+
+/// Element types with a fraction.
+pub trait Float: Number {
+    fn minus(self, other: Self) -> Self;
+    fn wide(self) -> f64;
+    fn narrow(v: f64) -> Self;
+}
+macro_rules! fractions {
+    ($($t:ty),*) => { $(impl Float for $t {
+        #[inline(always)]
+        fn minus(self, other: Self) -> Self { self - other }
+        #[inline(always)]
+        fn wide(self) -> f64 { self as f64 }
+        #[inline(always)]
+        fn narrow(v: f64) -> Self { v as $t }
+    })* };
+}
+fractions!(f32, f64);
 
 /// Conversion of an element to the type that a reduction computes in.
 pub trait To<A>: Copy {
@@ -51,7 +77,7 @@ macro_rules! conversions {
         fn to(self) -> $b { self as $b }
     })* };
 }
-conversions!(u8 => i64, i32 => i64, i64 => i64, f32 => f32, f64 => f64);
+conversions!(u8 => i64, i32 => i64, i64 => i64, f32 => f32, f32 => f64, f64 => f64);
 
 macro_rules! reducer {
     ($(#[$doc:meta])* $name:ident) => {
@@ -92,5 +118,236 @@ impl<T: Number + To<A>, A: Number> Reducer for Sum<T, A> {
     #[inline(always)]
     fn finish(self, a: A) -> A {
         a
+    }
+}
+
+reducer!(
+    /// The product; 1 of nothing.
+    Prod
+);
+
+impl<T: Number + To<A>, A: Number> Reducer for Prod<T, A> {
+    type In = T;
+    type Acc = A;
+    type Out = A;
+    #[inline(always)]
+    fn init(self) -> A {
+        A::ONE
+    }
+    #[inline(always)]
+    fn lift(self, x: T, _: T) -> A {
+        x.to()
+    }
+    #[inline(always)]
+    fn merge(self, a: A, b: A) -> A {
+        a.times(b)
+    }
+    #[inline(always)]
+    fn finish(self, a: A) -> A {
+        a
+    }
+}
+
+/// The largest element (or smallest, with `MAX` false); nan if there is one.
+#[derive(Debug, Clone, Copy)]
+pub struct Extreme<T, const MAX: bool>(PhantomData<fn() -> T>);
+
+impl<T, const MAX: bool> Extreme<T, MAX> {
+    pub const NEW: Self = Extreme(PhantomData);
+}
+
+impl<T: Number, const MAX: bool> Reducer for Extreme<T, MAX> {
+    type In = T;
+    type Acc = T;
+    type Out = T;
+    #[inline(always)]
+    fn init(self) -> T {
+        if MAX { T::LOWEST } else { T::HIGHEST }
+    }
+    #[inline(always)]
+    fn lift(self, x: T, _: T) -> T {
+        x
+    }
+    #[inline(always)]
+    fn merge(self, a: T, b: T) -> T {
+        let better = if MAX { a > b } else { a < b };
+        if better | a.is_nan() { a } else { b }
+    }
+    #[inline(always)]
+    fn finish(self, a: T) -> T {
+        a
+    }
+}
+
+/// Whether all elements (or any, with `ALL` false) are true, that is not 0; nan is.
+#[derive(Debug, Clone, Copy)]
+pub struct Truth<T, const ALL: bool>(PhantomData<fn() -> T>);
+
+impl<T, const ALL: bool> Truth<T, ALL> {
+    pub const NEW: Self = Truth(PhantomData);
+}
+
+impl<T: Number, const ALL: bool> Reducer for Truth<T, ALL> {
+    type In = T;
+    type Acc = u8;
+    type Out = u8;
+    #[inline(always)]
+    fn init(self) -> u8 {
+        u8::from(ALL)
+    }
+    #[inline(always)]
+    fn lift(self, x: T, _: T) -> u8 {
+        u8::from(x != T::ZERO)
+    }
+    #[inline(always)]
+    fn merge(self, a: u8, b: u8) -> u8 {
+        if ALL { a & b } else { a | b }
+    }
+    #[inline(always)]
+    fn finish(self, a: u8) -> u8 {
+        a
+    }
+}
+
+reducer!(
+    /// How many elements are not 0.
+    CountNonzero
+);
+
+impl<T: Number, A: Number> Reducer for CountNonzero<T, A> {
+    type In = T;
+    type Acc = A;
+    type Out = A;
+    #[inline(always)]
+    fn init(self) -> A {
+        A::ZERO
+    }
+    #[inline(always)]
+    fn lift(self, x: T, _: T) -> A {
+        if x != T::ZERO { A::ONE } else { A::ZERO }
+    }
+    #[inline(always)]
+    fn merge(self, a: A, b: A) -> A {
+        a.plus(b)
+    }
+    #[inline(always)]
+    fn finish(self, a: A) -> A {
+        a
+    }
+}
+
+/// The sum of squared distances from `shift`.
+#[derive(Debug, Clone, Copy)]
+pub struct Deviation<T>(PhantomData<fn() -> T>);
+
+impl<T> Deviation<T> {
+    pub const NEW: Self = Deviation(PhantomData);
+}
+
+impl<T: Float> Reducer for Deviation<T> {
+    type In = T;
+    type Acc = T;
+    type Out = T;
+    #[inline(always)]
+    fn init(self) -> T {
+        T::ZERO
+    }
+    #[inline(always)]
+    fn lift(self, x: T, shift: T) -> T {
+        let d = x.minus(shift);
+        d.times(d)
+    }
+    #[inline(always)]
+    fn merge(self, a: T, b: T) -> T {
+        a.plus(b)
+    }
+    #[inline(always)]
+    fn finish(self, a: T) -> T {
+        a
+    }
+}
+
+/// The norms that need no powers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormKind {
+    /// The sum of absolute values.
+    One,
+    /// The root of the sum of squares, added up in double precision so that squares neither overflow nor vanish in single.
+    Two,
+    /// The largest absolute value.
+    Inf,
+    /// The smallest absolute value.
+    NegInf,
+}
+
+/// A vector norm. Adds up in double precision.
+#[derive(Debug, Clone, Copy)]
+pub struct Norm<T, const KIND: u8>(PhantomData<fn() -> T>);
+
+impl<T, const KIND: u8> Norm<T, KIND> {
+    pub const NEW: Self = Norm(PhantomData);
+}
+
+impl<T: Float, const KIND: u8> Reducer for Norm<T, KIND> {
+    type In = T;
+    type Acc = f64;
+    type Out = T;
+    #[inline(always)]
+    fn init(self) -> f64 {
+        if KIND == NormKind::NegInf as u8 { f64::INFINITY } else { 0.0 }
+    }
+    #[inline(always)]
+    fn lift(self, x: T, _: T) -> f64 {
+        let x = x.wide();
+        if KIND == NormKind::Two as u8 { x * x } else { x.abs() }
+    }
+    #[inline(always)]
+    fn merge(self, a: f64, b: f64) -> f64 {
+        if KIND == NormKind::Inf as u8 {
+            Extreme::<f64, true>::NEW.merge(a, b)
+        } else if KIND == NormKind::NegInf as u8 {
+            Extreme::<f64, false>::NEW.merge(a, b)
+        } else {
+            a + b
+        }
+    }
+    #[inline(always)]
+    fn finish(self, a: f64) -> T {
+        T::narrow(if KIND == NormKind::Two as u8 { a.sqrt() } else { a })
+    }
+}
+
+/// The p-norm for any other p: `(sum |x|^p)^(1/p)`.
+#[derive(Debug, Clone, Copy)]
+pub struct PowerNorm<T> {
+    p: f64,
+    marker: PhantomData<fn() -> T>,
+}
+
+impl<T> PowerNorm<T> {
+    pub fn new(p: f64) -> Self {
+        PowerNorm { p, marker: PhantomData }
+    }
+}
+
+impl<T: Float> Reducer for PowerNorm<T> {
+    type In = T;
+    type Acc = f64;
+    type Out = T;
+    #[inline(always)]
+    fn init(self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn lift(self, x: T, _: T) -> f64 {
+        x.wide().abs().powf(self.p)
+    }
+    #[inline(always)]
+    fn merge(self, a: f64, b: f64) -> f64 {
+        a + b
+    }
+    #[inline(always)]
+    fn finish(self, a: f64) -> T {
+        T::narrow(a.powf(1.0 / self.p))
     }
 }

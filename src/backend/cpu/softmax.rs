@@ -1,0 +1,299 @@
+//! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
+
+use super::num::{Base, Cell, F32, F64};
+use super::threads::parallel_for;
+use crate::pointwise::Real;
+
+/// Elements that one task handles.
+const TASK: usize = 1 << 15;
+/// Lanes of a row, and columns that are handled together where the rows lie apart.
+const LANES: usize = 32;
+
+/// What to compute: rows of `n` elements, of which neighbours lie `inner` apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub outer: usize,
+    pub n: usize,
+    pub inner: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Ptrs<T> {
+    /// The input, or the output of the forward pass.
+    x: *const T,
+    /// The incoming gradient; unused by the forward pass.
+    g: *const T,
+    out: *mut T,
+}
+// SAFETY: tasks write to disjoint parts of `out`, and the rest is only read.
+unsafe impl<T> Sync for Ptrs<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Ptrs<T> {}
+
+impl<T> Ptrs<T> {
+    #[inline(always)]
+    fn moved(&self, by: usize) -> Self {
+        Ptrs { x: self.x.wrapping_add(by), g: self.g.wrapping_add(by), out: self.out.wrapping_add(by) }
+    }
+}
+
+/// Which function, and which pass of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    pub log: bool,
+    pub backward: bool,
+}
+
+/// Element types with a softmax.
+pub trait Soft: Copy {
+    /// `x` is the input, backward the forward pass's output; `g` is read backward only.
+    ///
+    /// # Safety
+    /// All three have `outer * n * inner` elements; `out` is written and overlaps neither of the others.
+    unsafe fn softmax(pass: Pass, shape: Shape, x: *const Self, g: *const Self, out: *mut Self);
+}
+
+macro_rules! soft {
+    ($t:ty, $cell:ident) => {
+        impl Soft for $t {
+            unsafe fn softmax(pass: Pass, s: Shape, x: *const $t, g: *const $t, out: *mut $t) {
+                let all = Ptrs { x, g, out };
+                let g = if g.is_null() { x } else { g };
+                let all = Ptrs { g, ..all };
+                if s.inner == 1 {
+                    let rows = (TASK / s.n.max(1)).max(1);
+                    parallel_for(s.outer.div_ceil(rows), |t| {
+                        let count = rows.min(s.outer - t * rows);
+                        // SAFETY: task t alone handles these rows.
+                        unsafe { dispatch!(rows_of, $cell, (pass, count, s.n, all.moved(t * rows * s.n))) };
+                    });
+                } else {
+                    let blocks = s.inner.div_ceil(LANES);
+                    let together = (TASK / (s.n * LANES).max(1)).max(1);
+                    let jobs = s.outer * blocks;
+                    parallel_for(jobs.div_ceil(together), |t| {
+                        for job in t * together..jobs.min((t + 1) * together) {
+                            let (o, b) = (job / blocks, job % blocks);
+                            let width = LANES.min(s.inner - b * LANES);
+                            let at = all.moved(o * s.n * s.inner + b * LANES);
+                            // SAFETY: this job alone handles these columns.
+                            unsafe { dispatch!(columns, $cell, (pass, s.n, s.inner, width, at)) };
+                        }
+                    });
+                }
+            }
+        }
+    };
+}
+
+macro_rules! dispatch {
+    ($f:ident, $cell:ident, $args:tt) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            use super::num::{Avx2, Avx512, Level, level};
+            match level() {
+                Level::Avx512 => avx512::$f::<$cell<Avx512>> $args,
+                Level::Avx2 => avx2::$f::<$cell<Avx2>> $args,
+                Level::Base => $f::<$cell<Base>> $args,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        $f::<$cell<Base>> $args
+    }};
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! instance {
+    ($isa:ident, $features:literal) => {
+        mod $isa {
+            use super::*;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, p: Ptrs<C::Raw>) {
+                // SAFETY: the caller's promise is passed on.
+                unsafe { super::rows_of::<C>(pass, rows, n, p) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+                // SAFETY: the caller's promise is passed on.
+                unsafe { super::columns::<C>(pass, n, step, width, p) }
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+instance!(avx512, "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt");
+#[cfg(target_arch = "x86_64")]
+instance!(avx2, "avx2,fma,bmi1,bmi2,lzcnt");
+
+soft!(f32, F32);
+soft!(f64, F64);
+
+/// Folds `f` of n elements in `LANES` lanes and then as a tree.
+#[inline(always)]
+fn fold<C: Cell>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
+    if n < 8 {
+        return (0..n).fold(start, |a, i| merge(a, f(i)));
+    }
+    let mut lanes = [start; LANES];
+    let whole = n / LANES * LANES;
+    let mut i = 0;
+    while i < whole {
+        for (j, l) in lanes.iter_mut().enumerate() {
+            *l = merge(*l, f(i + j));
+        }
+        i += LANES;
+    }
+    for (j, l) in lanes[..n - whole].iter_mut().enumerate() {
+        *l = merge(*l, f(whole + j));
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = merge(lanes[j], lanes[j + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+#[inline(always)]
+fn larger<C: Cell>(a: C, b: C) -> C {
+    C::select(b.gt(&a), b, a)
+}
+
+/// # Safety
+/// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass.
+#[inline(always)]
+unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+    for row in 0..rows {
+        let p = all.moved(row * n);
+        // SAFETY: indices stay below n.
+        let (x, g) = unsafe { (|i: usize| C::new(*p.x.add(i)), |i: usize| C::new(*p.g.add(i))) };
+        // SAFETY: as above.
+        let put = |i: usize, v: C| unsafe { *p.out.add(i) = v.raw() };
+        let zero = C::from_bool(0);
+        if n == 0 {
+            continue;
+        }
+        match pass {
+            Pass { log: false, backward: false } => {
+                let m = fold(n, x(0), x, larger);
+                for i in 0..n {
+                    put(i, (x(i) - m).exp());
+                }
+                // SAFETY: written just now.
+                let e = |i: usize| unsafe { C::new(*p.out.add(i)) };
+                let s = fold(n, zero, e, |a, b| a + b);
+                for i in 0..n {
+                    put(i, e(i).div(s));
+                }
+            }
+            Pass { log: true, backward: false } => {
+                let m = fold(n, x(0), x, larger);
+                let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b).log();
+                for i in 0..n {
+                    put(i, x(i) - m - s);
+                }
+            }
+            Pass { log: false, backward: true } => {
+                let s = fold(n, zero, |i| g(i) * x(i), |a, b| a + b);
+                for i in 0..n {
+                    put(i, x(i) * (g(i) - s));
+                }
+            }
+            Pass { log: true, backward: true } => {
+                let s = fold(n, zero, g, |a, b| a + b);
+                for i in 0..n {
+                    put(i, g(i) - x(i).exp() * s);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `n` rows, `step` apart, of `width` (at most `LANES`) elements behind each pointer; `g` only for a backward pass.
+#[inline(always)]
+unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+    let zero = C::from_bool(0);
+    // SAFETY: the caller's promise covers i < n and j < width.
+    let x = |i: usize, j: usize| unsafe { C::new(*p.x.add(i * step + j)) };
+    // SAFETY: as above.
+    let g = |i: usize, j: usize| unsafe { C::new(*p.g.add(i * step + j)) };
+    // SAFETY: as above.
+    let out = |i: usize, j: usize| unsafe { C::new(*p.out.add(i * step + j)) };
+    // SAFETY: as above.
+    let put = |i: usize, j: usize, v: C| unsafe { *p.out.add(i * step + j) = v.raw() };
+    if n == 0 {
+        return;
+    }
+    let mut top = [zero; LANES];
+    let mut sum = [zero; LANES];
+    if !pass.backward {
+        (0..width).for_each(|j| top[j] = x(0, j));
+        for i in 1..n {
+            (0..width).for_each(|j| top[j] = larger(top[j], x(i, j)));
+        }
+    }
+    for i in 0..n {
+        for j in 0..width {
+            let term = match pass {
+                Pass { log: false, backward: false } => {
+                    let e = (x(i, j) - top[j]).exp();
+                    put(i, j, e);
+                    e
+                }
+                Pass { log: true, backward: false } => (x(i, j) - top[j]).exp(),
+                Pass { log: false, backward: true } => g(i, j) * x(i, j),
+                Pass { log: true, backward: true } => g(i, j),
+            };
+            sum[j] = sum[j] + term;
+        }
+    }
+    if pass == (Pass { log: true, backward: false }) {
+        (0..width).for_each(|j| sum[j] = sum[j].log());
+    }
+    for i in 0..n {
+        for j in 0..width {
+            let s = sum[j];
+            let v = match pass {
+                Pass { log: false, backward: false } => out(i, j).div(s),
+                Pass { log: true, backward: false } => x(i, j) - top[j] - s,
+                Pass { log: false, backward: true } => x(i, j) * (g(i, j) - s),
+                Pass { log: true, backward: true } => g(i, j) - x(i, j).exp() * s,
+            };
+            put(i, j, v);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_columns_agree_with_the_definition() {
+        for (outer, n, inner) in [(3, 5, 1), (2, 100, 1), (2, 7, 3), (3, 40, 33), (1, 1, 1), (2, 0, 3), (700, 90, 1)] {
+            let len = outer * n * inner;
+            let x: Vec<f64> = (0..len).map(|i| ((i * 37) % 101) as f64 / 10.0 - 5.0).collect();
+            for log in [false, true] {
+                let mut y = vec![f64::NAN; len];
+                let s = Shape { outer, n, inner };
+                // SAFETY: all buffers have outer * n * inner elements.
+                unsafe { f64::softmax(Pass { log, backward: false }, s, x.as_ptr(), std::ptr::null(), y.as_mut_ptr()) };
+                for o in 0..outer {
+                    for c in 0..inner {
+                        let at = |i: usize| (o * n + i) * inner + c;
+                        let total: f64 = (0..n).map(|i| x[at(i)].exp()).sum();
+                        for i in 0..n {
+                            let want = if log { x[at(i)] - total.ln() } else { x[at(i)].exp() / total };
+                            assert!((y[at(i)] - want).abs() < 1e-12, "{outer} {n} {inner} {log}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
