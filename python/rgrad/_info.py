@@ -6,15 +6,29 @@ from . import _core
 from ._core import Tensor, dtype
 
 
+_TENSOR_NAMES = {
+    "float64": "Double",
+    "float32": "Float",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
+
+
 def is_tensor(obj: object) -> bool:
     """Whether ``obj`` is a :class:`rgrad.Tensor` (a subclass counts)."""
     return isinstance(obj, Tensor)
 
 
 def typename(obj: Any) -> str:
-    """The qualified name of the type of ``obj``; for a tensor, of its class and dtype (``rgrad.FloatTensor``)."""
+    """The qualified name of the type of ``obj``; for a tensor the name of its kind (``rgrad.FloatTensor``)."""
     if isinstance(obj, Tensor):
-        return str(obj.type())
+        return f"rgrad.{_TENSOR_NAMES.get(_short_name(obj.dtype), '')}Tensor"
     cls = obj if isinstance(obj, type) or not hasattr(obj, "__class__") else type(obj)
     module = getattr(cls, "__module__", "")
     name = getattr(cls, "__qualname__", getattr(cls, "__name__", str(cls)))
