@@ -18,12 +18,12 @@ TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
 
 @dataclass
 class Outcome:
-    """What a call did: its value, or the builtin type of its error; and the categories of its warnings."""
+    """What a call did: its value, or the builtin type of its error; and whether it warned the user."""
 
     value: Any = None
     error: type[Exception] | None = None
     message: str = ""
-    warned: tuple[str, ...] = ()
+    warned: bool = False
 
 
 def attempt(f: Callable[[], Any]) -> Outcome:
@@ -34,7 +34,7 @@ def attempt(f: Callable[[], Any]) -> Outcome:
         except Exception as e:
             value, message = None, str(e)
             error = next((k for k in KINDS if isinstance(e, k)), type(e))
-    return Outcome(value, error, message, tuple(sorted({w.category.__name__ for w in caught})))
+    return Outcome(value, error, message, "UserWarning" in {w.category.__name__ for w in caught})
 
 
 def dtype_name(t: Any) -> str:

@@ -495,7 +495,9 @@ def test_repr() -> None:
         "  )\n"
         ")"
     )
-    assert repr(nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Tanh()])) == "ModuleList(\n  (0-1): 2 x ReLU()\n  (2): Tanh()\n)"
+    assert (
+        repr(nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Tanh()])) == "ModuleList(\n  (0-1): 2 x ReLU()\n  (2): Tanh()\n)"
+    )
     assert repr(nn.Sequential()) == "Sequential()"
     assert repr(nn.Flatten()) == "Flatten(start_dim=1, end_dim=-1)"
 
@@ -805,7 +807,7 @@ def test_initial_values() -> None:
         assert w.std().item() == pytest.approx(deviation, rel=0.03)
         assert w.mean().item() == pytest.approx(0, abs=0.1 * deviation)
     nn.init.trunc_normal_(w, 0.5, 1.0, -1.0, 1.0)
-    assert -1 <= w.min().item()
+    assert w.min().item() >= -1
     assert w.max().item() <= 1
     # Mean of a normal N(0.5, 1) cut to [-1, 1].
     density, low, high = lambda z: math.exp(-z * z / 2) / math.sqrt(2 * math.pi), -1.5, 0.5

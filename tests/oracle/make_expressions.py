@@ -1,0 +1,27 @@
+"""Writes tests/data/expressions.json: what PyTorch makes of the expressions of tests/python/expressions.py.
+
+Run it with an interpreter that has torch: python tests/oracle/make_expressions.py
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+TESTS = Path(__file__).parent.parent
+sys.path.insert(0, str(TESTS / "python"))
+
+from expressions import EXPRESSIONS, outcome  # noqa: E402 - it lies beside the Python suite
+
+
+def main() -> None:
+    data = {e: outcome(lambda e=e: eval(e, {"T": torch, "np": np})) for e in EXPRESSIONS}
+    (TESTS / "data" / "expressions.json").write_text(json.dumps(data, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()
