@@ -73,6 +73,8 @@ pub struct RowInfo {
     pub doc: &'static str,
     /// Whether PyTorch has an in-place form.
     pub in_place: bool,
+    /// Whether it, or its derivative, is a function of the angle `operands[0]`: large ones need another algorithm.
+    pub periodic: bool,
 }
 
 impl RowInfo {
@@ -155,7 +157,7 @@ macro_rules! rows {
         $(#[doc = $doc:literal])+
         $kind:ident $Row:ident = $name:literal $rule:ident [$node:ident $(, $node_scalar:ident)?]
         ($($x:ident $(in $lo:literal to $hi:literal)? $(: $mask:ident)?),+ $(; $($p:ident = $sample:literal),+)?)
-        $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(, $no_in_place:ident)?
+        $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(, $flag:ident)*
         {
             $f:expr $(; $($of:ident($g:ident $(; $($s:ident),+)?) $v:block)*)?
         }
@@ -211,7 +213,8 @@ macro_rules! rows {
                         aliases: &[$($($alias),+)?],
                         kinks: &[$($($kink),+)?],
                         doc: concat!($($doc),+),
-                        in_place: first!($(is_in_place!($no_in_place),)? true),
+                        in_place: true $(&& !flag!($flag no_in_place))*,
+                        periodic: false $(|| flag!($flag periodic))*,
                     };
 
                     #[allow(unused_variables, non_snake_case)]
@@ -296,10 +299,19 @@ macro_rules! is_mask {
     };
 }
 
-macro_rules! is_in_place {
-    (no_in_place) => {
+macro_rules! flag {
+    (no_in_place no_in_place) => {
+        true
+    };
+    (periodic periodic) => {
+        true
+    };
+    (no_in_place periodic) => {
+        false
+    };
+    (periodic no_in_place) => {
         false
     };
 }
 
-pub(super) use {all_rows_macro, first, is_in_place, is_mask, rows, value_of};
+pub(super) use {all_rows_macro, first, flag, is_mask, rows, value_of};

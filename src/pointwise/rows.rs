@@ -304,11 +304,11 @@ rows! {
 
     // -------------------------------------------------------------------------------------------------- circles and hyperbolas
     /// The sine of an angle in radians.
-    Real Sin = "sin" Float [SinBackward0](x) { x.sin(); x(g; x) { g * x.cos() } }
+    Real Sin = "sin" Float [SinBackward0](x), periodic { x.sin(); x(g; x) { g * x.cos() } }
     /// The cosine of an angle in radians.
-    Real Cos = "cos" Float [CosBackward0](x) { x.cos(); x(g; x) { g * -x.sin() } }
+    Real Cos = "cos" Float [CosBackward0](x), periodic { x.cos(); x(g; x) { g * -x.sin() } }
     /// The tangent of an angle in radians.
-    Real Tan = "tan" Float [TanBackward0](x in -1.2 to 1.2) {
+    Real Tan = "tan" Float [TanBackward0](x in -1.2 to 1.2), periodic {
         x.tan();
         x(g; y) { g * (y.lit(1.0) + y.clone() * y) }
     }

@@ -122,6 +122,36 @@ unsafe fn backward<R: Row, A: Cell + Real, const I: usize>(
     }
 }
 
+/// Runs `narrow` on all blocks; but for a periodic row block by block, and `wide` where an angle (input `at`) is out of its range.
+///
+/// # Safety
+/// As for `Kernel`.
+#[inline(always)]
+unsafe fn by_range<R: Row, A: Cell>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+    at: usize,
+    narrow: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
+    wide: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
+) {
+    if !const { R::INFO.periodic && R::INFO.arity() == 1 } || (at == 1 && const { R::INFO.saves(1) & 1 == 0 }) {
+        return narrow(blocks, out, ins, params);
+    }
+    for b in 0..blocks {
+        let step = b * LANES * size_of::<A::Raw>();
+        let mut all = true;
+        for j in 0..LANES {
+            // SAFETY: the angle is read by this row.
+            all &= unsafe { A::new(*(ins[at] as *const A::Raw).add(b * LANES + j)) }.in_range();
+        }
+        let ins = ins.map(|p| p.wrapping_add(step));
+        let out = out.wrapping_add(step);
+        if all { narrow(1, out, &ins, params) } else { wide(1, out, &ins, params) }
+    }
+}
+
 /// Instances of a loop for each instruction set: the same body, inlined into functions that may use more instructions.
 macro_rules! instances {
     ($base:ident $avx2:ident $avx512:ident <$R:ident: $Row:ident, $A:ident: $Bound:path $(, const $I:ident: usize)?> $call:expr) => {
@@ -161,8 +191,8 @@ macro_rules! instances {
     };
 }
 
-trait Float: Cell + Real {}
-impl<T: Cell + Real> Float for T {}
+trait Float: Cell<Wide: Real> + Real {}
+impl<T: Cell<Wide: Real> + Real> Float for T {}
 trait Integer: Cell + crate::pointwise::Int {}
 impl<T: Cell + crate::pointwise::Int> Integer for T {}
 
@@ -170,7 +200,9 @@ instances! { num_base num_avx2 num_avx512 <R: NumRow, A: Cell> |n, o, i, p| {
     forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
 } }
 instances! { real_base real_avx2 real_avx512 <R: RealRow, A: Float> |n, o, i, p| {
-    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
+    by_range::<R, A>(n, o, i, p, 0,
+        |n, o, i, p| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw()),
+        |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A::Wide>(x, p).raw()))
 } }
 instances! { cmp_base cmp_avx2 cmp_avx512 <R: CmpRow, A: Cell> |n, o, i, p| {
     forward::<R, A, u8>(n, o, i, p, 0, |x, p| R::f::<A>(x, p) as u8)
@@ -179,7 +211,7 @@ instances! { int_base int_avx2 int_avx512 <R: IntRow, A: Integer> |n, o, i, p| {
     forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
 } }
 instances! { vjp_base vjp_avx2 vjp_avx512 <R: Row, A: Float, const I: usize> |n, o, i, p| {
-    backward::<R, A, I>(n, o, i, p)
+    by_range::<R, A>(n, o, i, p, 1, |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::Wide, I>(n, o, i, p))
 } }
 
 /// All kernels of one row: `[level][dtype]`, and `[level][operand][f32 or f64]`.

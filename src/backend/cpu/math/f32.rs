@@ -1,128 +1,486 @@
-//! `f32` functions.
+//! Functions of `f32`. Those that models spend their time in are computed in `f32`; the others in `f64` with polynomials of some 35
+//! to 45 bits, which leaves them all but correctly rounded.
 
+use super::f64::power_edges;
+use super::parts::*;
 use crate::backend::cpu::num::Isa;
+use std::f64::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, LOG10_E, PI};
+
+const LN2_HI: f32 = 0.693_145_75; // 16 bits
+const LN2_LO: f32 = 1.428_606_8e-6;
+const PI_LO: f64 = 1.224_646_799_147_353_2e-16;
+
+#[inline(always)]
+fn limit(x: f32, lo: f32, hi: f32) -> f32 {
+    let x = if x < lo { lo } else { x };
+    if x > hi { hi } else { x }
+}
+
+/// `(n, r, p)` with exp(x) = 2^n * (1 + r + p), |r| < 0.35 and |p| < 0.08. For x from -105 to 89.
+#[inline(always)]
+fn exp_parts<I: Isa>(x: f32) -> (f32, f32, f32) {
+    const ROUND: f32 = 12_582_912.0; // 1.5 * 2^23
+    let n = fmaf::<I>(x, std::f32::consts::LOG2_E, ROUND) - ROUND;
+    let r = fmaf::<I>(-n, LN2_LO, fmaf::<I>(-n, LN2_HI, x));
+    let q = polyf::<I, 6>(r, [0.5, 0.16666667, 0.041666463, 0.00833331, 0.0013933731, 0.0001989108]);
+    (n, r, r * r * q)
+}
+
+/// v * 2^n with one rounding.
+#[inline(always)]
+fn scale32(v: f32, n: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0;
+    let half = (n * 0.5 + ROUND) - ROUND;
+    v * pow2f(half) * pow2f(n - half)
+}
 
 #[inline(always)]
 pub fn exp<I: Isa>(x: f32) -> f32 {
-    x.exp()
+    let (n, r, p) = exp_parts::<I>(limit(x, -105.0, 89.0));
+    scale32(1.0 + (r + p), n)
 }
 
+/// `exp(x) - 1` as a sum of two, for x from -60 to 0.
 #[inline(always)]
-pub fn exp2<I: Isa>(x: f32) -> f32 {
-    x.exp2()
-}
-
-#[inline(always)]
-pub fn expm1<I: Isa>(x: f32) -> f32 {
-    x.exp_m1()
-}
-
-#[inline(always)]
-pub fn log<I: Isa>(x: f32) -> f32 {
-    x.ln()
-}
-
-#[inline(always)]
-pub fn log2<I: Isa>(x: f32) -> f32 {
-    x.log2()
-}
-
-#[inline(always)]
-pub fn log10<I: Isa>(x: f32) -> f32 {
-    x.log10()
-}
-
-#[inline(always)]
-pub fn log1p<I: Isa>(x: f32) -> f32 {
-    x.ln_1p()
-}
-
-#[inline(always)]
-pub fn sin<I: Isa>(x: f32) -> f32 {
-    x.sin()
-}
-
-#[inline(always)]
-pub fn cos<I: Isa>(x: f32) -> f32 {
-    x.cos()
-}
-
-#[inline(always)]
-pub fn tan<I: Isa>(x: f32) -> f32 {
-    x.tan()
-}
-
-#[inline(always)]
-pub fn asin<I: Isa>(x: f32) -> f32 {
-    x.asin()
-}
-
-#[inline(always)]
-pub fn acos<I: Isa>(x: f32) -> f32 {
-    x.acos()
-}
-
-#[inline(always)]
-pub fn atan<I: Isa>(x: f32) -> f32 {
-    x.atan()
-}
-
-#[inline(always)]
-pub fn sinh<I: Isa>(x: f32) -> f32 {
-    x.sinh()
-}
-
-#[inline(always)]
-pub fn cosh<I: Isa>(x: f32) -> f32 {
-    x.cosh()
+fn expm1_parts<I: Isa>(x: f32) -> (f32, f32) {
+    let (n, r, p) = exp_parts::<I>(x);
+    let h = r + p;
+    let l = (r - h) + p;
+    let t = pow2f(n);
+    let a = t - 1.0;
+    let al = (-1.0 - a) + t;
+    let s = fmaf::<I>(t, h, a);
+    (s, fmaf::<I>(t, h, a - s) + (al + t * l))
 }
 
 #[inline(always)]
 pub fn tanh<I: Isa>(x: f32) -> f32 {
-    x.tanh()
-}
-
-#[inline(always)]
-pub fn asinh<I: Isa>(x: f32) -> f32 {
-    x.asinh()
-}
-
-#[inline(always)]
-pub fn acosh<I: Isa>(x: f32) -> f32 {
-    x.acosh()
-}
-
-#[inline(always)]
-pub fn atanh<I: Isa>(x: f32) -> f32 {
-    x.atanh()
+    let a = x.abs();
+    let (t, tl) = expm1_parts::<I>(-2.0 * limit(a, 0.0, 10.0));
+    let d = 2.0 + t;
+    let dl = (2.0 - d) + t + tl;
+    let q = -t / d;
+    let y = q + (fmaf::<I>(-q, d, -t) - (tl + q * dl)) / d;
+    let y = if a < 1e-4 { a } else { y };
+    (if x.is_nan() { x } else { y }).copysign(x)
 }
 
 #[inline(always)]
 pub fn sigmoid<I: Isa>(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
+    let (n, r, p) = exp_parts::<I>(limit(-x.abs(), -105.0, 0.0));
+    let h = r + p;
+    let l = (r - h) + p;
+    let m = 1.0 + h;
+    let ml = (1.0 - m) + h + l;
+    let t = pow2f(if n < -100.0 { -100.0 } else { n });
+    let d = fmaf::<I>(m, t, 1.0);
+    let dl = fmaf::<I>(m, t, 1.0 - d) + ml * t;
+    let positive = x > 0.0;
+    let a = if positive { 1.0 } else { m };
+    let al = if positive { 0.0 } else { ml };
+    let q = a / d;
+    let q = q + (fmaf::<I>(-q, d, a) + (al - q * dl)) / d;
+    let y = scale32(q, if positive { 0.0 } else { n });
+    if x.is_nan() { x } else { y }
+}
+
+#[inline(always)]
+pub fn log<I: Isa>(x: f32) -> f32 {
+    const LEAST: u32 = 0x3F35_04F3; // sqrt(1/2)
+    let tiny = x < f32::MIN_POSITIVE;
+    let v = if tiny { x * 33_554_432.0 } else { x };
+    let t = v.to_bits().wrapping_sub(LEAST).wrapping_add(127 << 23);
+    let k = (t >> 23) as i32 as f32 - if tiny { 152.0 } else { 127.0 };
+    let f = f32::from_bits((t & 0x007F_FFFF) + LEAST) - 1.0;
+    let p = polyf::<I, 9>(
+        f,
+        [
+            0.33333331, -0.24999997, 0.20000717, -0.16667807, 0.14249007, -0.12425523, 0.116857847, -0.114812121, 0.0697251863,
+        ],
+    );
+    let z = f * f;
+    // f - z/2 exactly, as a sum of two.
+    let h = fmaf::<I>(-0.5, z, f);
+    let l = fmaf::<I>(-0.5, z, f - h) - 0.5 * fmaf::<I>(f, f, -z);
+    let (a, b) = (k * LN2_HI, fmaf::<I>(k, LN2_LO, fmaf::<I>(f * z, p, l)));
+    let s = a + h;
+    let e = if k == 0.0 { 0.0 } else { (a - s) + h };
+    let y = s + (e + b);
+    let y = if x < f32::INFINITY { y } else { x };
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    if x < 0.0 { f32::NAN } else { y }
+}
+
+/// Up to here the vectorised reduction is exact enough; beyond, the platform's scalar functions are called.
+pub const TRIG_LIMIT: f32 = 1e9;
+
+/// sin(r) for |r| <= pi/2.
+#[inline(always)]
+fn sin_half<I: Isa>(r: f64) -> f64 {
+    let z = r * r;
+    let p = poly::<I, 6>(
+        z,
+        [
+            -0.16666666666658417,
+            0.008333333330928441,
+            -0.00019841268704550545,
+            2.7557122590565795e-06,
+            -2.5036714612185012e-08,
+            1.550196192291237e-10,
+        ],
+    );
+    r * fma::<I>(z, p, 1.0)
+}
+
+#[inline(always)]
+pub fn sin<I: Isa>(x: f32) -> f32 {
+    let x = x as f64;
+    if I::WIDE {
+        return x.sin() as f32;
+    }
+    let t = fma::<I>(x, FRAC_1_PI, MAGIC);
+    let n = t - MAGIC;
+    let r = (-n).mul_add(PI_LO, (-n).mul_add(PI, x));
+    f64::from_bits(sin_half::<I>(r).to_bits() ^ (t.to_bits() << 63)) as f32
+}
+
+#[inline(always)]
+pub fn cos<I: Isa>(x: f32) -> f32 {
+    let x = x as f64;
+    if I::WIDE {
+        return x.cos() as f32;
+    }
+    let t = fma::<I>(x, FRAC_1_PI, -0.5) + MAGIC;
+    let n = (t - MAGIC) + 0.5;
+    let r = (-n).mul_add(PI_LO, (-n).mul_add(PI, x));
+    f64::from_bits(sin_half::<I>(-r).to_bits() ^ (t.to_bits() << 63)) as f32
+}
+
+#[inline(always)]
+pub fn tan<I: Isa>(x: f32) -> f32 {
+    let x = x as f64;
+    if I::WIDE {
+        return x.tan() as f32;
+    }
+    let t = fma::<I>(x, FRAC_2_PI, MAGIC);
+    let n = t - MAGIC;
+    let r = (-n).mul_add(6.123233995736766e-17, (-n).mul_add(FRAC_PI_2, x));
+    let z = r * r;
+    let s = poly::<I, 4>(z, [-0.16666666663844049, 0.008333331870341349, -0.00019840084376422702, 2.724962008007533e-06]);
+    let s = r * fma::<I>(z, s, 1.0);
+    let c = poly::<I, 4>(z, [0.041666666664311826, -0.0013888887668370663, 2.480059840835012e-05, -2.730070403808665e-07]);
+    let c = fma::<I>(z * z, c, fma::<I>(-0.5, z, 1.0));
+    let odd = t.to_bits() & 1 == 1;
+    (if odd { -c } else { s } / if odd { s } else { c }) as f32
+}
+
+/// exp(x) in double, to some 40 bits; for x from -700 to 700.
+#[inline(always)]
+fn exp_light<I: Isa>(x: f64) -> f64 {
+    let (n, e) = expm1_light::<I>(x);
+    pow2(n) * (1.0 + e)
+}
+
+/// `(n, e)` with exp(x) = 2^n * (1 + e).
+#[inline(always)]
+fn expm1_light<I: Isa>(x: f64) -> (f64, f64) {
+    let n = fma::<I>(x, LOG2_E, MAGIC) - MAGIC;
+    let r = fma::<I>(-n, LN_2, x);
+    let q = poly::<I, 7>(
+        r,
+        [
+            0.5,
+            0.1666666671931248,
+            0.041666666719295684,
+            0.008333298344023092,
+            0.001388885390994504,
+            0.00019899390183679232,
+            2.485969439475207e-05,
+        ],
+    );
+    (n, fma::<I>(r * r, q, r))
+}
+
+/// log(x) of a positive, normal double, to some 45 bits.
+#[inline(always)]
+fn log_light<I: Isa>(x: f64) -> f64 {
+    let (m, k) = split(x);
+    let f = m - 1.0;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let g = poly::<I, 6>(
+        z,
+        [
+            0.6666666666666206,
+            0.4000000001126354,
+            0.2857142412022083,
+            0.22222864249374918,
+            0.18140107756610346,
+            0.1662311658428347,
+        ],
+    );
+    fma::<I>(k, LN_2, fma::<I>(s * z, g, 2.0 * s))
+}
+
+/// log(1 + x) for x > -1, to some 40 bits of the result.
+#[inline(always)]
+fn log1p_light<I: Isa>(x: f64) -> f64 {
+    let u = 1.0 + x;
+    // What the sum lost, carried to first order.
+    log_light::<I>(u) + (x - (u - 1.0)) / u
+}
+
+/// Logarithms at the edges: of zero, below zero, of infinity and nan.
+#[inline(always)]
+fn log_edges(x: f32, y: f64) -> f32 {
+    let y = if x < f32::INFINITY { y as f32 } else { x };
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    if x < 0.0 { f32::NAN } else { y }
+}
+
+#[inline(always)]
+pub fn exp2<I: Isa>(x: f32) -> f32 {
+    exp_light::<I>(limit(x, -160.0, 130.0) as f64 * LN_2) as f32
+}
+
+#[inline(always)]
+pub fn expm1<I: Isa>(x: f32) -> f32 {
+    let (n, e) = expm1_light::<I>(limit(x, -100.0, 100.0) as f64);
+    let t = pow2(n);
+    let y = fma::<I>(t, e, t - 1.0) as f32;
+    if x == 0.0 { x } else { y }
+}
+
+#[inline(always)]
+pub fn log2<I: Isa>(x: f32) -> f32 {
+    // The exponent is added exactly: log2 of a power of 2 is whole.
+    let (m, k) = split(x as f64);
+    log_edges(x, fma::<I>(log_light::<I>(m), LOG2_E, k))
+}
+
+#[inline(always)]
+pub fn log10<I: Isa>(x: f32) -> f32 {
+    log_edges(x, log_light::<I>(x as f64) * LOG10_E)
+}
+
+#[inline(always)]
+pub fn log1p<I: Isa>(x: f32) -> f32 {
+    let y = log1p_light::<I>(x as f64) as f32;
+    let y = if x < f32::INFINITY { y } else { x };
+    let y = if x == -1.0 { f32::NEG_INFINITY } else { y };
+    let y = if x < -1.0 { f32::NAN } else { y };
+    if x == 0.0 { x } else { y }
+}
+
+/// atan(a / b) for a, b >= 0, not both 0, nothing infinite.
+#[inline(always)]
+fn atan_ratio<I: Isa>(a: f64, b: f64) -> f64 {
+    let steep = a > b * 2.414213562373095;
+    let middle = a > b * 0.41421356237309503;
+    let num = if middle { a - b } else { a };
+    let den = if middle { a + b } else { b };
+    let num = if steep { -b } else { num };
+    let den = if steep { a } else { den };
+    let off = if middle { FRAC_PI_4 } else { 0.0 };
+    let off = if steep { FRAC_PI_2 } else { off };
+    let t = num / den;
+    let z = t * t;
+    let p = poly::<I, 8>(
+        z,
+        [
+            -0.33333333333265697,
+            0.1999999994953061,
+            -0.14285708076608974,
+            0.11110818413358031,
+            -0.09084078141663537,
+            0.07604579486852303,
+            -0.06026298394701879,
+            0.03293875797470985,
+        ],
+    );
+    off + fma::<I>(t * z, p, t)
+}
+
+#[inline(always)]
+pub fn atan<I: Isa>(x: f32) -> f32 {
+    let a = x.abs();
+    let y = atan_ratio::<I>(if a > 1e30 { 1e30 } else { a } as f64, 1.0) as f32;
+    let y = if a < 1e-5 { a } else { y };
+    y.copysign(x)
+}
+
+#[inline(always)]
+pub fn atan2<I: Isa>(y: f32, x: f32) -> f32 {
+    // f64 has room for every quotient of f32; an infinity only has to be far larger than all else.
+    let (a, b) = (y.abs(), x.abs());
+    let a = if a == f32::INFINITY { 1e120 } else { a as f64 };
+    let b = if b == f32::INFINITY { 1e120 } else { b as f64 };
+    let b = if (a == 0.0) & (b == 0.0) { 1.0 } else { b };
+    let r = atan_ratio::<I>(a, b);
+    let r = if x.is_sign_negative() { PI - r } else { r } as f32;
+    let r = if x.is_nan() | y.is_nan() { f32::NAN } else { r };
+    r.copysign(y)
+}
+
+/// asin(t) for 0 <= t <= 0.5.
+#[inline(always)]
+fn asin_light<I: Isa>(t: f64) -> f64 {
+    let z = t * t;
+    let p = poly::<I, 8>(
+        z,
+        [
+            0.1666666666549084,
+            0.07500000600759216,
+            0.04464235707939134,
+            0.030397671953511674,
+            0.022131964555376638,
+            0.0193093461897726,
+            0.005433409887231671,
+            0.02931732560480542,
+        ],
+    );
+    fma::<I>(t * z, p, t)
+}
+
+#[inline(always)]
+pub fn asin<I: Isa>(x: f32) -> f32 {
+    let a = x.abs() as f64;
+    let outer = a > 0.5;
+    let s = asin_light::<I>(if outer { ((1.0 - a) * 0.5).sqrt() } else { a });
+    let y = if outer { FRAC_PI_2 - 2.0 * s } else { s } as f32;
+    let y = if a > 1.0 { f32::NAN } else { y };
+    y.copysign(x)
+}
+
+#[inline(always)]
+pub fn acos<I: Isa>(x: f32) -> f32 {
+    let v = x as f64;
+    let a = v.abs();
+    let outer = a > 0.5;
+    let s = asin_light::<I>(if outer { ((1.0 - a) * 0.5).sqrt() } else { a });
+    let far = if v < 0.0 { PI - 2.0 * s } else { 2.0 * s };
+    let y = if outer { far } else { FRAC_PI_2 - s.copysign(v) } as f32;
+    if a > 1.0 { f32::NAN } else { y }
+}
+
+#[inline(always)]
+pub fn sinh<I: Isa>(x: f32) -> f32 {
+    let (n, e) = expm1_light::<I>(limit(x.abs(), 0.0, 100.0) as f64);
+    let p = pow2(n);
+    let t = fma::<I>(p, e, p - 1.0);
+    let y = ((t + t / (t + 1.0)) * 0.5) as f32;
+    (if x.is_nan() { x } else { y }).copysign(x)
+}
+
+#[inline(always)]
+pub fn cosh<I: Isa>(x: f32) -> f32 {
+    let e = exp_light::<I>(limit(x.abs(), 0.0, 100.0) as f64);
+    ((e + 1.0 / e) * 0.5) as f32
+}
+
+#[inline(always)]
+pub fn asinh<I: Isa>(x: f32) -> f32 {
+    let a = x.abs() as f64;
+    let z = a * a;
+    let y = log1p_light::<I>(a + z / (1.0 + (1.0 + z).sqrt())) as f32;
+    let y = if a < 1e-5 { x.abs() } else { y };
+    let y = if a < f64::INFINITY { y } else { x };
+    y.copysign(x)
+}
+
+#[inline(always)]
+pub fn acosh<I: Isa>(x: f32) -> f32 {
+    let t = x as f64 - 1.0;
+    let y = log1p_light::<I>(t + (t * (t + 2.0)).sqrt()) as f32;
+    let y = if x < f32::INFINITY { y } else { x };
+    if x < 1.0 { f32::NAN } else { y }
+}
+
+#[inline(always)]
+pub fn atanh<I: Isa>(x: f32) -> f32 {
+    let a = x.abs() as f64;
+    let y = (log1p_light::<I>(2.0 * a / (1.0 - a)) * 0.5) as f32;
+    let y = if a < 1e-5 { x.abs() } else { y };
+    let y = if a == 1.0 { f32::INFINITY } else { y };
+    let y = if a > 1.0 { f32::NAN } else { y };
+    (if x.is_nan() { x } else { y }).copysign(x)
+}
+
+/// exp(x^2) * erfc(x) * (x + 3) for x from 0 to 10.2, to some 38 bits.
+#[inline(always)]
+fn erfc_scaled<I: Isa>(x: f64) -> f64 {
+    let t = (x - 3.0) / (x + 3.0);
+    poly::<I, 14>(
+        t,
+        [
+            1.0740069070892149,
+            -0.8833944531993699,
+            0.5902283569844379,
+            -0.3104672600306512,
+            0.11952776445276052,
+            -0.026827268161643124,
+            -0.00121245722139773,
+            0.003034321182983405,
+            -0.0005480033176856222,
+            -0.0002777496188698652,
+            0.00010624201832854133,
+            3.204638724485432e-05,
+            -1.4523384276676866e-05,
+            -5.349941960623478e-06,
+        ],
+    )
+}
+
+/// erfc(a) for a from 0 to 10.2.
+#[inline(always)]
+fn erfc_positive<I: Isa>(a: f64) -> f64 {
+    exp_light::<I>(-(a * a)) * erfc_scaled::<I>(a) / (a + 3.0)
 }
 
 #[inline(always)]
 pub fn erf<I: Isa>(x: f32) -> f32 {
-    libm::erff(x)
+    let a = limit(x.abs(), 0.0, 5.0) as f64;
+    let z = a * a;
+    let small = a * poly::<I, 8>(
+        z,
+        [
+            1.12837916705887,
+            -0.3761263843842743,
+            0.11283781967680209,
+            -0.02686539586972015,
+            0.005220923148397176,
+            -0.0008482355100319556,
+            0.00011252463606939989,
+            -9.625805604286939e-06,
+        ],
+    );
+    let y = if a < 1.0 { small } else { 1.0 - erfc_positive::<I>(a) } as f32;
+    (if x.is_nan() { x } else { y }).copysign(x)
 }
 
 #[inline(always)]
 pub fn erfc<I: Isa>(x: f32) -> f32 {
-    libm::erfcf(x)
+    let y = erfc_positive::<I>(limit(x.abs(), 0.0, 10.2) as f64);
+    (if x < 0.0 { 2.0 - y } else { y }) as f32
 }
 
 #[inline(always)]
-pub fn pow<I: Isa>(x: f32, o: f32) -> f32 {
-    x.powf(o)
+pub fn hypot<I: Isa>(x: f32, y: f32) -> f32 {
+    let (a, b) = (x as f64, y as f64);
+    let r = (a * a + b * b).sqrt() as f32;
+    if x.is_infinite() | y.is_infinite() { f32::INFINITY } else { r }
 }
 
 #[inline(always)]
-pub fn atan2<I: Isa>(x: f32, o: f32) -> f32 {
-    x.atan2(o)
-}
-
-#[inline(always)]
-pub fn hypot<I: Isa>(x: f32, o: f32) -> f32 {
-    x.hypot(o)
+pub fn pow<I: Isa>(x: f32, e: f32) -> f32 {
+    let (v, w) = (x as f64, e as f64);
+    let a = v.abs();
+    let inside = (a > 0.0) & (a < f64::INFINITY);
+    let l = log_light::<I>(if inside { a } else { 1.0 });
+    // |log| is below 104, or 0, so 1e12 is as good as infinity; 1 must stay 1.
+    let w1 = if w.abs() < 1e12 { w } else { 1e12f64.copysign(w) };
+    let t = l * w1;
+    let t = if t > 200.0 { 200.0 } else { t };
+    let t = if t < -200.0 { -200.0 } else { t };
+    power_edges(v, a, w, exp_light::<I>(t)) as f32
 }

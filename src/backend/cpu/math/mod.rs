@@ -1,4 +1,7 @@
-//! Elementary functions, accurate to 1 ULP over the whole range, generic over the instruction set.
+//! Elementary functions, accurate to 1 ULP over the whole range, generic over the instruction set and without branches.
 
 pub mod f32;
 pub mod f64;
+mod parts;
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Real numbers. The elementary functions are in `math`; all is branch-free so that it vectorises.
 
-use super::{Cell, Isa};
+use super::{Cell, Isa, Wide};
 use crate::backend::cpu::math;
 use crate::layout::Scalar;
 use crate::pointwise::{Num, Real};
@@ -23,6 +23,7 @@ macro_rules! float {
 
         impl<I: Isa> Cell for $Name<I> {
             type Raw = $raw;
+            type Wide = $Name<Wide<I>>;
 
             #[inline(always)]
             fn new(raw: $raw) -> Self {
@@ -39,6 +40,11 @@ macro_rules! float {
             #[inline(always)]
             fn from_bool(byte: u8) -> Self {
                 Self::of(byte as $raw)
+            }
+            #[inline(always)]
+            fn in_range(self) -> bool {
+                use $math as m;
+                !(self.0.abs() > m::TRIG_LIMIT)
             }
         }
 

@@ -33,6 +33,7 @@ macro_rules! integer {
 
         impl Cell for $Name {
             type Raw = $raw;
+            type Wide = Self;
 
             #[inline(always)]
             fn new(raw: $raw) -> Self {
@@ -49,6 +50,10 @@ macro_rules! integer {
             #[inline(always)]
             fn from_bool(byte: u8) -> Self {
                 $Name(byte as $raw)
+            }
+            #[inline(always)]
+            fn in_range(self) -> bool {
+                true
             }
         }
 
@@ -243,6 +248,7 @@ pub struct B8(pub u8);
 
 impl Cell for B8 {
     type Raw = u8;
+    type Wide = Self;
 
     #[inline(always)]
     fn new(raw: u8) -> Self {
@@ -259,6 +265,10 @@ impl Cell for B8 {
     #[inline(always)]
     fn from_bool(byte: u8) -> Self {
         B8(byte)
+    }
+    #[inline(always)]
+    fn in_range(self) -> bool {
+        true
     }
 }
 

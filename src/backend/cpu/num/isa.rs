@@ -7,6 +7,17 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
     /// Whether a fused multiply-add is one instruction.
     const FMA: bool;
+    /// Whether periodic functions must take arguments of any size; if not, only up to `Cell::in_range`.
+    const WIDE: bool = false;
+}
+
+/// `I` with periodic functions for arguments of any size, which do not vectorise.
+#[derive(Debug, Clone, Copy)]
+pub struct Wide<I>(std::marker::PhantomData<I>);
+
+impl<I: Isa> Isa for Wide<I> {
+    const FMA: bool = I::FMA;
+    const WIDE: bool = true;
 }
 
 /// What the build's target has at least.

@@ -7,7 +7,7 @@ mod isa;
 
 pub use float::{F32, F64};
 pub use int::{B8, I32, I64, U8};
-pub use isa::{Avx2, Avx512, Base, Isa, Level, level};
+pub use isa::{Avx2, Avx512, Base, Isa, Level, Wide, best, level};
 
 use crate::layout::Scalar;
 use crate::pointwise::Num;
@@ -15,10 +15,14 @@ use crate::pointwise::Num;
 /// A number that lies in memory as `Raw`.
 pub trait Cell: Num<Cond = bool> + Copy {
     type Raw: Copy;
+    /// The same number with periodic functions for arguments of any size.
+    type Wide: Cell<Raw = Self::Raw>;
 
     fn new(raw: Self::Raw) -> Self;
     fn raw(self) -> Self::Raw;
     fn from_scalar(s: &Scalar) -> Self;
     /// From a byte of a bool tensor.
     fn from_bool(byte: u8) -> Self;
+    /// Whether the periodic functions of this instance are accurate here.
+    fn in_range(self) -> bool;
 }

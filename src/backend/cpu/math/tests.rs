@@ -1,0 +1,120 @@
+//! Accuracy of the functions, in units in the last place (ULP), against wider arithmetic.
+
+use crate::backend::cpu::num::{Level, best};
+use crate::backend::cpu::pointwise::{Func, Operand, run_at};
+use crate::layout::DType;
+use crate::pointwise::RowId;
+
+fn levels() -> Vec<Level> {
+    [Level::Base, Level::Avx2, Level::Avx512].into_iter().filter(|l| *l <= best()).collect()
+}
+
+fn run_f32(level: Level, row: RowId, x: &[f32]) -> Vec<f32> {
+    let mut out = vec![0f32; x.len()];
+    let input = Operand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F32 };
+    // SAFETY: both slices have this length.
+    unsafe { run_at(level, Func::forward(row), DType::F32, &[x.len()], out.as_mut_ptr() as *mut u8, &[1], &[input], &[]) }
+        .unwrap();
+    out
+}
+
+fn run_f64(level: Level, row: RowId, x: &[&[f64]]) -> Vec<f64> {
+    let mut out = vec![0f64; x[0].len()];
+    let inputs: Vec<_> =
+        x.iter().map(|x| Operand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F64 }).collect();
+    // SAFETY: all slices have this length.
+    unsafe { run_at(level, Func::forward(row), DType::F64, &[x[0].len()], out.as_mut_ptr() as *mut u8, &[1], &inputs, &[]) }
+        .unwrap();
+    out
+}
+
+fn f64_of(row: RowId, x: f64) -> f64 {
+    run_f64(Level::Base, row, &[&[x]])[0]
+}
+
+type Reference = fn(f64) -> f64;
+
+/// Every function of one number, with a reference in `f64`.
+const UNARY: &[(RowId, Reference)] = &[
+    (RowId::Exp, f64::exp),
+    (RowId::Exp2, f64::exp2),
+    (RowId::Expm1, f64::exp_m1),
+    (RowId::Log, f64::ln),
+    (RowId::Log2, f64::log2),
+    (RowId::Log10, f64::log10),
+    (RowId::Log1p, f64::ln_1p),
+    (RowId::Sin, f64::sin),
+    (RowId::Cos, f64::cos),
+    (RowId::Tan, f64::tan),
+    (RowId::Asin, f64::asin),
+    (RowId::Acos, f64::acos),
+    (RowId::Atan, f64::atan),
+    (RowId::Sinh, f64::sinh),
+    (RowId::Cosh, f64::cosh),
+    (RowId::Tanh, f64::tanh),
+    (RowId::Asinh, f64::asinh),
+    (RowId::Acosh, f64::acosh),
+    (RowId::Atanh, f64::atanh),
+    (RowId::Sigmoid, |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) }),
+    (RowId::Erf, |x| f64_of(RowId::Erf, x)),
+    (RowId::Erfc, |x| f64_of(RowId::Erfc, x)),
+];
+
+/// How far `got` is from `want`, in units in the last place of `want` rounded to `f32`.
+fn ulps32(got: f32, want: f64) -> f64 {
+    let near = want as f32;
+    if want.is_nan() || got.is_nan() {
+        return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if near == got {
+        return if near == 0.0 && want == 0.0 && near.is_sign_negative() != got.is_sign_negative() {
+            f64::INFINITY
+        } else {
+            0.0
+        };
+    }
+    if got.is_infinite() {
+        // The largest finite number and infinity are one unit apart.
+        return if near.abs() == f32::MAX && got.is_sign_negative() == near.is_sign_negative() { 1.0 } else { f64::INFINITY };
+    }
+    let exponent = ((near.to_bits() >> 23) & 0xff).max(1) as i32 - 127 - 23;
+    (got as f64 - want).abs() / 2f64.powi(exponent)
+}
+
+fn check_f32(bits: impl Iterator<Item = u32>, levels: &[Level]) {
+    let mut worst = vec![(0f64, 0f32, 0f32); UNARY.len()];
+    let mut bits = bits.peekable();
+    while bits.peek().is_some() {
+        let x: Vec<f32> = bits.by_ref().take(1 << 16).map(f32::from_bits).collect();
+        for (i, (row, reference)) in UNARY.iter().enumerate() {
+            for &level in levels {
+                let got = run_f32(level, *row, &x);
+                for (x, got) in x.iter().zip(got) {
+                    let e = ulps32(got, reference(*x as f64));
+                    if e > worst[i].0 {
+                        worst[i] = (e, *x, got);
+                    }
+                }
+            }
+        }
+    }
+    for ((row, _), (e, x, got)) in UNARY.iter().zip(&worst) {
+        println!("{:10} {e:.4} ULP at {x:e} ({:#x}): {got:e}", row.info().name, x.to_bits());
+    }
+    for ((row, _), (e, x, got)) in UNARY.iter().zip(&worst) {
+        assert!(*e <= 1.0, "{}: {e} ULP at {x:e}: {got:e}", row.info().name);
+    }
+}
+
+#[test]
+fn f32_functions_are_accurate_to_one_ulp_on_a_sample() {
+    let step = if cfg!(miri) { 100_000_007 } else { 16_381 };
+    check_f32((0..=u32::MAX).step_by(step), &levels());
+}
+
+/// All 2^32 inputs. Takes an hour on one core.
+#[test]
+#[ignore = "slow: every f32 there is"]
+fn f32_functions_are_accurate_to_one_ulp_everywhere() {
+    check_f32(0..=u32::MAX, &[best()]);
+}
