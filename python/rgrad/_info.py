@@ -5,7 +5,6 @@ from typing import Any
 from . import _core
 from ._core import Tensor, dtype
 
-
 _TENSOR_NAMES = {
     "float64": "Double",
     "float32": "Float",

@@ -100,8 +100,11 @@ class ConcatDataset(Dataset[Any]):
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, index: int) -> Any:
-        if not -len(self) <= index < len(self):
+        if index < -len(self):
             raise ValueError(f"absolute value of index should not exceed dataset length: got {index} for {len(self)}")
+        if index >= len(self):
+            # IndexError, for this is what ends a loop over an object without __iter__.
+            raise IndexError(f"ConcatDataset index {index} is out of range for {len(self)} samples")
         index %= len(self)
         which = bisect_right(self.cumulative_sizes, index)
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]

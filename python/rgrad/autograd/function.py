@@ -1,0 +1,131 @@
+"""Custom Functions: operations whose forward and backward are written in Python."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from .. import _core
+
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
+
+FunctionCtx = _core._FunctionCtx
+BackwardCFunction = _core._FunctionCtx
+
+T = TypeVar("T")
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """Fill ``ctx`` from what ``forward(*inputs)`` was given and returned; override it to keep ``forward`` free of ``ctx``."""
+    raise NotImplementedError("setup_context is not implemented.")
+
+
+class FunctionMeta(type):
+    """Gives each Function the class of its contexts, which are also its nodes: ``MyFunc`` has ``MyFuncBackward``."""
+
+    _backward_cls: type
+    _has_setup_context: bool
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(f"{name}Backward", (_core._FunctionCtx,), {"_forward_cls": cls})
+        cls._has_setup_context = getattr(cls, "setup_context", _setup_context) is not _setup_context
+
+
+class Function(metaclass=FunctionMeta):
+    """Base class of custom operations.
+
+    A subclass has the static methods ``forward(ctx, *args)`` and ``backward(ctx, *grad_outputs)`` and is called by
+    ``apply(*args)``. ``backward`` gets one gradient for each output of ``forward``, of the output's shape and dtype, and
+    returns one for each argument: a tensor of the argument's shape, or None. With ``setup_context(ctx, inputs, output)``
+    ``forward`` takes no ``ctx``. What ``backward`` needs is saved by ``ctx.save_for_backward``; for second derivatives
+    ``backward`` must itself consist of differentiable operations.
+    """
+
+    setup_context = staticmethod(_setup_context)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"Legacy autograd function with non-static forward method is deprecated: {type(self).__name__} cannot be "
+            "instantiated. Please use new-style autograd function with static forward method and call "
+            f"{type(self).__name__}.apply(...)."
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the operation; nothing in it is recorded."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Return the gradient of each argument of ``forward``, given those of its outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    apply = classmethod(_core._function_apply)
+
+
+def _bind_kwargs(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Give keyword arguments their places among ``forward``'s parameters, so that each has a place among the gradients."""
+    from inspect import Parameter, signature
+
+    parameters = list(signature(cls.forward).parameters.values())
+    if not cls._has_setup_context:
+        parameters = parameters[1:]
+    bound = signature(cls.forward).replace(parameters=parameters).bind(*args, **kwargs)
+    bound.apply_defaults()
+    named_only = [p.name for p in parameters if p.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)]
+    if any(name in bound.kwargs for name in named_only) or bound.kwargs:
+        raise TypeError(
+            f"{cls.__name__}.apply: keyword-only arguments ({', '.join(bound.kwargs)}) have no place among the gradients; "
+            "make them ordinary parameters of forward"
+        )
+    return bound.args
+
+
+def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
+    """Mark a ``backward`` that is not made of differentiable operations: differentiating through it raises RuntimeError."""
+
+    @wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        with _NoGrad():
+            outputs = fn(ctx, *args)
+        if not _core.is_grad_enabled() or not any(isinstance(a, _core.Tensor) and a.requires_grad for a in args):
+            return outputs
+        several = isinstance(outputs, tuple)
+        tied = [_Once.apply(o.detach(), *(a for a in args if isinstance(a, _core.Tensor) and a.requires_grad))
+                if isinstance(o, _core.Tensor) and o.dtype.is_floating_point else o
+                for o in (outputs if several else (outputs,))]
+        return tuple(tied) if several else tied[0]
+
+    return wrapper
+
+
+class _NoGrad:
+    """A no_grad block without the costs of the public one."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        self.before = _core.is_grad_enabled()
+        _core._set_grad_enabled(False)
+
+    def __exit__(self, *exc: object) -> None:
+        _core._set_grad_enabled(self.before)
+
+
+class _Once(Function):
+    """Hands a value on as if it depended on the other inputs, and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Any, *depends: Any) -> Any:
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
