@@ -114,7 +114,7 @@ def test_wrong_attributes() -> None:
         net.register_parameter("w", rgrad.ones(1))
     with pytest.raises(KeyError, match="attribute 'first' already exists"):
         net.register_parameter("first", nn.Parameter(rgrad.ones(1)))
-    with pytest.raises(KeyError, match=r"can't contain"):
+    with pytest.raises(KeyError, match="name can.*contain"):
         net.register_buffer("a.b", rgrad.ones(1))
     with pytest.raises(KeyError, match="can't be empty string"):
         net.add_module("", nn.ReLU())
@@ -359,7 +359,9 @@ def test_backward_hooks_without_differentiable_inputs() -> None:
     net = nn.Linear(2, 3)
     log = []
     net.register_full_backward_hook(lambda module, grad_input, grad_output: log.append((grad_input, grad_output)))
-    net(rgrad.ones(4, 2)).sum().backward()
+    out = net(rgrad.ones(4, 2)).sum()
+    with pytest.warns(UserWarning, match="no inputs require gradients"):
+        out.backward()
     ((grad_input, grad_output),) = log
     assert grad_input == (None,)
     assert tuple(grad_output[0].shape) == (4, 3)
@@ -740,6 +742,7 @@ def test_binary_losses(reduction: str) -> None:
     assert far.tolist() == [500.0, 500.0]
 
 
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss")
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum", "batchmean"])
 @pytest.mark.parametrize("log_target", [False, True])
 def test_kl_div(reduction: str, log_target: bool) -> None:

@@ -50,6 +50,12 @@ class _HookState:
         self.grad_output = grad_output
         if not self.input_positions:
             nothing: Grads = (None,) * self.inputs
+            if self.hooks:
+                warnings.warn(
+                    "Full backward hook is firing when gradients are computed with respect to module outputs since "
+                    "no inputs require gradients.",
+                    stacklevel=2,
+                )
             for hook in self.hooks:
                 if hook(self.module, nothing, grad_output) is not None:
                     raise RuntimeError(

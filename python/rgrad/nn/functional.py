@@ -464,6 +464,12 @@ def kl_div(
     ``reduction="batchmean"`` divides the sum by the batch size, which is the divergence of the definition.
     """
     batchmean = reduction == "batchmean"
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' "
+            "divides only by the batch size, and aligns with the KL div math definition.",
+            stacklevel=2,
+        )
     reduction = _reduction("sum" if batchmean else reduction, size_average, reduce)
     if log_target:
         loss = target.exp() * (target - input)

@@ -64,9 +64,9 @@ class SGD(Optimizer):
         try:
             for group in self.param_groups:
                 alpha = -number("lr", group["lr"])
-                if group["maximize"]:
-                    alpha = -alpha
                 if group["momentum"] == 0 and group["weight_decay"] == 0:
+                    if group["maximize"]:
+                        alpha = -alpha
                     for param in group["params"]:
                         grad = param.grad
                         if grad is not None:
@@ -78,14 +78,16 @@ class SGD(Optimizer):
         return loss
 
     def _step_group(self, group: dict[str, Any], alpha: float) -> None:
-        momentum, nesterov = group["momentum"], group["nesterov"]
-        # Uphill the gradient counts negative, the decay does not.
-        decay = -group["weight_decay"] if group["maximize"] else group["weight_decay"]
+        momentum, nesterov, decay, maximize = (
+            group[name] for name in ("momentum", "nesterov", "weight_decay", "maximize")
+        )
         keep = 1 - group["dampening"]
         for param in group["params"]:
             grad = param.grad
             if grad is None:
                 continue
+            if maximize:
+                grad = -grad
             if decay != 0:
                 grad = grad.add(param, alpha=decay)
             if momentum != 0:

@@ -38,7 +38,7 @@ class IterableDataset(Dataset[T]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Samples along dimension 0 of tensors of equal length.
 
-    Raises ValueError if lengths differ. A :class:`DataLoader` with the default collation takes whole batches from
+    Raises AssertionError if lengths differ. A :class:`DataLoader` with the default collation takes whole batches from
     it by index, without touching samples one by one.
     """
 
@@ -51,7 +51,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         if not tensors:
             raise ValueError("TensorDataset: got no tensors, expected one or more")
         if any(tensor.dim() == 0 or tensor.shape[0] != tensors[0].shape[0] for tensor in tensors):
-            raise ValueError(f"Size mismatch between tensors: got shapes {[tuple(t.shape) for t in tensors]}")
+            raise AssertionError(f"Size mismatch between tensors: got shapes {[tuple(t.shape) for t in tensors]}")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
