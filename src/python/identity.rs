@@ -24,6 +24,11 @@ pub(super) struct Link {
     preserved: AtomicBool,
 }
 
+unsafe extern "C" {
+    /// Part of CPython's exported interface, though not of the limited one.
+    fn _PyObject_GetDictPtr(obj: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
+}
+
 /// Where in an object its `PyTensor` lies; the same for all subclasses.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// PyO3's own destructor of `Tensor` objects.
@@ -109,7 +114,8 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
         let me = (*cell).link.me.load(Ordering::Relaxed);
         let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
         if me == obj && !preserved && (*cell).t.holders() > 1 && has_state(obj) {
-            ffi::Py_SET_REFCNT(obj, 1);
+            // From 0 to 1: the slot's own count.
+            ffi::Py_INCREF(obj);
             (*cell).link.preserved.store(true, Ordering::Relaxed);
             (*cell).t.slot().set(obj.cast(), true);
             // The object's handle stops counting. If another thread drops the last one now, the slot lets the object go again.
@@ -141,7 +147,7 @@ unsafe fn has_state(obj: *mut ffi::PyObject) -> bool {
         if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) {
             return true;
         }
-        let dict = ffi::_PyObject_GetDictPtr(obj);
+        let dict = _PyObject_GetDictPtr(obj);
         !dict.is_null() && !(*dict).is_null() && ffi::PyDict_Size(*dict) > 0
     }
 }
@@ -193,8 +199,10 @@ pub(super) fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverse
         }
         result = match f {
             Foreign::Slot(p) => {
-                // SAFETY: the slot owns a live object; this handle borrows it for the call and does not count.
-                let obj = ManuallyDrop::new(unsafe { Py::<PyAny>::from_non_null(std::ptr::NonNull::new_unchecked(p.cast())) });
+                let ptr: *mut ffi::PyObject = p.cast();
+                // SAFETY: the slot owns a live object, and `Py` is a bare pointer to one; this handle borrows it for the call and never
+                // counts.
+                let obj = ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Py<PyAny>>(ptr) });
                 visit.call(&*obj)
             }
             Foreign::Hook(h) => super::hooks::traverse(h, visit),

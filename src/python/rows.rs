@@ -416,7 +416,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
             continue;
         }
         for name in std::iter::once(&info.name).chain(info.aliases) {
-            let doc = format!("{name}(input, ...)\n\n{}\n\nComputes {}.", info.doc.trim(), row.formula());
+            let doc = format!("{name}(input, ...)\n\n{}", info.doc.trim());
             add_function(m, name, *function, &doc)?;
             add_method(&ty, name, *method, &doc)?;
             bound.push(name);
