@@ -9,7 +9,6 @@ kind: ``["tensor", n]``, ``["param", n, requires_grad]``, ``["list", ...]``, ``[
 ``["complex", text, text]``, ``["bytes", hex]``, ``["dtype", name]``, ``["device", text]``.
 """
 
-import json
 import os
 from collections import OrderedDict
 from typing import IO, Any
@@ -121,6 +120,7 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
         ValueError: ``obj`` contains itself.
         OSError: the file cannot be written.
     """
+    import json
     import zipfile
 
     import numpy as np
@@ -151,6 +151,7 @@ def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
     Raises:
         FileNotFoundError: no such file. RuntimeError: not such a file, damaged, or from a later version.
     """
+    import json
     import zipfile
 
     name = getattr(f, "name", f) if not isinstance(f, (str, os.PathLike)) else os.fspath(f)
@@ -194,7 +195,7 @@ def _read_tensor(archive: Any, number: int, what: Any, map_location: Any) -> Ten
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != expected:
         raise ValueError(f"tensor {number} of {kind} {shape} needs {expected} bytes, got {info.file_size}")
     array = np.empty(shape, dtype)
-    target = memoryview(array.reshape(-1).view(np.uint8))
+    target = array.reshape(-1).view(np.uint8).data
     with archive.open(info) as source:
         done = 0
         while done < expected:

@@ -11,9 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compare import attempt  # noqa: E402
-
 import rgrad  # noqa: E402
+from compare import attempt  # noqa: E402
 
 
 def both(*shape: int, seed: int = 0, kind: str = "float64", scale: float = 1.0) -> tuple[Any, Any]:

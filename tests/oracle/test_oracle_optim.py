@@ -10,9 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compare import attempt  # noqa: E402
-
 import rgrad  # noqa: E402
+from compare import attempt  # noqa: E402
 
 OPTIMIZERS = {
     "SGD": ("SGD", {"lr": 0.1}),

@@ -200,12 +200,13 @@ def test_collation() -> None:
 
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_batches_of_tensors_are_those_of_samples(shuffle: bool, drop_last: bool) -> None:
+@pytest.mark.parametrize("subset", [False, True])
+def test_batches_of_tensors_are_those_of_samples(subset: bool, shuffle: bool, drop_last: bool) -> None:
     """The way that takes whole batches gives what joining samples gives."""
 
     def batches(collate):
         loader = DataLoader(
-            table(),
+            Subset(table(20), [3, -1, *range(5, 13)]) if subset else table(),
             batch_size=4,
             shuffle=shuffle,
             drop_last=drop_last,

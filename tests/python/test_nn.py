@@ -834,6 +834,41 @@ def test_initial_values_refuse() -> None:
         nn.init.kaiming_uniform_(rgrad.empty(0, 3))
 
 
+# ------------------------------------------------------------------------------------------------------ utilities
+
+
+def test_clipping() -> None:
+    a, b = nn.Parameter(rgrad.ones(2, dtype=F64)), nn.Parameter(rgrad.ones(1, dtype=F64))
+    unused = nn.Parameter(rgrad.ones(1))
+    a.grad, b.grad = rgrad.tensor([3.0, 0.0], dtype=F64), rgrad.tensor([4.0], dtype=F64)
+    norm = nn.utils.clip_grad_norm_([a, b, unused], 10.0)
+    assert norm.item() == 5
+    assert a.grad.tolist() == [3, 0]
+    assert nn.utils.clip_grad_norm_(iter([a, b]), 0.5).item() == 5
+    np.testing.assert_allclose(a.grad.numpy(), [0.3, 0], rtol=1e-6)
+    np.testing.assert_allclose(b.grad.numpy(), [0.4], rtol=1e-6)
+    assert nn.utils.clip_grad_norm_([a, b], 0.1, norm_type=math.inf).item() == pytest.approx(0.4, rel=1e-6)
+    nn.utils.clip_grad_value_(b, 0.05)
+    assert b.grad.item() == 0.05
+    b.grad[0] = math.inf
+    with pytest.raises(RuntimeError, match="is non-finite"):
+        nn.utils.clip_grad_norm_(b, 1.0, error_if_nonfinite=True)
+    assert nn.utils.clip_grad_norm_([unused], 1.0).item() == 0
+
+
+def test_vectors_of_parameters() -> None:
+    net = nn.Linear(3, 2)
+    vector = nn.utils.parameters_to_vector(net.parameters())
+    assert tuple(vector.shape) == (8,)
+    assert vector.requires_grad
+    nn.utils.vector_to_parameters(rgrad.arange(8.0), net.parameters())
+    assert net.bias.tolist() == [6, 7]
+    with pytest.raises(ValueError, match=r"got a vector of shape \(7,\), expected \(8,\)"):
+        nn.utils.vector_to_parameters(rgrad.ones(7), net.parameters())
+    with pytest.raises(TypeError, match="expected a Tensor"):
+        nn.utils.vector_to_parameters([1.0], net.parameters())
+
+
 # -------------------------------------------------------------------------------------------- the package itself
 
 

@@ -418,11 +418,11 @@ class _Undefined(Function):
     """Identity that gives no gradient back."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> None:  # type: ignore[override]
+    def backward(ctx: Any, grad_output: Tensor) -> None:
         return None
 
 

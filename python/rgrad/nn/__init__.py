@@ -2,6 +2,7 @@
 
 from . import functional as functional
 from . import init as init
+from . import utils as utils
 from .activation import (
     ELU,
     GELU,
@@ -73,4 +74,5 @@ __all__ = [
     "Unflatten",
     "functional",
     "init",
+    "utils",
 ]

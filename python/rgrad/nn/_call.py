@@ -82,13 +82,13 @@ class BackwardHookFunction(Function):
     """Identity whose backward hands the gradients to a function and passes on what that returns."""
 
     @staticmethod
-    def forward(ctx: Any, on_backward: Any, *tensors: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+    def forward(ctx: Any, on_backward: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         ctx.on_backward = on_backward
         return tuple(tensor.view_as(tensor) for tensor in tensors)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         return (None, *ctx.on_backward(grads))
 
 

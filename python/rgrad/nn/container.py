@@ -362,8 +362,8 @@ class ParameterDict(Module):
                 "ParametersDict.update should be called with an iterable of key/value pairs, but got "
                 f"{type(parameters)}"
             )
-        is_dict = isinstance(parameters, (Mapping, ParameterDict))
-        for key, value in list(parameters.items() if is_dict else parameters):
+        pairs = parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
+        for key, value in list(pairs):
             self[key] = value
 
     def __repr__(self) -> str:

@@ -46,6 +46,7 @@ class Module:
         # Straight into __dict__: __setattr__ looks at these tables.
         self.__dict__.update(
             training=True,
+            _hooked=False,
             _parameters={},
             _buffers={},
             _modules={},
@@ -71,7 +72,8 @@ class Module:
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooked:
             return call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        # Unpacking an empty dict costs as much as the rest of this function.
+        return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
 
     __call__: Callable[..., Any] = _call_impl
 

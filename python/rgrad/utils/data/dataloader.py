@@ -6,7 +6,7 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from .collate import default_collate, default_convert
-from .dataset import IterableDataset, TensorDataset
+from .dataset import IterableDataset, Subset, TensorDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
 
@@ -106,12 +106,24 @@ class DataLoader:
             return self._iterate_stream()
         if self.batch_sampler is None:
             return self._iterate_samples()
-        if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
-            return self._iterate_tensors(self.dataset.tensors)
+        if self.collate_fn is default_collate:
+            data, indices = self.dataset, None
+            if type(data) is Subset:
+                data, indices = data.dataset, data.indices
+            if type(data) is TensorDataset and (indices is None or type(indices) is list):
+                return self._iterate_tensors(data.tensors, indices)
         return self._iterate_batches(self.batch_sampler)
 
-    def _iterate_tensors(self, tensors: tuple[Tensor, ...]) -> Iterator[Any]:
+    def _iterate_tensors(self, tensors: tuple[Tensor, ...], subset: list[int] | None) -> Iterator[Any]:
         # The result is what collating samples would give: new tensors, in a list.
+        table = None if subset is None else _core.tensor(subset, dtype=_core.int64)
+        for chosen in self._index_tensors():
+            # Not index_select: samplers and subsets of users may count from the end.
+            rows = chosen if table is None else table[chosen]
+            yield [tensor[rows] for tensor in tensors]
+
+    def _index_tensors(self) -> Iterator[Tensor]:
+        """The numbers of each batch as an int64 tensor."""
         plan = self.batch_sampler
         if type(plan) is BatchSampler and type(plan.sampler) in (RandomSampler, SequentialSampler):
             sampler: Any = plan.sampler
@@ -119,13 +131,10 @@ class DataLoader:
             order = sampler._order() if type(sampler) is RandomSampler else _core.arange(len(sampler))
             total = order.numel()
             for start in range(0, total - total % size if plan.drop_last else total, size):
-                chosen = order[start : start + size]
-                yield [tensor.index_select(0, chosen) for tensor in tensors]
+                yield order[start : start + size]
         else:
             for indices in plan or ():
-                chosen = _core.as_tensor(indices, dtype=_core.int64)
-                # Not index_select: samplers of users may count from the end.
-                yield [tensor[chosen] for tensor in tensors]
+                yield _core.as_tensor(indices, dtype=_core.int64)
 
     def _iterate_batches(self, plan: Iterable[Any]) -> Iterator[Any]:
         fetch = getattr(self.dataset, "__getitems__", None)

@@ -1,0 +1,79 @@
+"""Helpers over all parameters of a model."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..autograd.grad_mode import no_grad
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+
+
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    tensors = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p.grad for p in tensors if p.grad is not None]
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale gradients in place so that the norm of all of them together is ``max_norm`` at most (Pascanu et al. 2013).
+
+    Returns:
+        The norm before, a tensor without dimensions.
+
+    Raises:
+        RuntimeError: the norm is not finite and ``error_if_nonfinite`` is set.
+    """
+    grads = _gradients(parameters)
+    if not grads:
+        return _core.tensor(0.0)
+    norm = _core.stack([grad.norm(norm_type) for grad in grads]).norm(norm_type)
+    if error_if_nonfinite and not math.isfinite(norm.item()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+    for grad in grads:
+        grad.mul_(scale.to(grad.dtype))
+    return norm
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Limit every entry of the gradients to ``[-clip_value, clip_value]``, in place."""
+    for grad in _gradients(parameters):
+        grad.clamp_(-float(clip_value), float(clip_value))
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All parameters as one vector, differentiable."""
+    return _core.cat([p.reshape(-1) for p in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Give parameters the values of a vector made by :func:`parameters_to_vector` (they share its memory then).
+
+    Raises:
+        TypeError: ``vec`` is no tensor. ValueError: it does not have as many elements as the parameters.
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected a Tensor, but got: {type(vec).__name__}")
+    params: list[Any] = list(parameters)
+    needed = sum(p.numel() for p in params)
+    if vec.dim() != 1 or vec.numel() != needed:
+        raise ValueError(f"vector_to_parameters: got a vector of shape {tuple(vec.shape)}, expected ({needed},)")
+    start = 0
+    for param in params:
+        end = start + param.numel()
+        param.data = vec[start:end].view_as(param).data
+        start = end
