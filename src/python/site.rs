@@ -32,8 +32,9 @@ const INTERNAL: u32 = u32::MAX;
 const CACHE: usize = 512;
 
 thread_local! {
-    /// Direct-mapped, in front of the table.
-    static SEEN: RefCell<[(usize, i32, u32); CACHE]> = const { RefCell::new([(0, 0, 0); CACHE]) };
+    /// Direct-mapped, in front of the table; empty until the first miss. On the heap, for a loader gives a library
+    /// that comes late only some 1.6 KB of thread-local memory (glibc: "cannot allocate memory in static TLS block").
+    static SEEN: RefCell<Vec<(usize, i32, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
 #[inline]
@@ -88,13 +89,20 @@ unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
         let key = code as usize;
         ffi::Py_DECREF(code.cast());
         let at = place(key, lasti);
-        let hit = SEEN.try_with(|s| s.try_borrow().map(|s| s[at]).unwrap_or_default()).unwrap_or_default();
+        let hit = SEEN
+            .try_with(|s| s.try_borrow().ok().and_then(|s| s.get(at).copied()))
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         if hit.0 == key && hit.1 == lasti {
             return hit.2;
         }
         let id = intern(code, lasti);
         let _ = SEEN.try_with(|s| {
             if let Ok(mut s) = s.try_borrow_mut() {
+                if s.is_empty() {
+                    s.resize(CACHE, (0, 0, 0));
+                }
                 s[at] = (key, lasti, id);
             }
         });
