@@ -89,11 +89,7 @@ unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
         let key = code as usize;
         ffi::Py_DECREF(code.cast());
         let at = place(key, lasti);
-        let hit = SEEN
-            .try_with(|s| s.try_borrow().ok().and_then(|s| s.get(at).copied()))
-            .ok()
-            .flatten()
-            .unwrap_or_default();
+        let hit = SEEN.try_with(|s| s.try_borrow().ok().and_then(|s| s.get(at).copied())).ok().flatten().unwrap_or_default();
         if hit.0 == key && hit.1 == lasti {
             return hit.2;
         }
@@ -119,7 +115,8 @@ unsafe fn intern(code: *mut ffi::PyCodeObject, lasti: i32) -> u32 {
         return *id;
     }
     // SAFETY: by the caller's promise.
-    let inside = unsafe { filename(code) }.is_some_and(|f| PACKAGE.get().is_some_and(|p| f.starts_with(p.as_str())) || f.starts_with("<frozen"));
+    let inside =
+        unsafe { filename(code) }.is_some_and(|f| PACKAGE.get().is_some_and(|p| f.starts_with(p.as_str())) || f.starts_with("<frozen"));
     // SAFETY: as above; the table keeps the object alive from now on.
     unsafe { ffi::Py_INCREF(code.cast()) };
     let mut table = TABLE.lock();
