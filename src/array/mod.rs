@@ -8,5 +8,5 @@ mod storage;
 
 pub use array::{Array, Element};
 pub use index::{Bounds, Plan, Write};
-pub use reduce::{Scan, SoftmaxPass, SortPart, reduced_shape};
+pub use reduce::{Classes, Reduction, Scan, SoftmaxPass, SortPart, reduced_shape};
 pub use storage::{Access, Change, Device, Storage, Version};

@@ -80,6 +80,11 @@ impl Op for GatherSpread {
     }
 }
 
+/// Zeros of `shape` to which `g` is added where the index points along `dim`: the adjoint of choosing along a dimension.
+pub(crate) fn spread(g: &Tensor, dim: usize, index: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    apply1(&GatherSpread { dim, shape: Dims::from_slice(shape) }, &[g, index])
+}
+
 fn check_index(name: &str, x: &Tensor, index: &Tensor) -> Result<()> {
     if !matches!(index.dtype(), DType::I32 | DType::I64) {
         return Err(Error::runtime(format!("{name}(): Expected dtype int32/int64 for index, got {}", index.dtype())));

@@ -1,11 +1,20 @@
 //! What can be done with tensors: one file per family, each with shape rule, forward and derivative together.
 
+pub mod compare;
 pub mod create;
+pub mod dropout;
+pub mod einsum;
+pub mod extreme;
 pub mod gather;
 pub mod index;
 pub mod indexing;
 pub mod join;
+pub mod loss;
 pub mod matmul;
+pub mod norm;
 pub mod pointwise;
 pub mod random;
+pub mod reduce;
+pub mod scan;
 pub mod shape;
+pub mod softmax;

@@ -7,6 +7,7 @@ pub mod index;
 pub mod kernels;
 pub mod math;
 pub mod matmul;
+pub mod nll;
 pub mod num;
 pub mod pointwise;
 pub mod random;

@@ -545,7 +545,7 @@ mod tests {
 
     #[test]
     fn every_layout_and_set_of_dims_agrees_with_a_naive_loop() {
-        let x: Vec<f64> = (0..400_000).map(|i| ((i * 7919) % 1013) as f64 - 500.0).collect();
+        let x: Vec<f64> = (0..400_000usize).map(|i| ((i * 7919) % 1013) as f64 - 500.0).collect();
         let cases: [(&[usize], &[isize]); 12] = [
             (&[], &[]),
             (&[5], &[1]),

@@ -175,7 +175,7 @@ mod tests {
         long[700] = f32::NAN;
         long[800] = f32::NAN;
         assert_eq!(extremes(true, (1, 1000, 1), &long).1, [700]);
-        assert_eq!(extremes(false, (1, 500, 2), &long).1, [350, 0]);
+        assert_eq!(extremes(false, (1, 500, 2), &long).1, [350, 45]);
     }
 
     #[test]

@@ -1,0 +1,290 @@
+//! Largest and smallest elements, where they stand, and sorting.
+
+use super::gather::spread;
+use super::pointwise as pw;
+use super::reduce::{Over, node_op, one, one_dim, sum};
+use crate::array::{Array, SortPart};
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+// ---- over any dims: ties share the gradient --------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Extreme {
+    max: bool,
+    over: Over,
+    /// `max()` of everything, which PyTorch names differently from `amax`.
+    whole: bool,
+}
+
+/// `g` shared evenly among the elements for which `mask` holds, each group of which went into one result.
+pub(super) fn share(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
+    let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
+    let dims = if dims.is_empty() { None } else { Some(&dims[..]) };
+    let count = if over.shape.is_empty() { linear::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
+    let each = pw::div(&over.restore(g)?, &count)?;
+    pw::where_(mask, &each, 0.0)
+}
+
+impl Vjp for Extreme {
+    fn node_name(&self) -> String {
+        match (self.max, self.whole) {
+            (true, false) => "AmaxBackward0",
+            (false, false) => "AminBackward0",
+            (true, true) => "MaxBackward1",
+            (false, true) => "MinBackward1",
+        }
+        .into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let (x, y) = (cx.input(0)?.detach(), cx.output(0)?.detach());
+        let y = self.over.restore(&y)?;
+        let mut mask = pw::eq(&x, &y)?;
+        if self.whole {
+            mask = pw::logical_or(&mask, &pw::logical_and(&pw::isnan(&x)?, &pw::isnan(&y)?)?)?;
+        }
+        Ok(one(share(g, &mask, &self.over)?))
+    }
+}
+
+impl Op for Extreme {
+    fn name(&self) -> &'static str {
+        match (self.max, self.whole) {
+            (true, false) => "amax",
+            (false, false) => "amin",
+            (true, true) => "max",
+            (false, true) => "min",
+        }
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].extreme(self.max, &self.over.mask, self.over.keepdim)?])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.input(0).output(0)
+    }
+    node_op!();
+}
+
+/// Refuses to reduce nothing, for which there is no largest element.
+fn check_not_empty(name: &str, over: &Over, named: bool) -> Result<()> {
+    if named {
+        for (d, (s, m)) in over.shape.iter().zip(&over.mask).enumerate() {
+            if *m && *s == 0 {
+                return Err(Error::index(format!(
+                    "{name}(): Expected reduction dim {d} to have non-zero size. The input has shape {:?}.",
+                    &over.shape[..]
+                )));
+            }
+        }
+    } else if over.shape.contains(&0) {
+        return Err(Error::runtime(format!(
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+        )));
+    }
+    Ok(())
+}
+
+/// The largest elements over `dims` (all without or empty), the smallest with `max` false. Ties share the gradient evenly.
+pub fn amax(x: &Tensor, max: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    let over = Over::new(x, dims, keepdim)?;
+    check_not_empty(if max { "amax" } else { "amin" }, &over, dims.is_some_and(|d| !d.is_empty()))?;
+    apply1(&Extreme { max, over, whole: false }, &[x])
+}
+
+/// The largest of all elements (`torch.max(x)`), the smallest with `max` false.
+pub fn max_of_all(x: &Tensor, max: bool) -> Result<Tensor> {
+    let over = Over::new(x, None, false)?;
+    check_not_empty(if max { "max" } else { "min" }, &over, false)?;
+    apply1(&Extreme { max, over, whole: true }, &[x])
+}
+
+// ---- along one dim: the chosen element gets the gradient -------------------------------------------------------------
+
+/// How values are chosen along a dimension.
+#[derive(Debug, Clone, Copy)]
+enum Choice {
+    Extreme {
+        max: bool,
+        keepdim: bool,
+    },
+    Sort {
+        part: SortPart,
+        node: &'static str,
+    },
+    /// The k-th smallest, counted from 0.
+    Nth {
+        k: usize,
+        keepdim: bool,
+        node: &'static str,
+    },
+}
+
+/// Values chosen along `dim` and, as second output, where they came from.
+#[derive(Debug, Clone)]
+struct Choose {
+    how: Choice,
+    dim: usize,
+    shape: Dims,
+}
+
+impl Vjp for Choose {
+    fn node_name(&self) -> String {
+        match self.how {
+            Choice::Extreme { max: true, .. } => "MaxBackward0",
+            Choice::Extreme { max: false, .. } => "MinBackward0",
+            Choice::Sort { node, .. } | Choice::Nth { node, .. } => node,
+        }
+        .into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        if self.shape.is_empty() {
+            return Ok(one(g.clone()));
+        }
+        let places = cx.output(1)?.detach();
+        let dropped = matches!(self.how, Choice::Extreme { keepdim: false, .. } | Choice::Nth { keepdim: false, .. });
+        if !dropped {
+            return Ok(one(spread(g, self.dim, &places, &self.shape)?));
+        }
+        let back = ViewOp::Unsqueeze(self.dim);
+        Ok(one(spread(&view(g, back.clone())?, self.dim, &view(&places, back)?, &self.shape)?))
+    }
+}
+
+impl Op for Choose {
+    fn name(&self) -> &'static str {
+        match self.how {
+            Choice::Extreme { max: true, .. } => "max",
+            Choice::Extreme { max: false, .. } => "min",
+            Choice::Sort { .. } => "sort",
+            Choice::Nth { .. } => "kthvalue",
+        }
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let (values, places) = match self.how {
+            Choice::Extreme { max, keepdim } => x[0].extreme_along(max, self.dim, keepdim)?,
+            Choice::Sort { part, .. } => x[0].sort_along(self.dim, part)?,
+            Choice::Nth { k, keepdim, .. } => {
+                let part = SortPart { descending: false, keep: k + 1 };
+                let (v, p) = x[0].sort_along(self.dim, part)?;
+                let pick = |a: Array| -> Result<Array> {
+                    if a.rank() == 0 {
+                        return Ok(a);
+                    }
+                    let l = a.layout().narrow(self.dim, k, 1)?;
+                    a.with_layout(if keepdim { l } else { l.squeeze(|d| d == self.dim) }).contiguous_copy()
+                };
+                (pick(v)?, pick(p)?)
+            }
+        };
+        Ok(smallvec![values, places])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.output(1)
+    }
+    fn differentiable(&self, output: usize) -> bool {
+        output == 0
+    }
+    node_op!();
+}
+
+fn choose(x: &Tensor, dim: usize, how: Choice) -> Result<(Tensor, Tensor)> {
+    let mut out = apply(&Choose { how, dim, shape: x.shape() }, &[x])?;
+    let places = out.swap_remove(1);
+    Ok((out.swap_remove(0), places))
+}
+
+/// The largest values along `dim` (smallest with `max` false) and where each stands first.
+pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    check_not_empty(if max { "max" } else { "min" }, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+    choose(x, d, Choice::Extreme { max, keepdim })
+}
+
+/// Where the largest (or smallest) element stands along `dim`, or in the flattened tensor without. The first one wins.
+pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+    let name = if max { "argmax" } else { "argmin" };
+    if x.dtype() == DType::Bool {
+        return Err(Error::runtime(format!("{name}(): does not support bool input; convert it first, as with .int()")));
+    }
+    let a = x.array();
+    match dim {
+        Some(dim) => {
+            let d = one_dim(x, dim)?;
+            check_not_empty(name, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+            Ok(Tensor::new(a.extreme_along(max, d, keepdim)?.1))
+        }
+        None => {
+            if a.numel() == 0 {
+                return Err(Error::index(format!("{name}(): Expected reduction dim to be specified for input.numel() == 0.")));
+            }
+            let a = a.contiguous()?;
+            let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset()));
+            let place = flat.extreme_along(max, 0, false)?.1;
+            let shape: Dims = SmallVec::from_elem(1, if keepdim { a.rank() } else { 0 });
+            Ok(Tensor::new(place.with_layout(place.layout().expand(&shape)?)))
+        }
+    }
+}
+
+// ---- sorting ---------------------------------------------------------------------------------------------------------
+
+/// Sorts along `dim`, always stably; nan is the largest.
+pub fn sort(x: &Tensor, dim: i64, descending: bool) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    let keep = x.shape().get(d).copied().unwrap_or(1);
+    choose(x, d, Choice::Sort { part: SortPart { descending, keep }, node: "SortBackward0" })
+}
+
+/// The `k` largest (or smallest) elements along `dim`, in order.
+pub fn topk(x: &Tensor, k: i64, dim: i64, largest: bool) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    let n = x.shape().get(d).copied().unwrap_or(1);
+    let keep = match usize::try_from(k) {
+        Ok(k) if k <= n => k,
+        _ => return Err(Error::runtime(format!("selected index k out of range: topk got k = {k} for dimension {d} of size {n}"))),
+    };
+    if x.dtype() == DType::Bool {
+        return Err(Error::not_implemented("\"topk\" not implemented for 'Bool'"));
+    }
+    choose(x, d, Choice::Sort { part: SortPart { descending: largest, keep }, node: "TopkBackward0" })
+}
+
+/// The `k`-th smallest element along `dim`, counted from 1.
+pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    let n = x.shape().get(d).copied().unwrap_or(1);
+    match usize::try_from(k) {
+        Ok(k) if (1..=n).contains(&k) => choose(x, d, Choice::Nth { k: k - 1, keepdim, node: "KthvalueBackward0" }),
+        _ => Err(Error::runtime(format!("kthvalue(): selected number k out of range for dimension {d}: got {k}, expected 1 to {n}"))),
+    }
+}
+
+/// The lower median along `dim`: of an even number of elements the smaller of the two in the middle. nan if there is one.
+pub fn median(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    let n = x.shape().get(d).copied().unwrap_or(1);
+    check_not_empty("median", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+    let nan = x.dtype().is_float()
+        && pw::isnan(&x.detach())?.array().truth(false, &SmallVec::<[bool; 8]>::from_elem(true, x.rank()), false)?.first().to_bool();
+    if !nan {
+        return choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim, node: "MedianBackward1" });
+    }
+    // nan sorts last: rows that hold one give it.
+    let (low, low_at) = choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim, node: "MedianBackward1" })?;
+    let (high, high_at) = max_along(x, true, dim, keepdim)?;
+    let is_nan = pw::isnan(&high)?;
+    Ok((pw::where_(&is_nan, &high, &low)?, pw::where_(&is_nan, &high_at, &low_at)?))
+}
+
+/// The lower median of all elements; nan if there is one or nothing to choose from.
+pub fn median_of_all(x: &Tensor) -> Result<Tensor> {
+    if x.numel() == 0 {
+        return Ok(Tensor::new(Array::scalar(Scalar::Float(f64::NAN), x.dtype())?));
+    }
+    Ok(median(&linear::reshape(x, &[x.numel()])?, 0, false)?.0)
+}

@@ -1,0 +1,327 @@
+//! Loss functions.
+
+use super::pointwise as pw;
+use super::reduce::{mean_as, node_op, sum};
+use super::softmax::log_softmax;
+use crate::array::Array;
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar, fmt_shape};
+use crate::pointwise::RowId;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+pub use crate::array::{Classes, Reduction};
+
+/// Reads PyTorch's name of a reduction.
+pub fn reduction(name: &str) -> Result<Reduction> {
+    match name {
+        "none" => Ok(Reduction::None),
+        "mean" => Ok(Reduction::Mean),
+        "sum" => Ok(Reduction::Sum),
+        other => Err(Error::value(format!("{other} is not a valid value for reduction: expected 'none', 'mean' or 'sum'"))),
+    }
+}
+
+/// Combines single losses. The node of a mean or sum bears the loss's name, as PyTorch's one node for both steps does.
+fn reduced(losses: Tensor, how: Reduction, node: Option<&'static str>) -> Result<Tensor> {
+    match how {
+        Reduction::None => Ok(losses),
+        Reduction::Mean => mean_as(&losses, true, node),
+        Reduction::Sum => mean_as(&losses, false, node),
+    }
+}
+
+// ---- distances -------------------------------------------------------------------------------------------------------
+
+fn float_loss(x: &Tensor, target: &Tensor, kernel: &str) -> Result<()> {
+    let d = pw::promote(&[x.into(), target.into()]);
+    if d.is_float() {
+        return Ok(());
+    }
+    Err(Error::not_implemented(format!("\"{kernel}\" not implemented for '{}': convert both to a float type", d.type_name())))
+}
+
+/// The squared difference.
+pub fn mse_loss(x: &Tensor, target: &Tensor, how: Reduction) -> Result<Tensor> {
+    float_loss(x, target, "mse_cpu")?;
+    reduced(pw::call(RowId::MseLoss, &[x.into(), target.into()], &[])?, how, Some("MseLossBackward0"))
+}
+
+/// The absolute difference.
+pub fn l1_loss(x: &Tensor, target: &Tensor, how: Reduction) -> Result<Tensor> {
+    float_loss(x, target, "l1_cpu")?;
+    reduced(pw::abs(&pw::sub(x, target)?)?, how, None)
+}
+
+/// Quadratic for differences below `beta`, linear above.
+pub fn smooth_l1_loss(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> Result<Tensor> {
+    if beta < 0.0 {
+        return Err(Error::runtime(format!("smooth_l1_loss does not support negative values for beta, got {beta}")));
+    }
+    if beta == 0.0 {
+        return l1_loss(x, target, how);
+    }
+    float_loss(x, target, "smooth_l1_cpu")?;
+    reduced(pw::call(RowId::SmoothL1Loss, &[x.into(), target.into()], &[beta.into()])?, how, Some("SmoothL1LossBackward0"))
+}
+
+/// As `smooth_l1_loss` times `delta`.
+pub fn huber_loss(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> Result<Tensor> {
+    if delta <= 0.0 {
+        return Err(Error::runtime(format!("huber_loss does not support non-positive values for delta, got {delta}")));
+    }
+    float_loss(x, target, "huber_cpu")?;
+    reduced(pw::call(RowId::HuberLoss, &[x.into(), target.into()], &[delta.into()])?, how, Some("HuberLossBackward0"))
+}
+
+// ---- binary cross entropy --------------------------------------------------------------------------------------------
+
+fn same_size(x: &Tensor, target: &Tensor) -> Result<()> {
+    let (a, b) = (x.shape(), target.shape());
+    if a == b {
+        return Ok(());
+    }
+    Err(Error::value(format!("Target size (torch.Size({})) must be the same as input size (torch.Size({}))", fmt_shape(&b), fmt_shape(&a))))
+}
+
+/// The cross entropy of `sigmoid(x)` and targets in 0..=1. `weight` and `pos_weight` broadcast; the latter counts the positive part.
+pub fn binary_cross_entropy_with_logits(
+    x: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    pos_weight: Option<&Tensor>,
+    how: Reduction,
+) -> Result<Tensor> {
+    same_size(x, target)?;
+    if !target.dtype().is_float() {
+        return Err(Error::runtime(format!(
+            "result type Float can't be cast to the desired output type {}: binary_cross_entropy_with_logits takes a float target",
+            target.dtype().type_name()
+        )));
+    }
+    let node = Some("BinaryCrossEntropyWithLogitsBackward0");
+    let mut loss = match pos_weight {
+        None => pw::call(RowId::BceWithLogits, &[x.into(), target.into()], &[])?,
+        Some(p) => {
+            // (1 - t) * x - (1 + (p - 1) * t) * log(sigmoid(x))
+            let scale = pw::add(&pw::mul(&pw::sub(p, 1.0)?, target)?, 1.0)?;
+            let rest = pw::mul(&pw::sub(1.0, target)?, x)?;
+            pw::sub(&rest, &pw::mul(&scale, &pw::logsigmoid(x)?)?)?
+        }
+    };
+    if let Some(w) = weight {
+        loss = pw::mul(&loss, w)?;
+    }
+    reduced(loss, how, node)
+}
+
+/// The cross entropy of probabilities and targets in 0..=1; logarithms are not taken below -100.
+pub fn binary_cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> Result<Tensor> {
+    let (a, b) = (x.shape(), target.shape());
+    if a != b {
+        return Err(Error::value(format!(
+            "Using a target size (torch.Size({})) that is different to the input size (torch.Size({})) is deprecated. Please ensure they \
+             have the same size.",
+            fmt_shape(&b),
+            fmt_shape(&a)
+        )));
+    }
+    float_loss(x, target, "binary_cross_entropy")?;
+    let values = x.array().cast(DType::F64)?;
+    let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.len());
+    if values.numel() > 0 {
+        let (lo, hi) = (values.extreme(false, &all, false)?.first().to_f64(), values.extreme(true, &all, false)?.first().to_f64());
+        if !(lo >= 0.0 && hi <= 1.0) {
+            return Err(Error::runtime(format!("all elements of input should be between 0 and 1, got {lo} to {hi}")));
+        }
+    }
+    let mut loss = pw::call(RowId::BinaryCrossEntropy, &[x.into(), target.into()], &[])?;
+    if let Some(w) = weight {
+        loss = pw::mul(&loss, w)?;
+    }
+    reduced(loss, how, Some("BinaryCrossEntropyBackward0"))
+}
+
+// ---- negative log likelihood -----------------------------------------------------------------------------------------
+
+/// Picks the log-probability of each target; with `adjoint` the way back. Inputs: x (or its gradient), targets, perhaps weights.
+#[derive(Debug, Clone)]
+struct Nll {
+    shape: Dims,
+    target_shape: Dims,
+    ignore: i64,
+    how: Reduction,
+    adjoint: bool,
+}
+
+impl Nll {
+    fn classes(&self) -> Classes {
+        let s = &self.shape;
+        let (outer, classes, inner) = if s.len() == 1 { (1, s[0], 1) } else { (s[0], s[1], s[2..].iter().product()) };
+        Classes { outer, classes, inner, ignore: self.ignore, reduction: self.how }
+    }
+}
+
+impl Vjp for Nll {
+    fn node_name(&self) -> String {
+        let dims = if self.shape.len() > 2 { "2D" } else { "" };
+        format!("NllLoss{dims}Backward{}", if self.adjoint { "Backward0" } else { "0" })
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let n = cx.node.edges().len();
+        let mut out = Grads::from_elem(None, n);
+        let Some(g) = &grads[0] else { return Ok(out) };
+        let back = Nll { adjoint: !self.adjoint, ..self.clone() };
+        let target = cx.input(1)?;
+        out[0] = Some(if n == 3 { apply1(&back, &[g, &target, &cx.input(2)?])? } else { apply1(&back, &[g, &target])? });
+        Ok(out)
+    }
+}
+
+impl Op for Nll {
+    fn name(&self) -> &'static str {
+        "nll_loss"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let classes = self.classes();
+        let targets = x[1].cast(DType::I64)?.contiguous()?;
+        let targets = targets.as_slice::<i64>().unwrap_or_default();
+        if let Some(bad) = classes.first_bad(targets) {
+            return Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", classes.classes)));
+        }
+        let from = x[0].contiguous()?;
+        let weight = x.get(2).map(|w| w.contiguous()).transpose()?;
+        let shape: &[usize] = match (self.adjoint, self.how) {
+            (true, _) => &self.shape,
+            (false, Reduction::None) => &self.target_shape,
+            (false, _) => &[],
+        };
+        let out = Array::empty(shape, from.dtype())?;
+        out.nll(classes, self.adjoint, &from, targets, weight.as_ref())?;
+        Ok(smallvec![out])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        // Weights are saved as well; without them the bit names nothing.
+        Saves::NOTHING.input(1).input(2)
+    }
+    node_op!();
+}
+
+/// Minus the log-probability of each target's class, times the class's weight. Inputs are (C), (N, C) or (N, C, d1, ...), targets the same
+/// without C. A mean is over weights; targets equal to `ignore` count for nothing.
+pub fn nll_loss(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction, ignore: i64) -> Result<Tensor> {
+    let (sx, st) = (x.shape(), target.shape());
+    if sx.is_empty() {
+        return Err(Error::value(format!("Expected 1 or more dimensions (got {})", sx.len())));
+    }
+    if !matches!(target.dtype(), DType::I64 | DType::U8) {
+        return Err(Error::runtime(format!("expected target dtype to be Long or Byte, but got {}", target.dtype().type_name())));
+    }
+    if !x.dtype().is_float() {
+        return Err(Error::not_implemented(format!("\"nll_loss_out_frame\" not implemented for '{}'", x.dtype().type_name())));
+    }
+    if sx.len() == 1 {
+        if st.len() > 1 {
+            return Err(Error::runtime("0D or 1D target tensor expected, multi-target not supported"));
+        }
+        if st.len() == 1 && st[0] != 1 {
+            return Err(Error::value(format!("For 1D input, 1D target must have size 1, but got target size: {}", st[0])));
+        }
+    } else {
+        if sx.len() == 2 && st.len() > 1 {
+            return Err(Error::runtime(format!(
+                "0D or 1D target tensor expected, multi-target not supported: got a target of shape {}",
+                fmt_shape(&st)
+            )));
+        }
+        if st.first() != Some(&sx[0]) {
+            return Err(Error::value(format!(
+                "Expected input batch_size ({}) to match target batch_size ({}).",
+                sx[0],
+                st.first().copied().unwrap_or(1)
+            )));
+        }
+        if st[1..] != sx[2..] {
+            let want: Dims = sx[..1].iter().chain(&sx[2..]).copied().collect();
+            return Err(Error::runtime(format!("Expected target size {}, got {}", fmt_shape(&want), fmt_shape(&st))));
+        }
+    }
+    let c = if sx.len() == 1 { sx[0] } else { sx[1] };
+    if let Some(w) = weight {
+        if w.shape()[..] != [c] {
+            return Err(Error::runtime(format!(
+                "weight tensor should be defined either for all {c} classes or no classes but got weight tensor of shape: {}",
+                fmt_shape(&w.shape())
+            )));
+        }
+        if w.dtype() != x.dtype() {
+            return Err(Error::runtime(format!("expected scalar type {} but found {}", x.dtype().type_name(), w.dtype().type_name())));
+        }
+    }
+    let op = Nll { target_shape: st, ignore, how, adjoint: false, shape: sx };
+    match weight {
+        // Weights have no gradient, as in PyTorch.
+        Some(w) => apply1(&op, &[x, target, &w.detach()]),
+        None => apply1(&op, &[x, target]),
+    }
+}
+
+/// The cross entropy of `softmax(x)` along the class dimension (1, or 0 of one dimension) and classes or, in x's shape, probabilities.
+pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction, ignore: i64, smoothing: f64) -> Result<Tensor> {
+    if !(0.0..=1.0).contains(&smoothing) {
+        return Err(Error::runtime(format!("label_smoothing must be between 0.0 and 1.0. Got: {smoothing}")));
+    }
+    let sx = x.shape();
+    if sx.is_empty() {
+        return Err(Error::value("Expected 1 or more dimensions (got 0)"));
+    }
+    let dim = usize::from(sx.len() > 1);
+    let c = sx[dim];
+    let log_p = log_softmax(x, dim as i64, None)?;
+    let class_sum = |t: &Tensor| sum(t, Some(&[dim as i64]), false, None);
+    if target.shape() == sx && target.dtype().is_float() {
+        let target = if smoothing > 0.0 { pw::add(&pw::mul(target, 1.0 - smoothing)?, smoothing / c as f64)? } else { target.clone() };
+        let weighted = match weight {
+            Some(w) => pw::mul(&log_p, &along(w, dim, sx.len())?)?,
+            None => log_p,
+        };
+        let losses = pw::neg(&class_sum(&pw::mul(&weighted, &target)?)?)?;
+        return match how {
+            Reduction::None => Ok(losses),
+            Reduction::Sum => sum(&losses, None, false, None),
+            Reduction::Mean => {
+                let n = (losses.numel() as f64).max(if sx.len() == 1 { 1.0 } else { 0.0 });
+                pw::div(&sum(&losses, None, false, None)?, n)
+            }
+        };
+    }
+    let nll = nll_loss(&log_p, target, weight, how, ignore)?;
+    if smoothing == 0.0 {
+        return Ok(nll);
+    }
+    let weighted = match weight {
+        Some(w) => pw::mul(&log_p, &along(w, dim, sx.len())?)?,
+        None => log_p,
+    };
+    let ignored = pw::eq(target, Scalar::Int(ignore))?;
+    let smooth = pw::where_(&ignored, 0.0, &pw::neg(&class_sum(&weighted)?)?)?;
+    let smooth = match how {
+        Reduction::None => smooth,
+        Reduction::Sum => sum(&smooth, None, false, None)?,
+        Reduction::Mean => {
+            // The weights of the targets that count.
+            let ones = Tensor::new(Array::full(&sx, Scalar::Float(-1.0), x.dtype())?);
+            let total = nll_loss(&ones, target, weight, Reduction::Sum, ignore)?;
+            pw::div(&sum(&smooth, None, false, None)?, &total)?
+        }
+    };
+    pw::add(&pw::mul(&nll, 1.0 - smoothing)?, &pw::mul(&smooth, smoothing / c as f64)?)
+}
+
+/// A vector as a tensor of `rank` dimensions that runs along `dim`.
+fn along(w: &Tensor, dim: usize, rank: usize) -> Result<Tensor> {
+    let mut shape: Dims = smallvec![1; rank];
+    shape[dim] = w.numel();
+    linear::reshape(&w.detach(), &shape)
+}

@@ -1,0 +1,349 @@
+//! Reductions that add or multiply: sum, mean, prod, var, std, and those without derivative.
+
+use super::pointwise as pw;
+use super::{join, scan};
+use crate::array::{Array, reduced_shape};
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::backend::cpu::pointwise::{Func, Part};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
+use crate::pointwise::RowId;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// What a reduction reduces: which dimensions of which shape, and whether they stay with size 1.
+#[derive(Debug, Clone)]
+pub(crate) struct Over {
+    pub mask: SmallVec<[bool; 8]>,
+    pub shape: Dims,
+    pub keepdim: bool,
+}
+
+impl Over {
+    /// `dims` None or empty: all.
+    pub fn new(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Over> {
+        let shape = x.shape();
+        let rank = shape.len();
+        let mut mask: SmallVec<[bool; 8]> = SmallVec::from_elem(true, rank);
+        if let Some(dims) = dims.filter(|d| !d.is_empty()) {
+            mask.fill(false);
+            for d in wrap_dims(dims, rank)? {
+                if rank > 0 {
+                    mask[d] = true;
+                }
+            }
+        }
+        Ok(Over { mask, shape, keepdim })
+    }
+
+    /// How many elements go into each result.
+    pub fn count(&self) -> usize {
+        self.shape.iter().zip(&self.mask).filter(|(_, m)| **m).map(|(s, _)| *s).product()
+    }
+
+    /// A tensor of the result's shape with the reduced dimensions as sizes of 1, so that it broadcasts against the input.
+    pub fn restore(&self, t: &Tensor) -> Result<Tensor> {
+        if self.keepdim || t.rank() == 0 || self.mask.iter().all(|m| !m) {
+            return Ok(t.clone());
+        }
+        linear::reshape(t, &reduced_shape(&self.shape, &self.mask, true))
+    }
+
+    /// A tensor of the result's shape repeated to the input's.
+    pub fn expand(&self, t: &Tensor) -> Result<Tensor> {
+        view(&self.restore(t)?, ViewOp::Expand(self.shape.clone()))
+    }
+}
+
+pub(crate) fn one(g: Tensor) -> Grads {
+    smallvec![Some(g)]
+}
+
+/// Runs a row on arrays with a number as second operand, in place.
+pub(crate) fn with_number(out: &Array, row: RowId, value: f64) -> Result<()> {
+    let number = Array::scalar(Scalar::Float(value), out.dtype())?;
+    out.pointwise_into(Func { row, part: Part::Forward }, out.dtype(), &[out, &number], &[])
+}
+
+macro_rules! node_op {
+    () => {
+        fn node_op(&self) -> NodeOp {
+            NodeOp::Other(Arc::new(self.clone()))
+        }
+    };
+}
+pub(crate) use node_op;
+
+// ---- sum and mean ----------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Sum {
+    over: Over,
+    dtype: Option<DType>,
+    mean: bool,
+    node: &'static str,
+}
+
+/// PyTorch numbers its nodes by whether dims were named.
+fn sum_node(mean: bool, named: bool) -> &'static str {
+    match (mean, named) {
+        (false, false) => "SumBackward0",
+        (false, true) => "SumBackward1",
+        (true, false) => "MeanBackward0",
+        (true, true) => "MeanBackward1",
+    }
+}
+
+impl Vjp for Sum {
+    fn node_name(&self) -> String {
+        self.node.into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        if self.mean {
+            return Ok(one(self.over.expand(&pw::div(g, self.over.count() as f64)?)?));
+        }
+        Ok(one(self.over.expand(g)?))
+    }
+}
+
+impl Op for Sum {
+    fn name(&self) -> &'static str {
+        if self.mean { "mean" } else { "sum" }
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let cast;
+        let x = match self.dtype {
+            Some(d) if d != x[0].dtype() && d.is_float() => {
+                cast = x[0].cast(d)?;
+                &cast
+            }
+            _ => x[0],
+        };
+        let out = x.sum(&self.over.mask, self.over.keepdim)?;
+        if self.mean {
+            with_number(&out, RowId::Div, self.over.count() as f64)?;
+        }
+        Ok(smallvec![match self.dtype {
+            Some(d) => out.cast(d)?,
+            None => out,
+        }])
+    }
+    node_op!();
+}
+
+/// The sum over `dims` (all without). Integers and bool give int64 unless `dtype` says otherwise.
+pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let over = Over::new(x, dims, keepdim)?;
+    apply1(&Sum { over, dtype, mean: false, node: sum_node(false, dims.is_some()) }, &[x])
+}
+
+/// The arithmetic mean over `dims` (all without); nan of nothing.
+pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let to = dtype.unwrap_or(x.dtype());
+    if !to.is_float() {
+        let what = if dtype.is_some() { "Optional" } else { "Input" };
+        return Err(Error::dtype(format!(
+            "mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {}",
+            to.type_name()
+        )));
+    }
+    let over = Over::new(x, dims, keepdim)?;
+    apply1(&Sum { over, dtype, mean: true, node: sum_node(true, dims.is_some()) }, &[x])
+}
+
+/// The mean or sum of all elements under the name of the operation that it is the last step of.
+pub(crate) fn mean_as(x: &Tensor, mean: bool, node: Option<&'static str>) -> Result<Tensor> {
+    let over = Over::new(x, None, false)?;
+    apply1(&Sum { over, dtype: None, mean, node: node.unwrap_or(sum_node(mean, false)) }, &[x])
+}
+
+/// The sum with nan counted as 0.
+pub fn nansum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    if !x.dtype().is_float() {
+        return sum(x, dims, keepdim, dtype);
+    }
+    sum(&pw::where_(&pw::isnan(x)?, 0.0, x)?, dims, keepdim, dtype)
+}
+
+// ---- prod ------------------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Prod {
+    over: Over,
+    dtype: Option<DType>,
+    named: bool,
+}
+
+impl Vjp for Prod {
+    fn node_name(&self) -> String {
+        if self.named { "ProdBackward1" } else { "ProdBackward0" }.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let x = linear::cast(&cx.input(0)?, g.dtype())?;
+        if x.rank() == 0 {
+            return Ok(one(g.clone()));
+        }
+        if !scan::has_zero(&x)? {
+            return Ok(one(pw::div(&self.over.restore(&pw::mul(g, &cx.output(0)?)?)?, &x)?));
+        }
+        // The product of all other factors, without a division: those before times those after.
+        let (flat, dim) = match self.over.mask.iter().position(|m| *m) {
+            Some(d) if self.named => (x.clone(), d),
+            _ => (linear::reshape(&x, &[x.numel()])?, 0),
+        };
+        let others = pw::mul(&scan::products_before(&flat, dim)?, &scan::products_after(&flat, dim)?)?;
+        let others = linear::reshape(&others, &x.shape())?;
+        Ok(one(pw::mul(&self.over.restore(g)?, &others)?))
+    }
+}
+
+impl Op for Prod {
+    fn name(&self) -> &'static str {
+        "prod"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let x = match self.dtype {
+            Some(d) => x[0].cast(d)?,
+            None => x[0].clone(),
+        };
+        let out = x.prod(&self.over.mask, self.over.keepdim)?;
+        Ok(smallvec![match self.dtype {
+            Some(d) => out.cast(d)?,
+            None => out,
+        }])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.input(0).output(0)
+    }
+    node_op!();
+}
+
+/// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
+pub fn prod(x: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dims = dim.map(|d| [d]);
+    let over = Over::new(x, dims.as_ref().map(|d| &d[..]), keepdim)?;
+    apply1(&Prod { over, dtype, named: dim.is_some() }, &[x])
+}
+
+// ---- var and std -----------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct Var {
+    over: Over,
+    correction: f64,
+    root: bool,
+}
+
+impl Var {
+    /// The divisor: never negative, as in PyTorch, where too few elements give nan or inf.
+    fn freedom(&self) -> f64 {
+        (self.over.count() as f64 - self.correction).max(0.0)
+    }
+}
+
+impl Vjp for Var {
+    fn node_name(&self) -> String {
+        if self.root { "StdBackward0" } else { "VarBackward0" }.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let x = cx.input(0)?;
+        let g = if self.root {
+            // At a deviation of 0 the gradient is 0; the divisor is masked too, for the next order's sake.
+            let y = cx.output(0)?;
+            let flat = pw::eq(&y, 0.0)?;
+            let safe = pw::where_(&flat, 1.0, &y)?;
+            pw::where_(&flat, 0.0, &pw::div(g, &pw::mul(&safe, 2.0)?)?)?
+        } else {
+            g.clone()
+        };
+        let dims: SmallVec<[i64; 8]> = self.over.mask.iter().enumerate().filter(|(_, m)| **m).map(|(i, _)| i as i64).collect();
+        let distance = pw::sub(&x, &mean(&x, Some(&dims), true, None)?)?;
+        let scale = pw::mul(&self.over.restore(&g)?, 2.0 / self.freedom())?;
+        Ok(one(pw::mul(&scale, &distance)?))
+    }
+}
+
+impl Op for Var {
+    fn name(&self) -> &'static str {
+        if self.root { "std" } else { "var" }
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let over = &self.over;
+        let centre = x[0].sum(&over.mask, over.keepdim)?;
+        with_number(&centre, RowId::Div, over.count() as f64)?;
+        let out = x[0].deviation(&centre, &over.mask, over.keepdim)?;
+        with_number(&out, RowId::Div, self.freedom())?;
+        if self.root {
+            out.pointwise_into(Func { row: RowId::Sqrt, part: Part::Forward }, out.dtype(), &[&out], &[])?;
+        }
+        Ok(smallvec![out])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        if self.root { Saves::NOTHING.input(0).output(0) } else { Saves::NOTHING.input(0) }
+    }
+    node_op!();
+}
+
+fn spread(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool, root: bool) -> Result<Tensor> {
+    if !x.dtype().is_float() {
+        return Err(Error::dtype(format!("std and var only support floating point and complex dtypes, got {}", x.dtype().name())));
+    }
+    apply1(&Var { over: Over::new(x, dims, keepdim)?, correction, root }, &[x])
+}
+
+/// The variance over `dims` (all without), with a divisor of n - correction.
+pub fn var(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+    spread(x, dims, correction, keepdim, false)
+}
+
+/// The standard deviation: the root of `var`. Its gradient is 0 where it is 0.
+pub fn std(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+    spread(x, dims, correction, keepdim, true)
+}
+
+// ---- without derivative ----------------------------------------------------------------------------------------------
+
+/// Whether all (or any) elements along `dims` (all without) are true. An empty list of dims reduces nothing.
+pub fn truth(x: &Tensor, all: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    let mut over = Over::new(x, dims, keepdim)?;
+    if dims.is_some_and(<[i64]>::is_empty) {
+        over.mask.fill(false);
+    }
+    let out = x.array().truth(all, &over.mask, keepdim)?;
+    // As in PyTorch, uint8 stays uint8.
+    Ok(Tensor::new(if x.dtype() == DType::U8 { out.cast(DType::U8)? } else { out }))
+}
+
+/// How many elements along `dims` (all without) are not 0, as int64.
+pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
+    let over = Over::new(x, dims, false)?;
+    Ok(Tensor::new(x.array().count_nonzero(&over.mask, false)?))
+}
+
+/// The sum of a matrix's diagonal.
+pub fn trace(x: &Tensor) -> Result<Tensor> {
+    if x.rank() != 2 {
+        return Err(Error::shape(format!("trace: expected a matrix, but got tensor with dim {}", x.rank())));
+    }
+    sum(&view(x, ViewOp::Diagonal { offset: 0, dim1: 0, dim2: 1 })?, None, false, None)
+}
+
+/// Shifts by `by` towards the front along `dim` (towards the back with `back`), filling up with `fill`.
+pub(crate) fn shifted(x: &Tensor, dim: usize, by: usize, back: bool, fill: f64) -> Result<Tensor> {
+    let mut shape = x.shape();
+    let n = shape[dim];
+    let by = by.min(n);
+    let (start, end) = if back { (0, n - by) } else { (by, n) };
+    let rest = view(x, ViewOp::Slice { dim, start, end, step: 1 })?;
+    shape[dim] = by;
+    let filled = Tensor::new(Array::full(&shape, Scalar::Float(fill), x.dtype())?);
+    join::cat(&if back { [filled, rest] } else { [rest, filled] }, dim as i64)
+}
+
+/// `wrap_dim` for functions that reduce one dimension, as an index into a mask.
+pub(crate) fn one_dim(x: &Tensor, dim: i64) -> Result<usize> {
+    wrap_dim(dim, x.rank())
+}

@@ -1,0 +1,140 @@
+//! Running sums and products.
+
+use super::pointwise as pw;
+use super::reduce::{node_op, one, one_dim, shifted};
+use crate::array::{Array, Scan as Kind};
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::error::Result;
+use crate::layout::DType;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// The running sum along `dim`, from the back if `reverse`. Its adjoint runs the other way.
+#[derive(Debug, Clone)]
+struct CumSum {
+    dim: usize,
+    reverse: bool,
+}
+
+impl Vjp for CumSum {
+    fn node_name(&self) -> String {
+        "CumsumBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        Ok(one(apply1(&CumSum { dim: self.dim, reverse: !self.reverse }, &[g])?))
+    }
+}
+
+impl Op for CumSum {
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        if !self.reverse || x[0].rank() == 0 {
+            return Ok(smallvec![x[0].scan(Kind::Sum, self.dim)?]);
+        }
+        Ok(smallvec![x[0].flip(&[self.dim])?.scan(Kind::Sum, self.dim)?.flip(&[self.dim])?])
+    }
+    node_op!();
+}
+
+#[derive(Debug, Clone)]
+struct CumProd {
+    dim: usize,
+}
+
+impl Vjp for CumProd {
+    fn node_name(&self) -> String {
+        "CumprodBackward0".into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let x = cx.input(0)?;
+        if x.rank() == 0 || x.numel() == 0 {
+            return Ok(one(g.clone()));
+        }
+        if !has_zero(&x)? {
+            let weighted = pw::mul(g, &cx.output(0)?)?;
+            let sums = apply1(&CumSum { dim: self.dim, reverse: true }, &[&weighted])?;
+            return Ok(one(pw::div(&sums, &x)?));
+        }
+        Ok(one(pw::mul(&products_before(&x, self.dim)?, &weighted_tails(g, &x, self.dim)?)?))
+    }
+}
+
+impl Op for CumProd {
+    fn name(&self) -> &'static str {
+        "cumprod"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].scan(Kind::Prod, self.dim)?])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.input(0).output(0)
+    }
+    node_op!();
+}
+
+fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    match dtype {
+        Some(d) => linear::cast(x, d),
+        None => Ok(x.clone()),
+    }
+}
+
+/// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+pub fn cumsum(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    let dim = one_dim(x, dim)?;
+    converted(&apply1(&CumSum { dim, reverse: false }, &[&converted(x, dtype)?])?, dtype)
+}
+
+/// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+pub fn cumprod(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    let dim = one_dim(x, dim)?;
+    converted(&apply1(&CumProd { dim }, &[&converted(x, dtype)?])?, dtype)
+}
+
+/// Whether some element is 0: where derivatives of products must not divide.
+pub(crate) fn has_zero(x: &Tensor) -> Result<bool> {
+    let a = x.array();
+    let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.rank());
+    Ok(!a.truth(true, &all, false)?.first().to_bool())
+}
+
+// The scans below are made of products and sums of shifted tensors (log n of them), so they have derivatives of every order, and
+// zeros among the elements do no harm.
+
+/// The product of all elements before each along `dim`; 1 for the first.
+pub(crate) fn products_before(x: &Tensor, dim: usize) -> Result<Tensor> {
+    running(shifted(x, dim, 1, true, 1.0)?, dim, true)
+}
+
+/// The product of all elements behind each along `dim`; 1 for the last.
+pub(crate) fn products_after(x: &Tensor, dim: usize) -> Result<Tensor> {
+    running(shifted(x, dim, 1, false, 1.0)?, dim, false)
+}
+
+fn running(mut y: Tensor, dim: usize, back: bool) -> Result<Tensor> {
+    let n = y.shape()[dim];
+    let mut by = 1;
+    while by < n {
+        y = pw::mul(&y, &shifted(&y, dim, by, back, 1.0)?)?;
+        by *= 2;
+    }
+    Ok(y)
+}
+
+/// `s[i] = sum over k >= i of g[k] * x[i + 1] * ... * x[k]`: the linear recurrence `s[i] = g[i] + x[i + 1] * s[i + 1]`.
+fn weighted_tails(g: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
+    let n = x.shape()[dim];
+    let mut factor = shifted(x, dim, 1, false, 0.0)?;
+    let mut sum = g.clone();
+    let mut by = 1;
+    while by < n {
+        sum = pw::add(&sum, &pw::mul(&factor, &shifted(&sum, dim, by, false, 0.0)?)?)?;
+        factor = pw::mul(&factor, &shifted(&factor, dim, by, false, 0.0)?)?;
+        by *= 2;
+    }
+    Ok(sum)
+}

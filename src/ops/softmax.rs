@@ -1,0 +1,77 @@
+//! Softmax and its logarithm.
+
+use super::pointwise as pw;
+use super::reduce::{node_op, one, one_dim, sum};
+use crate::array::{Array, SoftmaxPass};
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear, mode};
+use crate::error::{Error, Result};
+use crate::layout::DType;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+#[derive(Debug, Clone)]
+struct Softmax {
+    dim: usize,
+    log: bool,
+}
+
+impl Vjp for Softmax {
+    fn node_name(&self) -> String {
+        if self.log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let y = cx.output(0)?;
+        if !mode::is_grad_enabled() && g.level() == 0 && y.level() == 0 {
+            // Nobody differentiates further: one fused pass.
+            let pass = SoftmaxPass { log: self.log, backward: true };
+            return Ok(one(Tensor::new(y.array().softmax(pass, self.dim, Some(&g.array()))?)));
+        }
+        let total =
+            |t: &Tensor| -> Result<Tensor> { if t.rank() == 0 { Ok(t.clone()) } else { sum(t, Some(&[self.dim as i64]), true, None) } };
+        Ok(one(if self.log {
+            pw::sub(g, &pw::mul(&pw::exp(&y)?, &total(g)?)?)?
+        } else {
+            pw::mul(&y, &pw::sub(g, &total(&pw::mul(g, &y)?)?)?)?
+        }))
+    }
+}
+
+impl Op for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].softmax(SoftmaxPass { log: self.log, backward: false }, self.dim, None)?])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.output(0)
+    }
+    node_op!();
+}
+
+fn general(x: &Tensor, dim: i64, dtype: Option<DType>, log: bool) -> Result<Tensor> {
+    let dim = one_dim(x, dim)?;
+    let x = match dtype {
+        Some(d) => linear::cast(x, d)?,
+        None => x.clone(),
+    };
+    if !x.dtype().is_float() {
+        let name = if log { "log_softmax" } else { "softmax" };
+        return Err(Error::not_implemented(format!(
+            "\"{name}_lastdim_kernel_impl\" not implemented for '{}': pass dtype=, or convert the input to a float type",
+            x.dtype().type_name()
+        )));
+    }
+    apply1(&Softmax { dim, log }, &[&x])
+}
+
+/// `exp(x) / sum(exp(x))` along `dim`, without overflow; `dtype` converts the input first.
+pub fn softmax(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    general(x, dim, dtype, false)
+}
+
+/// `x - log(sum(exp(x)))` along `dim`, without overflow; `dtype` converts the input first.
+pub fn log_softmax(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    general(x, dim, dtype, true)
+}
