@@ -370,6 +370,41 @@ def test_method_is_the_function(op: Op) -> None:
     np.testing.assert_array_equal(getattr(first, op.name)(*others).numpy(), op.call(rgrad, first, *others).numpy())
 
 
+MORE_IN_PLACE = {
+    "masked_fill_": lambda T, x: (x > 0, 0.5),
+    "scatter_": lambda T, x: (1, T.tensor([[0, 1], [2, 0]]), x[:, :2].clone()),
+    "scatter_add_": lambda T, x: (1, T.tensor([[0, 0], [2, 0]]), x[:, :2].clone()),
+    "index_add_": lambda T, x: (0, T.tensor([1, 1]), x.clone()),
+    "tril_": lambda T, x: (-1,),
+    "cumsum_": lambda T, x: (1,),
+    "transpose_": lambda T, x: (0, 1),
+    "unsqueeze_": lambda T, x: (1,),
+    "squeeze_": lambda T, x: (),
+    "t_": lambda T, x: (),
+}
+
+
+@pytest.mark.parametrize("name", MORE_IN_PLACE)
+def test_other_in_place_variants(name: str) -> None:
+    x = rgrad.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, -6.0]])
+    args = MORE_IN_PLACE[name](rgrad, x)
+    want = getattr(x, name[:-1])(*args)
+    assert getattr(x, name)(*args) is x
+    assert x.stride() == want.stride()
+    np.testing.assert_array_equal(x.numpy(), want.numpy())
+
+
+def test_fill_zero_copy() -> None:
+    x = rgrad.ones(2, 3)
+    assert x.fill_(2.5) is x
+    assert x.tolist() == [[2.5] * 3] * 2
+    assert x.fill_(rgrad.tensor(4)).tolist() == [[4.0] * 3] * 2
+    assert x.zero_().sum().item() == 0.0
+    assert x.copy_(rgrad.tensor([1, 2, 3])).tolist() == [[1.0, 2.0, 3.0]] * 2
+    assert x.t().copy_(x.clone().t() * 2).tolist() == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+    assert x._version == 5
+
+
 WITH_OUT = [
     op for op in OPS if op.family in ("unary", "binary") and op.name not in ("relu", "isnan", "isinf", "isfinite")
 ]
