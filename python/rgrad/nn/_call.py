@@ -22,7 +22,7 @@ def _replaced(what: str, old: Grads, new: Any) -> Grads:
         return old
     grads: Grads = new if isinstance(new, tuple) else (new,)
     if len(grads) != len(old):
-        raise RuntimeError(f"{what} has returned an invalid number of grad: got {len(grads)}, but expected {len(old)}")
+        raise RuntimeError(f"{what}, got {len(grads)}, but expected {len(old)}")
     return grads
 
 
@@ -46,7 +46,11 @@ class _HookState:
             full[position] = grad
         grad_output: Grads = tuple(full)
         for pre_hook in self.pre_hooks:
-            grad_output = _replaced("Backward pre hook", grad_output, pre_hook(self.module, grad_output))
+            grad_output = _replaced(
+                "Backward pre hook returned an invalid number of grad_output",
+                grad_output,
+                pre_hook(self.module, grad_output),
+            )
         self.grad_output = grad_output
         if not self.input_positions:
             nothing: Grads = (None,) * self.inputs
@@ -73,7 +77,11 @@ class _HookState:
             full[position] = grad
         grad_input: Grads = tuple(full)
         for hook in self.hooks:
-            grad_input = _replaced("Backward hook", grad_input, hook(self.module, grad_input, self.grad_output))
+            grad_input = _replaced(
+                "Backward hook returned an invalid number of grad_input",
+                grad_input,
+                hook(self.module, grad_input, self.grad_output),
+            )
         self.grad_output = None
         return tuple(grad_input[position] for position in self.input_positions)
 

@@ -27,7 +27,8 @@ class Parameter(Tensor):
             raise TypeError(
                 f"Parameter: got {type(data).__name__} as data, expected a Tensor; rgrad.tensor(...) makes one"
             )
-        made: Self = Tensor._make_subclass(cls, data, requires_grad)
+        made = super().__new__(cls, data)
+        made.requires_grad_(requires_grad)
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
