@@ -10,6 +10,10 @@ from .dataset import IterableDataset, Subset, TensorDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
 
+def _copied(view: Tensor) -> Tensor:
+    return view.clone() if view.is_contiguous() else view.contiguous()
+
+
 class DataLoader:
     """Iterates over a dataset in batches.
 
@@ -116,6 +120,12 @@ class DataLoader:
 
     def _iterate_tensors(self, tensors: tuple[Tensor, ...], subset: list[int] | None) -> Iterator[Any]:
         # The result is what collating samples would give: new tensors, in a list.
+        plan = self.batch_sampler
+        if subset is None and type(plan) is BatchSampler and type(plan.sampler) is SequentialSampler:
+            total, size = len(plan.sampler), plan.batch_size
+            for start in range(0, total - total % size if plan.drop_last else total, size):
+                yield [_copied(tensor[start : start + size]) for tensor in tensors]
+            return
         table = None if subset is None else _core.tensor(subset, dtype=_core.int64)
         for chosen in self._index_tensors():
             # Not index_select: samplers and subsets of users may count from the end.
