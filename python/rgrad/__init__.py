@@ -23,6 +23,7 @@ globals().update({name: getattr(_core, name) for name in _core_names})
 
 # From here on `bool`, `int`, `float`, `sum`, `any` ... in this file are rgrad's, not Python's.
 from . import autograd as autograd
+from . import cuda as cuda
 from . import nn as nn
 from . import optim as optim
 from . import utils as utils
@@ -44,6 +45,7 @@ __all__ = sorted(  # noqa: PLE0605
     {
         *_core_names,
         "autograd",
+        "cuda",
         "enable_grad",
         "finfo",
         "iinfo",

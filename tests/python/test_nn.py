@@ -337,6 +337,23 @@ def test_forward_hooks_with_keyword_arguments() -> None:
         net(rgrad.ones(1), by=2)
 
 
+def test_forward_hooks_that_are_always_called() -> None:
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ArithmeticError("forward")
+
+    net = Failing()
+    log = []
+    net.register_forward_hook(lambda module, args, out: log.append("never"))
+    net.register_forward_hook(lambda module, args, out: log.append((args, out)), always_call=True)
+    with pytest.raises(ArithmeticError, match="forward"):
+        net(3)
+    assert log == [((3,), None)]
+    net.register_forward_hook(lambda module, args, out: 1 / 0, always_call=True)
+    with pytest.warns(UserWarning, match="raised an exception that was silenced"), pytest.raises(ArithmeticError):
+        net(3)
+
+
 def test_backward_hooks() -> None:
     net = nn.Linear(2, 3, bias=False).double()
     x = numbers(4, 2).requires_grad_()
@@ -887,6 +904,8 @@ def test_package_names() -> None:
     for call in (lambda: rgrad.finfo(rgrad.int64), lambda: rgrad.iinfo(F64)):
         with pytest.raises(TypeError):
             call()
+    assert rgrad.device("cuda" if rgrad.cuda.is_available() else "cpu").type == "cpu"
+    assert rgrad.cuda.device_count() == 0
     assert rgrad.is_tensor(nn.Parameter(rgrad.ones(1)))
     assert not rgrad.is_tensor(3)
     assert rgrad.typename(nn.Linear(1, 1)) == "rgrad.nn.linear.Linear"

@@ -114,6 +114,28 @@ def _through(on_backward: Any, values: tuple[Any, ...], positions: list[int]) ->
 
 def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run forward pre-hooks, ``forward`` and forward hooks, and set up backward hooks, in PyTorch's order."""
+    called: set[int] = set()
+    try:
+        return _call(module, args, kwargs, called)
+    except Exception:
+        for key, hook in list(module._forward_hooks.items()):
+            if key in module._forward_hooks_always_called and key not in called:
+                try:
+                    hook(module, args, kwargs, None) if _takes_kwargs(module, key) else hook(module, args, None)
+                except Exception as error:
+                    warnings.warn(
+                        "module forward hook with ``always_call=True`` raised an exception that was silenced as "
+                        f"another error was raised in forward: {error}",
+                        stacklevel=3,
+                    )
+        raise
+
+
+def _takes_kwargs(module: "Module", key: int) -> bool:
+    return key in module._forward_hooks_with_kwargs
+
+
+def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
     for key, hook in list(module._forward_pre_hooks.items()):
         if key in module._forward_pre_hooks_with_kwargs:
             changed = hook(module, args, kwargs)
@@ -137,7 +159,8 @@ def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, A
     result = module.forward(*args, **kwargs)
 
     for key, hook in list(module._forward_hooks.items()):
-        if key in module._forward_hooks_with_kwargs:
+        called.add(key)
+        if _takes_kwargs(module, key):
             changed = hook(module, args, kwargs, result)
         else:
             changed = hook(module, args, result)
@@ -156,6 +179,6 @@ def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, A
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
                 f"but received {type(result)}",
-                stacklevel=3,
+                stacklevel=4,
             )
     return result

@@ -1,5 +1,7 @@
 """Activations as modules: each applies the function of its name to every element."""
 
+import warnings
+
 from .. import _core
 from .._core import Tensor
 from . import functional as F
@@ -133,8 +135,23 @@ class LogSigmoid(Module):
 class Hardtanh(Module):
     """``x`` limited to ``[min_val, max_val]``."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        if min_value is not None or max_value is not None:
+            warnings.warn(
+                "keyword arguments `min_value` and `max_value` are deprecated and renamed to `min_val` and `max_val`",
+                FutureWarning,
+                stacklevel=2,
+            )
+            min_val = min_val if min_value is None else min_value
+            max_val = max_val if max_value is None else max_value
         self.min_val = min_val
         self.max_val = max_val
         self.inplace = inplace

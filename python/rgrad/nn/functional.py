@@ -151,9 +151,10 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     return log_softmax_native(input, dim) if dtype is None else log_softmax_native(input.to(dtype), dim)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """``x / max(norm(x, p, dim), eps)``."""
-    return input / input.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(input)
+    norm = input.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(input)
+    return input / norm if out is None else _core.div(input, norm, out=out)
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

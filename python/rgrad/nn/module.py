@@ -55,6 +55,7 @@ class Module:
             _forward_pre_hooks_with_kwargs=OrderedDict(),
             _forward_hooks=OrderedDict(),
             _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
             _backward_pre_hooks=OrderedDict(),
             _backward_hooks=OrderedDict(),
             _state_dict_hooks=OrderedDict(),
@@ -225,9 +226,9 @@ class Module:
             if child is not None:
                 yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self) -> Iterator["Module"]:
-        """All modules of the tree, each once, this one first."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
+        """All modules of the tree, each once unless ``remove_duplicate=False``, this one first."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
@@ -426,13 +427,23 @@ class Module:
         return self._register("_forward_pre_hooks", hook, prepend, with_kwargs)
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> RemovableHandle:
         """Call ``hook(module, args, output)`` after forward; what it returns (not None) replaces the output.
 
-        With ``with_kwargs``: ``hook(module, args, kwargs, output)``.
+        With ``with_kwargs``: ``hook(module, args, kwargs, output)``. With ``always_call`` it is called with output
+        None when the call raises before the hook's turn; an error of the hook is a warning then.
         """
-        return self._register("_forward_hooks", hook, prepend, with_kwargs)
+        handle = self._register("_forward_hooks", hook, prepend, with_kwargs)
+        if always_call:
+            always: dict[int, bool] = self._forward_hooks_always_called
+            always[handle.id] = True
+        return handle
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_output)`` when the gradients of the outputs are known.
