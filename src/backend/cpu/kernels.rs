@@ -172,6 +172,8 @@ unsafe fn by_range<R: Row, A: Cell>(
 /// Instances of a loop for each instruction set: the same body, inlined into functions that may use more instructions.
 macro_rules! instances {
     ($base:ident $avx2:ident $avx512:ident <$R:ident: $Row:ident, $A:ident: $Bound:path $(, const $I:ident: usize)?> $call:expr) => {
+        // Derivatives have this instance only where there is no other.
+        #[allow(dead_code)]
         unsafe fn $base<$R: $Row, $A: $Bound $(, const $I: usize)?>(
             blocks: usize,
             out: *mut u8,
@@ -194,6 +196,8 @@ macro_rules! instances {
             unsafe { $call(blocks, out, ins, params) }
         }
 
+        // Not every family has an instance for it.
+        #[allow(dead_code)]
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
         unsafe fn $avx512<$R: $Row, $A: $Bound $(, const $I: usize)?>(
@@ -257,7 +261,8 @@ macro_rules! by_dtype {
     };
 }
 
-// Integers have no instance for AVX-512: they wait for memory anyway.
+// Arithmetic, comparisons and integers have no instance for AVX-512: they wait for memory anyway, and every instance is paid for in
+// compile time.
 macro_rules! levels {
     ($base:expr, $avx2:expr, $avx512:expr) => {{
         #[cfg(target_arch = "x86_64")]
@@ -271,19 +276,36 @@ macro_rules! levels {
     }};
 }
 
+// Without AVX2 there are no fused derivatives on x86-64, and nowhere of rows whose derivative reads nothing but the cotangent: these are
+// composed of forward kernels.
+macro_rules! vjp_levels {
+    (Real $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
+    ($kind:ident $R:ident) => { vjp_levels!(@ $R vjp_avx2 Avx2) };
+    (@ $R:ident $top:ident $I:ident) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            [[[None; 2]; MAX_OPERANDS], vjp_kernels!(vjp_avx2 $R Avx2), vjp_kernels!($top $R $I)]
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            [vjp_kernels!(vjp_base $R Base)]
+        }
+    }};
+}
+
 macro_rules! forward_kernels {
     (Num $R:ident) => {
         levels!(
             by_dtype!(num_base $R Base, ints num_base),
             by_dtype!(num_avx2 $R Avx2, ints num_avx2),
-            by_dtype!(num_avx512 $R Avx512, ints num_avx2)
+            by_dtype!(num_avx2 $R Avx2, ints num_avx2)
         )
     };
     (Cmp $R:ident) => {
         levels!(
             by_dtype!(cmp_base $R Base, ints cmp_base),
             by_dtype!(cmp_avx2 $R Avx2, ints cmp_avx2),
-            by_dtype!(cmp_avx512 $R Avx512, ints cmp_avx2)
+            by_dtype!(cmp_avx2 $R Avx2, ints cmp_avx2)
         )
     };
     (Real $R:ident) => {
@@ -298,9 +320,22 @@ macro_rules! forward_kernels {
     };
 }
 
+/// The operands whose derivative reads a saved value.
+const fn reading<R: Row>() -> u8 {
+    let mut mask = 0;
+    let mut i = 0;
+    while i < R::INFO.arity() {
+        if R::INFO.saves(1 << i) != 0 {
+            mask |= 1 << i;
+        }
+        i += 1;
+    }
+    mask
+}
+
 macro_rules! vjp_kernels {
     ($vjp:ident $R:ident $I:ty) => {{
-        const NEEDED: u8 = <$R as Row>::INFO.differentiable();
+        const NEEDED: u8 = reading::<$R>();
         [
             if NEEDED & 1 != 0 { [Some($vjp::<$R, F32<$I>, 0> as Kernel), Some($vjp::<$R, F64<$I>, 0>)] } else { [None; 2] },
             if NEEDED & 2 != 0 { [Some($vjp::<$R, F32<$I>, 1> as Kernel), Some($vjp::<$R, F64<$I>, 1>)] } else { [None; 2] },
@@ -316,11 +351,7 @@ macro_rules! table {
             use rows::$Row;
             Entry {
                 forward: forward_kernels!($kind $Row),
-                vjp: levels!(
-                    vjp_kernels!(vjp_base $Row Base),
-                    vjp_kernels!(vjp_avx2 $Row Avx2),
-                    vjp_kernels!(vjp_avx512 $Row Avx512)
-                ),
+                vjp: vjp_levels!($kind $Row),
             }
         }),+];
     };
@@ -334,7 +365,8 @@ pub fn forward_kernel(row: RowId, dtype: DType, level: Level) -> Option<Kernel> 
     TABLE[row as usize].forward[level as usize % Level::COUNT][dtype as usize]
 }
 
-/// The kernel that computes what operand `i` of `row` gets from the cotangent; None for integers and where there is no derivative.
+/// The kernel that computes what operand `i` of `row` gets from the cotangent; None for integers and where it is not fused
+/// (no derivative, one that reads only the cotangent, or an x86-64 without AVX2).
 #[inline]
 pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, level: Level) -> Option<Kernel> {
     let which = match dtype {

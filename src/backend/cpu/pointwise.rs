@@ -72,6 +72,14 @@ impl Func {
         }
     }
 
+    /// Whether this machine has a kernel for it that computes in `dtype`.
+    pub fn has_kernel(self, dtype: DType) -> bool {
+        match self.part {
+            Part::Forward => kernels::forward_kernel(self.row, dtype, level()).is_some(),
+            Part::Vjp(i) => kernels::vjp_kernel(self.row, i as usize, dtype, level()).is_some(),
+        }
+    }
+
     /// Whether integer operands may make it fail.
     fn divides(self) -> bool {
         self.part == Part::Forward

@@ -1,0 +1,432 @@
+//! The loops around the rows: every stride pattern, dtype and instruction set against one element at a time.
+
+use proptest::prelude::*;
+use rgrad::backend::cpu::copy::{copy, fill};
+use rgrad::backend::cpu::num::{Level, best};
+use rgrad::backend::cpu::pointwise::{Func, Operand, run, run_at};
+use rgrad::layout::{DType, Scalar};
+use rgrad::pointwise::{DTypeRule, RowId};
+
+/// Memory of one operand: `bytes` long enough for any layout below.
+#[derive(Debug, Clone, PartialEq)]
+struct Memory {
+    words: Vec<u64>,
+    dtype: DType,
+}
+
+impl Memory {
+    fn new(dtype: DType, len: usize, seed: u64) -> Self {
+        let mut m = Memory { words: vec![0; len * dtype.size() / 8 + 1], dtype };
+        let mut s = seed | 1;
+        for i in 0..len {
+            s = s.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let v = (s >> 40) as i64;
+            m.set(i, v);
+        }
+        m
+    }
+
+    fn ptr(&self) -> *const u8 {
+        self.words.as_ptr() as *const u8
+    }
+
+    fn ptr_mut(&mut self) -> *mut u8 {
+        self.words.as_mut_ptr() as *mut u8
+    }
+
+    fn set(&mut self, i: usize, v: i64) {
+        let p = self.ptr_mut();
+        // SAFETY: `i` is below the length that was asked for.
+        unsafe {
+            match self.dtype {
+                DType::Bool => *p.add(i) = (v & 1) as u8,
+                DType::U8 => *p.add(i) = v as u8 | 1,
+                DType::I32 => *(p as *mut i32).add(i) = (v as i32 % 100) | 1,
+                DType::I64 => *(p as *mut i64).add(i) = (v % 1000) | 1,
+                DType::F32 => *(p as *mut f32).add(i) = (v % 4001) as f32 / 1000.0 - 2.0,
+                DType::F64 => *(p as *mut f64).add(i) = (v % 4001) as f64 / 1000.0 - 2.0,
+            }
+        }
+    }
+
+    fn element(&self, i: isize) -> Vec<u8> {
+        let n = self.dtype.size();
+        // SAFETY: in range, as for `set`.
+        unsafe { std::slice::from_raw_parts(self.ptr().offset(i * n as isize), n) }.to_vec()
+    }
+}
+
+fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
+    let mut out = vec![vec![]];
+    for &n in shape {
+        out = out.into_iter().flat_map(|at| (0..n).map(move |i| [at.clone(), vec![i]].concat())).collect();
+    }
+    out
+}
+
+fn offset(at: &[usize], strides: &[isize]) -> isize {
+    at.iter().zip(strides).map(|(i, s)| *i as isize * s).sum()
+}
+
+/// Strides of one of the kinds that tensors have: dense, permuted, broadcast, or with gaps.
+fn strides(shape: &[usize], kind: u8) -> (Vec<isize>, usize) {
+    let rank = shape.len();
+    let mut order: Vec<usize> = (0..rank).collect();
+    match kind % 4 {
+        1 => order.reverse(),
+        2 if rank > 1 => order.swap(rank - 1, rank / 2),
+        _ => {}
+    }
+    let mut s = vec![0isize; rank];
+    let mut step = if kind % 5 == 4 { 3 } else { 1 };
+    for &d in order.iter().rev() {
+        s[d] = step as isize;
+        step *= shape[d].max(1) + (kind as usize / 32) % 2;
+    }
+    if kind % 4 == 3 {
+        for (d, s) in s.iter_mut().enumerate() {
+            if (kind >> 3) as usize >> d & 1 == 1 {
+                *s = 0;
+            }
+        }
+    }
+    (s, step + 4)
+}
+
+fn rows_for(dtype: DType) -> Vec<RowId> {
+    RowId::ALL
+        .iter()
+        .copied()
+        .filter(|r| match r.info().rule {
+            DTypeRule::Float | DTypeRule::FloatOnly => dtype.is_float(),
+            DTypeRule::Any | DTypeRule::Compare | DTypeRule::Logic => true,
+            DTypeRule::NoBool => dtype != DType::Bool,
+            DTypeRule::Bitwise => !dtype.is_float(),
+            DTypeRule::Shift => !dtype.is_float() && dtype != DType::Bool,
+        })
+        .filter(|r| r.info().kind != rgrad::pointwise::Kind::Real || dtype.is_float())
+        .collect()
+}
+
+fn params(row: RowId) -> Vec<Scalar> {
+    row.info().sample_params.iter().map(|p| Scalar::Float(*p)).collect()
+}
+
+/// Runs `func` at once and one element at a time; both must give the same bits.
+fn check(func: Func, dtype: DType, shape: &[usize], kinds: &[u8], seed: u64) {
+    let info = func.row.info();
+    let p = params(func.row);
+    let mut memories = vec![];
+    for k in 0..func.inputs() {
+        let (s, len) = strides(shape, kinds[k]);
+        let operand = if func.part == rgrad::backend::cpu::pointwise::Part::Forward { Some(k) } else { k.checked_sub(1) };
+        let mask = operand.and_then(|k| info.operands.get(k)).is_some_and(|o| o.mask);
+        memories.push((Memory::new(if mask { DType::Bool } else { dtype }, len, seed + k as u64), s));
+    }
+    let mut out_kind = kinds[func.inputs()];
+    if out_kind % 4 == 3 {
+        out_kind -= 1;
+    }
+    let (os, len) = strides(shape, out_kind);
+    let mut out = Memory::new(func.out_dtype(dtype), len, 99);
+    let mut one_by_one = out.clone();
+    let ins: Vec<Operand> =
+        memories.iter().map(|(m, s)| Operand { ptr: m.ptr(), strides: s, dtype: m.dtype }).collect();
+    // SAFETY: `strides` gives as much memory as the layout names, and no output element twice.
+    unsafe { run(func, dtype, shape, out.ptr_mut(), &os, &ins, &p) }.unwrap();
+    for at in indices(shape) {
+        let ins: Vec<Operand> = memories
+            .iter()
+            .map(|(m, s)| Operand {
+                ptr: m.ptr().wrapping_offset(offset(&at, s) * m.dtype.size() as isize),
+                strides: &[],
+                dtype: m.dtype,
+            })
+            .collect();
+        let o = offset(&at, &os) * one_by_one.dtype.size() as isize;
+        // SAFETY: as above, one element.
+        unsafe { run(func, dtype, &[], one_by_one.ptr_mut().offset(o), &[], &ins, &p) }.unwrap();
+    }
+    assert!(out == one_by_one, "{} {:?} {dtype} {shape:?} {kinds:?}", info.name, func.part);
+}
+
+const SHAPES: &[&[usize]] = &[
+    &[],
+    &[0],
+    &[1],
+    &[5],
+    &[16],
+    &[37],
+    &[1030],
+    &[3, 0, 2],
+    &[4, 4],
+    &[2, 33],
+    &[33, 2],
+    &[40, 70],
+    &[700, 3],
+    &[3, 700],
+    &[2, 3, 4],
+    &[5, 1, 17],
+    &[2, 20, 3, 18],
+    &[2, 1, 2, 3, 2],
+];
+
+#[test]
+fn every_stride_pattern_gives_the_same_bits() {
+    let kinds: &[u8] = if cfg!(miri) { &[0, 3 + 8, 4] } else { &[0, 1, 2, 3 + 8, 3 + 16, 3 + 24, 4, 9, 36] };
+    for shape in SHAPES.iter().filter(|s| !cfg!(miri) || s.iter().product::<usize>() < 100) {
+        for (i, &a) in kinds.iter().enumerate() {
+            for (j, &b) in kinds.iter().enumerate() {
+                let c = kinds[(i * 3 + j) % kinds.len()];
+                check(Func::forward(RowId::Sub), DType::F32, shape, &[a, b, c], 1);
+                check(Func::forward(RowId::Where), DType::F64, shape, &[a, b, c, a], 2);
+                check(Func::forward(RowId::Lt), DType::I32, shape, &[b, a, c], 3);
+                check(Func::vjp(RowId::Div, 1), DType::F32, shape, &[a, b, c, 0, a], 4);
+                check(Func::vjp(RowId::Where, 1), DType::F32, shape, &[a, b, c, c, 0, a], 5);
+                check(Func::vjp(RowId::Tanh, 0), DType::F64, shape, &[b, a, c, a], 6);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_row_runs_in_every_dtype_that_it_takes() {
+    for dtype in DType::ALL {
+        for row in rows_for(dtype) {
+            for shape in [&[3usize, 21] as &[usize], &[50]] {
+                check(Func::forward(row), dtype, shape, &[0, 1, 2, 0], 7);
+                if dtype.is_float() {
+                    for i in 0..row.info().arity() {
+                        if Func::vjp(row, i).has_kernel(dtype) {
+                            check(Func::vjp(row, i), dtype, shape, &[0, 1, 0, 2, 0, 1], 8);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_refuse_other_dtypes_by_an_error() {
+    let (x, mut out) = (1i64, 0i64);
+    let ins = [Operand { ptr: &raw const x as *const u8, strides: &[], dtype: DType::I64 }];
+    // SAFETY: one element; nothing is written.
+    let e = unsafe { run(Func::forward(RowId::Sin), DType::I64, &[], &raw mut out as *mut u8, &[], &ins, &[]) };
+    assert!(e.unwrap_err().to_string().contains("not implemented for 'Long'"));
+}
+
+#[test]
+fn dividing_integers_by_zero_is_an_error_and_writes_nothing() {
+    for row in [RowId::DivFloor, RowId::DivTrunc, RowId::FloorDivide, RowId::Fmod, RowId::Remainder] {
+        let (a, mut b, mut out) = ([7i32; 600], [3i32; 600], [5i32; 600]);
+        b[599] = 0;
+        for strides in [[1isize], [0]] {
+            let divisor = if strides[0] == 0 { &b[599..] } else { &b[..] };
+            let ins = [
+                Operand { ptr: a.as_ptr() as *const u8, strides: &[1], dtype: DType::I32 },
+                Operand { ptr: divisor.as_ptr() as *const u8, strides: &strides, dtype: DType::I32 },
+            ];
+            // SAFETY: 600 elements each, or one with the stride 0.
+            let e = unsafe { run(Func::forward(row), DType::I32, &[600], out.as_mut_ptr() as *mut u8, &[1], &ins, &[]) };
+            assert!(e.unwrap_err().to_string().contains("ZeroDivisionError"), "{row:?}");
+            assert_eq!(out, [5; 600]);
+        }
+    }
+}
+
+#[test]
+fn integers_divide_and_wrap_as_python_and_c_do() {
+    let cases: &[(RowId, i32, i32, i32)] = &[
+        (RowId::DivFloor, -7, 2, -4),
+        (RowId::DivFloor, 7, -2, -4),
+        (RowId::DivTrunc, -7, 2, -3),
+        (RowId::Remainder, -7, 2, 1),
+        (RowId::Remainder, 7, -2, -1),
+        (RowId::Fmod, -7, 2, -1),
+        (RowId::DivFloor, i32::MIN, -1, i32::MIN),
+        (RowId::Remainder, i32::MIN, -1, 0),
+        (RowId::Add, i32::MAX, 1, i32::MIN),
+        (RowId::Pow, 3, 4, 81),
+        (RowId::Pow, -2, 31, i32::MIN),
+        (RowId::LeftShift, 1, 31, i32::MIN),
+        (RowId::LeftShift, 1, 32, 0),
+        (RowId::LeftShift, 1, -1, 0),
+        (RowId::RightShift, -8, 1, -4),
+        (RowId::RightShift, -8, 70, -1),
+        (RowId::RightShift, 8, -1, 0),
+        (RowId::BitwiseXor, 6, 3, 5),
+    ];
+    for &(row, a, b, want) in cases {
+        let mut out = 0i32;
+        let ins = [a, b].map(|v| Box::new(v));
+        let ops = [0, 1].map(|k| Operand { ptr: &*ins[k] as *const i32 as *const u8, strides: &[], dtype: DType::I32 });
+        // SAFETY: one element each.
+        unsafe { run(Func::forward(row), DType::I32, &[], &raw mut out as *mut u8, &[], &ops, &[]) }.unwrap();
+        assert_eq!(out, want, "{row:?} {a} {b}");
+    }
+}
+
+#[test]
+fn in_place_gives_the_same_as_out_of_place() {
+    for n in [1usize, 7, 16, 530, 5000] {
+        let b = Memory::new(DType::F32, n, 2);
+        let a = Memory::new(DType::F32, n, 1);
+        let op = |m: &Memory| m.ptr();
+        for shared in 0..3 {
+            let mut want = Memory::new(DType::F32, n, 3);
+            let mut got = a.clone();
+            let at = |m: *const u8| Operand { ptr: m, strides: &[1], dtype: DType::F32 };
+            let other = if shared == 1 { op(&a) } else { op(&b) };
+            // SAFETY: `n` elements each; `got` is output and input element for element.
+            unsafe {
+                run(Func::forward(RowId::Atan2), DType::F32, &[n], want.ptr_mut(), &[1], &[at(op(&a)), at(other)], &[]).unwrap();
+                let p = got.ptr_mut();
+                let other = if shared == 1 { p as *const u8 } else { op(&b) };
+                run(Func::forward(RowId::Atan2), DType::F32, &[n], p, &[1], &[at(p), at(other)], &[]).unwrap();
+            }
+            assert_eq!(want.words, got.words, "{n}");
+        }
+    }
+}
+
+#[test]
+fn instruction_sets_agree() {
+    let n = 1000;
+    for dtype in [DType::F32, DType::F64] {
+        for row in rows_for(dtype) {
+            let mut funcs = vec![Func::forward(row)];
+            funcs.extend((0..row.info().arity()).map(|i| Func::vjp(row, i)).filter(|f| f.has_kernel(dtype)));
+            for func in funcs {
+                let mems: Vec<Memory> = (0..func.inputs())
+                    .map(|k| {
+                        let k0 = if func.part == rgrad::backend::cpu::pointwise::Part::Forward { k } else { k.wrapping_sub(1) };
+                        let mask = row.info().operands.get(k0).is_some_and(|o| o.mask);
+                        Memory::new(if mask { DType::Bool } else { dtype }, n, 40 + k as u64)
+                    })
+                    .collect();
+                let ins: Vec<Operand> = mems.iter().map(|m| Operand { ptr: m.ptr(), strides: &[1], dtype: m.dtype }).collect();
+                let mut results = vec![];
+                for level in [Level::Base, Level::Avx2, Level::Avx512].into_iter().filter(|l| *l <= best()) {
+                    let mut out = Memory::new(func.out_dtype(dtype), n, 0);
+                    // SAFETY: `n` elements each.
+                    let done = unsafe { run_at(level, func, dtype, &[n], out.ptr_mut(), &[1], &ins, &params(row)) };
+                    // Derivatives have no baseline instance on x86-64.
+                    assert!(done.is_ok() || level == Level::Base);
+                    if done.is_ok() {
+                        results.push((level, out));
+                    }
+                }
+                let base = &results[0].1;
+                for (level, other) in &results[1..] {
+                    if *level == Level::Avx512 {
+                        let avx2 = &results[results.len() - 2].1.words;
+                        assert_eq!(&other.words, avx2, "{} {:?}: AVX2 and AVX-512 differ", row.info().name, func.part);
+                    }
+                    // The baseline has no fused multiply-add: it may differ in the last place where functions are composed.
+                    for i in 0..n as isize {
+                        let (a, b) = (base.element(i), other.element(i));
+                        if a != b {
+                            assert!(near(dtype, &a, &b), "{} {:?} {dtype} at {i}: {a:?} {b:?}", row.info().name, func.part);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn near(dtype: DType, a: &[u8], b: &[u8]) -> bool {
+    match dtype {
+        DType::F32 => {
+            let (a, b) = (f32::from_ne_bytes(a.try_into().unwrap()), f32::from_ne_bytes(b.try_into().unwrap()));
+            a.is_nan() && b.is_nan() || (a - b).abs() <= 4.0 * f32::EPSILON * a.abs().max(1e-3)
+        }
+        _ => {
+            let (a, b) = (f64::from_ne_bytes(a.try_into().unwrap()), f64::from_ne_bytes(b.try_into().unwrap()));
+            a.is_nan() && b.is_nan() || (a - b).abs() <= 4.0 * f64::EPSILON * a.abs().max(1e-3)
+        }
+    }
+}
+
+#[test]
+fn large_tensors_are_split_without_seams() {
+    if cfg!(miri) {
+        return;
+    }
+    for shape in [&[200_003usize] as &[usize], &[450, 500], &[100_003, 2]] {
+        check(Func::forward(RowId::Add), DType::F32, shape, &[0, 0, 0], 5);
+        check(Func::forward(RowId::Mul), DType::F32, shape, &[0, 1, 0], 6);
+        check(Func::forward(RowId::Add), DType::I64, shape, &[0, 3 + 8, 1], 7);
+    }
+}
+
+fn copied(from: DType, to: DType, value: Scalar) -> Vec<u8> {
+    let (mut a, mut b) = (0u64, 0u64);
+    // SAFETY: one element of at most 8 bytes each.
+    unsafe {
+        fill(from, &[], &raw mut a as *mut u8, &[], value);
+        copy(from, to, &[], &raw const a as *const u8, &[], &raw mut b as *mut u8, &[]);
+    }
+    b.to_ne_bytes()[..to.size()].to_vec()
+}
+
+#[test]
+fn casts_are_those_of_pytorch() {
+    let f = Scalar::Float;
+    for from in [DType::F32, DType::F64] {
+        assert_eq!(copied(from, DType::I32, f(-2.9)), (-2i32).to_ne_bytes());
+        assert_eq!(copied(from, DType::I64, f(f64::NAN)), i64::MIN.to_ne_bytes());
+        assert_eq!(copied(from, DType::I32, f(1e30)), i32::MIN.to_ne_bytes());
+        assert_eq!(copied(from, DType::U8, f(300.0)), [44]);
+        assert_eq!(copied(from, DType::U8, f(-1.0)), [255]);
+        assert_eq!(copied(from, DType::Bool, f(f64::NAN)), [1]);
+        assert_eq!(copied(from, DType::Bool, f(-0.0)), [0]);
+        assert_eq!(copied(from, DType::Bool, f(1e-40)), [1]);
+    }
+    assert_eq!(copied(DType::I64, DType::I32, Scalar::Int(1 << 33 | 5)), 5i32.to_ne_bytes());
+    assert_eq!(copied(DType::I64, DType::F32, Scalar::Int(16_777_217)), 16_777_216f32.to_ne_bytes());
+    assert_eq!(copied(DType::Bool, DType::F64, Scalar::Bool(true)), 1f64.to_ne_bytes());
+    assert_eq!(copied(DType::F64, DType::F32, f(1e300)), f32::INFINITY.to_ne_bytes());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 300 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn copies_of_any_layout_move_every_element(
+        shape in prop::collection::vec(1usize..24, 0..4), a in 0u8..64, b in 0u8..64, from in 0usize..6, to in 0usize..6,
+    ) {
+        let (from, to) = (DType::ALL[from], DType::ALL[to]);
+        let (ss, len) = strides(&shape, a);
+        let src = Memory::new(from, len, 11);
+        let (ds, len) = strides(&shape, if b % 4 == 3 { b - 1 } else { b });
+        let mut dst = Memory::new(to, len, 12);
+        let before = dst.clone();
+        // SAFETY: `strides` gives as much memory as the layout names, and no output element twice.
+        unsafe { copy(from, to, &shape, src.ptr(), &ss, dst.ptr_mut(), &ds) };
+        let mut written = std::collections::HashSet::new();
+        for at in indices(&shape) {
+            let (s, d) = (offset(&at, &ss), offset(&at, &ds));
+            let mut want = 0u64;
+            // SAFETY: one element.
+            unsafe {
+                let src = src.ptr().offset(s * from.size() as isize);
+                copy(from, to, &[], src, &[], &raw mut want as *mut u8, &[]);
+            }
+            prop_assert_eq!(dst.element(d), &want.to_ne_bytes()[..to.size()]);
+            written.insert(d);
+        }
+        for i in 0..len as isize {
+            prop_assert!(written.contains(&i) || dst.element(i) == before.element(i), "wrote beside the layout");
+        }
+    }
+
+    #[test]
+    fn random_layouts_give_the_same_bits(
+        shape in prop::collection::vec(1usize..30, 0..4), kinds in prop::collection::vec(0u8..64, 6), row in 0usize..1000,
+    ) {
+        let rows = rows_for(DType::F32);
+        check(Func::forward(rows[row % rows.len()]), DType::F32, &shape, &kinds, 3);
+    }
+}
