@@ -287,5 +287,6 @@ def test_loader_refuses() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             DataLoader(data, **wrong)
-    with pytest.raises(NotImplementedError, match="num_workers=2"):
-        DataLoader(data, num_workers=2)
+    with pytest.warns(UserWarning, match="num_workers=2"):
+        loader = DataLoader(data, batch_size=10, num_workers=2)
+    assert next(iter(loader))[1].tolist() == list(range(10))

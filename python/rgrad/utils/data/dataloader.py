@@ -1,5 +1,6 @@
 """``DataLoader``: batches of a dataset, in this process."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ class DataLoader:
         shuffle: a new random order in every epoch.
         sampler: gives the numbers of samples; excludes ``shuffle``.
         batch_sampler: gives lists of numbers; excludes ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
-        num_workers: only 0; this loader works in the calling process.
+        num_workers: more than 0 warns: this loader works in the calling process.
         collate_fn: joins a list of samples; default is :func:`default_collate`.
         pin_memory, timeout, worker_init_fn, prefetch_factor, persistent_workers, multiprocessing_context,
             pin_memory_device, in_order: accepted for PyTorch's sake; without workers they change nothing.
@@ -32,7 +33,6 @@ class DataLoader:
 
     Raises:
         ValueError: arguments that exclude each other or are out of range.
-        NotImplementedError: ``num_workers`` above 0.
     """
 
     def __init__(
@@ -59,9 +59,11 @@ class DataLoader:
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if num_workers > 0:
-            raise NotImplementedError(
-                f"DataLoader: got num_workers={num_workers}, but loading in other processes is not available; "
-                "use num_workers=0"
+            warnings.warn(
+                f"DataLoader: got num_workers={num_workers}, but this version loads in the calling process; "
+                "the batches are the same",
+                UserWarning,
+                stacklevel=2,
             )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
