@@ -374,6 +374,7 @@ def test_jacobian_and_hessian() -> None:
     assert tuple(pair[1][0].shape) == (3,)
     assert pair[0][1].requires_grad
     assert not pair[1][1].any()
+    assert tuple(functional.jacobian(lambda x: x[:0], x).shape) == (0, 3)
 
 
 def test_products_with_vectors() -> None:
