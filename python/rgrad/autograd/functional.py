@@ -269,13 +269,14 @@ def _rows(
     return rows
 
 
-def _single_scalar(out: Any, where: str) -> Tensor:
+def _single_number(out: Any, where: str) -> tuple[bool, Tensor]:
+    """Whether ``out`` is a tuple, and its one tensor with one element."""
     is_tuple, outs = _tensors(out, "outputs of the user-provided function", where)
     if is_tuple and len(outs) != 1:
         raise RuntimeError(f"The function given to {where} should return a single Tensor")
     if outs[0].numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {where} should contain a single element")
-    return outs[0].squeeze()
+    return is_tuple, outs[0]
 
 
 def hessian(
@@ -298,7 +299,7 @@ def hessian(
     many_in, given = _tensors(inputs, "inputs", "hessian")
 
     def first(*xs: Tensor) -> tuple[Tensor, ...]:
-        found = jacobian(lambda *args: _single_scalar(func(*args), "hessian"), xs, create_graph=True)
+        found = jacobian(lambda *args: _single_number(func(*args), "hessian")[1].squeeze(), xs, create_graph=True)
         if strict:
             for i, g in enumerate(found):
                 if not g.requires_grad:
@@ -325,12 +326,12 @@ def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         vector = _vector(
             v, xs, many_in, "vhp", "the input to the user-provided function is a single Tensor with one element"
         )
-        out = _single_scalar(func(*xs), "vhp")
+        many_out, out = _single_number(func(*xs), "vhp")
         _require_history((out,), strict)
         first = _filled(_grad((out,), xs, None, True), xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
         second = _grad(first, xs, vector, create_graph)
         found = _filled(second, xs, strict, create_graph, _NO_JACOBIAN, _NO_HESSIAN)
-    return _result((out,), create_graph, False), _result(found, create_graph, many_in)
+    return _result((out,), create_graph, many_out), _result(found, create_graph, many_in)
 
 
 def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -345,7 +346,7 @@ def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         vector = _vector(
             v, xs, many_in, "hvp", "the input to the user-provided function is a single Tensor with one element"
         )
-        out = _single_scalar(func(*xs), "hvp")
+        many_out, out = _single_number(func(*xs), "hvp")
         _require_history((out,), strict)
         first = _filled(_grad((out,), xs, None, True), xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
         dummies = tuple(_core.zeros_like(x).requires_grad_() for x in xs)
@@ -354,4 +355,4 @@ def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
             _filled(second, xs, True, True, _NO_JACOBIAN, _NO_HESSIAN)
         third = _grad(second, dummies, vector, create_graph)
         found = _filled(third, xs, strict, create_graph, _NO_HESSIAN_TRICK, _NO_HESSIAN)
-    return _result((out,), create_graph, False), _result(found, create_graph, many_in)
+    return _result((out,), create_graph, many_out), _result(found, create_graph, many_in)
