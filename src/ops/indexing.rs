@@ -179,6 +179,15 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
     Ok(out)
 }
 
+/// The views of an index expression applied, and its positions; an expression without positions is refused.
+pub fn positions(x: &Tensor, items: &[Index]) -> Result<(Tensor, Plan, SmallVec<[Tensor; 4]>)> {
+    let p = prepare(x, items)?;
+    match p.plan {
+        Some(plan) => Ok((p.x, plan, p.index)),
+        None => Err(Error::index("at least one index tensor must be provided")),
+    }
+}
+
 /// `x[items]`.
 pub fn get(x: &Tensor, items: &[Index]) -> Result<Tensor> {
     // The usual cases need no bookkeeping.

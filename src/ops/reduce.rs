@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What a reduction reduces: which dimensions of which shape, and whether they stay with size 1.
 #[derive(Debug, Clone)]
-pub(crate) struct Over {
+pub struct Over {
     pub mask: SmallVec<[bool; 8]>,
     pub shape: Dims,
     pub keepdim: bool,
@@ -39,6 +39,11 @@ impl Over {
     /// How many elements go into each result.
     pub fn count(&self) -> usize {
         self.shape.iter().zip(&self.mask).filter(|(_, m)| **m).map(|(s, _)| *s).product()
+    }
+
+    /// How many results there are.
+    pub fn results(&self) -> usize {
+        self.shape.iter().zip(&self.mask).filter(|(_, m)| !**m).map(|(s, _)| *s).product()
     }
 
     /// A tensor of the result's shape with the reduced dimensions as sizes of 1, so that it broadcasts against the input.

@@ -3,7 +3,7 @@
 use super::pointwise as pw;
 use super::reduce::{node_op, one, one_dim, shifted};
 use crate::array::{Array, Scan as Kind};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::smallvec;
@@ -137,4 +137,16 @@ fn weighted_tails(g: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
         by *= 2;
     }
     Ok(sum)
+}
+
+/// `cumsum` written over its input.
+pub fn cumsum_(x: &Tensor, dim: i64) -> Result<()> {
+    let dim = one_dim(x, dim)?;
+    apply_inplace(&CumSum { dim, reverse: false }, "cumsum_", &[x], Old::Read)
+}
+
+/// `cumprod` written over its input.
+pub fn cumprod_(x: &Tensor, dim: i64) -> Result<()> {
+    let dim = one_dim(x, dim)?;
+    apply_inplace(&CumProd { dim }, "cumprod_", &[x], Old::Read)
 }

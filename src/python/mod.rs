@@ -2,12 +2,22 @@
 
 mod args;
 mod autograd;
+mod both;
+mod convert;
+mod create;
+mod dtype;
 mod errors;
 mod function;
 mod hooks;
 mod identity;
+mod indexing;
+mod info;
+mod join;
 mod node;
+mod numpy_memory;
+mod random;
 mod rows;
+mod shape;
 mod site;
 mod tensor;
 
@@ -26,6 +36,14 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     tensor::register(m)?;
     identity::register(m)?;
     rows::register(m)?;
+    dtype::register(m)?;
+    info::register(m)?;
+    convert::register(m)?;
+    shape::register(m)?;
+    indexing::register(m)?;
+    join::register(m)?;
+    create::register(m)?;
+    random::register(m)?;
     node::register(m)?;
     hooks::register(m)?;
     autograd::register(m)?;

@@ -1,0 +1,594 @@
+//! Values into tensors and out of them: Python sequences and numbers, NumPy arrays, `item`, `tolist`.
+
+use super::args::{as_tensor, type_name};
+use super::dtype::{check_device, dtype_option};
+use super::identity::wrap;
+use super::numpy_memory::{self, NdArray};
+use super::tensor::PyTensor;
+use crate::array::Array;
+use crate::autograd::{Tensor, linear};
+use crate::error::Error;
+use crate::layout::{DType, Dims, Scalar};
+use crate::ops::pointwise;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+type Obj<'py> = Bound<'py, PyAny>;
+type PyOut = PyResult<Py<PyAny>>;
+
+/// As many dimensions as NumPy and PyTorch allow.
+const MAX_DIMS: usize = 64;
+
+// ---- from Python -----------------------------------------------------------------------------------------------------
+
+/// A number as it is collected, before the dtype is known.
+#[derive(Clone, Copy)]
+enum Leaf {
+    Number(Scalar),
+    /// An int beyond 64 bits, as a float.
+    Huge(f64),
+}
+
+#[derive(Default)]
+struct Collected {
+    leaves: Vec<Leaf>,
+    dtype: Option<DType>,
+}
+
+impl Collected {
+    fn push(&mut self, leaf: Leaf, dtype: DType) {
+        self.leaves.push(leaf);
+        self.dtype = Some(self.dtype.map_or(dtype, |d| d.promote(dtype)));
+    }
+}
+
+fn is_text(obj: &Obj<'_>) -> bool {
+    obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>()
+}
+
+/// Whether an object is a level of nesting: it has a length and items by number.
+fn is_level(obj: &Obj<'_>) -> bool {
+    if obj.is_exact_instance_of::<PyFloat>() || obj.is_exact_instance_of::<PyInt>() || obj.is_exact_instance_of::<PyBool>() {
+        return false;
+    }
+    if obj.is_exact_instance_of::<PyList>() || obj.is_exact_instance_of::<PyTuple>() {
+        return true;
+    }
+    // SAFETY: a valid object under the GIL.
+    let sequence = unsafe { ffi::PySequence_Check(obj.as_ptr()) } == 1;
+    sequence && as_tensor(obj).is_none() && !is_text(obj) && !obj.is_instance_of::<PyDict>() && obj.len().is_ok()
+}
+
+#[inline]
+fn get<'py>(obj: &Obj<'py>, i: usize) -> PyResult<Obj<'py>> {
+    // SAFETY: a valid object under the GIL; the result is a new reference or null with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(obj.py(), ffi::PySequence_GetItem(obj.as_ptr(), i as ffi::Py_ssize_t)) }
+}
+
+/// The sizes that the first elements of all levels give.
+fn shape_of(obj: &Obj<'_>) -> PyResult<Dims> {
+    let mut shape = Dims::new();
+    let mut at = obj.clone();
+    while is_level(&at) {
+        let n = at.len()?;
+        shape.push(n);
+        if shape.len() > MAX_DIMS {
+            return Err(PyValueError::new_err(format!("too many dimensions '{}'", type_name(&at))));
+        }
+        if n == 0 {
+            return Ok(shape);
+        }
+        at = get(&at, 0)?;
+    }
+    if !shape.is_empty() && is_text(&at) {
+        return Err(PyValueError::new_err(format!("too many dimensions '{}'", type_name(&at))));
+    }
+    Ok(shape)
+}
+
+fn int_leaf(obj: &Obj<'_>) -> PyResult<Leaf> {
+    match obj.extract::<i64>() {
+        Ok(i) => Ok(Leaf::Number(Scalar::Int(i))),
+        Err(_) => Ok(Leaf::Huge(obj.extract::<f64>().unwrap_or(f64::INFINITY))),
+    }
+}
+
+/// One number.
+fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
+    if obj.is_exact_instance_of::<PyFloat>() {
+        out.push(Leaf::Number(Scalar::Float(obj.extract()?)), pointwise::default_dtype());
+        return Ok(());
+    }
+    if obj.is_exact_instance_of::<PyInt>() {
+        out.push(int_leaf(obj)?, DType::I64);
+        return Ok(());
+    }
+    if obj.is_exact_instance_of::<PyBool>() {
+        out.push(Leaf::Number(Scalar::Bool(obj.extract()?)), DType::Bool);
+        return Ok(());
+    }
+    if let Some(t) = as_tensor(obj) {
+        if t.numel() != 1 {
+            return Err(PyValueError::new_err(format!(
+                "only one element tensors can be converted to Python scalars, got shape {:?}",
+                &t.shape()[..]
+            )));
+        }
+        out.push(Leaf::Number(t.array().first()), t.dtype());
+        return Ok(());
+    }
+    if let Some(d) = numpy_memory::scalar_dtype(obj)? {
+        let item = obj.call_method0("item")?;
+        let value = match d {
+            DType::Bool => Leaf::Number(Scalar::Bool(item.extract()?)),
+            DType::F32 | DType::F64 => Leaf::Number(Scalar::Float(item.extract()?)),
+            _ => int_leaf(&item)?,
+        };
+        out.push(value, d);
+        return Ok(());
+    }
+    if obj.is_instance_of::<PyFloat>() {
+        out.push(Leaf::Number(Scalar::Float(obj.extract()?)), pointwise::default_dtype());
+    } else if obj.is_instance_of::<PyInt>() {
+        out.push(int_leaf(obj)?, DType::I64);
+    } else if obj.is_instance_of::<PyComplex>() {
+        return Err(Error::not_implemented("complex tensors are not supported yet: got a complex number").into());
+    } else if is_text(obj) {
+        return Err(PyTypeError::new_err(format!("new(): invalid data type '{}'", type_name(obj))));
+    } else if is_level(obj) {
+        return Err(PyTypeError::new_err(format!("'{}' object cannot be interpreted as a number", type_name(obj))));
+    } else {
+        return Err(PyRuntimeError::new_err(format!("Could not infer dtype of {}", type_name(obj))));
+    }
+    Ok(())
+}
+
+/// All numbers in row-major order; every level must have the size that its first neighbour has.
+fn collect(obj: &Obj<'_>, shape: &[usize], dim: usize, out: &mut Collected) -> PyResult<()> {
+    let Some(&n) = shape.get(dim) else { return leaf(obj, out) };
+    if !is_level(obj) {
+        return Err(PyTypeError::new_err(format!(
+            "not a sequence: expected {n} elements at dim {dim}, got {}",
+            type_name(obj)
+        )));
+    }
+    let have = obj.len()?;
+    if have != n {
+        return Err(PyValueError::new_err(format!("expected sequence of length {n} at dim {dim} (got {have})")));
+    }
+    for i in 0..n {
+        collect(&get(obj, i)?, shape, dim + 1, out)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn overflow(dtype: DType, value: &dyn std::fmt::Display) -> PyErr {
+    Error::runtime(format!("value cannot be converted to type {dtype} without overflow: got {value}")).into()
+}
+
+/// A number in a dtype, refused where it does not fit; unsigned types take negative numbers around, as PyTorch does.
+fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
+    let value = match leaf {
+        Leaf::Huge(v) if dtype.is_float() => return Ok(Scalar::Float(v)),
+        Leaf::Huge(v) => return Err(PyValueError::new_err(format!("Overflow when unpacking long long: got {v:e}"))),
+        Leaf::Number(s) => s,
+    };
+    let (low, high) = match dtype {
+        DType::Bool => return Ok(Scalar::Bool(value.to_bool())),
+        DType::F32 | DType::F64 => return Ok(value),
+        DType::U8 => (-255, 255),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        DType::I64 => (i64::MIN, i64::MAX),
+    };
+    let i = match value {
+        Scalar::Float(v) if !(v.trunc() >= low as f64 && v.trunc() <= high as f64 && v.abs() < 9.223372036854776e18) => {
+            return Err(overflow(dtype, &v));
+        }
+        s => s.to_i64(),
+    };
+    if i < low || i > high {
+        return Err(overflow(dtype, &i));
+    }
+    Ok(Scalar::Int(i))
+}
+
+fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array> {
+    let a = Array::empty(shape, dtype)?;
+    debug_assert_eq!(a.numel(), collected.leaves.len());
+    macro_rules! write {
+        ($t:ty, $f:expr) => {{
+            let to = a.ptr_mut().cast::<$t>();
+            for (i, l) in collected.leaves.iter().enumerate() {
+                let v = fit(*l, dtype)?;
+                // SAFETY: fresh and contiguous, one element for each leaf.
+                unsafe { to.add(i).write($f(v)) };
+            }
+        }};
+    }
+    match dtype {
+        DType::Bool => write!(bool, |v: Scalar| v.to_bool()),
+        DType::U8 => write!(u8, |v: Scalar| v.to_i64() as u8),
+        DType::I32 => write!(i32, |v: Scalar| v.to_i64() as i32),
+        DType::I64 => write!(i64, |v: Scalar| v.to_i64()),
+        DType::F32 => write!(f32, |v: Scalar| v.to_f64() as f32),
+        DType::F64 => write!(f64, |v: Scalar| v.to_f64()),
+    }
+    Ok(a)
+}
+
+/// A new tensor from any data; never shares memory.
+pub(super) fn tensor_from(data: &Obj<'_>, dtype: Option<DType>) -> PyResult<Tensor> {
+    if let Some(t) = as_tensor(data) {
+        let t = t.detach();
+        let d = dtype.unwrap_or_else(|| t.dtype());
+        let a = t.array();
+        return Ok(Tensor::new(if d == a.dtype() { a.clone_dense()? } else { a.cast(d)? }));
+    }
+    if !is_builtin(data)
+        && let Some(array) = NdArray::of(data)?
+    {
+        let a = array.read()?;
+        return Ok(Tensor::new(match dtype {
+            Some(d) if d != a.dtype() => a.cast(d)?.contiguous()?,
+            _ => a.contiguous_copy()?,
+        }));
+    }
+    if is_text(data) {
+        return Err(PyTypeError::new_err(format!("new(): invalid data type '{}'", type_name(data))));
+    }
+    if !is_builtin(data) && !is_level(data) && data.hasattr("__array__")? && numpy_memory::scalar_dtype(data)?.is_none() {
+        let array = data.call_method0("__array__")?;
+        return tensor_from(&array, dtype);
+    }
+    let shape = shape_of(data)?;
+    let mut collected = Collected::default();
+    if !shape.contains(&0) {
+        collected.leaves.reserve(crate::layout::checked_numel(&shape, 1)?.min(1 << 24));
+        collect(data, &shape, 0, &mut collected)?;
+    }
+    let dtype = dtype.or(collected.dtype).unwrap_or_else(pointwise::default_dtype);
+    Ok(Tensor::new(store(&collected, &shape, dtype)?))
+}
+
+/// Objects that are certainly no arrays, so that NumPy need not be asked (or loaded).
+fn is_builtin(obj: &Obj<'_>) -> bool {
+    obj.is_exact_instance_of::<PyList>()
+        || obj.is_exact_instance_of::<PyTuple>()
+        || obj.is_exact_instance_of::<PyFloat>()
+        || obj.is_exact_instance_of::<PyInt>()
+        || obj.is_exact_instance_of::<PyBool>()
+        || obj.is_instance_of::<PyString>()
+}
+
+pub(super) fn require_grad(t: &Tensor, on: bool) -> PyResult<()> {
+    if on && !t.dtype().is_float() {
+        return Err(Error::runtime("Only Tensors of floating point and complex dtype can require gradients").into());
+    }
+    if on {
+        t.set_requires_grad(true)?;
+    }
+    Ok(())
+}
+
+/// A new tensor with a copy of `data` (numbers, nested sequences, arrays, tensors).
+///
+/// Without `dtype` it is inferred: the default dtype for floats, int64 for ints, bool for bools.
+#[pyfunction]
+#[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false, pin_memory=false))]
+fn tensor(
+    py: Python<'_>,
+    data: &Obj<'_>,
+    dtype: Option<&Obj<'_>>,
+    device: Option<&Obj<'_>>,
+    requires_grad: bool,
+    pin_memory: bool,
+) -> PyOut {
+    let _ = pin_memory;
+    let dtype = dtype_option(dtype, "tensor()")?;
+    check_device(device)?;
+    if as_tensor(data).is_some() {
+        let message = "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or \
+                       sourceTensor.detach().clone().requires_grad_(True), rather than rgrad.tensor(sourceTensor).";
+        PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &std::ffi::CString::new(message)?, 1)?;
+    }
+    let t = tensor_from(data, dtype)?;
+    require_grad(&t, requires_grad)?;
+    wrap(py, t)
+}
+
+/// The data as a tensor, without a copy where that is possible: tensors and NumPy arrays of the wanted dtype share their memory.
+#[pyfunction]
+#[pyo3(name = "as_tensor", signature = (data, dtype=None, device=None))]
+fn as_tensor_(py: Python<'_>, data: &Obj<'_>, dtype: Option<&Obj<'_>>, device: Option<&Obj<'_>>) -> PyOut {
+    let dtype = dtype_option(dtype, "as_tensor()")?;
+    check_device(device)?;
+    if let Some(t) = as_tensor(data) {
+        return match dtype {
+            Some(d) if d != t.dtype() => wrap(py, linear::cast(t, d)?),
+            _ => Ok(data.clone().unbind()),
+        };
+    }
+    if !is_builtin(data)
+        && let Some(array) = NdArray::of(data)?
+        && array.dtype().is_ok_and(|d| dtype.is_none_or(|want| want == d))
+        && array.can_share()
+    {
+        return wrap(py, Tensor::new(array.share()?));
+    }
+    wrap(py, tensor_from(data, dtype)?)
+}
+
+/// As `as_tensor`; `copy=True` always copies, `copy=False` never does (ValueError where it would have to).
+#[pyfunction]
+#[pyo3(signature = (obj, *, dtype=None, device=None, copy=None, requires_grad=false))]
+fn asarray(
+    py: Python<'_>,
+    obj: &Obj<'_>,
+    dtype: Option<&Obj<'_>>,
+    device: Option<&Obj<'_>>,
+    copy: Option<bool>,
+    requires_grad: bool,
+) -> PyOut {
+    let out = if copy == Some(true) {
+        wrap(py, tensor_from(obj, dtype_option(dtype, "asarray()")?)?)?
+    } else {
+        as_tensor_(py, obj, dtype, device)?
+    };
+    let t = super::args::tensor(out.bind(py), "asarray()")?;
+    if copy == Some(false) {
+        let shares = match as_tensor(obj) {
+            Some(given) => given.array().storage().same(t.array().storage()),
+            None => NdArray::of(obj)?.is_some_and(|a| a.pointer() == t.array().ptr()),
+        };
+        if !shares {
+            return Err(PyValueError::new_err("asarray(): can't alias the data without a copy, but copy=False was given"));
+        }
+    }
+    require_grad(t, requires_grad)?;
+    Ok(out)
+}
+
+/// A tensor that shares memory with a NumPy array: writes are seen on both sides.
+///
+/// Raises TypeError for anything but arrays of float32, float64, int32, int64, uint8, bool; ValueError for negative strides.
+#[pyfunction]
+fn from_numpy(py: Python<'_>, ndarray: &Obj<'_>) -> PyOut {
+    let Some(array) = NdArray::of(ndarray)? else {
+        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", type_name(ndarray))));
+    };
+    let shared = array.share()?;
+    if !shared.storage().is_writable() {
+        let message = c"The given NumPy array is not writable: the tensor shares its memory and refuses in-place operations. Copy the array \
+                        (array.copy()) to get a tensor that can be written.";
+        PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), message, 1)?;
+    }
+    wrap(py, Tensor::new(shared))
+}
+
+// ---- to Python -------------------------------------------------------------------------------------------------------
+
+/// A scalar as Python's own number.
+pub(super) fn number(py: Python<'_>, s: Scalar) -> PyOut {
+    Ok(match s {
+        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
+        Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Float(v) => PyFloat::new(py, v).into_any().unbind(),
+    })
+}
+
+fn the_one(t: &Tensor) -> PyResult<Scalar> {
+    let n = t.numel();
+    if n != 1 {
+        return Err(Error::runtime(format!("a Tensor with {n} elements cannot be converted to Scalar (shape {:?})", &t.shape()[..])).into());
+    }
+    Ok(t.array().first())
+}
+
+/// The one element for `float()`, `int()`.
+fn the_one_value(t: &Tensor) -> PyResult<Scalar> {
+    if t.numel() != 1 {
+        return Err(PyValueError::new_err(format!(
+            "only one element tensors can be converted to Python scalars, got shape {:?}",
+            &t.shape()[..]
+        )));
+    }
+    Ok(t.array().first())
+}
+
+fn lists(py: Python<'_>, a: &Array) -> PyOut {
+    if a.rank() == 0 {
+        return number(py, a.first());
+    }
+    let n = a.shape()[0];
+    if a.rank() == 1 {
+        let items: Vec<Py<PyAny>> = (0..n)
+            .map(|i| number(py, a.with_layout(a.layout().select(0, i as i64)?).first()))
+            .collect::<PyResult<_>>()?;
+        return Ok(PyList::new(py, items)?.into_any().unbind());
+    }
+    let out = PyList::empty(py);
+    for i in 0..n {
+        out.append(lists(py, &a.with_layout(a.layout().select(0, i as i64)?))?)?;
+    }
+    Ok(out.into_any().unbind())
+}
+
+/// The tensor's memory as a NumPy array.
+fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyOut {
+    let t = PyTensor::of(slf);
+    if t.requires_grad() && !force {
+        return Err(Error::runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.").into());
+    }
+    numpy_memory::export(slf.py(), &t.array())
+}
+
+#[pymethods]
+impl PyTensor {
+    /// A NumPy array that shares this tensor's memory; `force=True` also for tensors that require grad.
+    #[pyo3(signature = (*, force=false))]
+    fn numpy(slf: &Bound<'_, Self>, force: bool) -> PyOut {
+        to_numpy(slf, force)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__(slf: &Bound<'_, Self>, dtype: Option<&Obj<'_>>, copy: Option<bool>) -> PyOut {
+        let py = slf.py();
+        let array = to_numpy(slf, false)?;
+        let array = array.bind(py);
+        let wanted = dtype.filter(|d| !d.is_none());
+        let converted = match wanted {
+            None => array.clone(),
+            Some(d) => {
+                let kwargs = PyDict::new(py);
+                kwargs.set_item("copy", false)?;
+                array.call_method("astype", (d,), Some(&kwargs))?
+            }
+        };
+        if copy == Some(true) && converted.is(array) {
+            return Ok(array.call_method0("copy")?.unbind());
+        }
+        if copy == Some(false) && !converted.is(array) {
+            return Err(PyValueError::new_err("Unable to avoid copy while creating an array as requested."));
+        }
+        Ok(converted.unbind())
+    }
+
+    /// What NumPy's functions give when they are called with a tensor: a tensor.
+    #[pyo3(signature = (array, *_context))]
+    fn __array_wrap__(slf: &Bound<'_, Self>, array: &Obj<'_>, _context: &Bound<'_, PyTuple>) -> PyOut {
+        wrap(slf.py(), tensor_from(array, None)?)
+    }
+
+    #[classattr]
+    fn __array_priority__() -> i64 {
+        1000
+    }
+
+    /// The tensor's one element as a Python number.
+    fn item(slf: &Bound<'_, Self>) -> PyOut {
+        number(slf.py(), the_one(Self::of(slf))?)
+    }
+
+    /// Nested lists of Python numbers; a number for a 0-d tensor.
+    fn tolist(slf: &Bound<'_, Self>) -> PyOut {
+        lists(slf.py(), &Self::of(slf).array())
+    }
+
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let t = Self::of(slf);
+        match t.numel() {
+            1 => Ok(t.array().first().to_bool()),
+            0 => Err(PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous")),
+            _ => Err(PyRuntimeError::new_err("Boolean value of Tensor with more than one value is ambiguous")),
+        }
+    }
+
+    fn __float__(slf: &Bound<'_, Self>) -> PyResult<f64> {
+        Ok(the_one_value(Self::of(slf))?.to_f64())
+    }
+
+    fn __int__(slf: &Bound<'_, Self>) -> PyOut {
+        let py = slf.py();
+        match the_one_value(Self::of(slf))? {
+            // Python knows what to say of nan and infinities, and holds large values exactly.
+            Scalar::Float(v) => Ok(py.get_type::<PyInt>().call1((v,))?.unbind()),
+            s => number(py, Scalar::Int(s.to_i64())),
+        }
+    }
+
+    fn __complex__(slf: &Bound<'_, Self>) -> PyResult<Py<PyComplex>> {
+        let v = the_one_value(Self::of(slf))?.to_f64();
+        Ok(PyComplex::from_doubles(slf.py(), v, 0.0).unbind())
+    }
+
+    fn __index__(slf: &Bound<'_, Self>) -> PyResult<i64> {
+        let t = Self::of(slf);
+        if t.dtype().is_float() || t.numel() != 1 {
+            return Err(PyTypeError::new_err(format!(
+                "only integer tensors of a single element can be converted to an index, got {} of shape {:?}",
+                t.dtype(),
+                &t.shape()[..]
+            )));
+        }
+        Ok(t.array().first().to_i64())
+    }
+
+    fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        match Self::of(slf).shape().first() {
+            Some(n) => Ok(*n),
+            None => Err(PyTypeError::new_err("len() of a 0-d tensor")),
+        }
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if Self::of(slf).rank() == 0 {
+            return Err(PyTypeError::new_err("iteration over a 0-d tensor"));
+        }
+        let parts = crate::ops::shape::unbind(Self::of(slf), 0)?;
+        let items: Vec<Py<PyAny>> = parts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
+        Ok(PyTuple::new(py, items)?.try_iter()?.into_any())
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, element: &Obj<'_>) -> PyResult<bool> {
+        let Some(value) = super::args::operand(element)? else {
+            return Err(PyRuntimeError::new_err(format!(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a {}.",
+                element.get_type().repr()?
+            )));
+        };
+        let equal = pointwise::eq(Self::of(slf), value)?;
+        Ok(equal.array().to_vec::<bool>()?.contains(&true))
+    }
+
+    fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
+        let t = Self::of(slf);
+        if t.rank() == 0 && !spec.is_empty() {
+            return number(slf.py(), t.array().first())?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
+        }
+        if !spec.is_empty() {
+            return Err(PyTypeError::new_err("unsupported format string passed to Tensor.__format__"));
+        }
+        slf.str()?.extract()
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._tensor_str")?.getattr("to_string")?.call1((slf,))
+    }
+
+    /// A copy of a leaf with its own memory; `.grad` is copied along.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Obj<'py>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._construct")?.getattr("deepcopy")?.call1((slf, memo))
+    }
+
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i64) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._construct")?.getattr("reduce")?.call1((slf, protocol))
+    }
+}
+
+/// Sets how tensors are printed; None leaves an option as it is (`sci_mode` is always set).
+#[pyfunction]
+#[pyo3(signature = (precision, threshold, edgeitems, linewidth, sci_mode))]
+fn _set_printoptions(
+    py: Python<'_>,
+    precision: Option<i64>,
+    threshold: Option<i64>,
+    edgeitems: Option<i64>,
+    linewidth: Option<i64>,
+    sci_mode: Option<bool>,
+) -> PyResult<()> {
+    py.import("rgrad._tensor_str")?.getattr("set_options")?.call1((precision, threshold, edgeitems, linewidth, sci_mode))?;
+    Ok(())
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(as_tensor_, m)?)?;
+    m.add_function(wrap_pyfunction!(asarray, m)?)?;
+    m.add_function(wrap_pyfunction!(from_numpy, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_printoptions, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! `dtype`, `device` and `Size` as Python objects.
+
+use super::tensor::PyTensor;
+use crate::array::Device;
+use crate::error::Error;
+use crate::layout::DType;
+use crate::ops::pointwise;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyType};
+
+// ---- dtype -----------------------------------------------------------------------------------------------------------
+
+/// The type of a tensor's elements.
+#[pyclass(name = "dtype", module = "rgrad", frozen, eq, hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PyDType(pub(super) DType);
+
+#[pymethods]
+impl PyDType {
+    fn __repr__(&self) -> String {
+        format!("rgrad.{}", self.0.name())
+    }
+
+    /// Copies and unpickled dtypes are the same objects.
+    fn __reduce__(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.0.is_float()
+    }
+
+    #[getter]
+    fn is_complex(&self) -> bool {
+        false
+    }
+
+    #[getter]
+    fn is_signed(&self) -> bool {
+        !matches!(self.0, DType::Bool | DType::U8)
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.size()
+    }
+}
+
+static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+
+/// The one object of a dtype.
+pub(super) fn dtype_object(py: Python<'_>, d: DType) -> PyResult<Py<PyDType>> {
+    match DTYPES.get(py) {
+        Some(all) => Ok(all[d as usize].clone_ref(py)),
+        None => Err(PyRuntimeError::new_err("rgrad._core is not initialised")),
+    }
+}
+
+/// A dtype argument: a dtype, or Python's own `float`, `int`, `bool`.
+pub(super) fn dtype_of(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<DType> {
+    if let Ok(d) = obj.cast::<PyDType>() {
+        return Ok(d.get().0);
+    }
+    let py = obj.py();
+    if obj.is(py.get_type::<PyFloat>()) {
+        return Ok(DType::F64);
+    }
+    if obj.is(py.get_type::<PyInt>()) {
+        return Ok(DType::I64);
+    }
+    if obj.is(py.get_type::<PyBool>()) {
+        return Ok(DType::Bool);
+    }
+    Err(PyTypeError::new_err(format!("{what}: argument 'dtype' must be rgrad.dtype, not {}", super::args::type_name(obj))))
+}
+
+/// An optional dtype argument; None counts as missing.
+pub(super) fn dtype_option(obj: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<DType>> {
+    match obj {
+        Some(o) if !o.is_none() => Ok(Some(dtype_of(o, what)?)),
+        _ => Ok(None),
+    }
+}
+
+// ---- device ----------------------------------------------------------------------------------------------------------
+
+const KINDS: [&str; 4] = ["cpu", "cuda", "mps", "meta"];
+
+/// Where a tensor's memory lies. Only the CPU has memory; other PyTorch names can be written down and compared.
+#[pyclass(name = "device", module = "rgrad", frozen, eq, hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PyDevice {
+    kind: &'static str,
+    index: Option<u32>,
+}
+
+fn parse_device(text: &str) -> Result<PyDevice, Error> {
+    let (name, number) = match text.split_once(':') {
+        Some((n, i)) => (n, Some(i)),
+        None => (text, None),
+    };
+    let Some(kind) = KINDS.iter().find(|k| **k == name) else {
+        return Err(Error::runtime(format!(
+            "Expected one of {} device type at start of device string: {text}",
+            KINDS.join(", ")
+        )));
+    };
+    let index = match number {
+        None => None,
+        Some(i) => Some(i.parse().map_err(|_| Error::runtime(format!("Invalid device string: '{text}'")))?),
+    };
+    Ok(PyDevice { kind, index })
+}
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    #[pyo3(signature = (r#type, index=None))]
+    fn new(r#type: &Bound<'_, PyAny>, index: Option<i64>) -> PyResult<PyDevice> {
+        if let Ok(d) = r#type.cast::<PyDevice>() {
+            return Ok(d.get().clone());
+        }
+        let Ok(text) = r#type.extract::<String>() else {
+            return Err(PyTypeError::new_err(format!(
+                "device(): argument 'type' (position 1) must be str, not {}",
+                super::args::type_name(r#type)
+            )));
+        };
+        let mut d = parse_device(&text)?;
+        if let Some(i) = index {
+            if d.index.is_some() {
+                return Err(PyRuntimeError::new_err(format!(
+                    "type (string) must not include an index because index was passed explicitly: {text}"
+                )));
+            }
+            d.index = Some(u32::try_from(i).map_err(|_| PyRuntimeError::new_err("Device index must not be negative"))?);
+        }
+        Ok(d)
+    }
+
+    #[getter]
+    fn r#type(&self) -> &'static str {
+        self.kind
+    }
+
+    #[getter]
+    fn index(&self) -> Option<u32> {
+        self.index
+    }
+
+    fn __repr__(&self) -> String {
+        match self.index {
+            None => format!("device(type='{}')", self.kind),
+            Some(i) => format!("device(type='{}', index={i})", self.kind),
+        }
+    }
+
+    fn __str__(&self) -> String {
+        match self.index {
+            None => self.kind.into(),
+            Some(i) => format!("{}:{i}", self.kind),
+        }
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyType>, (String,))> {
+        Ok((slf.get_type().unbind(), (slf.get().__str__(),)))
+    }
+}
+
+/// The object of a tensor's device.
+pub(super) fn device_object(d: Device) -> PyDevice {
+    match d {
+        Device::Cpu => PyDevice { kind: "cpu", index: None },
+    }
+}
+
+/// A device argument, refused if it is not there.
+pub(super) fn check_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let Some(obj) = obj.filter(|o| !o.is_none()) else { return Ok(()) };
+    let d = match obj.cast::<PyDevice>() {
+        Ok(d) => d.get().clone(),
+        Err(_) => PyDevice::new(obj, None)?,
+    };
+    if d.kind == "cpu" {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(format!("device {} is not available: this build of rgrad has tensors on cpu only", d.__str__())))
+}
+
+/// Whether an object names a device.
+pub(super) fn is_device(obj: &Bound<'_, PyAny>) -> bool {
+    obj.is_instance_of::<PyDevice>() || obj.is_instance_of::<pyo3::types::PyString>()
+}
+
+// ---- Size ------------------------------------------------------------------------------------------------------------
+
+static SIZE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// A `Size` of these sizes.
+pub(super) fn size_object(py: Python<'_>, sizes: &[usize]) -> PyResult<Py<PyAny>> {
+    let Some(class) = SIZE.get(py) else { return Err(PyRuntimeError::new_err("rgrad._core is not initialised")) };
+    let ty: *mut ffi::PyTypeObject = class.bind(py).as_type_ptr();
+    // SAFETY: `ty` is a subclass of tuple without fields of its own; its allocator gives a tuple of null items, filled before anybody
+    // sees it. On failure the half-filled tuple is dropped, which tuples allow.
+    unsafe {
+        let Some(alloc) = (*ty).tp_alloc else { return Err(PyRuntimeError::new_err("rgrad.Size cannot be made")) };
+        let t = Bound::from_owned_ptr_or_err(py, alloc(ty, sizes.len() as ffi::Py_ssize_t))?;
+        for (i, s) in sizes.iter().enumerate() {
+            let item = ffi::PyLong_FromSize_t(*s);
+            if item.is_null() {
+                return Err(PyErr::fetch(py));
+            }
+            ffi::PyTuple_SET_ITEM(t.as_ptr(), i as ffi::Py_ssize_t, item);
+        }
+        Ok(t.unbind())
+    }
+}
+
+// ---- functions of dtypes ---------------------------------------------------------------------------------------------
+
+/// The dtype of new float tensors.
+#[pyfunction]
+fn get_default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
+    dtype_object(py, pointwise::default_dtype())
+}
+
+/// Sets the dtype of new float tensors: float32 or float64.
+#[pyfunction]
+fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !d.is_instance_of::<PyDType>() {
+        return Err(PyTypeError::new_err(format!("invalid dtype object: {}", d.repr()?)));
+    }
+    Ok(pointwise::set_default_dtype(dtype_of(d, "set_default_dtype()")?)?)
+}
+
+/// The smallest dtype that both convert to.
+#[pyfunction]
+fn promote_types(py: Python<'_>, type1: &Bound<'_, PyAny>, type2: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
+    dtype_object(py, dtype_of(type1, "promote_types()")?.promote(dtype_of(type2, "promote_types()")?))
+}
+
+/// Whether a result of dtype `from_` may be written to a tensor of dtype `to`.
+#[pyfunction]
+#[pyo3(signature = (from_, to))]
+fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(dtype_of(from_, "can_cast()")?.can_cast(dtype_of(to, "can_cast()")?))
+}
+
+/// The dtype of a pointwise operation on two tensors or numbers.
+#[pyfunction]
+fn result_type(py: Python<'_>, tensor1: &Bound<'_, PyAny>, tensor2: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
+    let a = super::args::operand_of(tensor1, "result_type", 1, "tensor1")?;
+    let b = super::args::operand_of(tensor2, "result_type", 2, "tensor2")?;
+    dtype_object(py, pointwise::promote(&[a, b]))
+}
+
+/// Whether a tensor's dtype is floating point.
+#[pyfunction]
+fn is_floating_point(input: &Bound<'_, PyTensor>) -> bool {
+    PyTensor::of(input).dtype().is_float()
+}
+
+/// Whether a tensor's dtype is complex: there are none yet.
+#[pyfunction]
+fn is_complex(input: &Bound<'_, PyTensor>) -> bool {
+    let _ = input;
+    false
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    m.add_class::<PyDType>()?;
+    m.add_class::<PyDevice>()?;
+    let mut all = Vec::new();
+    for d in DType::ALL {
+        let obj = Py::new(py, PyDType(d))?;
+        m.add(d.name(), obj.clone_ref(py))?;
+        all.push(obj);
+    }
+    for (alias, d) in [("float", DType::F32), ("double", DType::F64), ("int", DType::I32), ("long", DType::I64)] {
+        m.add(alias, all[d as usize].clone_ref(py))?;
+    }
+    let _ = DTYPES.set(py, all);
+    let class = py.import("rgrad._size")?.getattr("Size")?.cast_into::<PyType>()?;
+    m.add("Size", &class)?;
+    let _ = SIZE.set(py, class.unbind());
+    m.add_function(wrap_pyfunction!(get_default_dtype, m)?)?;
+    m.add_function(wrap_pyfunction!(set_default_dtype, m)?)?;
+    m.add_function(wrap_pyfunction!(promote_types, m)?)?;
+    m.add_function(wrap_pyfunction!(can_cast, m)?)?;
+    m.add_function(wrap_pyfunction!(result_type, m)?)?;
+    m.add_function(wrap_pyfunction!(is_floating_point, m)?)?;
+    m.add_function(wrap_pyfunction!(is_complex, m)?)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dtype_objects_are_found_by_number() {
+        for (i, d) in DType::ALL.iter().enumerate() {
+            assert_eq!(*d as usize, i);
+        }
+    }
+}

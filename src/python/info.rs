@@ -1,0 +1,355 @@
+//! What a tensor says of itself, and conversions of dtype.
+
+use super::args::{as_tensor, tensor, type_name};
+use super::both::both;
+use super::dtype::{PyDType, PyDevice, check_device, device_object, dtype_object, dtype_of, is_device, size_object};
+use super::identity::wrap;
+use super::tensor::PyTensor;
+use crate::array::Storage;
+use crate::autograd::linear;
+use crate::error::Error;
+use crate::layout::{DType, wrap_dim};
+use crate::ops::{compare, pointwise as pw};
+use crate::pointwise::RowId;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+type Obj<'py> = Bound<'py, PyAny>;
+type PyOut = PyResult<Py<PyAny>>;
+
+/// A tensor's memory as a whole.
+#[pyclass(name = "UntypedStorage", module = "rgrad", frozen)]
+struct PyStorage(Storage);
+
+#[pymethods]
+impl PyStorage {
+    /// The address of the first byte.
+    fn data_ptr(&self) -> usize {
+        self.0.memory(crate::array::Access::Read) as usize
+    }
+
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn size(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<rgrad.UntypedStorage of {} bytes on {}>", self.0.bytes(), self.0.device())
+    }
+}
+
+/// A conversion that gives the tensor itself where nothing changes.
+fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyOut {
+    let t = PyTensor::of(x);
+    if t.dtype() == dtype {
+        return if copy { wrap(x.py(), linear::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
+    }
+    wrap(x.py(), linear::cast(t, dtype)?)
+}
+
+fn missing_dtype(name: &str) -> PyErr {
+    Error::not_implemented(format!("{name} tensors are not supported yet: use float32 or float64")).into()
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The sizes of the dimensions.
+    #[getter]
+    fn shape(slf: &Bound<'_, Self>) -> PyOut {
+        Self::of(slf).with_array(|a| size_object(slf.py(), a.shape()))
+    }
+
+    /// The sizes of the dimensions, or that of one.
+    #[pyo3(signature = (dim=None))]
+    fn size(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyOut {
+        let (py, t) = (slf.py(), Self::of(slf));
+        match dim {
+            None => Self::shape(slf),
+            Some(d) if t.rank() == 0 => Err(Error::index(format!("Dimension specified as {d} but tensor has no dimensions")).into()),
+            Some(d) => {
+                let shape = t.shape();
+                Ok(shape[wrap_dim(d, shape.len())?].into_pyobject(py)?.into_any().unbind())
+            }
+        }
+    }
+
+    /// The distances between neighbours along each dimension (or one), in elements.
+    #[pyo3(signature = (dim=None))]
+    fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyOut {
+        let py = slf.py();
+        let array = Self::of(slf).array();
+        match dim {
+            None => Ok(PyTuple::new(py, array.strides())?.into_any().unbind()),
+            Some(d) if array.rank() == 0 => Err(Error::index(format!("Dimension specified as {d} but tensor has no dimensions")).into()),
+            Some(d) => Ok(array.strides()[wrap_dim(d, array.rank())?].into_pyobject(py)?.into_any().unbind()),
+        }
+    }
+
+    /// Where the tensor begins in its storage, in elements.
+    fn storage_offset(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).with_array(|a| a.layout().offset())
+    }
+
+    /// The address of the first element.
+    fn data_ptr(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).with_array(|a| if a.numel() == 0 { 0 } else { a.ptr() as usize })
+    }
+
+    fn untyped_storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let storage = Self::of(slf).array().storage().clone();
+        Ok(Py::new(slf.py(), PyStorage(storage))?.into_any())
+    }
+
+    /// Bytes of one element.
+    fn element_size(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).dtype().size()
+    }
+
+    #[getter]
+    fn itemsize(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(slf: &Bound<'_, Self>) -> usize {
+        let t = Self::of(slf);
+        t.numel() * t.dtype().size()
+    }
+
+    fn nelement(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).numel()
+    }
+
+    #[getter]
+    fn ndim(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).rank()
+    }
+
+    fn dim(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).rank()
+    }
+
+    fn ndimension(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).rank()
+    }
+
+    #[pyo3(name = "numel")]
+    fn m_numel(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).numel()
+    }
+
+    #[getter]
+    fn dtype(slf: &Bound<'_, Self>) -> PyResult<Py<PyDType>> {
+        dtype_object(slf.py(), Self::of(slf).dtype())
+    }
+
+    #[getter]
+    fn device(slf: &Bound<'_, Self>) -> PyDevice {
+        device_object(Self::of(slf).device())
+    }
+
+    #[getter]
+    fn is_cuda(slf: &Bound<'_, Self>) -> bool {
+        let _ = slf;
+        false
+    }
+
+    #[getter]
+    fn is_sparse(slf: &Bound<'_, Self>) -> bool {
+        let _ = slf;
+        false
+    }
+
+    #[pyo3(name = "is_floating_point")]
+    fn m_is_floating_point(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).dtype().is_float()
+    }
+
+    #[pyo3(name = "is_complex")]
+    fn m_is_complex(slf: &Bound<'_, Self>) -> bool {
+        let _ = slf;
+        false
+    }
+
+    fn is_signed(slf: &Bound<'_, Self>) -> bool {
+        !matches!(Self::of(slf).dtype(), DType::Bool | DType::U8)
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[pyo3(signature = (memory_format=None))]
+    fn is_contiguous(slf: &Bound<'_, Self>, memory_format: Option<&Obj<'_>>) -> bool {
+        let _ = memory_format;
+        Self::of(slf).with_array(|a| a.is_contiguous())
+    }
+
+    fn is_same_size(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> bool {
+        Self::of(slf).shape() == Self::of(other).shape()
+    }
+
+    // ---- conversion --------------------------------------------------------------------------------------------------
+
+    /// This tensor with another dtype (and on a device); itself where nothing changes.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn to(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+        let mut dtype = None;
+        let mut copy = false;
+        let mut positional = Vec::new();
+        for a in args {
+            if let Some(t) = as_tensor(&a) {
+                dtype = Some(t.dtype());
+            } else if let Ok(d) = a.cast::<PyDType>() {
+                dtype = Some(d.get().0);
+            } else if is_device(&a) {
+                check_device(Some(&a))?;
+            } else if a.is_instance_of::<pyo3::types::PyBool>() {
+                positional.push(a.extract::<bool>()?);
+            } else if !a.is_none() {
+                dtype = Some(dtype_of(&a, "to()").map_err(|_| {
+                    PyTypeError::new_err(format!(
+                        "to() received an invalid combination of arguments: expected a dtype, a device or a tensor, got {}",
+                        type_name(&a)
+                    ))
+                })?);
+            }
+        }
+        // After the target come non_blocking and copy.
+        if let Some(c) = positional.get(1) {
+            copy = *c;
+        }
+        if let Some(kwargs) = kwargs {
+            for (k, v) in kwargs {
+                match k.extract::<String>()?.as_str() {
+                    "dtype" if v.is_none() => {}
+                    "dtype" => dtype = Some(dtype_of(&v, "to()")?),
+                    "device" => check_device(Some(&v))?,
+                    "other" => dtype = Some(tensor(&v, "to(): argument 'other'")?.dtype()),
+                    "copy" => copy = v.is_truthy()?,
+                    "non_blocking" | "memory_format" => {}
+                    other => return Err(PyTypeError::new_err(format!("to() got an unexpected keyword argument '{other}'"))),
+                }
+            }
+        }
+        to_dtype(slf, dtype.unwrap_or_else(|| Self::of(slf).dtype()), copy)
+    }
+
+    /// The name of the tensor's type, or the tensor in another dtype.
+    #[pyo3(signature = (dtype=None, non_blocking=false))]
+    fn r#type(slf: &Bound<'_, Self>, dtype: Option<&Obj<'_>>, non_blocking: bool) -> PyOut {
+        let _ = non_blocking;
+        let Some(d) = dtype.filter(|d| !d.is_none()) else {
+            let name = format!("rgrad.{}Tensor", Self::of(slf).dtype().type_name());
+            return Ok(name.into_pyobject(slf.py())?.into_any().unbind());
+        };
+        if let Ok(text) = d.extract::<String>() {
+            let short = text.rsplit('.').next().unwrap_or_default();
+            let found = DType::ALL.into_iter().find(|d| format!("{}Tensor", d.type_name()) == short);
+            return match found {
+                Some(d) => to_dtype(slf, d, false),
+                None => Err(PyValueError::new_err(format!("invalid type: '{text}'"))),
+            };
+        }
+        to_dtype(slf, dtype_of(d, "type()")?, false)
+    }
+
+    fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyOut {
+        to_dtype(slf, Self::of(other).dtype(), false)
+    }
+
+    fn float(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::F32, false)
+    }
+
+    fn double(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::F64, false)
+    }
+
+    fn int(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::I32, false)
+    }
+
+    fn long(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::I64, false)
+    }
+
+    fn bool(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::Bool, false)
+    }
+
+    fn byte(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::U8, false)
+    }
+
+    fn half(slf: &Bound<'_, Self>) -> PyOut {
+        let _ = slf;
+        Err(missing_dtype("float16"))
+    }
+
+    fn bfloat16(slf: &Bound<'_, Self>) -> PyOut {
+        let _ = slf;
+        Err(missing_dtype("bfloat16"))
+    }
+
+    /// This tensor: all memory is on the CPU.
+    #[pyo3(signature = (memory_format=None))]
+    fn cpu(slf: &Bound<'_, Self>, memory_format: Option<&Obj<'_>>) -> PyOut {
+        let _ = memory_format;
+        Ok(slf.clone().into_any().unbind())
+    }
+}
+
+/// How many elements a tensor has.
+#[pyfunction]
+fn numel(input: &Bound<'_, PyTensor>) -> usize {
+    PyTensor::of(input).numel()
+}
+
+// ---- comparisons of whole tensors ------------------------------------------------------------------------------------
+
+both! {
+    /// Where `|input - other| <= atol + rtol * |other|`; nan equals nan with `equal_nan`.
+    fn isclose(x, other: &Bound<'_, PyTensor>, rtol: f64, atol: f64, equal_nan: bool) sig(other, rtol=1e-5, atol=1e-8, equal_nan=false) {
+        wrap(x.py(), compare::isclose(PyTensor::of(x), PyTensor::of(other), rtol, atol, equal_nan)?)
+    }
+    /// Whether `isclose` holds everywhere.
+    fn allclose(x, other: &Bound<'_, PyTensor>, rtol: f64, atol: f64, equal_nan: bool) sig(other, rtol=1e-5, atol=1e-8, equal_nan=false) {
+        let close = compare::isclose(PyTensor::of(x), PyTensor::of(other), rtol, atol, equal_nan)?;
+        Ok(pyo3::types::PyBool::new(x.py(), compare::all(&close)?).to_owned().into_any().unbind())
+    }
+    /// Whether shapes and all elements are equal.
+    fn equal(x, other: &Bound<'_, PyTensor>) sig(other) {
+        let (a, b) = (PyTensor::of(x), PyTensor::of(other));
+        let same = a.shape() == b.shape() && compare::all(&pw::call(RowId::Eq, &[a.into(), b.into()], &[])?)?;
+        Ok(pyo3::types::PyBool::new(x.py(), same).to_owned().into_any().unbind())
+    }
+}
+
+/// How `clone` and its kin lay out memory; only row-major and "as it was" exist.
+#[pyclass(name = "memory_format", module = "rgrad", frozen)]
+struct MemoryFormat(&'static str);
+
+#[pymethods]
+impl MemoryFormat {
+    fn __repr__(&self) -> String {
+        format!("rgrad.{}", self.0)
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_both(m)?;
+    m.add_function(wrap_pyfunction!(numel, m)?)?;
+    m.add_class::<PyStorage>()?;
+    m.add_class::<MemoryFormat>()?;
+    for name in ["contiguous_format", "preserve_format"] {
+        m.add(name, Py::new(m.py(), MemoryFormat(name))?)?;
+    }
+    Ok(())
+}
