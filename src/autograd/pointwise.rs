@@ -10,7 +10,7 @@ use super::view::{ViewOp, view};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::backend::cpu::pointwise::{Func, Part};
+use crate::backend::cpu::pointwise::Func;
 use crate::pointwise::{Cond, Num, OUTPUT, Real, RowId};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
@@ -54,7 +54,7 @@ impl PointwiseOp {
     }
 
     fn forward_func(&self) -> Func {
-        Func { row: self.row, part: Part::Forward }
+        Func::forward(self.row)
     }
 
     /// The gradient of operand `i`.
@@ -72,7 +72,10 @@ impl PointwiseOp {
         }
         let y = if reads & OUTPUT != 0 { cx.output(0)? } else { g.clone() };
         history |= reads & OUTPUT != 0;
-        let symbolic = reads == 0 || (history && mode::is_grad_enabled()) || g.level() > 0;
+        let func = Func::vjp(self.row, i);
+        let recorded = history && mode::is_grad_enabled();
+        // Without a fused kernel the derivative is composed of forward ones.
+        let symbolic = reads == 0 || recorded || g.level() > 0 || !func.has_kernel(self.compute);
         if symbolic {
             let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(Expr::of).collect();
             let p: SmallVec<[Expr; 3]> = self
@@ -89,7 +92,6 @@ impl PointwiseOp {
         let arrays: SmallVec<[Array; 5]> =
             std::iter::once(g).chain(&xs).chain(std::iter::once(&y)).map(Tensor::array).collect();
         let refs: SmallVec<[&Array; 5]> = arrays.iter().collect();
-        let func = Func { row: self.row, part: Part::Vjp(i as u8) };
         Ok(Some(Tensor::new(Array::pointwise(func, self.compute, self.compute, &refs, self.params())?)))
     }
 }

@@ -198,6 +198,14 @@ impl Tensor {
         self.read().value.level()
     }
 
+    /// What this tensor is below level `number`, if it is of that level.
+    pub fn lower(&self, number: u32) -> Option<Tensor> {
+        match &self.read().value {
+            Value::Leveled(l) if l.level.number() == number => Some(l.inner.clone()),
+            _ => None,
+        }
+    }
+
     /// Runs `f` on the array without cloning it.
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {

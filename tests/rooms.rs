@@ -1,0 +1,73 @@
+//! The order of the rooms under src/: each imports only from those before it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The house, in order. `lib.rs` mounts them in this order too.
+const ROOMS: [&str; 8] = ["error", "layout", "pointwise", "backend", "array", "autograd", "ops", "python"];
+
+fn files(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("src is readable") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// Every room that a file names as `crate::room`, with the line it does so in. Comments do not count.
+fn named_rooms(text: &str) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or("");
+        for room in ROOMS {
+            let needle = format!("crate::{room}");
+            let whole = |at: usize| {
+                let end = at + needle.len();
+                code[end..].chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '_')
+            };
+            if code.match_indices(&needle).any(|(at, _)| whole(at)) {
+                found.push((n + 1, room));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_room_imports_only_from_rooms_before_it() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&src, &mut all);
+    assert!(all.len() > 30, "the walk found only {} files", all.len());
+    let mut wrong = Vec::new();
+    for path in all {
+        let inside = path.strip_prefix(&src).expect("below src");
+        let own = inside.components().next().and_then(|c| c.as_os_str().to_str()).expect("a name").trim_end_matches(".rs");
+        if own == "lib" {
+            continue;
+        }
+        let place = ROOMS.iter().position(|r| *r == own).unwrap_or_else(|| panic!("{own} is no room of the house"));
+        let text = fs::read_to_string(&path).expect("text");
+        for (line, room) in named_rooms(&text) {
+            let other = ROOMS.iter().position(|r| *r == room).expect("a room");
+            if other > place {
+                wrong.push(format!("{}:{line} imports from `{room}`, which stands after `{own}`", inside.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn lib_mounts_the_rooms_in_order() {
+    let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("lib.rs");
+    let mounted: Vec<&str> = lib
+        .lines()
+        .filter_map(|l| l.trim().trim_start_matches("pub ").strip_prefix("mod "))
+        .map(|l| l.trim_end_matches(';'))
+        .collect();
+    assert_eq!(mounted, ROOMS);
+}
