@@ -7,7 +7,7 @@ use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Kind;
 use rgrad::layout::{DType, Scalar};
 use rgrad::ops::loss::Reduction;
-use rgrad::ops::{einsum, extreme, loss, matmul, norm, pointwise as pw, reduce, scan, softmax};
+use rgrad::ops::{einsum, extreme, join, loss, matmul, norm, pointwise as pw, reduce, scan, softmax};
 use rgrad::{Array, Error};
 
 /// Dims, keepdim.
@@ -35,7 +35,7 @@ fn sums_means_and_spreads() {
     }
     check("nansum", &[&[5]], &|x| reduce::nansum(&x[0], None, false, None));
     check("sum of a number", &[&[]], &|x| reduce::sum(&x[0], Some(&[0]), false, None));
-    check("trace", &[&[3, 4]], &|x| reduce::trace(&x[0]));
+    check("trace", &[&[3, 4]], &|x| join::trace(&x[0]));
 }
 
 #[test]
@@ -108,9 +108,7 @@ fn matrix_products() {
             matmul::addmm(&x[0], &x[1], &x[2], Scalar::Float(0.5), Scalar::Float(2.0))
         });
     }
-    check("baddbmm", &[&[2, 4], &[3, 2, 3], &[3, 3, 4]], &|x| {
-        matmul::baddbmm(&x[0], &x[1], &x[2], Scalar::Int(1), Scalar::Float(-1.0))
-    });
+    check("baddbmm", &[&[2, 4], &[3, 2, 3], &[3, 3, 4]], &|x| matmul::baddbmm(&x[0], &x[1], &x[2], Scalar::Int(1), Scalar::Float(-1.0)));
     for x in [&[2usize, 3][..], &[3], &[2, 2, 3]] {
         check(&format!("linear {x:?}"), &[x, &[4, 3], &[4]], &|t| matmul::linear(&t[0], &t[1], Some(&t[2])));
         check(&format!("linear {x:?} without bias"), &[x, &[4, 3]], &|t| matmul::linear(&t[0], &t[1], None));
@@ -155,9 +153,7 @@ fn losses() {
             check("bce with logits", &[&[2, 4], &[2, 4]], &|x| {
                 loss::binary_cross_entropy_with_logits(&x[0], &pw::sigmoid(&x[1])?, w, w, how)
             });
-            check("bce", &[&[2, 4], &[2, 4]], &|x| {
-                loss::binary_cross_entropy(&pw::sigmoid(&x[0])?, &pw::sigmoid(&x[1])?, w, how)
-            });
+            check("bce", &[&[2, 4], &[2, 4]], &|x| loss::binary_cross_entropy(&pw::sigmoid(&x[0])?, &pw::sigmoid(&x[1])?, w, how));
             let t = classes(&[1, 3, 0]);
             check("nll", &[&[3, 4]], &|x| loss::nll_loss(&x[0], &t, w, how, 3));
             for smoothing in [0.0, 0.2] {

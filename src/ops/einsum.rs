@@ -5,7 +5,7 @@ use super::pointwise as pw;
 use super::reduce::sum;
 use crate::autograd::{Tensor, ViewOp, linear, view};
 use crate::error::{Error, Result};
-use crate::layout::Dims;
+use crate::layout::{Dims, wrap_dims};
 use smallvec::{SmallVec, smallvec};
 
 /// A named dimension: 0 to 51 for the letters, from `DOTS` on for dimensions under an ellipsis, counted from the last.
@@ -308,4 +308,33 @@ pub fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
     let t = acc.ordered(&output)?;
     let shape: Dims = output.iter().map(|l| sizes.iter().find(|(k, _)| k == l).map_or(1, |(_, s)| *s)).collect();
     if t.shape() == shape { Ok(t) } else { linear::reshape(&t, &shape) }
+}
+
+/// The sum of products over dimensions `dims_a` of one tensor paired with `dims_b` of the other; the rest of both remain, in order.
+pub fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64]) -> Result<Tensor> {
+    if dims_a.len() != dims_b.len() {
+        return Err(Error::runtime(format!(
+            "both dimension lists should have same length: tensordot got {} and {}",
+            dims_a.len(),
+            dims_b.len()
+        )));
+    }
+    let (da, db) = (wrap_dims(dims_a, a.rank())?, wrap_dims(dims_b, b.rank())?);
+    let (sa, sb) = (a.shape(), b.shape());
+    for (i, j) in da.iter().zip(&db) {
+        if sa[*i] != sb[*j] && sa[*i] != 1 && sb[*j] != 1 {
+            return Err(Error::shape(format!(
+                "contracted dimensions need to match, but first has size {} in dim {i} and second has size {} in dim {j}",
+                sa[*i], sb[*j]
+            )));
+        }
+    }
+    let la: Labels = (0..a.rank() as Label).collect();
+    let mut lb: Labels = (0..b.rank() as Label).map(|i| a.rank() as Label + i).collect();
+    for (i, j) in da.iter().zip(&db) {
+        lb[*j] = *i as Label;
+    }
+    let output: Labels = la.iter().chain(&lb).copied().filter(|l| !da.contains(&(*l as usize)) || *l >= a.rank() as Label).collect();
+    let out = contract(Named { t: a.clone(), labels: la }, Named { t: b.clone(), labels: lb }, |l| output.contains(&l))?;
+    out.ordered(&output)
 }

@@ -430,3 +430,19 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         }
     }
 }
+
+/// The sum of products along the last dimension of both; a number multiplies.
+pub fn inner(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (sa, sb) = (a.shape(), b.shape());
+    if sa.is_empty() || sb.is_empty() {
+        return pw::mul(a, b);
+    }
+    if sa.last() != sb.last() {
+        return Err(Error::shape(format!(
+            "inner() the last dimension must match on both input tensors but got shapes {} and {}",
+            fmt_shape(&sa),
+            fmt_shape(&sb)
+        )));
+    }
+    super::einsum::tensordot(a, b, &[-1], &[-1])
+}

@@ -328,14 +328,6 @@ pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
     Ok(Tensor::new(x.array().count_nonzero(&over.mask, false)?))
 }
 
-/// The sum of a matrix's diagonal.
-pub fn trace(x: &Tensor) -> Result<Tensor> {
-    if x.rank() != 2 {
-        return Err(Error::shape(format!("trace: expected a matrix, but got tensor with dim {}", x.rank())));
-    }
-    sum(&view(x, ViewOp::Diagonal { offset: 0, dim1: 0, dim2: 1 })?, None, false, None)
-}
-
 /// Shifts by `by` towards the front along `dim` (towards the back with `back`), filling up with `fill`.
 pub(crate) fn shifted(x: &Tensor, dim: usize, by: usize, back: bool, fill: f64) -> Result<Tensor> {
     let mut shape = x.shape();

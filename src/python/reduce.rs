@@ -1,0 +1,354 @@
+//! Reductions, scans, softmax and sorting in Python.
+
+use super::args::{as_tensor, int, ints, operand, scalar, type_name};
+use super::both::both;
+use super::dtype::dtype_option;
+use super::identity::wrap;
+use super::rows::into_out;
+use super::tensor::PyTensor;
+use crate::autograd::Tensor;
+
+use crate::ops::{extreme, norm as norms, pointwise as pw, reduce, scan, softmax as soft};
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyString, PyTuple};
+use smallvec::SmallVec;
+
+type Obj<'py> = Bound<'py, PyAny>;
+type PyOut = PyResult<Py<PyAny>>;
+type Dims = SmallVec<[i64; 4]>;
+
+/// The argument under PyTorch's name, or under NumPy's.
+fn either<'a, 'py>(dim: Option<&'a Obj<'py>>, axis: Option<&'a Obj<'py>>) -> Option<&'a Obj<'py>> {
+    dim.or(axis).filter(|d| !d.is_none())
+}
+
+fn dims(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<Dims>> {
+    match either(dim, axis) {
+        None => Ok(None),
+        Some(d) => ints(d).map(Some).map_err(|_| wrong(function, "dim", d, "int or tuple of ints")),
+    }
+}
+
+fn one_dim(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<i64>> {
+    match either(dim, axis) {
+        None => Ok(None),
+        Some(d) => int(d).map(Some).map_err(|_| wrong(function, "dim", d, "int")),
+    }
+}
+
+#[cold]
+fn wrong(function: &str, name: &str, got: &Obj<'_>, expected: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{function}() received an invalid combination of arguments: argument '{name}' must be {expected}, not {}",
+        type_name(got)
+    ))
+}
+
+/// A result, written over `out=` where that is given.
+fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out: Option<&Obj<'_>>) -> PyOut {
+    match out.filter(|o| !o.is_none()) {
+        None => wrap(py, t),
+        Some(o) => into_out(py, function, &t, &[x], o),
+    }
+}
+
+/// A tuple of the class `rgrad.return_types.<name>`.
+fn named(py: Python<'_>, name: &'static str, pair: (Tensor, Tensor)) -> PyOut {
+    static TYPES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let types = TYPES.get_or_try_init(py, || py.import("rgrad.return_types").map(|m| m.into_any().unbind()))?;
+    let fields = PyTuple::new(py, [wrap(py, pair.0)?, wrap(py, pair.1)?])?;
+    Ok(types.bind(py).getattr(name)?.call1(fields)?.unbind())
+}
+
+/// `correction` from PyTorch's three ways of giving it; the first positional argument may be `unbiased`.
+fn spread(
+    x: &Bound<'_, PyTensor>,
+    function: &'static str,
+    given: (Option<&Obj<'_>>, Option<&Obj<'_>>, Option<&Obj<'_>>),
+    correction: Option<&Obj<'_>>,
+    keepdim: bool,
+) -> PyResult<(Option<Dims>, f64, bool)> {
+    let (mut dim, mut unbiased, axis) = given;
+    if let Some(d) = dim
+        && d.is_instance_of::<PyBool>()
+    {
+        (dim, unbiased) = (None, Some(d));
+    }
+    let correction = match (correction.filter(|c| !c.is_none()), unbiased.filter(|u| !u.is_none())) {
+        (Some(c), _) => match scalar(c)? {
+            Some(s) => s.to_f64(),
+            None => return Err(wrong(function, "correction", c, "Number")),
+        },
+        (None, Some(u)) => f64::from(u8::from(u.is_truthy()?)),
+        (None, None) => 1.0,
+    };
+    let dims = dims(dim, axis, function)?;
+    let over = reduce::Over::new(PyTensor::of(x), dims.as_deref(), keepdim)?;
+    if over.count() as f64 - correction <= 0.0 && over.results() > 0 {
+        PyErr::warn(
+            x.py(),
+            &x.py().get_type::<PyUserWarning>(),
+            &std::ffi::CString::new(format!(
+                "{function}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided \
+                 by output numel)."
+            ))?,
+            1,
+        )?;
+    }
+    Ok((dims, correction, keepdim))
+}
+
+/// `max` and `min`: of everything, along a dimension, or of two tensors.
+fn extremes(x: &Bound<'_, PyTensor>, max: bool, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>) -> PyOut {
+    let (py, t, name) = (x.py(), PyTensor::of(x), if max { "max" } else { "min" });
+    let other = other.filter(|o| !o.is_none()).or_else(|| dim.filter(|d| as_tensor(d).is_some()));
+    if let Some(o) = other {
+        let Some(pw::Arg::Tensor(o)) = operand(o)? else { return Err(wrong(name, "other", o, "Tensor")) };
+        return wrap(py, if max { pw::maximum(t, o)? } else { pw::minimum(t, o)? });
+    }
+    match one_dim(dim, None, name)? {
+        None => wrap(py, extreme::max_of_all(t, max)?),
+        Some(d) => named(py, name, extreme::max_along(t, max, d, keepdim)?),
+    }
+}
+
+both! {
+    /// The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise.
+    fn sum(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+        let t = PyTensor::of(x);
+        let d = dims(dim, axis, "sum")?;
+        let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_option(dtype, "sum")?)?;
+        finish(x.py(), "sum", r, t, out)
+    }
+    /// The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float.
+    fn mean(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+        let t = PyTensor::of(x);
+        let d = dims(dim, axis, "mean")?;
+        let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_option(dtype, "mean")?)?;
+        finish(x.py(), "mean", r, t, out)
+    }
+    /// The sum with nan counted as 0.
+    fn nansum(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None) {
+        let d = dims(dim, None, "nansum")?;
+        wrap(x.py(), reduce::nansum(PyTensor::of(x), d.as_deref(), keepdim, dtype_option(dtype, "nansum")?)?)
+    }
+    /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
+    fn prod(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+        let t = PyTensor::of(x);
+        let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_option(dtype, "prod")?)?;
+        finish(x.py(), "prod", r, t, out)
+    }
+    /// The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0).
+    fn var(x, dim: Option<&Obj<'_>>, unbiased: Option<&Obj<'_>>, keepdim: bool, correction: Option<&Obj<'_>>, axis: Option<&Obj<'_>>)
+        sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None) {
+        let (d, c, k) = spread(x, "var", (dim, unbiased, axis), correction, keepdim)?;
+        wrap(x.py(), reduce::var(PyTensor::of(x), d.as_deref(), c, k)?)
+    }
+    /// The largest elements over `dim` (all without). Equal ones share the gradient evenly.
+    fn amax(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
+        let d = dims(dim, None, "amax")?;
+        wrap(x.py(), extreme::amax(PyTensor::of(x), true, d.as_deref(), keepdim)?)
+    }
+    /// The smallest elements over `dim` (all without). Equal ones share the gradient evenly.
+    fn amin(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
+        let d = dims(dim, None, "amin")?;
+        wrap(x.py(), extreme::amax(PyTensor::of(x), false, d.as_deref(), keepdim)?)
+    }
+    /// The smallest and the largest elements along `dim` (all without), as (min, max).
+    fn aminmax(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(*, dim=None, keepdim=false) {
+        let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
+        let of = |max| extreme::amax(PyTensor::of(x), max, d.as_ref().map(|d| &d[..]), keepdim);
+        named(x.py(), "aminmax", (of(false)?, of(true)?))
+    }
+    /// The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both elementwise.
+    fn max(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, other=None) {
+        extremes(x, true, dim, keepdim, other)
+    }
+    /// The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both elementwise.
+    fn min(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, other=None) {
+        extremes(x, false, dim, keepdim, other)
+    }
+    /// Where the largest element stands along `dim`, or in the flattened tensor; the first of equals.
+    fn argmax(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
+        wrap(x.py(), extreme::argmax(PyTensor::of(x), true, one_dim(dim, None, "argmax")?, keepdim)?)
+    }
+    /// Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals.
+    fn argmin(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
+        wrap(x.py(), extreme::argmax(PyTensor::of(x), false, one_dim(dim, None, "argmin")?, keepdim)?)
+    }
+    /// Whether all elements along `dim` (all without) are true.
+    fn all(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
+        let d = dims(dim, None, "all")?;
+        wrap(x.py(), reduce::truth(PyTensor::of(x), true, d.as_deref(), keepdim)?)
+    }
+    /// Whether any element along `dim` (all without) is true.
+    fn any(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
+        let d = dims(dim, None, "any")?;
+        wrap(x.py(), reduce::truth(PyTensor::of(x), false, d.as_deref(), keepdim)?)
+    }
+    /// How many elements along `dim` (all without) are not 0, as int64.
+    fn count_nonzero(x, dim: Option<&Obj<'_>>) sig(dim=None) {
+        let d = dims(dim, None, "count_nonzero")?;
+        wrap(x.py(), reduce::count_nonzero(PyTensor::of(x), d.as_deref())?)
+    }
+    /// `log(sum(exp(x)))` over `dim`, without overflow.
+    fn logsumexp(x, dim: &Obj<'_>, keepdim: bool) sig(dim, keepdim=false) {
+        let d = dims(Some(dim), None, "logsumexp")?.unwrap_or_default();
+        wrap(x.py(), norms::logsumexp(PyTensor::of(x), &d, keepdim)?)
+    }
+    /// The vector norm of order `p` over `dim` (all without); 'fro' is order 2.
+    fn norm(x, p: Option<&Obj<'_>>, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>)
+        sig(p=None, dim=None, keepdim=false, dtype=None) {
+        let order = match p.filter(|p| !p.is_none()) {
+            None => 2.0,
+            Some(p) if p.is_instance_of::<PyString>() => match p.extract::<String>()?.as_str() {
+                "fro" => 2.0,
+                "nuc" => {
+                    return Err(crate::error::Error::not_implemented("norm: the nuclear norm needs singular values, which are not there yet").into());
+                }
+                other => {
+                    return Err(crate::error::Error::runtime(format!("norm: unknown order '{other}', expected 'fro', 'nuc' or a number")).into());
+                }
+            },
+            Some(p) => match scalar(p)? {
+                Some(s) => s.to_f64(),
+                None => return Err(wrong("norm", "p", p, "Number or str")),
+            },
+        };
+        let d = dims(dim, None, "norm")?;
+        wrap(x.py(), norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?)
+    }
+    /// The norm of order `p` of the difference.
+    fn dist(x, other: &Obj<'_>, p: f64) sig(other, p=2.0) {
+        let other = super::args::tensor(other, "dist(): argument 'other' (position 2)")?;
+        wrap(x.py(), norms::norm(&pw::sub(PyTensor::of(x), other)?, p, None, false, None)?)
+    }
+    /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+    fn cumsum(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, *, dtype=None) {
+        wrap(x.py(), scan::cumsum(PyTensor::of(x), dim, dtype_option(dtype, "cumsum")?)?)
+    }
+    /// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+    fn cumprod(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, *, dtype=None) {
+        wrap(x.py(), scan::cumprod(PyTensor::of(x), dim, dtype_option(dtype, "cumprod")?)?)
+    }
+    /// `exp(x) / sum(exp(x))` along `dim`, without overflow.
+    fn softmax(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, dtype=None) {
+        wrap(x.py(), soft::softmax(PyTensor::of(x), dim, dtype_option(dtype, "softmax")?)?)
+    }
+    /// `x - log(sum(exp(x)))` along `dim`, without overflow.
+    fn log_softmax(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, dtype=None) {
+        wrap(x.py(), soft::log_softmax(PyTensor::of(x), dim, dtype_option(dtype, "log_softmax")?)?)
+    }
+    /// Sorted values along `dim` and where they came from; always stable, nan counts as the largest.
+    fn sort(x, dim: i64, descending: bool, stable: Option<bool>) sig(dim=-1, descending=false, stable=None) {
+        let _ = stable;
+        named(x.py(), "sort", extreme::sort(PyTensor::of(x), dim, descending)?)
+    }
+    /// The places of elements in sorted order along `dim`; always stable, nan counts as the largest.
+    fn argsort(x, dim: i64, descending: bool, stable: bool) sig(dim=-1, descending=false, stable=false) {
+        let _ = stable;
+        wrap(x.py(), extreme::sort(&PyTensor::of(x).detach(), dim, descending)?.1)
+    }
+    /// The `k` largest (or smallest) elements along `dim`, in order, and where they stand.
+    fn topk(x, k: i64, dim: i64, largest: bool, sorted: bool) sig(k, dim=-1, largest=true, sorted=true) {
+        let _ = sorted;
+        named(x.py(), "topk", extreme::topk(PyTensor::of(x), k, dim, largest)?)
+    }
+    /// The `k`-th smallest element along `dim`, counted from 1, and where it stands.
+    fn kthvalue(x, k: i64, dim: i64, keepdim: bool) sig(k, dim=-1, keepdim=false) {
+        named(x.py(), "kthvalue", extreme::kthvalue(PyTensor::of(x), k, dim, keepdim)?)
+    }
+    /// The lower median of all elements; with `dim` (values, indices) along it.
+    fn median(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
+        match one_dim(dim, None, "median")? {
+            None => wrap(x.py(), extreme::median_of_all(PyTensor::of(x))?),
+            Some(d) => named(x.py(), "median", extreme::median(PyTensor::of(x), d, keepdim)?),
+        }
+    }
+}
+
+/// The standard deviation: the root of `var`.
+#[pyfunction]
+#[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None))]
+fn standard_deviation(
+    input: &Bound<'_, PyTensor>,
+    dim: Option<&Obj<'_>>,
+    unbiased: Option<&Obj<'_>>,
+    keepdim: bool,
+    correction: Option<&Obj<'_>>,
+    axis: Option<&Obj<'_>>,
+) -> PyOut {
+    let (d, c, k) = spread(input, "std", (dim, unbiased, axis), correction, keepdim)?;
+    wrap(input.py(), reduce::std(PyTensor::of(input), d.as_deref(), c, k)?)
+}
+
+/// The variance and the mean over `dim`, as a tuple.
+#[pyfunction]
+#[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
+fn var_mean(
+    input: &Bound<'_, PyTensor>,
+    dim: Option<&Obj<'_>>,
+    unbiased: Option<&Obj<'_>>,
+    keepdim: bool,
+    correction: Option<&Obj<'_>>,
+) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    let (py, t) = (input.py(), PyTensor::of(input));
+    let (d, c, k) = spread(input, "var_mean", (dim, unbiased, None), correction, keepdim)?;
+    Ok((wrap(py, reduce::var(t, d.as_deref(), c, k)?)?, wrap(py, reduce::mean(t, d.as_deref(), k, None)?)?))
+}
+
+/// The standard deviation and the mean over `dim`, as a tuple.
+#[pyfunction]
+#[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
+fn std_mean(
+    input: &Bound<'_, PyTensor>,
+    dim: Option<&Obj<'_>>,
+    unbiased: Option<&Obj<'_>>,
+    keepdim: bool,
+    correction: Option<&Obj<'_>>,
+) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    let (py, t) = (input.py(), PyTensor::of(input));
+    let (d, c, k) = spread(input, "std_mean", (dim, unbiased, None), correction, keepdim)?;
+    Ok((wrap(py, reduce::std(t, d.as_deref(), c, k)?)?, wrap(py, reduce::mean(t, d.as_deref(), k, None)?)?))
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The standard deviation: the root of `var`.
+    #[pyo3(name = "std", signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None))]
+    fn standard_deviation(
+        slf: &Bound<'_, Self>,
+        dim: Option<&Obj<'_>>,
+        unbiased: Option<&Obj<'_>>,
+        keepdim: bool,
+        correction: Option<&Obj<'_>>,
+        axis: Option<&Obj<'_>>,
+    ) -> PyOut {
+        standard_deviation(slf, dim, unbiased, keepdim, correction, axis)
+    }
+
+    /// Running sums along `dim`, written over this tensor.
+    fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64) -> PyResult<Bound<'py, Self>> {
+        scan::cumsum_(PyTensor::of(slf), dim)?;
+        Ok(slf.clone())
+    }
+
+    /// Running products along `dim`, written over this tensor.
+    fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64) -> PyResult<Bound<'py, Self>> {
+        scan::cumprod_(PyTensor::of(slf), dim)?;
+        Ok(slf.clone())
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_both(m)?;
+    m.add_function(wrap_pyfunction!(standard_deviation, m)?)?;
+    m.add_function(wrap_pyfunction!(var_mean, m)?)?;
+    m.add_function(wrap_pyfunction!(std_mean, m)?)
+}
