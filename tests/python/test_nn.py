@@ -592,7 +592,7 @@ def test_gelu_keeps_its_digits_for_negative_input() -> None:
 
 
 def test_activations_in_place() -> None:
-    for name in ("relu", "leaky_relu", "elu", "silu", "hardtanh"):
+    for name in ("relu", "leaky_relu", "elu", "celu", "silu", "mish", "hardtanh", "hardswish", "hardsigmoid", "relu6"):
         x = numbers(4)
         want = getattr(F, name)(x)
         y = getattr(F, name)(x, inplace=True)

@@ -4,19 +4,28 @@ from . import functional as functional
 from . import init as init
 from . import utils as utils
 from .activation import (
+    CELU,
     ELU,
     GELU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
     Hardtanh,
     LeakyReLU,
     LogSigmoid,
     LogSoftmax,
+    Mish,
     ReLU,
+    ReLU6,
     Sigmoid,
     SiLU,
     Softmax,
     Softplus,
+    Softshrink,
     Softsign,
     Tanh,
+    Tanhshrink,
+    Threshold,
 )
 from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .dropout import Dropout
@@ -37,6 +46,7 @@ from .module import Module
 from .parameter import Parameter
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
     "BCELoss",
@@ -45,6 +55,9 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
     "Hardtanh",
     "HuberLoss",
     "Identity",
@@ -55,6 +68,7 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -63,14 +77,18 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "ReLU",
+    "ReLU6",
     "Sequential",
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
     "Softmax",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
+    "Tanhshrink",
+    "Threshold",
     "Unflatten",
     "functional",
     "init",

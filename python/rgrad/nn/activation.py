@@ -85,6 +85,102 @@ class SiLU(_Inplace):
         return F.silu(input, self.inplace)
 
 
+class Mish(_Inplace):
+    """``x * tanh(softplus(x))``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.mish(input, self.inplace)
+
+
+class Hardsigmoid(_Inplace):
+    """``x / 6 + 1 / 2`` limited to ``[0, 1]``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.hardsigmoid(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Hardswish(_Inplace):
+    """``x * hardsigmoid(x)``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.hardswish(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Tanhshrink(Module):
+    """``x - tanh(x)``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.tanhshrink(input)
+
+
+class _Shrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
+    """``x`` where ``|x| > lambd``, else 0."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.hardshrink(input, self.lambd)
+
+
+class Softshrink(_Shrink):
+    """``x`` moved towards 0 by ``lambd``, and 0 where ``|x| <= lambd``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.softshrink(input, self.lambd)
+
+
+class Threshold(Module):
+    """``x`` where above ``threshold``, else ``value``."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
+
+
+class CELU(Module):
+    """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.celu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+
+
 class GELU(Module):
     """``x`` times the standard normal distribution function of ``x``; ``approximate="tanh"`` is cheaper."""
 
@@ -164,6 +260,16 @@ class Hardtanh(Module):
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+
+
+class ReLU6(Hardtanh):
+    """``x`` limited to ``[0, 6]``."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class Softmax(Module):

@@ -61,25 +61,29 @@ def sigmoid(input: Tensor) -> Tensor:
     return input.sigmoid()
 
 
-def _store(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
-    return input.copy_(result) if inplace else result
-
-
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``negative_slope * x``."""
-    return _store(input, _core.where(input > 0, input, input * negative_slope), inplace)
+    return input.leaky_relu_(negative_slope) if inplace else _core.leaky_relu(input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
-    # The branch not taken is fed 0, so that no inf * 0 turns into nan in a derivative.
-    below = _core.where(input > 0, _core.zeros_like(input), input)
-    return _store(input, _core.where(input > 0, input, alpha * below.expm1()), inplace)
+    return input.elu_(alpha) if inplace else _core.elu(input, alpha)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    return input.celu_(alpha) if inplace else _core.celu(input, alpha)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``."""
-    return _store(input, input * input.sigmoid(), inplace)
+    return input.silu_() if inplace else _core.silu(input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * tanh(softplus(x))``."""
+    return input.mish_() if inplace else _core.mish(input)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -87,21 +91,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
     Raises RuntimeError unless ``approximate`` is ``"none"`` or ``"tanh"``.
     """
-    if approximate == "none":
-        # erfc keeps the digits that 1 + erf loses for negative x.
-        return 0.5 * input * (input * -(0.5**0.5)).erfc()
-    if approximate == "tanh":
-        inner = (2 / 3.141592653589793) ** 0.5 * (input + 0.044715 * input * input * input)
-        return 0.5 * input * (1 + inner.tanh())
-    raise RuntimeError(f"approximate argument must be either none or tanh, got {approximate!r}")
+    return _core.gelu(input, approximate=approximate)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``; the identity where ``beta * x > threshold``."""
-    scaled = input * beta
-    linear_part = scaled > threshold
-    inner = _core.where(linear_part, _core.zeros_like(scaled), scaled)
-    return _core.where(linear_part, input, inner.exp().log1p() / beta)
+    return _core.softplus(input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -109,16 +104,51 @@ def softsign(input: Tensor) -> Tensor:
     return input / (1 + input.abs())
 
 
+def tanhshrink(input: Tensor) -> Tensor:
+    """``x - tanh(x)``."""
+    return input - input.tanh()
+
+
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))``, without overflow."""
-    return input.clamp(max=0) - (-input.abs()).exp().log1p()
+    return _core.logsigmoid(input)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` limited to ``[min_val, max_val]``."""
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val: got {min_val} and {max_val}")
-    return _store(input, input.clamp(min_val, max_val), inplace)
+    return input.hardtanh_(min_val, max_val) if inplace else _core.hardtanh(input, min_val, max_val)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x`` limited to ``[0, 6]``."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x / 6 + 1 / 2`` limited to ``[0, 1]``."""
+    return input.hardsigmoid_() if inplace else _core.hardsigmoid(input)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * hardsigmoid(x)``."""
+    return input.hardswish_() if inplace else _core.hardswish(input)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``x`` where ``|x| > lambd``, else 0."""
+    return _core.hardshrink(input, lambd)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``x`` moved towards 0 by ``lambd``, and 0 where ``|x| <= lambd``."""
+    return _core.softshrink(input, lambd)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """``x`` where above ``threshold``, else ``value``."""
+    return input.threshold_(threshold, value) if inplace else _core.threshold(input, threshold, value)
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
