@@ -24,6 +24,13 @@ pub(super) struct Link {
     preserved: AtomicBool,
 }
 
+impl Link {
+    /// Whether object and tensor know of each other; false also for memory that is allocated, zeroed and not filled yet.
+    pub(super) fn is_made(&self) -> bool {
+        !self.me.load(Ordering::Relaxed).is_null()
+    }
+}
+
 unsafe extern "C" {
     /// Part of CPython's exported interface, though not of the limited one.
     fn _PyObject_GetDictPtr(obj: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;

@@ -96,11 +96,17 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector may come while the object is being made (its dict is allocated after it is tracked): all is zero then.
+        if !self.link.is_made() {
+            return Ok(());
+        }
         identity::traverse(&self.t, &visit)
     }
 
     fn __clear__(&self) {
-        identity::clear(&self.t);
+        if self.link.is_made() {
+            identity::clear(&self.t);
+        }
     }
 
     // ---- operators ---------------------------------------------------------------------------------------------------
