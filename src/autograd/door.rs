@@ -163,7 +163,7 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
     }
     for (j, v) in outs.iter().enumerate() {
         if saves.has(16 + j) {
-            saved.push(Saved::Output { value: v.clone(), follows: Version::Shared, version: version_of(v), nr: j as u32 });
+            saved.push(Saved::output_value(v.clone(), Version::Shared, j as u32));
         }
     }
     let edges = edges_of(inputs, needs)?;
@@ -182,13 +182,6 @@ pub(crate) fn out_meta(v: &Value) -> (Dims, crate::layout::DType) {
     match v {
         Value::Array(a) => (Dims::from_slice(a.shape()), a.dtype()),
         Value::Leveled(l) => (l.inner.shape(), l.inner.dtype()),
-    }
-}
-
-fn version_of(v: &Value) -> Option<u32> {
-    match v {
-        Value::Array(a) => Version::Shared.current(a.storage()),
-        Value::Leveled(l) => l.inner.version(),
     }
 }
 
@@ -249,7 +242,7 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
             }
             // What is about to be overwritten is kept as a copy.
             if t.with_array(|a| a.overlaps(&out)) {
-                saved.push(Saved::Copy { value: Value::Array(t.array().clone_dense()?), edge: t.gradient_edge()? });
+                saved.push(Saved::Copy(Box::new((Value::Array(t.array().clone_dense()?), t.gradient_edge()?))));
             } else {
                 saved.push(Saved::input(t));
             }

@@ -32,7 +32,11 @@ struct Visit {
     /// Whether a wanted input lies here or behind it.
     needed: bool,
     grads: SmallVec<[Option<Sum>; 1]>,
+    /// For each of the node's edges the place of the node that it points to; `NOWHERE` where it points to none.
+    targets: SmallVec<[u32; 2]>,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 /// A gradient on its way, and whether this pass made it itself (then it may be added to in place).
 struct Sum {
@@ -142,15 +146,15 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
 }
 
 impl Pass<'_> {
-    fn visit(&mut self, node: &Arc<Node>) -> (usize, bool) {
+    fn visit(&mut self, node: &Arc<Node>) -> usize {
         let next = self.visits.len();
         match self.index.entry(Arc::as_ptr(node)) {
-            std::collections::hash_map::Entry::Occupied(e) => (*e.get(), false),
+            std::collections::hash_map::Entry::Occupied(e) => *e.get(),
             std::collections::hash_map::Entry::Vacant(e) => {
                 e.insert(next);
                 let grads = (0..node.outs().len()).map(|_| None).collect();
-                self.visits.push(Visit { node: node.clone(), waiting: 0, needed: true, grads });
-                (next, true)
+                self.visits.push(Visit { node: node.clone(), waiting: 0, needed: true, grads, targets: SmallVec::new() });
+                next
             }
         }
     }
@@ -163,10 +167,18 @@ impl Pass<'_> {
         let mut at = 0;
         while at < self.visits.len() {
             let node = self.visits[at].node.clone();
-            for e in node.edges().iter().flatten() {
-                let (i, _) = self.visit(&e.node);
-                self.visits[i].waiting += 1;
+            let mut targets = SmallVec::with_capacity(node.edges().len());
+            for e in node.edges() {
+                targets.push(match e {
+                    Some(e) => {
+                        let i = self.visit(&e.node);
+                        self.visits[i].waiting += 1;
+                        i as u32
+                    }
+                    None => NOWHERE,
+                });
             }
+            self.visits[at].targets = targets;
             at += 1;
         }
     }
@@ -191,11 +203,15 @@ impl Pass<'_> {
         let mut order: Vec<usize> = (0..self.visits.len()).collect();
         order.sort_unstable_by_key(|&i| self.visits[i].node.seq());
         for i in order {
-            let node = self.visits[i].node.clone();
-            if node.edges().iter().flatten().any(|e| self.visits[self.index[&Arc::as_ptr(&e.node)]].needed) {
+            if self.behind_is_needed(i) {
                 self.visits[i].needed = true;
             }
         }
+    }
+
+    /// Whether a wanted input lies behind a node.
+    fn behind_is_needed(&self, i: usize) -> bool {
+        self.visits[i].targets.iter().any(|&t| t != NOWHERE && self.visits[t as usize].needed)
     }
 
     /// Adds a gradient to what has arrived at a node's output. The first is moved in, the second added out of place, later ones in
@@ -238,28 +254,28 @@ impl Pass<'_> {
                 return Ok(());
             }
             // Nothing behind a wanted input may be wanted any more.
-            let behind = node.edges().iter().flatten().any(|e| self.visits[self.index[&Arc::as_ptr(&e.node)]].needed);
-            if behind {
-                self.run_vjp(&node, grads)?;
+            if self.captures.is_empty() || self.behind_is_needed(i) {
+                self.run_vjp(i, &node, grads)?;
             } else {
-                self.settle(&node);
+                self.settle(i);
             }
         } else {
-            self.settle(&node);
+            self.settle(i);
         }
         Ok(())
     }
 
     /// A node that does not run still lets the nodes behind it go.
-    fn settle(&mut self, node: &Arc<Node>) {
-        for e in node.edges().iter().flatten() {
-            self.arrived(e);
+    fn settle(&mut self, i: usize) {
+        for t in std::mem::take(&mut self.visits[i].targets) {
+            if t != NOWHERE {
+                self.arrived(t as usize);
+            }
         }
     }
 
     #[inline]
-    fn arrived(&mut self, e: &Edge) {
-        let at = self.index[&Arc::as_ptr(&e.node)];
+    fn arrived(&mut self, at: usize) {
         let v = &mut self.visits[at];
         v.waiting -= 1;
         if v.waiting == 0 {
@@ -267,16 +283,13 @@ impl Pass<'_> {
         }
     }
 
-    fn run_vjp(&mut self, node: &Arc<Node>, grads: Grads) -> Result<()> {
-        let needs: SmallVec<[bool; 4]> = node
-            .edges()
-            .iter()
-            .map(|e| e.as_ref().is_some_and(|e| self.visits[self.index[&Arc::as_ptr(&e.node)]].needed))
-            .collect();
+    fn run_vjp(&mut self, i: usize, node: &Arc<Node>, grads: Grads) -> Result<()> {
+        let needs: SmallVec<[bool; 4]> =
+            self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
         let hooks = node.hooks();
         let given = hooks.as_ref().filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
-            self.settle(node);
+            self.settle(i);
             return Ok(());
         }
         let mut outs = {
@@ -295,11 +308,11 @@ impl Pass<'_> {
         if !self.keep {
             node.release();
         }
-        self.deliver(node, outs, &needs)
+        self.deliver(i, node, outs, &needs)
     }
 
     /// Fits gradients to a node's edges and hands them on.
-    fn deliver(&mut self, node: &Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
+    fn deliver(&mut self, i: usize, node: &Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
         let n = node.edges().len();
         if outs.len() != n {
             return Err(at_forward(
@@ -313,6 +326,7 @@ impl Pass<'_> {
         }
         for (k, g) in outs.into_iter().enumerate() {
             let Some(e) = &node.edges()[k] else { continue };
+            let target = self.visits[i].targets[k] as usize;
             if let Some(g) = g
                 && needs[k]
             {
@@ -329,10 +343,9 @@ impl Pass<'_> {
                         )
                     })?
                 };
-                let at = self.index[&Arc::as_ptr(&e.node)];
-                self.add(at, e.nr as usize, g, false)?;
+                self.add(target, e.nr as usize, g, false)?;
             }
-            self.arrived(e);
+            self.arrived(target);
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use super::door::{Arrays, Op, Saves, apply1};
 use super::hooks::Grads;
-use super::linear;
 use super::mode;
 use super::node::{NodeOp, Vjp, VjpCx};
 use super::tensor::Tensor;
@@ -289,10 +288,4 @@ impl Real for Expr {
         asinh => Asinh, acosh => Acosh, atanh => Atanh, erf => Erf, erfc => Erfc, sigmoid => Sigmoid,
     );
     binary!(div => Div, atan2 => Atan2, hypot => Hypot, copysign => Copysign);
-}
-
-/// `t` converted to the type that a row computes in; numbers stay numbers.
-#[inline]
-pub fn operand(t: &Tensor, dtype: DType) -> Result<Tensor> {
-    linear::cast(t, dtype)
 }

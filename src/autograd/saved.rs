@@ -15,9 +15,18 @@ pub enum Saved {
     Input { tensor: Tensor, version: Option<u32> },
     /// An output of the node itself, kept without its `grad_fn` (else node and tensor would keep each other alive) and given it again
     /// when unpacked.
-    Output { value: Value, follows: Version, version: Option<u32>, nr: u32 },
+    Output(Box<SavedOutput>),
     /// A copy of an input that an in-place operation then overwrote, with the history it had.
-    Copy { value: Value, edge: Option<Edge> },
+    Copy(Box<(Value, Option<Edge>)>),
+}
+
+/// An output of a node, as the node keeps it. Boxed: nodes that save inputs only are the common case and stay small.
+#[derive(Clone)]
+pub struct SavedOutput {
+    value: Value,
+    follows: Version,
+    version: Option<u32>,
+    nr: u32,
 }
 
 impl Saved {
@@ -27,12 +36,12 @@ impl Saved {
 
     pub fn output(tensor: &Tensor, nr: u32) -> Saved {
         let core = tensor.read();
-        Saved::Output {
-            value: core.value.clone(),
-            follows: core.version.clone(),
-            version: core.with_storage(|s| core.version.current(s)),
-            nr,
-        }
+        Self::output_value(core.value.clone(), core.version.clone(), nr)
+    }
+
+    pub(crate) fn output_value(value: Value, follows: Version, nr: u32) -> Saved {
+        let version = follows.current(value.bottom().storage());
+        Saved::Output(Box::new(SavedOutput { value, follows, version, nr }))
     }
 
     /// The tensor, if it still has the version it was saved with.
@@ -48,7 +57,8 @@ impl Saved {
                 }
                 Ok(tensor)
             }
-            Saved::Output { value, follows, version, nr } => {
+            Saved::Output(saved) => {
+                let SavedOutput { value, follows, version, nr } = *saved;
                 let array = value.bottom();
                 let now = follows.current(array.storage());
                 let edge = Edge { node: node.clone(), nr };
@@ -58,7 +68,7 @@ impl Saved {
                 }
                 Ok(tensor)
             }
-            Saved::Copy { value, edge } => Ok(Tensor::with_history(value, Version::fresh(), edge)),
+            Saved::Copy(saved) => Ok(Tensor::with_history(saved.0, Version::fresh(), saved.1)),
         }
     }
 }

@@ -4,7 +4,6 @@ use super::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use super::level::Leveled;
 use super::mode;
 use super::node::{Edge, Node, defer_drop};
-use super::site::Site;
 use super::slot::Slot;
 use super::view::ViewInfo;
 use crate::array::{Array, Change, Device, Version};
@@ -59,13 +58,6 @@ pub(crate) struct Inner {
     slot: Slot,
 }
 
-/// Why a tensor has no history although it came from one that had: for the explanation of a missing gradient.
-#[derive(Clone, Debug)]
-pub struct Cut {
-    pub op: &'static str,
-    pub site: Site,
-}
-
 pub(crate) struct Core {
     pub value: Value,
     pub version: Version,
@@ -87,7 +79,6 @@ pub(crate) struct Meta {
     pub hooks: LeafHooks,
     pub retains_grad: bool,
     pub view: Option<ViewInfo>,
-    pub cut: Option<Cut>,
 }
 
 impl Drop for Inner {
@@ -249,6 +240,16 @@ impl Tensor {
             Rank::ZeroDim
         } else {
             Rank::Dims
+        }
+    }
+
+    /// The dtype, and whether the tensor stands for a Python number, in one look.
+    #[inline]
+    pub fn dtype_and_number(&self) -> (DType, bool) {
+        let core = self.read();
+        match &core.value {
+            Value::Array(a) => (a.dtype(), core.number),
+            Value::Leveled(l) => (l.inner.dtype(), core.number),
         }
     }
 
@@ -429,9 +430,6 @@ impl Tensor {
         };
         let t = Tensor::with_history(value, version, None);
         t.write().inference = inference;
-        if self.requires_grad() {
-            t.meta_mut(|m| m.cut = Some(Cut { op: "detach", site: super::site::current() }));
-        }
         t
     }
 

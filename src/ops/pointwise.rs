@@ -193,6 +193,35 @@ impl Plan {
 /// Applies a row.
 #[inline]
 pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+    if let Some((op, inputs)) = plain(row, args) {
+        return apply1(&op, &inputs);
+    }
+    general(row, args, params)
+}
+
+/// The common case, without promotion: float tensors of one dtype, no parameters, no masks.
+#[inline]
+fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a Tensor; 3]>)> {
+    let info = row.info();
+    let keeps = matches!(info.rule, DTypeRule::Float | DTypeRule::FloatOnly | DTypeRule::Any | DTypeRule::NoBool);
+    if !keeps || info.is_predicate() || !info.params.is_empty() || row == RowId::Where || row == RowId::MaskedFill {
+        return None;
+    }
+    let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::new();
+    let mut dtype = None;
+    for a in args {
+        let Arg::Tensor(t) = a else { return None };
+        let (d, number) = t.dtype_and_number();
+        if number || !d.is_float() || dtype.is_some_and(|have| have != d) {
+            return None;
+        }
+        dtype = Some(d);
+        inputs.push(t);
+    }
+    Some((PointwiseOp::simple(row, dtype?), inputs))
+}
+
+fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     let plan = plan(row, args, params)?;
     let out = apply1(&plan.op, &plan.inputs(args))?;
     if args.iter().all(|a| matches!(a, Arg::Scalar(_)) || matches!(a, Arg::Tensor(t) if t.is_number())) && plan.op.out == plan.op.compute {

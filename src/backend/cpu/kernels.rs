@@ -1,8 +1,8 @@
 //! One compiled loop for each row, element type and instruction set.
 
-use super::num::{B8, Base, Cell, F32, F64, I32, I64, Level, U8};
 #[cfg(target_arch = "x86_64")]
 use super::num::{Avx2, Avx512};
+use super::num::{B8, Base, Cell, F32, F64, I32, I64, Level, U8};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::row::{CmpRow, IntRow, NumRow, OUTPUT, RealRow, Row};
 use crate::pointwise::{Real, RowId, all_rows, rows};
@@ -19,8 +19,7 @@ pub const MAX_INPUTS: usize = MAX_OPERANDS + 2;
 
 /// Computes `blocks * LANES` elements. All arrays are dense. Forward, input `k` is operand `k`; in a derivative 0 is the cotangent,
 /// `1 + k` operand `k` and `1 + MAX_OPERANDS` the output. Inputs that are not read can be anything.
-pub type Kernel =
-    unsafe fn(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]);
+pub type Kernel = unsafe fn(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]);
 
 /// # Safety
 /// `ptr` holds at least `i + 1` elements, of `A::Raw` or, for a mask, of bytes.
@@ -62,6 +61,13 @@ fn opaque(b: usize) -> usize {
     b
 }
 
+/// Keeps the loop within a block scalar for instances where speed does not matter: sixteen copies of every function cost minutes of
+/// compile time.
+#[inline(always)]
+fn one_by_one<A: Cell>(j: usize) -> usize {
+    if A::SCALAR { opaque(j) } else { j }
+}
+
 /// The loop of every forward kernel; `O` is the element type of the result.
 ///
 /// # Safety
@@ -83,14 +89,10 @@ unsafe fn forward<R: Row, A: Cell, O: Copy>(
         let b = opaque(b);
         let mut y = [none; LANES];
         for (j, y) in y.iter_mut().enumerate() {
-            let i = b * LANES + j;
+            let i = b * LANES + one_by_one::<A>(j);
             // SAFETY: `i` is below `blocks * LANES`, and operands beyond the arity are not read.
             let x = unsafe {
-                [
-                    load(true, mask[0], ins[0], i, zero),
-                    load(arity > 1, mask[1], ins[1], i, zero),
-                    load(arity > 2, mask[2], ins[2], i, zero),
-                ]
+                [load(true, mask[0], ins[0], i, zero), load(arity > 1, mask[1], ins[1], i, zero), load(arity > 2, mask[2], ins[2], i, zero)]
             };
             *y = f(&x[..arity], &p);
         }
@@ -119,7 +121,7 @@ unsafe fn backward<R: Row, A: Cell + Real, const I: usize>(
         let b = opaque(b);
         let mut d = [zero.raw(); LANES];
         for (j, d) in d.iter_mut().enumerate() {
-            let i = b * LANES + j;
+            let i = b * LANES + one_by_one::<A>(j);
             // SAFETY: `i` is below `blocks * LANES`, and only what the derivative reads is read.
             let (g, x, y) = unsafe {
                 (

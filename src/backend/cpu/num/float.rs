@@ -24,6 +24,7 @@ macro_rules! float {
         impl<I: Isa> Cell for $Name<I> {
             type Raw = $raw;
             type Wide = $Name<Wide<I>>;
+            const SCALAR: bool = I::SCALAR;
 
             #[inline(always)]
             fn new(raw: $raw) -> Self {
@@ -44,7 +45,7 @@ macro_rules! float {
             #[inline(always)]
             fn in_range(self) -> bool {
                 use $math as m;
-                !(self.0.abs() > m::TRIG_LIMIT)
+                (self.0.abs() <= m::TRIG_LIMIT) | self.0.is_nan()
             }
         }
 

@@ -146,7 +146,13 @@ macro_rules! integer {
                     let odd = e.0 & 1 == 1;
                     return $Name(match self.0 {
                         1 => 1,
-                        b if b < 0 && b.wrapping_add(1) == 0 => if odd { b } else { 1 },
+                        b if b < 0 && b.wrapping_add(1) == 0 => {
+                            if odd {
+                                b
+                            } else {
+                                1
+                            }
+                        }
                         _ => 0,
                     });
                 }
@@ -272,6 +278,7 @@ impl Cell for B8 {
     }
 }
 
+#[allow(clippy::suspicious_arithmetic_impl)]
 impl Add for B8 {
     type Output = Self;
     #[inline(always)]
@@ -280,6 +287,7 @@ impl Add for B8 {
     }
 }
 
+#[allow(clippy::suspicious_arithmetic_impl)]
 impl Sub for B8 {
     type Output = Self;
     #[inline(always)]
@@ -288,6 +296,7 @@ impl Sub for B8 {
     }
 }
 
+#[allow(clippy::suspicious_arithmetic_impl)]
 impl Mul for B8 {
     type Output = Self;
     #[inline(always)]

@@ -9,6 +9,8 @@ pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
     const FMA: bool;
     /// Whether periodic functions must take arguments of any size; if not, only up to `Cell::in_range`.
     const WIDE: bool = false;
+    /// Whether kernels of this instance are left scalar: it does not vectorise, or no current machine runs it.
+    const SCALAR: bool = Self::WIDE;
 }
 
 /// `I` with periodic functions for arguments of any size, which do not vectorise.
@@ -31,6 +33,7 @@ pub struct Avx2;
 pub struct Avx512;
 
 impl Isa for Base {
+    const SCALAR: bool = cfg!(target_arch = "x86_64");
     const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 }
 

@@ -15,6 +15,8 @@ use crate::pointwise::Num;
 /// A number that lies in memory as `Raw`.
 pub trait Cell: Num<Cond = bool> + Copy {
     type Raw: Copy;
+    /// Whether kernels compute it one element at a time.
+    const SCALAR: bool = false;
     /// The same number with periodic functions for arguments of any size.
     type Wide: Cell<Raw = Self::Raw>;
 
