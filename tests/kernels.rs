@@ -117,8 +117,8 @@ fn check(func: Func, dtype: DType, shape: &[usize], kinds: &[u8], seed: u64) {
     let info = func.row.info();
     let p = params(func.row);
     let mut memories = vec![];
-    for k in 0..func.inputs() {
-        let (s, len) = strides(shape, kinds[k]);
+    for (k, kind) in kinds.iter().enumerate().take(func.inputs()) {
+        let (s, len) = strides(shape, *kind);
         let operand = if func.part == rgrad::backend::cpu::pointwise::Part::Forward { Some(k) } else { k.checked_sub(1) };
         let mask = operand.and_then(|k| info.operands.get(k)).is_some_and(|o| o.mask);
         memories.push((Memory::new(if mask { DType::Bool } else { dtype }, len, seed + k as u64), s));
@@ -130,18 +130,13 @@ fn check(func: Func, dtype: DType, shape: &[usize], kinds: &[u8], seed: u64) {
     let (os, len) = strides(shape, out_kind);
     let mut out = Memory::new(func.out_dtype(dtype), len, 99);
     let mut one_by_one = out.clone();
-    let ins: Vec<Operand> =
-        memories.iter().map(|(m, s)| Operand { ptr: m.ptr(), strides: s, dtype: m.dtype }).collect();
+    let ins: Vec<Operand> = memories.iter().map(|(m, s)| Operand { ptr: m.ptr(), strides: s, dtype: m.dtype }).collect();
     // SAFETY: `strides` gives as much memory as the layout names, and no output element twice.
     unsafe { run(func, dtype, shape, out.ptr_mut(), &os, &ins, &p) }.unwrap();
     for at in indices(shape) {
         let ins: Vec<Operand> = memories
             .iter()
-            .map(|(m, s)| Operand {
-                ptr: m.ptr().wrapping_offset(offset(&at, s) * m.dtype.size() as isize),
-                strides: &[],
-                dtype: m.dtype,
-            })
+            .map(|(m, s)| Operand { ptr: m.ptr().wrapping_offset(offset(&at, s) * m.dtype.size() as isize), strides: &[], dtype: m.dtype })
             .collect();
         let o = offset(&at, &os) * one_by_one.dtype.size() as isize;
         // SAFETY: as above, one element.
@@ -259,7 +254,7 @@ fn integers_divide_and_wrap_as_python_and_c_do() {
     ];
     for &(row, a, b, want) in cases {
         let mut out = 0i32;
-        let ins = [a, b].map(|v| Box::new(v));
+        let ins = [a, b].map(Box::new);
         let ops = [0, 1].map(|k| Operand { ptr: &*ins[k] as *const i32 as *const u8, strides: &[], dtype: DType::I32 });
         // SAFETY: one element each.
         unsafe { run(Func::forward(row), DType::I32, &[], &raw mut out as *mut u8, &[], &ops, &[]) }.unwrap();

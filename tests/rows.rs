@@ -287,7 +287,8 @@ fn derivatives_at_special_points_are_those_of_pytorch() {
     let nan = f64::NAN;
     let inf = f64::INFINITY;
     // (row, operand, point, parameters, derivative): values of PyTorch 2.13.
-    let cases: &[(RowId, usize, &[f64], &[f64], f64)] = &[
+    type Case<'a> = (RowId, usize, &'a [f64], &'a [f64], f64);
+    let cases: &[Case<'_>] = &[
         (Relu, 0, &[0.0], &[], 0.0),
         (Relu, 0, &[nan], &[], 1.0),
         (Abs, 0, &[0.0], &[], 0.0),

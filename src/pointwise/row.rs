@@ -290,7 +290,9 @@ macro_rules! value_of {
 }
 
 macro_rules! first {
-    ($a:expr $(, $b:expr)*) => { $a };
+    ($a:expr $(, $b:expr)*) => {
+        $a
+    };
 }
 
 macro_rules! is_mask {

@@ -80,14 +80,7 @@ convert! {
 /// # Safety
 /// Every element named by the sizes and strides is readable at `src`, writable at `dst`, and aligned. No place of `dst` is also a
 /// place of `src` except the same one.
-unsafe fn shift<S: Convert<D>, D: Copy>(
-    rows: usize,
-    cols: usize,
-    src: *const u8,
-    ss: (isize, isize),
-    dst: *mut u8,
-    ds: (isize, isize),
-) {
+unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     let (s1, d1) = (size_of::<S>() as isize, size_of::<D>() as isize);
     // Rows the short way: the inner loop goes where the source (or, at equal terms, the destination) is dense.
     if rows > 1 && ss.1.abs() > ss.0.abs() && ss.0 != 0 {

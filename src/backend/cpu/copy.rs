@@ -29,15 +29,7 @@ impl Ptrs {
 /// # Safety
 /// Every element that the shape and strides name is inside its memory, aligned, and initialised in `src`. No two indices name the
 /// same element of `dst`, and `dst` does not overlap `src`, except element for element.
-pub unsafe fn copy(
-    from: DType,
-    to: DType,
-    shape: &[usize],
-    src: *const u8,
-    src_strides: &[isize],
-    dst: *mut u8,
-    dst_strides: &[isize],
-) {
+pub unsafe fn copy(from: DType, to: DType, shape: &[usize], src: *const u8, src_strides: &[isize], dst: *mut u8, dst_strides: &[isize]) {
     let numel: usize = shape.iter().product();
     if numel == 0 {
         return;
@@ -57,14 +49,7 @@ pub unsafe fn copy(
         tiles.for_each(piece * per, count.min((piece + 1) * per), |tile| {
             // SAFETY: tiles lie within the operands.
             unsafe {
-                mv(
-                    tile.rows,
-                    tile.cols,
-                    src.offset(tile.offsets[1]),
-                    tiles.strides(1),
-                    dst.offset(tile.offsets[0]),
-                    tiles.strides(0),
-                )
+                mv(tile.rows, tile.cols, src.offset(tile.offsets[1]), tiles.strides(1), dst.offset(tile.offsets[0]), tiles.strides(0))
             }
         });
     };
@@ -83,16 +68,7 @@ unsafe fn line(mv: super::cast::Move, n: usize, src: *const u8, ss: isize, dst: 
         let (src, dst) = ptrs.get();
         let start = i * GRAIN;
         // SAFETY: the caller's; the pieces do not overlap.
-        unsafe {
-            mv(
-                1,
-                GRAIN.min(n - start),
-                src.offset(start as isize * ss),
-                (0, ss),
-                dst.offset(start as isize * ds),
-                (0, ds),
-            )
-        }
+        unsafe { mv(1, GRAIN.min(n - start), src.offset(start as isize * ss), (0, ss), dst.offset(start as isize * ds), (0, ds)) }
     });
 }
 

@@ -4,7 +4,7 @@ use super::cast::{Move, mover};
 use super::kernels::{self, Kernel, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
 use super::num::{Level, level};
 use super::threads::parallel_for;
-use super::walk::{Tiles, collapse};
+use super::walk::{Dim, Tiles, collapse};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{OUTPUT, RowId};
@@ -83,10 +83,7 @@ impl Func {
     /// Whether integer operands may make it fail.
     fn divides(self) -> bool {
         self.part == Part::Forward
-            && matches!(
-                self.row,
-                RowId::DivFloor | RowId::DivTrunc | RowId::FloorDivide | RowId::Fmod | RowId::Remainder
-            )
+            && matches!(self.row, RowId::DivFloor | RowId::DivTrunc | RowId::FloorDivide | RowId::Fmod | RowId::Remainder)
     }
 }
 
@@ -119,94 +116,66 @@ impl<const B: usize> Buffer<B> {
     }
 }
 
-/// One kernel and its inputs, slots as the kernel numbers them.
-struct Job {
+/// A kernel over dense memory; slots are numbered as the kernel numbers them.
+struct Loop {
     kernel: Kernel,
     params: [Scalar; MAX_PARAMS],
     /// Bytes of one element; 0 for an input that is not read.
     sizes: [usize; MAX_INPUTS],
-    /// How an input gets into a buffer, and whether it may also be used where it is.
-    moves: [Option<Move>; MAX_INPUTS],
-    direct: [bool; MAX_INPUTS],
     out_size: usize,
-    out_move: Move,
 }
 
-impl Job {
+impl Loop {
     /// Computes `n` elements from dense inputs to a dense output.
     ///
     /// # Safety
     /// All pointers hold `n` elements, or are of inputs that are not read.
     #[inline]
-    unsafe fn dense(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
-        let blocks = n / LANES;
-        // SAFETY: the caller's; the last, partial block is computed in buffers.
+    unsafe fn run(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
+        let (blocks, rest) = (n / LANES, n % LANES);
+        // SAFETY: the caller's.
         unsafe {
             if blocks > 0 {
                 (self.kernel)(blocks, out, ins, &self.params);
             }
-            let (done, rest) = (blocks * LANES, n % LANES);
-            if rest > 0 {
-                let mut buffers = [const { [0u64; LANES] }; MAX_INPUTS];
-                let mut result = [0u64; LANES];
-                let mut at = [std::ptr::null(); MAX_INPUTS];
-                for k in 0..MAX_INPUTS {
-                    let size = self.sizes[k];
-                    let buffer = buffers[k].as_mut_ptr() as *mut u8;
-                    if size > 0 {
-                        std::ptr::copy_nonoverlapping(ins[k].add(done * size), buffer, rest * size);
-                    }
-                    at[k] = buffer as *const u8;
-                }
-                (self.kernel)(1, result.as_mut_ptr() as *mut u8, &at, &self.params);
-                std::ptr::copy_nonoverlapping(
-                    result.as_ptr() as *const u8,
-                    out.add(done * self.out_size),
-                    rest * self.out_size,
-                );
+            if rest == 0 {
+                return;
+            }
+            if blocks > 0 && !ins.iter().any(|p| std::ptr::eq(*p, out)) {
+                // The last block once more from where it is whole; in place that would read results.
+                let last = n - LANES;
+                (self.kernel)(1, out.add(last * self.out_size), &self.advance(ins, last), &self.params);
+            } else {
+                let done = blocks * LANES;
+                self.partial(rest, out.add(done * self.out_size), &self.advance(ins, done));
             }
         }
     }
 
-    /// One dense run of the output. Inputs are dense too, or single values.
+    /// Less than a block, in buffers.
     ///
     /// # Safety
-    /// The output holds `n` elements, inputs with `single` false as many, the others one.
-    unsafe fn flat(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], single: &[bool; MAX_INPUTS]) {
-        if !single.iter().any(|s| *s) {
-            // SAFETY: the caller's.
-            return split(n, |start, len| unsafe {
-                self.dense(len, out.add(start * self.out_size), &self.advance(ins, start))
-            });
-        }
-        split(n, |start, len| {
-            let mut buffers = [const { Buffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
-            let mut at = *ins;
-            let room = len.min(ROOM);
-            // SAFETY: the caller's; a single value fills a buffer once, and the buffer is used again for each run of `ROOM`.
-            unsafe {
-                for k in 0..MAX_INPUTS {
-                    if single[k]
-                        && let Some(mv) = self.moves[k]
-                    {
-                        at[k] = buffers[k].ptr();
-                        mv(1, room, ins[k], (0, 0), buffers[k].ptr(), (0, self.sizes[k] as isize));
-                    }
-                }
-                let mut done = 0;
-                while done < len {
-                    let now = (len - done).min(ROOM);
-                    let mut here = at;
-                    for k in 0..MAX_INPUTS {
-                        if !single[k] && self.sizes[k] > 0 {
-                            here[k] = ins[k].add((start + done) * self.sizes[k]);
-                        }
-                    }
-                    self.dense(now, out.add((start + done) * self.out_size), &here);
-                    done += now;
+    /// As for `run`, and `n < LANES`.
+    #[inline]
+    unsafe fn partial(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
+        let mut buffers = [const { MaybeUninit::<[u64; LANES]>::uninit() }; MAX_INPUTS];
+        let mut result = MaybeUninit::<[u64; LANES]>::uninit();
+        let mut at = *ins;
+        // SAFETY: the caller's; a kernel reads no more than a block of at most 8 bytes each, all of which is set.
+        unsafe {
+            for k in 0..MAX_INPUTS {
+                let size = self.sizes[k];
+                if size > 0 {
+                    let buffer = buffers[k].as_mut_ptr() as *mut u8;
+                    std::ptr::write_bytes(buffer, 0, LANES * size);
+                    few(ins[k], buffer, n, size);
+                    at[k] = buffer;
                 }
             }
-        });
+            let buffer = result.as_mut_ptr() as *mut u8;
+            (self.kernel)(1, buffer, &at, &self.params);
+            few(buffer, out, n, self.out_size);
+        }
     }
 
     #[inline]
@@ -218,12 +187,78 @@ impl Job {
         }
         at
     }
+}
+
+/// Copies `n` elements of `size` bytes: a handful, for which a call of `memcpy` costs more than the copying.
+///
+/// # Safety
+/// Both hold `n` elements, aligned, and do not overlap.
+#[inline]
+unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
+    for i in 0..n {
+        // SAFETY: the caller's.
+        unsafe {
+            match size {
+                1 => *dst.add(i) = *src.add(i),
+                4 => *(dst as *mut u32).add(i) = *(src as *const u32).add(i),
+                _ => *(dst as *mut u64).add(i) = *(src as *const u64).add(i),
+            }
+        }
+    }
+}
+
+/// A loop over operands of any layout.
+struct Job {
+    kernel: Loop,
+    /// How an input gets into a buffer, and whether it may also be used where it is.
+    moves: [Option<Move>; MAX_INPUTS],
+    direct: [bool; MAX_INPUTS],
+    out_move: Move,
+}
+
+impl Job {
+    /// One dense run of the output. Inputs are dense too, or single values.
+    ///
+    /// # Safety
+    /// The output holds `n` elements, inputs with `single` false as many, the others one.
+    unsafe fn flat(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], single: &[bool; MAX_INPUTS]) {
+        let (kernel, sizes, out_size) = (&self.kernel, &self.kernel.sizes, self.kernel.out_size);
+        split(n, |start, len| {
+            let mut buffers = [const { Buffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
+            let mut at = *ins;
+            let room = len.min(ROOM);
+            // SAFETY: the caller's; a single value fills a buffer once, and the buffer is used again for each run of `ROOM`.
+            unsafe {
+                for k in 0..MAX_INPUTS {
+                    if single[k]
+                        && let Some(mv) = self.moves[k]
+                    {
+                        at[k] = buffers[k].ptr();
+                        mv(1, room, ins[k], (0, 0), buffers[k].ptr(), (0, sizes[k] as isize));
+                    }
+                }
+                let mut done = 0;
+                while done < len {
+                    let now = (len - done).min(ROOM);
+                    let mut here = at;
+                    for k in 0..MAX_INPUTS {
+                        if !single[k] && sizes[k] > 0 {
+                            here[k] = ins[k].add((start + done) * sizes[k]);
+                        }
+                    }
+                    kernel.run(now, out.add((start + done) * out_size), &here);
+                    done += now;
+                }
+            }
+        });
+    }
 
     /// Any strides: tile by tile, through buffers where an operand is not dense within the tile.
     ///
     /// # Safety
     /// The tiles lie within the operands.
     unsafe fn tiled(&self, tiles: &Tiles<N>, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
+        let (kernel, sizes, out_size) = (&self.kernel, &self.kernel.sizes, self.kernel.out_size);
         let (count, per) = (tiles.count(), tiles.per_grain(GRAIN));
         let (out, ins) = (Shared(out), Shared(*ins));
         parallel_for(count.div_ceil(per), |piece| {
@@ -232,15 +267,14 @@ impl Job {
             let mut result = Buffer::<{ ROOM * 8 }>::new();
             tiles.for_each(piece * per, count.min((piece + 1) * per), |tile| {
                 let dense_here = |s: (isize, isize), size: usize| {
-                    (s.1 == size as isize || tile.cols == 1)
-                        && (tile.rows == 1 || s.0 == (size * tile.cols) as isize)
+                    (s.1 == size as isize || tile.cols == 1) && (tile.rows == 1 || s.0 == (size * tile.cols) as isize)
                 };
                 let mut at = [std::ptr::null(); MAX_INPUTS];
                 // SAFETY: tiles have at most ROOM elements, each of at most 8 bytes; the rest is the caller's.
                 unsafe {
                     for k in 0..MAX_INPUTS {
                         let Some(mv) = self.moves[k] else { continue };
-                        let (s, size) = (tiles.strides(k + 1), self.sizes[k]);
+                        let (s, size) = (tiles.strides(k + 1), sizes[k]);
                         let src = ins[k].offset(tile.offsets[k + 1]);
                         at[k] = if self.direct[k] && dense_here(s, size) {
                             src
@@ -250,20 +284,13 @@ impl Job {
                             buffer as *const u8
                         };
                     }
-                    let (s, size) = (tiles.strides(0), self.out_size);
+                    let (s, size) = (tiles.strides(0), out_size);
                     let dst = out.offset(tile.offsets[0]);
                     if dense_here(s, size) {
-                        self.dense(tile.rows * tile.cols, dst, &at);
+                        kernel.run(tile.rows * tile.cols, dst, &at);
                     } else {
-                        self.dense(tile.rows * tile.cols, result.ptr(), &at);
-                        (self.out_move)(
-                            tile.rows,
-                            tile.cols,
-                            result.ptr(),
-                            ((size * tile.cols) as isize, size as isize),
-                            dst,
-                            s,
-                        );
+                        kernel.run(tile.rows * tile.cols, result.ptr(), &at);
+                        (self.out_move)(tile.rows, tile.cols, result.ptr(), ((size * tile.cols) as isize, size as isize), dst, s);
                     }
                 }
             });
@@ -351,67 +378,94 @@ pub unsafe fn run_at(
         unsafe { refuse_zero(func, shape, &ins[1])? };
     }
 
-    let out_dtype = func.out_dtype(dtype);
-    let mut job = Job {
+    let mut kernel = Loop {
         kernel,
         params: [Scalar::Int(0); MAX_PARAMS],
         sizes: [0; MAX_INPUTS],
-        moves: [None; MAX_INPUTS],
-        direct: [false; MAX_INPUTS],
-        out_size: out_dtype.size(),
-        out_move: mover(out_dtype, out_dtype),
+        out_size: func.out_dtype(dtype).size(),
     };
-    job.params[..params.len()].copy_from_slice(params);
+    kernel.params[..params.len()].copy_from_slice(params);
     let mut ptrs = [std::ptr::null(); MAX_INPUTS];
-    let mut strides: [&[isize]; MAX_INPUTS] = [&[]; MAX_INPUTS];
-    let mut steps = [0usize; N];
-    steps[0] = job.out_size;
-
-    let out_flat = is_contiguous(shape, out_strides);
-    let mut flat = out_flat;
-    let mut single = [false; MAX_INPUTS];
+    let mut slots = [0u8; MAX_INPUTS];
+    // Everything dense and of the right type: by far the most frequent case, and for tiny tensors the only one that must be fast.
+    let mut plain = is_contiguous(shape, out_strides);
     let reads = func.reads();
-    let last = ins.len() - 1;
     for (i, operand) in ins.iter().enumerate() {
         if reads >> i & 1 == 0 {
             continue;
         }
         // In a derivative the output has a slot of its own, whatever the arity.
-        let k = if i == last && func.part != Part::Forward { 1 + MAX_OPERANDS } else { i };
+        let k = if i + 1 == ins.len() && func.part != Part::Forward { 1 + MAX_OPERANDS } else { i };
         let seen = func.in_dtype(i, dtype);
+        slots[i] = k as u8;
         ptrs[k] = operand.ptr;
-        strides[k] = operand.strides;
-        steps[k + 1] = operand.dtype.size();
-        job.sizes[k] = seen.size();
-        job.moves[k] = Some(mover(operand.dtype, seen));
-        job.direct[k] = operand.dtype == seen;
-        single[k] = numel == 1 && operand.dtype != seen || numel > 1 && all_zero(shape, operand.strides);
-        flat = flat && (single[k] || job.direct[k] && (numel == 1 || same_strides(shape, operand.strides, out_strides)));
+        kernel.sizes[k] = seen.size();
+        plain = plain && operand.dtype == seen && (numel == 1 || same_strides(shape, operand.strides, out_strides));
     }
     // SAFETY: the caller's.
     unsafe {
-        if flat {
-            job.flat(numel, out, &ptrs, &single);
+        if plain {
+            let out = Shared(out);
+            split(numel, |start, len| kernel.run(len, out.get().add(start * kernel.out_size), &kernel.advance(&ptrs, start)));
         } else {
-            let mut all: [&[isize]; N] = [&[]; N];
-            all[0] = out_strides;
-            all[1..].copy_from_slice(&strides);
-            let dims = collapse(shape, all, steps);
-            if let [dim] = dims.as_slice()
-                && dim.strides[0] == job.out_size as isize
-                && (0..MAX_INPUTS).all(|k| {
-                    let s = dim.strides[k + 1];
-                    single[k] = job.moves[k].is_some() && s == 0;
-                    s == 0 || job.direct[k] && s == steps[k + 1] as isize
-                })
-            {
-                job.flat(dim.size, out, &ptrs, &single);
-            } else {
-                job.tiled(&Tiles::new(dims, ROOM, steps), out, &ptrs);
-            }
+            strided(kernel, func, dtype, shape, out, out_strides, ins, &slots, &ptrs);
         }
     }
     Ok(())
+}
+
+/// The rest of `run_at`: any layout, any types.
+///
+/// # Safety
+/// As for `run`.
+#[allow(clippy::too_many_arguments)]
+#[inline(never)]
+unsafe fn strided(
+    kernel: Loop,
+    func: Func,
+    dtype: DType,
+    shape: &[usize],
+    out: *mut u8,
+    out_strides: &[isize],
+    ins: &[Operand<'_>],
+    slots: &[u8; MAX_INPUTS],
+    ptrs: &[*const u8; MAX_INPUTS],
+) {
+    let out_dtype = func.out_dtype(dtype);
+    let mut job = Job { kernel, moves: [None; MAX_INPUTS], direct: [false; MAX_INPUTS], out_move: mover(out_dtype, out_dtype) };
+    let mut strides: [&[isize]; N] = [&[]; N];
+    let mut steps = [0usize; N];
+    strides[0] = out_strides;
+    steps[0] = job.kernel.out_size;
+    let reads = func.reads();
+    for (i, operand) in ins.iter().enumerate() {
+        if reads >> i & 1 == 0 {
+            continue;
+        }
+        let k = slots[i] as usize;
+        let seen = func.in_dtype(i, dtype);
+        strides[k + 1] = operand.strides;
+        steps[k + 1] = operand.dtype.size();
+        job.moves[k] = Some(mover(operand.dtype, seen));
+        job.direct[k] = operand.dtype == seen;
+    }
+    let dims = collapse(shape, strides, steps);
+    let one = Dim { size: 1, strides: [0; N] };
+    if dims.len() <= 1 {
+        let dim = *dims.first().unwrap_or(&one);
+        let mut single = [false; MAX_INPUTS];
+        let dense = (0..MAX_INPUTS).all(|k| {
+            let s = dim.strides[k + 1];
+            single[k] = job.moves[k].is_some() && s == 0;
+            s == 0 || job.direct[k] && s == steps[k + 1] as isize
+        });
+        if dense && (dim.size == 1 || dim.strides[0] == job.kernel.out_size as isize) {
+            // SAFETY: the caller's.
+            return unsafe { job.flat(dim.size, out, ptrs, &single) };
+        }
+    }
+    // SAFETY: the caller's.
+    unsafe { job.tiled(&Tiles::new(dims, ROOM, steps), out, ptrs) }
 }
 
 /// Powers that have a faster row with the same bits.
@@ -440,11 +494,6 @@ fn same_strides(shape: &[usize], a: &[isize], b: &[isize]) -> bool {
     a.len() == b.len() && (0..a.len()).all(|i| a[i] == b[i] || shape[i] == 1)
 }
 
-#[inline]
-fn all_zero(shape: &[usize], strides: &[isize]) -> bool {
-    strides.iter().zip(shape).all(|(&s, &n)| s == 0 || n == 1)
-}
-
 #[cold]
 fn refused(func: Func, dtype: DType) -> Error {
     let info = func.row.info();
@@ -455,10 +504,7 @@ fn refused(func: Func, dtype: DType) -> Error {
             info.name,
             dtype.type_name()
         )),
-        Part::Vjp(i) => Error::runtime(format!(
-            "{}: there is no derivative with respect to operand {i} in {dtype}",
-            info.name
-        )),
+        Part::Vjp(i) => Error::runtime(format!("{}: there is no derivative with respect to operand {i} in {dtype}", info.name)),
     }
 }
 
@@ -468,11 +514,8 @@ unsafe fn refuse_zero(func: Func, shape: &[usize], divisor: &Operand<'_>) -> Res
     let size = divisor.dtype.size();
     let to_bool = mover(divisor.dtype, DType::Bool);
     // Broadcast dimensions name the same elements again: they need not be looked at.
-    let shape: smallvec::SmallVec<[usize; 8]> = shape
-        .iter()
-        .enumerate()
-        .map(|(i, &n)| if divisor.strides.get(i).is_none_or(|s| *s == 0) { 1 } else { n })
-        .collect();
+    let shape: smallvec::SmallVec<[usize; 8]> =
+        shape.iter().enumerate().map(|(i, &n)| if divisor.strides.get(i).is_none_or(|s| *s == 0) { 1 } else { n }).collect();
     let tiles = Tiles::new(collapse::<1>(&shape, [divisor.strides], [size]), ROOM, [size]);
     let mut found = false;
     tiles.for_each(0, tiles.count(), |tile| {

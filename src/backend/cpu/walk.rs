@@ -1,6 +1,9 @@
 //! The order in which several strided operands of one shape are walked through: dimensions merged and sorted, the two innermost cut
 //! into tiles that fit a small buffer.
 
+// Several arrays are indexed by one operand's number.
+#![allow(clippy::needless_range_loop)]
+
 use smallvec::SmallVec;
 
 /// One dimension of `N` operands; strides in bytes.
@@ -100,15 +103,7 @@ impl<const N: usize> Tiles<N> {
             (rows.size.min(room / cols.size.max(1)).max(1), cols.size)
         };
         let (tile_rows, tile_cols) = (tile_rows.max(1), tile_cols.max(1));
-        Tiles {
-            outer: dims,
-            down: rows.size.div_ceil(tile_rows),
-            across: cols.size.div_ceil(tile_cols),
-            rows,
-            cols,
-            tile_rows,
-            tile_cols,
-        }
+        Tiles { outer: dims, down: rows.size.div_ceil(tile_rows), across: cols.size.div_ceil(tile_cols), rows, cols, tile_rows, tile_cols }
     }
 
     pub fn count(&self) -> usize {
@@ -147,11 +142,7 @@ impl<const N: usize> Tiles<N> {
             for k in 0..N {
                 offsets[k] += r0 as isize * self.rows.strides[k] + c0 as isize * self.cols.strides[k];
             }
-            f(Tile {
-                offsets,
-                rows: self.tile_rows.min(self.rows.size - r0),
-                cols: self.tile_cols.min(self.cols.size - c0),
-            });
+            f(Tile { offsets, rows: self.tile_rows.min(self.rows.size - r0), cols: self.tile_cols.min(self.cols.size - c0) });
             a += 1;
             if a < self.across {
                 continue;

@@ -13,18 +13,15 @@ fn run_f32(level: Level, row: RowId, x: &[f32]) -> Vec<f32> {
     let mut out = vec![0f32; x.len()];
     let input = Operand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F32 };
     // SAFETY: both slices have this length.
-    unsafe { run_at(level, Func::forward(row), DType::F32, &[x.len()], out.as_mut_ptr() as *mut u8, &[1], &[input], &[]) }
-        .unwrap();
+    unsafe { run_at(level, Func::forward(row), DType::F32, &[x.len()], out.as_mut_ptr() as *mut u8, &[1], &[input], &[]) }.unwrap();
     out
 }
 
 fn run_f64(level: Level, row: RowId, x: &[&[f64]]) -> Vec<f64> {
     let mut out = vec![0f64; x[0].len()];
-    let inputs: Vec<_> =
-        x.iter().map(|x| Operand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F64 }).collect();
+    let inputs: Vec<_> = x.iter().map(|x| Operand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F64 }).collect();
     // SAFETY: all slices have this length.
-    unsafe { run_at(level, Func::forward(row), DType::F64, &[x[0].len()], out.as_mut_ptr() as *mut u8, &[1], &inputs, &[]) }
-        .unwrap();
+    unsafe { run_at(level, Func::forward(row), DType::F64, &[x[0].len()], out.as_mut_ptr() as *mut u8, &[1], &inputs, &[]) }.unwrap();
     out
 }
 
@@ -67,11 +64,7 @@ fn ulps32(got: f32, want: f64) -> f64 {
         return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
     }
     if near == got {
-        return if near == 0.0 && want == 0.0 && near.is_sign_negative() != got.is_sign_negative() {
-            f64::INFINITY
-        } else {
-            0.0
-        };
+        return if near == 0.0 && want == 0.0 && near.is_sign_negative() != got.is_sign_negative() { f64::INFINITY } else { 0.0 };
     }
     if got.is_infinite() {
         // The largest finite number and infinity are one unit apart.
@@ -117,4 +110,47 @@ fn f32_functions_are_accurate_to_one_ulp_on_a_sample() {
 #[ignore = "slow: every f32 there is"]
 fn f32_functions_are_accurate_to_one_ulp_everywhere() {
     check_f32(0..=u32::MAX, &[best()]);
+}
+
+/// A hexadecimal float as Python writes it.
+fn hex(text: &str) -> f64 {
+    let (sign, text) = text.strip_prefix('-').map_or((1.0, text), |t| (-1.0, t));
+    let text = text.strip_prefix("0x").expect("a hexadecimal float");
+    let (digits, exponent) = text.split_once('p').expect("an exponent");
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let mantissa = u64::from_str_radix(&format!("{whole}{part}"), 16).expect("hexadecimal digits") as f64;
+    let exponent = exponent.parse::<i32>().expect("a whole exponent") - 4 * part.len() as i32;
+    // In two steps: 2^-1074 has no reciprocal.
+    sign * mantissa * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
+}
+
+/// Points and true values (as sums of two doubles) from `tests/data/f64_functions.txt`.
+fn true_values() -> Vec<(RowId, Vec<f64>, f64, f64)> {
+    include_str!("../../../../tests/data/f64_functions.txt")
+        .lines()
+        .map(|line| {
+            let mut fields = line.split('\t');
+            let name = fields.next().expect("a name");
+            let row = *RowId::ALL.iter().find(|r| r.info().name == name).expect("a row of this name");
+            let numbers: Vec<f64> = fields.map(hex).collect();
+            let n = row.info().arity();
+            (row, numbers[..n].to_vec(), numbers[n], numbers[n + 1])
+        })
+        .collect()
+}
+
+#[test]
+fn f64_functions_are_accurate_to_one_ulp() {
+    let values = true_values();
+    assert!(values.len() > 1000);
+    for level in levels() {
+        for (row, x, high, low) in &values {
+            let operands: Vec<&[f64]> = x.iter().map(std::slice::from_ref).collect();
+            let got = run_f64(level, *row, &operands)[0];
+            let exponent = ((high.to_bits() >> 52) & 0x7ff).max(1) as i32 - 1075;
+            // Twice: the smallest unit is below the range of a reciprocal.
+            let ulps = ((got - high) - low) / 2f64.powi(exponent / 2) / 2f64.powi(exponent - exponent / 2);
+            assert!(ulps.abs() <= 1.0, "{} {level:?} at {x:?}: {got:e} is {ulps:.3} ULP from {high:e}", row.info().name);
+        }
+    }
 }

@@ -1,0 +1,12 @@
+//! Functions of `f64`.
+
+mod erf;
+mod exp;
+mod log;
+mod trig;
+
+pub use erf::{erf, erfc};
+pub use exp::{cosh, exp, exp2, expm1, sigmoid, sinh, tanh};
+pub(super) use log::power_edges;
+pub use log::{acosh, asinh, atanh, hypot, log, log1p, log2, log10, pow};
+pub use trig::{TRIG_LIMIT, acos, asin, atan, atan2, cos, sin, tan};
