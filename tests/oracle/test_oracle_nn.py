@@ -87,6 +87,9 @@ def test_modules_and_their_gradients(name: str, kind: str) -> None:
     a, b = ours(x), theirs(y)
     weights = both(*a.shape, seed=2, kind=kind)
     tolerance = {"float64": (1e-11, 1e-13), "float32": (2e-5, 2e-6)}[kind]
+    if name in ("CELU", "Hardsigmoid", "Hardswish"):
+        # PyTorch keeps 1 / alpha and 1 / 6 in float32 here, also for float64.
+        tolerance = max(tolerance, (1e-6, 1e-7))
     agree(a, b, *tolerance)
     (a * weights[0]).sum().backward()
     (b * weights[1]).sum().backward()
