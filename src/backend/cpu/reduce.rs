@@ -107,6 +107,27 @@ pub unsafe fn run<R: Reducer>(
                 let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
                 let pieces = inner.size.div_ceil(TASK);
                 let groups: usize = kept.iter().map(|d| d.size).product();
+                if outer.is_empty() && pieces == 1 && kept.len() <= 1 {
+                    let (step, to) = kept.first().map_or((0, 0), |d| (d.stride, d.out));
+                    let shift_step = if shifted { to } else { 0 };
+                    let together = (TASK / inner.size).max(1);
+                    parallel_for(groups.div_ceil(together), |t| {
+                        let first = (t * together) as isize;
+                        let n = groups.min((t + 1) * together) - t * together;
+                        // Task t alone writes these results.
+                        rows_any(
+                            r,
+                            input.at(first * step),
+                            (n, step),
+                            (inner.size, inner.stride),
+                            shift_at(first * to),
+                            shift_step,
+                            out.at(first * to),
+                            to,
+                        );
+                    });
+                    return;
+                }
                 let segments = outer.iter().map(|d| d.size).product::<usize>() * pieces;
                 drive(
                     Work { groups, segments, width: 1, elements: inner.size.min(TASK) },
@@ -349,15 +370,11 @@ macro_rules! instances {
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 {
-                    if is_x86_feature_detected!("avx512f")
-                        && is_x86_feature_detected!("avx512dq")
-                        && is_x86_feature_detected!("avx512vl")
-                        && is_x86_feature_detected!("avx512bw")
-                    {
-                        return $avx512($($arg),*);
-                    }
-                    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                        return $avx2($($arg),*);
+                    use super::num::{Level, level};
+                    match level() {
+                        Level::Avx512 => return $avx512($($arg),*),
+                        Level::Avx2 => return $avx2($($arg),*),
+                        Level::Base => {}
                     }
                 }
                 $body($($arg),*)
@@ -367,6 +384,9 @@ macro_rules! instances {
 }
 
 instances!(row_any = row, row_avx512, row_avx2, (r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc);
+instances!(rows_any = rows, rows_avx512, rows_avx2, (
+    r: R, p: *const R::In, count: (usize, isize), row: (usize, isize), shift: *const R::In, shift_step: isize, out: *mut R::Out, out_step: isize
+));
 instances!(down_any = down, down_avx512, down_avx2, (
     r: R, p: *const R::In, rows: usize, row_stride: isize, stride: isize, shift: *const R::In, shift_stride: isize, acc: &mut [R::Acc]
 ));
@@ -379,14 +399,18 @@ instances!(down_any = down, down_avx512, down_avx2, (
 unsafe fn row<R: Reducer>(r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc {
     // SAFETY: the caller's promise is passed on.
     unsafe {
-        if n < 16 {
+        if n < 8 {
             let mut a = r.init();
             for i in 0..n {
                 a = r.merge(a, r.lift(*p.offset(i as isize * stride), shift));
             }
             a
-        } else if stride != 1 || n < 64 {
+        } else if stride != 1 {
             row_lanes::<R, 8>(r, p, n, stride, shift)
+        } else if n < 16 {
+            row_block::<R, 4>(r, p, n, 1, shift)
+        } else if n < 128 {
+            row_block::<R, 16>(r, p, n, 1, shift)
         } else if size_of::<R::Acc>() == 4 {
             row_lanes::<R, 64>(r, p, n, 1, shift)
         } else {
@@ -395,56 +419,62 @@ unsafe fn row<R: Reducer>(r: R, p: *const R::In, n: usize, stride: isize, shift:
     }
 }
 
+/// Up to `L * ROUNDS` elements: round after round onto `L` lanes, which are then merged as a tree.
+#[inline(always)]
+unsafe fn row_block<R: Reducer, const L: usize>(r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc {
+    let mut lanes = [r.init(); L];
+    let rounds = n / L;
+    // SAFETY: every index is below n.
+    unsafe {
+        if stride == 1 {
+            for i in 0..rounds {
+                let q = p.add(i * L);
+                for j in 0..L {
+                    lanes[j] = r.merge(lanes[j], r.lift(*q.add(j), shift));
+                }
+            }
+        } else {
+            for i in 0..rounds {
+                let q = p.offset((i * L) as isize * stride);
+                for j in 0..L {
+                    lanes[j] = r.merge(lanes[j], r.lift(*q.offset(j as isize * stride), shift));
+                }
+            }
+        }
+        for (j, lane) in lanes[..n % L].iter_mut().enumerate() {
+            *lane = r.merge(*lane, r.lift(*p.offset((rounds * L + j) as isize * stride), shift));
+        }
+    }
+    let mut width = L / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = r.merge(lanes[j], lanes[j + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// A row of any length (but below 2^16 blocks): blocks merged pairwise, as a binary counter does.
 #[inline(always)]
 unsafe fn row_lanes<R: Reducer, const L: usize>(r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc {
     let block = L * ROUNDS;
-    let mut levels = [r.init(); 32];
     let blocks = n.div_ceil(block);
-    let mut last = r.init();
+    if blocks <= 1 {
+        // SAFETY: the caller's promise is passed on.
+        return unsafe { row_block::<R, L>(r, p, n, stride, shift) };
+    }
+    let mut levels = [r.init(); 16];
     for b in 0..blocks {
-        let mut lanes = [r.init(); L];
         let start = b * block;
-        let here = block.min(n - start);
         // SAFETY: every index is below n.
-        unsafe {
-            let p = p.offset(start as isize * stride);
-            let rounds = here / L;
-            if stride == 1 {
-                for i in 0..rounds {
-                    let q = p.add(i * L);
-                    for j in 0..L {
-                        lanes[j] = r.merge(lanes[j], r.lift(*q.add(j), shift));
-                    }
-                }
-            } else {
-                for i in 0..rounds {
-                    let q = p.offset((i * L) as isize * stride);
-                    for j in 0..L {
-                        lanes[j] = r.merge(lanes[j], r.lift(*q.offset(j as isize * stride), shift));
-                    }
-                }
-            }
-            for j in 0..here % L {
-                lanes[j] = r.merge(lanes[j], r.lift(*p.offset((rounds * L + j) as isize * stride), shift));
-            }
-        }
-        let mut width = L / 2;
-        while width > 0 {
-            for j in 0..width {
-                lanes[j] = r.merge(lanes[j], lanes[j + width]);
-            }
-            width /= 2;
-        }
-        last = lanes[0];
+        let mut sum = unsafe { row_block::<R, L>(r, p.offset(start as isize * stride), block.min(n - start), stride, shift) };
         let mut level = 0;
         while b >> level & 1 == 1 {
-            last = r.merge(levels[level], last);
+            sum = r.merge(levels[level], sum);
             level += 1;
         }
-        levels[level] = last;
-    }
-    if blocks <= 1 {
-        return last;
+        levels[level] = sum;
     }
     let mut out: Option<R::Acc> = None;
     for (level, l) in levels.iter().enumerate() {
@@ -452,7 +482,31 @@ unsafe fn row_lanes<R: Reducer, const L: usize>(r: R, p: *const R::In, n: usize,
             out = Some(out.map_or(*l, |o| r.merge(*l, o)));
         }
     }
-    out.unwrap_or(last)
+    out.unwrap_or(r.init())
+}
+
+/// Many rows, each of which gives one result.
+///
+/// # Safety
+/// `count` rows, `step` apart, of `n` elements, `stride` apart, are readable; so are `shift`, and writable `out`, at their steps.
+#[inline(always)]
+unsafe fn rows<R: Reducer>(
+    r: R,
+    p: *const R::In,
+    (count, step): (usize, isize),
+    (n, stride): (usize, isize),
+    shift: *const R::In,
+    shift_step: isize,
+    out: *mut R::Out,
+    out_step: isize,
+) {
+    for i in 0..count as isize {
+        // SAFETY: the caller's promise covers row i.
+        unsafe {
+            let a = row(r, p.offset(i * step), n, stride, *shift.offset(i * shift_step));
+            out.offset(i * out_step).write(r.finish(a));
+        }
+    }
 }
 
 /// Column-wise merge of `rows` rows into `acc`, which is overwritten.
