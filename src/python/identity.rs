@@ -22,6 +22,8 @@ pub(super) struct Link {
     me: AtomicPtr<ffi::PyObject>,
     /// The tensor owns the object; the object's handle is not counted.
     preserved: AtomicBool,
+    /// False in an object that Python has allocated (zeroed) but not filled yet: the garbage collector may see it in between.
+    ready: AtomicBool,
 }
 
 impl Link {
@@ -45,7 +47,7 @@ static PENDING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// A tensor in an object whose address is not known yet; `__init__` or `wrap` links them.
 pub(super) fn unlinked(t: Tensor) -> PyTensor {
-    PyTensor { t: ManuallyDrop::new(t), link: Link::default() }
+    PyTensor { t: ManuallyDrop::new(t), link: Link { ready: AtomicBool::new(true), ..Link::default() } }
 }
 
 /// Tells tensor and object of each other, once. A tensor that has an object already keeps it.
@@ -79,11 +81,27 @@ pub(super) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
             }
         }
     }
-    let obj = Bound::new(py, unlinked(t))?;
-    let cell = obj.get();
-    cell.link.me.store(obj.as_ptr(), Ordering::Relaxed);
-    cell.t.slot().set(obj.as_ptr().cast(), false);
-    Ok(obj.into_any().unbind())
+    make(py, t)
+}
+
+/// A new `Tensor` object. `object.__new__`, which PyO3 would call, gives every object a dict at once (CPython 3.11), which costs more than
+/// the rest together; without it the dict comes with the first attribute.
+#[inline]
+fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
+    // SAFETY: the type is PyO3's own for `PyTensor`. Its objects are a `PyTensor` at the measured offset, and beside it a dict and a weak
+    // reference list that are null at first, as the allocator leaves them (a frozen class has no borrow flag, a Send class no thread
+    // check). The new object is visible to the collector, but nothing can run it before it is filled.
+    unsafe {
+        let obj = ffi::PyType_GenericAlloc(base_type(), 0);
+        if obj.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        t.slot().set(obj.cast(), false);
+        let cell = contents(obj).cast_mut();
+        cell.write(unlinked(t));
+        (*cell).link.me.store(obj, Ordering::Relaxed);
+        Ok(Bound::from_owned_ptr(py, obj).unbind())
+    }
 }
 
 /// `wrap` for a value that may be missing.
@@ -195,7 +213,12 @@ pub(super) fn release_pending(_py: Python<'_>) {
 }
 
 /// Shows the garbage collector what the tensor alone keeps alive.
-pub(super) fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+pub(super) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    // A preserved object does not own its tensor.
+    if !cell.link.ready.load(Ordering::Relaxed) || cell.link.preserved.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let t = &cell.t;
     if t.holders() != 1 {
         return Ok(());
     }
@@ -220,8 +243,9 @@ pub(super) fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverse
 }
 
 /// Breaks cycles through the tensor.
-pub(super) fn clear(t: &Tensor) {
-    if t.holders() == 1 {
+pub(super) fn clear(cell: &PyTensor) {
+    let t = &cell.t;
+    if !cell.link.preserved.load(Ordering::Relaxed) && t.holders() == 1 {
         owned::clear(t);
     }
 }

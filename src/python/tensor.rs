@@ -100,12 +100,12 @@ impl PyTensor {
         if !self.link.is_made() {
             return Ok(());
         }
-        identity::traverse(&self.t, &visit)
+        identity::traverse(self, &visit)
     }
 
     fn __clear__(&self) {
         if self.link.is_made() {
-            identity::clear(&self.t);
+            identity::clear(self);
         }
     }
 
