@@ -6,6 +6,8 @@ import signal
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -166,23 +168,39 @@ def same_bits(settings: Settings) -> tuple[str, str, bool | None]:
     return said[0], said[1], said[0] == "same"
 
 
+# Frames of rgrad's own package are passed over by the record; code with such a file name counts as one.
+FRAMES = """
+def outer(n): return middle(n)
+def middle(n): return inner(n)
+def inner(n): return record(n)
+"""
+
+
 def site_record(settings: Settings) -> tuple[str, str, bool | None]:
-    """The core times its own record; it cannot be told from the outside, since it is never off."""
-    bench = getattr(settings.modules["rgrad"]._core, "_site_bench", None)
-    if bench is None:
-        return "no _site_bench in the native module", "", None
-    times: dict[str, float] = {}
-    for _ in range(settings.rounds):
-        for name, ns in bench().items():
-            times[name] = min(times.get(name, ns), ns)
-    said = ", ".join(f"{name} {ns:.0f} ns" for name, ns in times.items())
-    limits = {"fresh": 60.0, "nn": 150.0}
-    return said, "", all(times[name] <= limit for name, limit in limits.items() if name in times)
+    """The core times its own record, since from the outside it is never off; no records at all are the clock's cost."""
+    lib = settings.modules["rgrad"]
+    record = lib._core._site_bench
+    space: dict[str, Any] = {"record": record}
+    exec(compile(FRAMES, str(Path(str(lib.__file__)).parent / "nn" / "frames.py"), "exec"), space)
+
+    def fresh(n: int) -> float:
+        seconds: float = record(n)
+        return seconds
+
+    def median(call: Callable[[int], float], n: int) -> float:
+        return statistics.median(call(n) for _ in range(20_001))
+
+    def nanoseconds(call: Callable[[int], float]) -> float:
+        rounds = (median(call, 1) - median(call, 0) for _ in range(settings.rounds))
+        return 1e9 * statistics.median(rounds)
+
+    once, through = nanoseconds(fresh), nanoseconds(space["outer"])
+    return f"{once:.0f}/{through:.0f} ns", "", once <= 60 and through <= 150
 
 
 CHECKS = [
     Check("import_time", "import rgrad after import numpy", "<= 60 ms", import_time),
-    Check("site_record", "call-site record", "60/150 ns", site_record),
+    Check("site_record", "call-site record: fresh frame / through nn", "60/150 ns", site_record),
     deep("chain", 1_000_000),
     deep("never_run", 1_000_000),
     deep("functions", 100_000),
