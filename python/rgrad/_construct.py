@@ -22,7 +22,9 @@ def legacy(*args: Any) -> Any:
         return _core.tensor(data, dtype=dtype)
     if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
         return _core.empty(args, dtype=dtype)
-    raise TypeError(f"new(): expected sizes (integers) or data (a sequence or array), got {len(args)} arguments {args!r}")
+    raise TypeError(
+        f"new(): expected sizes (integers) or data (a sequence or array), got {len(args)} arguments {args!r}"
+    )
 
 
 def _like(t: Any, values: Any) -> Any:
@@ -56,14 +58,17 @@ def deepcopy(t: Any, memo: dict[int, Any]) -> Any:
 def rebuild(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """A tensor from what ``reduce`` gave."""
     t = _core.tensor(values)
-    made = t.requires_grad_(requires_grad) if cls is _core.Tensor else _core.Tensor._make_subclass(cls, t, requires_grad)
+    if cls is _core.Tensor:
+        made = t.requires_grad_(requires_grad)
+    else:
+        made = _core.Tensor._make_subclass(cls, t, requires_grad)
     for name, value in attributes.items():
         setattr(made, name, value)
     return made
 
 
 def reduce(t: Any, protocol: int) -> tuple[Any, ...]:
-    """What ``pickle`` keeps of a tensor: class, values as a NumPy array, ``requires_grad`` and attributes; not ``.grad``."""
+    """What ``pickle`` keeps of a tensor: class, values (a NumPy array), ``requires_grad`` and attributes; no ``.grad``."""
     if not t.is_leaf:
         raise RuntimeError(
             "a tensor that an operation made cannot be pickled, for its graph cannot: pickle detach() of it instead"

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """Fill ``ctx`` from what ``forward(*inputs)`` was given and returned; override it to keep ``forward`` free of ``ctx``."""
+    """Fill ``ctx`` from what ``forward(*inputs)`` was given and returned; with it ``forward`` takes no ``ctx``."""
     raise NotImplementedError("setup_context is not implemented.")
 
 
@@ -35,10 +35,10 @@ class Function(metaclass=FunctionMeta):
     """Base class of custom operations.
 
     A subclass has the static methods ``forward(ctx, *args)`` and ``backward(ctx, *grad_outputs)`` and is called by
-    ``apply(*args)``. ``backward`` gets one gradient for each output of ``forward``, of the output's shape and dtype, and
-    returns one for each argument: a tensor of the argument's shape, or None. With ``setup_context(ctx, inputs, output)``
-    ``forward`` takes no ``ctx``. What ``backward`` needs is saved by ``ctx.save_for_backward``; for second derivatives
-    ``backward`` must itself consist of differentiable operations.
+    ``apply(*args)``. ``backward`` gets one gradient for each output of ``forward``, of the output's shape and dtype,
+    and returns one for each argument: a tensor of the argument's shape, or None. With
+    ``setup_context(ctx, inputs, output)`` ``forward`` takes no ``ctx``. What ``backward`` needs is saved by
+    ``ctx.save_for_backward``; for second derivatives ``backward`` must itself consist of differentiable operations.
     """
 
     setup_context = staticmethod(_setup_context)
@@ -69,7 +69,7 @@ class Function(metaclass=FunctionMeta):
 
 
 def _bind_kwargs(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Give keyword arguments their places among ``forward``'s parameters, so that each has a place among the gradients."""
+    """Give keyword arguments their places among ``forward``'s parameters, and so among the gradients."""
     from inspect import Parameter, signature
 
     parameters = list(signature(cls.forward).parameters.values())
@@ -80,25 +80,28 @@ def _bind_kwargs(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
     named_only = [p.name for p in parameters if p.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)]
     if any(name in bound.kwargs for name in named_only) or bound.kwargs:
         raise TypeError(
-            f"{cls.__name__}.apply: keyword-only arguments ({', '.join(bound.kwargs)}) have no place among the gradients; "
-            "make them ordinary parameters of forward"
+            f"{cls.__name__}.apply: keyword-only arguments ({', '.join(bound.kwargs)}) have no place among the "
+            "gradients; make them ordinary parameters of forward"
         )
     return bound.args
 
 
 def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
-    """Mark a ``backward`` that is not made of differentiable operations: differentiating through it raises RuntimeError."""
+    """Mark a ``backward`` not made of differentiable operations: differentiating through it raises RuntimeError."""
 
     @wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
         with _NoGrad():
-            outputs = fn(ctx, *args)
+            outputs: Any = fn(ctx, *args)
         if not _core.is_grad_enabled() or not any(isinstance(a, _core.Tensor) and a.requires_grad for a in args):
             return outputs
         several = isinstance(outputs, tuple)
-        tied = [_Once.apply(o.detach(), *(a for a in args if isinstance(a, _core.Tensor) and a.requires_grad))
-                if isinstance(o, _core.Tensor) and o.dtype.is_floating_point else o
-                for o in (outputs if several else (outputs,))]
+        tied = [
+            _Once.apply(o.detach(), *(a for a in args if isinstance(a, _core.Tensor) and a.requires_grad))
+            if isinstance(o, _core.Tensor) and o.dtype.is_floating_point
+            else o
+            for o in (outputs if several else (outputs,))
+        ]
         return tuple(tied) if several else tied[0]
 
     return wrapper
@@ -126,6 +129,4 @@ class _Once(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
-        )
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

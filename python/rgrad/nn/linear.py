@@ -59,7 +59,7 @@ class Linear(Module):
             weight, bias = params["weight"], params["bias"]
         except KeyError:
             return _linear(input, self.weight, self.bias)
-        return _linear(input, weight, bias)
+        return _linear(input, weight, bias)  # type: ignore[arg-type]  # a weight that is None is an error there
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -35,7 +35,7 @@ def clip_grad_norm_(
     grads = _gradients(parameters)
     if not grads:
         return _core.tensor(0.0)
-    norm = _core.stack([grad.norm(norm_type) for grad in grads]).norm(norm_type)
+    norm: Tensor = _core.stack([grad.norm(norm_type) for grad in grads]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(norm.item()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "

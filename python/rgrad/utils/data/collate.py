@@ -41,7 +41,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, Mapping):
         joined = {key: default_collate([sample[key] for sample in batch]) for key in first}
         try:
-            return kind(joined)  # type: ignore[call-arg]
+            return kind(joined)
         except TypeError:
             return joined
     if isinstance(first, tuple) and hasattr(first, "_fields"):
