@@ -68,7 +68,7 @@ def rebuild(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[s
 
 
 def reduce(t: Any, protocol: int) -> tuple[Any, ...]:
-    """What ``pickle`` keeps of a tensor: class, values (a NumPy array), ``requires_grad`` and attributes; no ``.grad``."""
+    """What ``pickle`` keeps of a tensor: class, values, ``requires_grad`` and attributes; not ``.grad``."""
     if not t.is_leaf:
         raise RuntimeError(
             "a tensor that an operation made cannot be pickled, for its graph cannot: pickle detach() of it instead"
