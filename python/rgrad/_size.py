@@ -13,6 +13,7 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
+    __module__ = "rgrad"
 
     def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
         checked = []

@@ -176,6 +176,11 @@ pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if possible { view(t, op) } else { view(&contiguous_copy(t)?, op) }
 }
 
+/// The gradient of what was overwritten.
+fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
+    g.map(|g| Ok(Tensor::new(Array::zeros(&g.shape(), g.dtype())?))).transpose()
+}
+
 #[derive(Debug, Clone)]
 struct CopyInto;
 
@@ -184,7 +189,7 @@ impl Vjp for CopyInto {
         "CopyBackwards".into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![None, grads[0].clone()])
+        Ok(smallvec![zeros_like(grads[0].as_ref())?, grads[0].clone()])
     }
 }
 
@@ -226,8 +231,8 @@ impl Vjp for FillOp {
     fn node_name(&self) -> String {
         self.node.into()
     }
-    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![None])
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![zeros_like(grads[0].as_ref())?])
     }
 }
 
@@ -249,6 +254,9 @@ impl Op for FillOp {
 
 /// Writes one number everywhere.
 pub fn fill_(t: &Tensor, value: Scalar) -> Result<()> {
+    if !value.has_value_in(t.dtype()) {
+        return Err(Error::runtime(format!("value cannot be converted to type {} without overflow: got {value}", t.dtype())));
+    }
     apply_inplace(&FillOp { value, node: "FillBackward0" }, "fill_", &[t], Old::Overwritten)
 }
 

@@ -23,4 +23,4 @@ pub use node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
 pub use pointwise::{Expr, MAX_PARAMS, PointwiseOp};
 pub use saved::Saved;
 pub use tensor::{Tensor, Value, WeakTensor};
-pub use view::{Creation, ViewCall, ViewInfo, ViewOp, check_inplace, function_output, view, view_as};
+pub use view::{Creation, ViewCall, ViewInfo, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views};

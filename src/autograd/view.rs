@@ -229,6 +229,62 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     Ok(out)
 }
 
+/// Several views of one tensor as the outputs of one node; its vjp puts their gradients together again.
+pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
+    let mode = mode::current();
+    let one = |op: &ViewOp| view_as(t, op.clone(), None, Creation::Several);
+    let records = mode.grad && !mode.inference && !ops.is_empty() && t.level() == 0 && t.dtype().is_float() && t.requires_grad();
+    if !records {
+        return ops.iter().map(one).collect();
+    }
+    let edges = Edges::from_elem(t.gradient_edge()?, 1);
+    let outs: SmallVec<[Tensor; 4]> = {
+        let _off = ModeGuard::grad(false);
+        ops.iter().map(one).collect::<Result<_>>()?
+    };
+    let metas = outs.iter().map(|o| OutMeta { shape: o.shape(), dtype: o.dtype() }).collect();
+    let node = Node::new(node(), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
+    for (i, o) in outs.iter().enumerate() {
+        o.write().grad_fn = Some(Edge { node: node.clone(), nr: i as u32 });
+    }
+    Ok(outs)
+}
+
+/// Makes a tensor look at its own memory through a view operation (`transpose_` and its kin).
+pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static str) -> Result<()> {
+    let mode = mode::current();
+    if t.level() > 0 {
+        return Err(Error::not_implemented(format!("{label}: in-place operations inside a transform are not supported yet")));
+    }
+    let records = mode.grad && t.dtype().is_float() && t.requires_grad();
+    check_inplace(t, records, label)?;
+    let old = t.array();
+    let new = op.apply_to(&old)?;
+    let grad_fn = if records {
+        let call = ViewCall { op: op.clone(), name: Some(name), in_shape: Dims::from_slice(old.shape()), in_geometry: None };
+        let edges = Edges::from_elem(t.gradient_edge()?, 1);
+        let metas = SmallVec::from_elem(OutMeta { shape: Dims::from_slice(new.shape()), dtype: new.dtype() }, 1);
+        let saves = super::door::Saves::NOTHING;
+        Some(Edge { node: Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), saves, site::current()), nr: 0 })
+    } else {
+        None
+    };
+    t.increment_version(label);
+    let now = t.version();
+    {
+        let mut core = t.write();
+        core.value = Value::Array(new);
+        if let Some(v) = core.meta.as_mut().and_then(|m| m.view.as_mut()) {
+            v.ops.push(op);
+            v.seen = now;
+        }
+    }
+    if let Some(edge) = grad_fn {
+        set_grad_fn(t, edge);
+    }
+    Ok(())
+}
+
 /// Makes the `grad_fn` of a view anew after its base was written.
 pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     let Some(info) = t.meta(|m| m.and_then(|m| m.view.clone())) else { return Ok(()) };
@@ -359,7 +415,8 @@ pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -
         set_grad_fn(&out, edge);
         return Ok(out);
     }
-    if t.is_leaf() && t.requires_grad() {
+    let own = t.read().requires_grad && t.read().grad_fn.is_none();
+    if own {
         // A leaf from elsewhere keeps its own gradient; the Function's output is another tensor.
         let out = t.detach();
         set_grad_fn(&out, edge);

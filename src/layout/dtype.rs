@@ -136,6 +136,15 @@ impl Scalar {
         }
     }
 
+    /// Whether an integer dtype has a value for this number at all: nan, infinities and what exceeds 64 bits have none.
+    #[inline]
+    pub fn has_value_in(self, dtype: DType) -> bool {
+        match self {
+            Scalar::Float(v) => dtype.category() != Category::Integer || v.abs() < 9_223_372_036_854_775_808.0,
+            _ => true,
+        }
+    }
+
     #[inline]
     pub fn category(self) -> Category {
         match self {

@@ -162,7 +162,7 @@ impl Layout {
 
     /// Whether some dimension repeats its elements by a stride of 0: what PyTorch refuses to write to.
     pub fn has_zero_stride(&self) -> bool {
-        self.shape.iter().zip(&self.strides).any(|(s, t)| *s > 1 && *t == 0)
+        self.shape.iter().zip(&self.strides).any(|(s, t)| *s > 1 && *t == 0) && self.numel() > 0
     }
 
     /// First and one past the last element of the storage that the layout can reach; (offset, offset) if it is empty.

@@ -445,7 +445,7 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
 }
 
 fn broadcast_pair(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
-    let shape = crate::layout::broadcast(&x.shape(), &mask.shape())?;
+    let shape = crate::layout::broadcast(&mask.shape(), &x.shape())?;
     let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { crate::ops::shape::expand_to(t, &shape) };
     Ok((wide(x)?, wide(mask)?))
 }

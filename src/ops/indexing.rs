@@ -61,7 +61,7 @@ fn slice(dim: usize, size: usize, start: Option<i64>, stop: Option<i64>, step: i
 }
 
 #[inline]
-fn select(x: &Tensor, dim: usize, i: i64) -> Result<Tensor> {
+fn select(x: &Tensor, dim: usize, i: i64, named: usize) -> Result<Tensor> {
     let (rank, size) = x.with_array(|a| (a.rank(), a.shape().get(dim).copied().unwrap_or(0)));
     if rank == 0 {
         return Err(Error::index(
@@ -69,7 +69,8 @@ fn select(x: &Tensor, dim: usize, i: i64) -> Result<Tensor> {
              number",
         ));
     }
-    let at = crate::layout::wrap_index(i, size, dim)?;
+    // The caller's own dimension is named in the message: earlier entries may have taken some away.
+    let at = crate::layout::wrap_index(i, size, named)?;
     view(x, ViewOp::Select(dim, at))
 }
 
@@ -84,7 +85,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
     let used: usize = items.iter().map(covers).sum();
     if used > rank {
         if rank == 0 {
-            return select(x, 0, 0).map(|_| unreachable!("a 0-d tensor takes no index"));
+            return select(x, 0, 0, 0).map(|_| unreachable!("a 0-d tensor takes no index"));
         }
         return Err(Error::index(format!("too many indices for tensor of dimension {rank}")));
     }
@@ -92,10 +93,12 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
     let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
     let mut dim = 0;
     let mut seen_ellipsis = false;
+    // The dimension of `x` that the next entry stands for.
+    let mut own = 0;
     for item in items {
         match item {
             Index::Int(i) => {
-                out.x = select(&out.x, dim, *i)?;
+                out.x = select(&out.x, dim, *i, own)?;
                 out.viewed = true;
             }
             Index::Slice { start: None, stop: None, step: 1 } => dim += 1,
@@ -112,6 +115,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 // A second one stands for nothing.
                 if !seen_ellipsis {
                     dim += rank - used;
+                    own += rank - used;
                     seen_ellipsis = true;
                 }
             }
@@ -163,7 +167,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                     Scalar::Int(i) => i,
                     s => s.to_i64(),
                 };
-                out.x = select(&out.x, dim, at)?;
+                out.x = select(&out.x, dim, at, own)?;
                 out.viewed = true;
             }
             Index::Tensor(t) => {
@@ -172,6 +176,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 dim += 1;
             }
         }
+        own += covers(item);
     }
     if !dims.is_empty() {
         out.plan = Some(Plan::of(dims));
@@ -192,14 +197,14 @@ pub fn positions(x: &Tensor, items: &[Index]) -> Result<(Tensor, Plan, SmallVec<
 pub fn get(x: &Tensor, items: &[Index]) -> Result<Tensor> {
     // The usual cases need no bookkeeping.
     match items {
-        [Index::Int(i)] => return select(x, 0, *i),
+        [Index::Int(i)] => return select(x, 0, *i, 0),
         [Index::Slice { start, stop, step }] if x.rank() > 0 => {
             let size = x.with_array(|a| a.shape()[0]);
             return view(x, slice(0, size, *start, *stop, *step)?);
         }
         [Index::Ellipsis] => return view(x, ViewOp::Alias),
         [Index::None] => return view(x, ViewOp::Unsqueeze(0)),
-        [Index::Int(i), Index::Int(j)] if x.rank() >= 2 => return select(&select(x, 0, *i)?, 0, *j),
+        [Index::Int(i), Index::Int(j)] if x.rank() >= 2 => return select(&select(x, 0, *i, 0)?, 0, *j, 1),
         _ => {}
     }
     let p = prepare(x, items)?;
@@ -234,7 +239,6 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
 fn assign(x: &Tensor, value: Arg<'_>) -> Result<()> {
     match value {
         Arg::Scalar(s) => {
-            check_fits(s, x.dtype())?;
             linear::fill_(x, s)
         }
         Arg::Tensor(t) => {
@@ -268,16 +272,3 @@ fn assign(x: &Tensor, value: Arg<'_>) -> Result<()> {
         }
     }
 }
-
-/// A float that an integer tensor cannot hold is refused (nan, infinities, too large).
-fn check_fits(s: Scalar, dtype: DType) -> Result<()> {
-    let fits = match s {
-        Scalar::Float(v) if !dtype.is_float() && dtype != DType::Bool => v.is_finite() && v.abs() < 9.3e18,
-        _ => true,
-    };
-    if fits {
-        return Ok(());
-    }
-    Err(Error::runtime(format!("value cannot be converted to type {dtype}_t without overflow: got {s}")))
-}
-

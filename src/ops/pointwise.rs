@@ -112,6 +112,9 @@ pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
             return Err(overflow(s, dtype));
         }
     }
+    if !s.has_value_in(dtype) {
+        return Err(overflow(s, dtype));
+    }
     Ok(Tensor::number(Array::scalar(s, dtype)?))
 }
 
@@ -130,6 +133,10 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     } else {
         result_type(args.iter().zip(info.operands).filter(|(_, o)| !o.mask).map(|(a, _)| standing(a))).unwrap_or_else(default_dtype)
     };
+    let subtracts = matches!(row, RowId::Sub | RowId::SubScaled | RowId::Rsub);
+    if subtracts && args.iter().any(|a| standing(a).0 == DType::Bool) {
+        compute_dtype(row, DType::Bool)?;
+    }
     let compute = compute_dtype(row, common)?;
     let mut op =
         if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
@@ -142,7 +149,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
             Arg::Tensor(t) if t.dtype() == want => None,
             Arg::Tensor(t) if info.operands[i].mask => {
                 return Err(Error::runtime(format!(
-                    "{}: expected condition to be a boolean tensor, but got a tensor with dtype {}",
+                    "{} expected condition to be a boolean tensor, but got a tensor with dtype {}",
                     info.name,
                     t.dtype()
                 )));
@@ -230,19 +237,23 @@ fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     Ok(out)
 }
 
+#[cold]
+fn cannot_cast(from: DType, to: DType) -> Error {
+    Error::runtime(format!("result type {} can't be cast to the desired output type {}", from.type_name(), to.type_name()))
+}
+
 /// Applies a row and writes the result over its first operand.
 pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Arg<'_>], params: &[Scalar]) -> Result<()> {
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
     args.push(Arg::Tensor(target));
     args.extend_from_slice(rest);
-    let plan = plan(row, &args, params)?;
     let have = target.dtype();
+    if row.info().rule == DTypeRule::Bitwise && !promote(&args).can_cast(have) {
+        return Err(cannot_cast(promote(&args), have));
+    }
+    let plan = plan(row, &args, params)?;
     if !plan.op.out.can_cast(have) {
-        return Err(Error::runtime(format!(
-            "result type {} can't be cast to the desired output type {}",
-            plan.op.out.type_name(),
-            have.type_name()
-        )));
+        return Err(cannot_cast(plan.op.out, have));
     }
     let mut inputs = plan.inputs(&args);
     // The target itself is written, whatever type the row computes in.
@@ -314,8 +325,8 @@ pub fn pow_scalar(x: &Tensor, e: Scalar) -> Result<Tensor> {
     {
         return Err(Error::runtime("Integers to negative integer powers are not allowed."));
     }
-    let x = linear::cast(x, if common == DType::Bool { DType::I64 } else { common })?;
-    call(RowId::PowScalar, &[(&x).into()], &[e])
+    let computed = call(RowId::PowScalar, &[(&linear::cast(x, if common == DType::Bool { DType::I64 } else { common })?).into()], &[e])?;
+    linear::cast(&computed, common)
 }
 
 /// Clamps to what is given; at least one bound.

@@ -1,9 +1,13 @@
 //! Views by their PyTorch names: arguments are checked here, the layout arithmetic is `layout`'s, history is `autograd::view`'s.
 
 use crate::array::Array;
-use crate::autograd::{Arrays, Creation, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view, view_as as make_view_as};
+use crate::autograd::{
+    Arrays, Creation, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view, view_as as make_view_as, view_inplace,
+    views,
+};
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
+use crate::layout::{DType, Dims, Layout, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
+use crate::ops::join;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -336,6 +340,54 @@ fn wrap_some(dim: i64, shape: &[usize], name: &str) -> Result<usize> {
     wrap_dim(dim, shape.len())
 }
 
+/// The parts of a tensor along a dimension, as one node.
+#[derive(Debug, Clone)]
+struct Parts {
+    dim: usize,
+    /// The shape of each part.
+    shapes: SmallVec<[Dims; 4]>,
+    dtype: DType,
+    /// The parts have lost the dimension.
+    unbound: bool,
+    node: &'static str,
+}
+
+impl Vjp for Parts {
+    fn node_name(&self) -> String {
+        self.node.into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        if grads.iter().all(Option::is_none) {
+            return Ok(smallvec![None]);
+        }
+        let mut all = Views::new();
+        for (g, shape) in grads.iter().zip(&self.shapes) {
+            all.push(match g {
+                Some(g) => g.clone(),
+                None => Tensor::new(Array::zeros(shape, self.dtype)?),
+            });
+        }
+        let dim = self.dim as i64;
+        Ok(smallvec![Some(if self.unbound { join::stack(&all, dim)? } else { join::cat(&all, dim)? })])
+    }
+}
+
+fn several(t: &Tensor, ops: &[ViewOp], dim: usize, unbound: bool, node: &'static str) -> Result<Views> {
+    views(t, ops, || {
+        let part = |op: &ViewOp| {
+            let mut s = t.shape();
+            match op {
+                ViewOp::Slice { start, end, .. } => s[dim] = end - start,
+                _ => {
+                    s.remove(dim);
+                }
+            }
+            s
+        };
+        NodeOp::Other(Arc::new(Parts { dim, shapes: ops.iter().map(part).collect(), dtype: t.dtype(), unbound, node }))
+    })
+}
+
 /// The slices along `dim`, without that dimension.
 pub fn unbind(t: &Tensor, dim: i64) -> Result<Views> {
     let shape = t.shape();
@@ -343,13 +395,13 @@ pub fn unbind(t: &Tensor, dim: i64) -> Result<Views> {
         return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
     }
     let d = wrap_dim(dim, shape.len())?;
-    (0..shape[d])
-        .map(|i| make_view_as(t, ViewOp::Select(d, i), Some("UnbindBackward0"), Creation::Several))
-        .collect()
+    let ops: SmallVec<[ViewOp; 4]> = (0..shape[d]).map(|i| ViewOp::Select(d, i)).collect();
+    several(t, &ops, d, true, "UnbindBackward0")
 }
 
 fn parts(t: &Tensor, dim: usize, ends: impl Iterator<Item = (usize, usize)>, name: &'static str) -> Result<Views> {
-    ends.map(|(start, end)| make_view_as(t, ViewOp::Slice { dim, start, end, step: 1 }, Some(name), Creation::Several)).collect()
+    let ops: SmallVec<[ViewOp; 4]> = ends.map(|(start, end)| ViewOp::Slice { dim, start, end, step: 1 }).collect();
+    several(t, &ops, dim, false, name)
 }
 
 /// Parts of `size` along `dim`, the last one smaller if need be.
@@ -485,6 +537,41 @@ pub fn as_strided(t: &Tensor, sizes: &[i64], strides: &[i64], offset: Option<i64
     let shape: Dims = sizes.iter().map(|s| *s as usize).collect();
     let strides: Strides = strides.iter().map(|s| *s as isize).collect();
     make_view(t, ViewOp::AsStrided { shape, strides, offset })
+}
+
+// ---- in place --------------------------------------------------------------------------------------------------------
+
+/// `transpose`, changing the tensor itself.
+pub fn transpose_(t: &Tensor, a: i64, b: i64) -> Result<()> {
+    let rank = t.rank();
+    let (a, b) = (wrap_dim(a, rank)?, wrap_dim(b, rank)?);
+    let op = if rank == 0 { ViewOp::Alias } else { ViewOp::Transpose(a, b) };
+    view_inplace(t, op, "transpose_", "TransposeBackward1")
+}
+
+/// `t`, changing the tensor itself.
+pub fn t_(x: &Tensor) -> Result<()> {
+    let op = match x.rank() {
+        0 | 1 => ViewOp::Alias,
+        2 => ViewOp::Transpose(0, 1),
+        n => return Err(Error::runtime(format!("t_() expects a tensor with <= 2 dimensions, but self is {n}D"))),
+    };
+    view_inplace(x, op, "t_", "TBackward1")
+}
+
+/// `unsqueeze`, changing the tensor itself.
+pub fn unsqueeze_(t: &Tensor, dim: i64) -> Result<()> {
+    let d = wrap_dim(dim, t.rank() + 1)?;
+    view_inplace(t, ViewOp::Unsqueeze(d), "unsqueeze_", "UnsqueezeBackward1")
+}
+
+/// `squeeze`, `squeeze_dim` or `squeeze_dims`, changing the tensor itself.
+pub fn squeeze_(t: &Tensor, dims: Option<&[i64]>) -> Result<()> {
+    let dims = match dims {
+        Some(d) => wrap_dims(d, t.rank())?,
+        None => (0..t.rank()).collect(),
+    };
+    view_inplace(t, ViewOp::Squeeze(dims), "squeeze_", "SqueezeBackward4")
 }
 
 // ---- copies ----------------------------------------------------------------------------------------------------------

@@ -123,3 +123,39 @@ pub(super) fn varargs(args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<SmallV
     }
     Ok(out)
 }
+
+/// Sizes as one argument: an integer or a sequence of them, with PyTorch's error for anything else.
+pub(super) fn sizes_arg(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<SmallVec<[i64; 4]>> {
+    let bad = |obj: &Bound<'_, PyAny>| {
+        PyTypeError::new_err(format!("{function}(): argument '{name}' (position 1) must be tuple of ints, not {}", type_name(obj)))
+    };
+    if obj.is_exact_instance_of::<PyFloat>() || obj.is_instance_of::<pyo3::types::PyString>() {
+        return Err(bad(obj));
+    }
+    ints(obj).map_err(|e| if e.is_instance_of::<PyTypeError>(obj.py()) { bad(obj) } else { e })
+}
+
+/// A list or tuple of tensors.
+pub(super) fn tensor_list(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<SmallVec<[Tensor; 4]>> {
+    let is_list = obj.is_instance_of::<pyo3::types::PyList>() || obj.is_instance_of::<pyo3::types::PyTuple>();
+    if as_tensor(obj).is_some() || !is_list {
+        return Err(PyTypeError::new_err(format!(
+            "{function}(): argument '{name}' (position 1) must be tuple of Tensors, not {}",
+            type_name(obj)
+        )));
+    }
+    let mut out = SmallVec::new();
+    for (i, item) in obj.try_iter()?.enumerate() {
+        let item = item?;
+        match as_tensor(&item) {
+            Some(t) => out.push(t.clone()),
+            None => {
+                return Err(PyTypeError::new_err(format!(
+                    "expected Tensor as element {i} in argument 0 of {function}(), but got {}",
+                    type_name(&item)
+                )));
+            }
+        }
+    }
+    Ok(out)
+}

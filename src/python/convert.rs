@@ -546,7 +546,7 @@ impl PyTensor {
 
     fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
         let t = Self::of(slf);
-        if t.rank() == 0 && !spec.is_empty() {
+        if t.rank() == 0 {
             return number(slf.py(), t.array().first())?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
         }
         if !spec.is_empty() {

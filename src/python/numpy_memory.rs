@@ -79,6 +79,9 @@ impl<'py> NdArray<'py> {
 
     fn layout(&self) -> PyResult<Layout> {
         let size = self.dtype()?.size() as isize;
+        if self.0.shape().contains(&0) {
+            return Ok(Layout::contiguous(self.0.shape()));
+        }
         let mut strides = Strides::new();
         for (&s, &n) in self.0.strides().iter().zip(self.0.shape()) {
             // The stride of a dimension that is never stepped along says nothing.

@@ -232,6 +232,42 @@ impl PyTensor {
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
     }
 
+    /// Exchanges two dimensions of this tensor itself.
+    fn transpose_<'py>(slf: &Bound<'py, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'py, Self>> {
+        shape::transpose_(Self::of(slf), dim0, dim1)?;
+        Ok(slf.clone())
+    }
+
+    fn swapaxes_<'py>(slf: &Bound<'py, Self>, axis0: i64, axis1: i64) -> PyResult<Bound<'py, Self>> {
+        Self::transpose_(slf, axis0, axis1)
+    }
+
+    fn swapdims_<'py>(slf: &Bound<'py, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'py, Self>> {
+        Self::transpose_(slf, dim0, dim1)
+    }
+
+    /// Transposes this matrix itself.
+    fn t_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        shape::t_(Self::of(slf))?;
+        Ok(slf.clone())
+    }
+
+    /// Gives this tensor itself a new dimension of size 1.
+    fn unsqueeze_<'py>(slf: &Bound<'py, Self>, dim: i64) -> PyResult<Bound<'py, Self>> {
+        shape::unsqueeze_(Self::of(slf), dim)?;
+        Ok(slf.clone())
+    }
+
+    /// Takes dimensions of size 1 from this tensor itself.
+    #[pyo3(signature = (dim=None))]
+    fn squeeze_<'py>(slf: &Bound<'py, Self>, dim: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+        match dim {
+            Some(d) if !d.is_none() => shape::squeeze_(Self::of(slf), Some(&ints(d)?))?,
+            _ => shape::squeeze_(Self::of(slf), None)?,
+        }
+        Ok(slf.clone())
+    }
+
     /// Windows of `size` along a dimension, every `step`, as a new last dimension.
     fn unfold(slf: &Bound<'_, Self>, dimension: i64, size: i64, step: i64) -> PyOut {
         wrap(slf.py(), shape::unfold(Self::of(slf), dimension, size, step)?)
@@ -246,7 +282,13 @@ impl PyTensor {
 
     #[getter(T)]
     fn reversed(slf: &Bound<'_, Self>) -> PyOut {
-        wrap(slf.py(), shape::reversed(Self::of(slf))?)
+        let py = slf.py();
+        if !matches!(Self::of(slf).rank(), 0 | 2) {
+            let message = c"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to \
+                            transpose batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.";
+            PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), message, 1)?;
+        }
+        wrap(py, shape::reversed(Self::of(slf))?)
     }
 
     #[getter(mT)]
