@@ -201,6 +201,15 @@ impl Array {
         a < d && c < b
     }
 
+    /// Whether both are dense, share memory, and are not the same element for element.
+    pub fn overlaps_partly(&self, other: &Array) -> bool {
+        self.storage.same(&other.storage)
+            && (self.layout != other.layout || self.dtype != other.dtype)
+            && self.overlaps(other)
+            && self.layout.is_dense()
+            && other.layout.is_dense()
+    }
+
     // ---- copying -----------------------------------------------------------------------------------------------------
 
     /// Writes one value everywhere.

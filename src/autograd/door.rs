@@ -158,7 +158,7 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {
         if saves.has(i) {
-            saved.push(Saved::input(t));
+            saved.push(Saved::input(t)?);
         }
     }
     for (j, v) in outs.iter().enumerate() {
@@ -194,7 +194,8 @@ pub(crate) fn edges_of(inputs: &[&Tensor], needs: &[bool]) -> Result<Edges> {
     Ok(edges)
 }
 
-/// How an in-place operation takes part in history: whether its result depends on what stood there before.
+/// What an in-place operation does with what stood there before. (Either way the old value's history goes on: an overwritten value
+/// has a gradient of zero.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Old {
     /// `add_`: the old value is the first input.
@@ -207,19 +208,17 @@ pub enum Old {
 pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
     let target = inputs[0];
     let mode = mode::current();
+    debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
     if inputs.iter().any(|t| t.level() > 0) {
         return Err(Error::not_implemented(format!("{label}: in-place operations inside a transform are not supported yet")));
     }
     let dtype = target.dtype();
     let needs: SmallVec<[bool; 4]> = inputs
         .iter()
-        .enumerate()
-        .map(|(i, t)| mode.grad && (i > 0 || old == Old::Read || t.requires_grad()) && t.requires_grad())
+        .map(|t| mode.grad && t.requires_grad())
         .collect();
     let any = needs.contains(&true) && dtype.is_float();
     view::check_inplace(target, any, label)?;
-    let reads_old = |i: usize| i > 0 || old == Old::Read;
-    let needs: SmallVec<[bool; 4]> = needs.iter().enumerate().map(|(i, n)| *n && reads_old(i)).collect();
 
     let out = target.array();
     if !out.storage().is_writable() {
@@ -240,11 +239,11 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
             if !saves.has(i) {
                 continue;
             }
-            // What is about to be overwritten is kept as a copy.
-            if t.with_array(|a| a.overlaps(&out)) {
+            // What is about to be overwritten is kept as a copy. The target in another role is not: its version tells, as in PyTorch.
+            if i == 0 {
                 saved.push(Saved::Copy(Box::new((Value::Array(t.array().clone_dense()?), t.gradient_edge()?))));
             } else {
-                saved.push(Saved::input(t));
+                saved.push(Saved::input(t)?);
             }
         }
     }

@@ -300,7 +300,7 @@ impl Pass<'_> {
         if let (Some(h), Some(given)) = (&hooks, &given) {
             for (_, hook) in &h.post {
                 let _lines = Inherit::suspend();
-                if let Some(replaced) = hook.after(&outs, given)? {
+                if let Some(replaced) = hook.after(&outs, given).map_err(|e| at_forward(e, node))? {
                     outs = replaced;
                 }
             }
@@ -357,9 +357,9 @@ impl Pass<'_> {
             let _lines = Inherit::suspend();
             for (_, hook) in hooks {
                 if let Some(g) = &grads[0]
-                    && let Some(new) = hook.call(g)?
+                    && let Some(new) = hook.call(g).map_err(|e| at_forward(e, node))?
                 {
-                    grads[0] = Some(new);
+                    grads[0] = Some(fits(new, node, 0)?);
                 }
             }
         }
@@ -367,18 +367,9 @@ impl Pass<'_> {
         let _lines = Inherit::suspend();
         for (_, nr, hook) in &hooks.tensor {
             if let Some(g) = &grads[*nr as usize]
-                && let Some(new) = hook.call(g)?
+                && let Some(new) = hook.call(g).map_err(|e| at_forward(e, node))?
             {
-                let meta = &node.outs()[*nr as usize];
-                if new.shape() != meta.shape {
-                    return Err(Error::runtime(format!(
-                        "hook of an output of {} has changed the size of value: got {:?}, expected {:?}",
-                        node.name(),
-                        new.shape(),
-                        meta.shape
-                    )));
-                }
-                grads[*nr as usize] = Some(new);
+                grads[*nr as usize] = Some(fits(new, node, *nr as usize)?);
             }
         }
         for (nr, weak) in &hooks.retain {
@@ -387,12 +378,26 @@ impl Pass<'_> {
             }
         }
         for (_, hook) in &hooks.pre {
-            if let Some(new) = hook.before(grads)? {
+            if let Some(new) = hook.before(grads).map_err(|e| at_forward(e, node))? {
                 *grads = new;
             }
         }
         Ok(())
     }
+}
+
+/// What a hook put in the place of a gradient must have its shape.
+fn fits(new: Tensor, node: &Node, nr: usize) -> Result<Tensor> {
+    let meta = &node.outs()[nr];
+    if new.shape() == meta.shape {
+        return Ok(new);
+    }
+    Err(Error::runtime(format!(
+        "hook on an output of {} has changed the size of value: got {:?}, expected {:?}",
+        node.name(),
+        &new.shape()[..],
+        &meta.shape[..]
+    )))
 }
 
 /// Names the forward line on an error that a node's backward raised.

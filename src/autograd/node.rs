@@ -113,6 +113,8 @@ struct State {
     saved: SmallVec<[Saved; 2]>,
     freed: bool,
     hooks: Option<Box<NodeHooks>>,
+    /// What the embedding language wants to keep with the node.
+    metadata: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Drawn after a node's edges are known, so every edge points to a smaller number. Accumulate nodes come first whenever they are ready.
@@ -137,7 +139,7 @@ impl Node {
             outs,
             saves,
             site,
-            state: Mutex::new(State { saved, freed: false, hooks: None }),
+            state: Mutex::new(State { saved, ..State::default() }),
             slot: Slot::default(),
         })
     }
@@ -292,6 +294,15 @@ impl Node {
              you need to backward through the graph a second time or if you need to access saved tensors after calling backward.",
         )
         .note(format!("{} was recorded by the forward call at {}", self.name(), self.site.text()))
+    }
+
+    /// What the embedding language keeps with the node; made by `make` when first asked for.
+    pub fn metadata(&self, make: impl FnOnce() -> Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
+        if let Some(m) = &self.state.lock().metadata {
+            return m.clone();
+        }
+        let made = make();
+        self.state.lock().metadata.get_or_insert(made).clone()
     }
 
     // ---- hooks -------------------------------------------------------------------------------------------------------

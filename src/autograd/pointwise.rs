@@ -130,6 +130,13 @@ impl Op for PointwiseOp {
                 }
             }
         }
+        if x[1..].iter().any(|a| a.overlaps_partly(out)) {
+            return Err(Error::runtime(format!(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please \
+                 clone() the tensor before performing the operation ({}_).",
+                self.name()
+            )));
+        }
         if self.out == out.dtype() {
             return out.pointwise_into(self.forward_func(), self.compute, x, self.params());
         }

@@ -30,8 +30,16 @@ pub struct SavedOutput {
 }
 
 impl Saved {
-    pub fn input(tensor: &Tensor) -> Saved {
-        Saved::Input { tensor: tensor.clone(), version: tensor.version() }
+    pub fn input(tensor: &Tensor) -> Result<Saved> {
+        let version = tensor.version();
+        if version.is_none() && tensor.is_inference() {
+            return Err(Error::runtime(
+                "Inference tensors cannot be saved for backward. Please do not save Tensors created in inference mode in computation tracked by \
+                 autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use no_grad instead of \
+                 inference_mode.",
+            ));
+        }
+        Ok(Saved::Input { tensor: tensor.clone(), version })
     }
 
     pub fn output(tensor: &Tensor, nr: u32) -> Saved {

@@ -72,7 +72,10 @@ fn accumulate_at(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine
     let create = options.create_graph;
     let grads = run(py, roots, options)?;
     for (t, g) in inputs.iter().zip(grads) {
-        if let Some(g) = g {
+        // A tensor that retains its gradient has got it in passing.
+        if let Some(g) = g
+            && (t.is_leaf() || !t.retains_grad())
+        {
             py.detach(|| crate::autograd::into_grad(t, g, create))?;
         }
     }

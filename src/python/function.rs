@@ -48,6 +48,8 @@ struct Backward {
     /// For each argument of `forward`, its edge; None for arguments that are no tensors.
     args: Vec<Option<usize>>,
     edges: usize,
+    /// Which outputs are tensors; the others have no gradient.
+    tensors: SmallVec<[bool; 2]>,
 }
 
 pub(super) fn traverse(f: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
@@ -83,9 +85,9 @@ impl Backward {
         let materialize = ctx.cast::<FunctionCtx>()?.get().materialize.load(Ordering::Relaxed);
         let mut args: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
         args.push(self.ctx.clone_ref(py));
-        for (g, meta) in grads.iter().zip(cx.node.outs()) {
+        for ((g, meta), tensor) in grads.iter().zip(cx.node.outs()).zip(&self.tensors) {
             let g = match g {
-                None if materialize => Some(Tensor::new(Array::full(&meta.shape, Scalar::Int(0), meta.dtype)?)),
+                None if materialize && *tensor => Some(Tensor::new(Array::full(&meta.shape, Scalar::Int(0), meta.dtype)?)),
                 g => g.clone(),
             };
             args.push(wrap_option(py, g)?);
@@ -119,7 +121,7 @@ impl Backward {
                     )));
                 }
                 (Some(_), None) => {
-                    return Err(PyTypeError::new_err(format!(
+                    return Err(PyRuntimeError::new_err(format!(
                         "expected Variable or None (got {}) as gradient {} of {}",
                         super::args::type_name(r),
                         i + 1,
@@ -385,6 +387,7 @@ fn finish(
         name: ctx.get_type().name()?.to_string(),
         args: inputs.args.clone(),
         edges: edges.len(),
+        tensors: raw.iter().map(Option::is_some).collect(),
     };
     let node = Node::new(NodeOp::Other(Arc::new(backward)), edges, metas, SmallVec::new(), Saves::NOTHING, site);
     ctx.cast::<PyNode>()?.get().tie(&node);
@@ -462,9 +465,9 @@ fn save(
         saved.push(match output {
             Some(j) => match &made[j] {
                 Some(m) if m.grad_fn()?.is_some_and(|e| Arc::ptr_eq(&e.node, node)) => Saved::output(m, j as u32),
-                _ => Saved::input(t),
+                _ => Saved::input(t)?,
             },
-            None => Saved::input(t),
+            None => Saved::input(t)?,
         });
     }
     node.save(saved);

@@ -154,6 +154,16 @@ impl PyNode {
         Ok(self.node()?.site().describe())
     }
 
+    /// A dict that stays with the node.
+    #[getter]
+    fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let made = self.node()?.metadata(|| Arc::new(PyDict::new(py).unbind()));
+        match made.downcast_ref::<Py<PyDict>>() {
+            Some(d) => Ok(d.clone_ref(py)),
+            None => Err(PyRuntimeError::new_err("the node's metadata is not a dict")),
+        }
+    }
+
     fn _sequence_nr(&self) -> PyResult<u64> {
         Ok(self.node()?.seq())
     }
