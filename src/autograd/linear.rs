@@ -98,7 +98,7 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 }
 
 /// Whether a gradient of shape `have` can be summed to `want`.
-fn is_broadcast_of(have: &[usize], want: &[usize]) -> bool {
+pub(crate) fn is_broadcast_of(have: &[usize], want: &[usize]) -> bool {
     have.len() >= want.len()
         && want.iter().rev().zip(have.iter().rev()).all(|(w, h)| w == h || *w == 1)
 }

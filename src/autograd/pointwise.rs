@@ -86,7 +86,7 @@ impl PointwiseOp {
             let v = v.finish()?;
             // A derivative may be a bare number.
             let shape = g.shape();
-            return Ok(Some(if v.shape() == shape { v } else { view(&v, ViewOp::Expand(shape))? }));
+            return Ok(Some(if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape))? } else { v }));
         }
         let arrays: SmallVec<[Array; 5]> =
             std::iter::once(g).chain(&xs).chain(std::iter::once(&y)).map(Tensor::array).collect();
