@@ -59,12 +59,7 @@ pub struct Error(Box<Inner>);
 impl Error {
     #[cold]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner {
-            kind,
-            message: message.into(),
-            notes: Vec::new(),
-            foreign: None,
-        }))
+        Error(Box::new(Inner { kind, message: message.into(), notes: Vec::new(), foreign: None }))
     }
 
     #[cold]

@@ -94,11 +94,7 @@ fn each_level_has_a_history_of_its_own() {
                 _ => wrap(&l2, wrap(&l1, seed)),
             }
         };
-        let options = engine::Options {
-            retain_graph: true,
-            inputs: vec![input.gradient_edge().unwrap().unwrap()],
-            ..Default::default()
-        };
+        let options = engine::Options { retain_graph: true, inputs: vec![input.gradient_edge().unwrap().unwrap()], ..Default::default() };
         let edge = out.gradient_edge().unwrap().unwrap();
         let grads = engine::run(vec![(edge, ones)], &options).unwrap();
         let g = grads[0].clone().unwrap();

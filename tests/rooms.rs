@@ -64,10 +64,7 @@ fn a_room_imports_only_from_rooms_before_it() {
 #[test]
 fn lib_mounts_the_rooms_in_order() {
     let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("lib.rs");
-    let mounted: Vec<&str> = lib
-        .lines()
-        .filter_map(|l| l.trim().trim_start_matches("pub ").strip_prefix("mod "))
-        .map(|l| l.trim_end_matches(';'))
-        .collect();
+    let mounted: Vec<&str> =
+        lib.lines().filter_map(|l| l.trim().trim_start_matches("pub ").strip_prefix("mod ")).map(|l| l.trim_end_matches(';')).collect();
     assert_eq!(mounted, ROOMS);
 }

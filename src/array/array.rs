@@ -277,13 +277,7 @@ impl Array {
 
     /// Runs a row on operands that are broadcast together, computing in `compute` and giving `out_dtype`. Operands of another dtype
     /// than the row reads at their place are converted first.
-    pub fn pointwise(
-        func: Func,
-        compute: DType,
-        out_dtype: DType,
-        ins: &[&Array],
-        params: &[Scalar],
-    ) -> Result<Array> {
+    pub fn pointwise(func: Func, compute: DType, out_dtype: DType, ins: &[&Array], params: &[Scalar]) -> Result<Array> {
         let shape = Self::common_shape(ins)?;
         let out = match ins.iter().find(|a| a.shape() == &shape[..]) {
             Some(a) if !a.is_contiguous() => a.empty_like(out_dtype)?,

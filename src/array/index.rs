@@ -32,16 +32,10 @@ impl Bounds {
     pub fn error(self, index: i64, dim: usize, size: usize) -> Error {
         match self {
             Bounds::Wrap => Error::index(format!("index {index} is out of bounds for dimension {dim} with size {size}")),
-            Bounds::Select => Error::index(format!(
-                "index out of range in self: got index {index} for dimension {dim} with size {size}"
-            )),
+            Bounds::Select => Error::index(format!("index out of range in self: got index {index} for dimension {dim} with size {size}")),
             Bounds::Exact => Error::runtime(format!("index {index} is out of bounds for dimension {dim} with size {size}")),
-            Bounds::Copy => Error::index(format!(
-                "index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}"
-            )),
-            Bounds::Take => {
-                Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements."))
-            }
+            Bounds::Copy => Error::index(format!("index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}")),
+            Bounds::Take => Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements.")),
         }
     }
 }
@@ -93,10 +87,7 @@ impl Plan {
         }
         broadcast_many(index.iter().map(|a| a.shape())).map_err(|_| {
             let shapes: Vec<String> = index.iter().map(|a| fmt_shape(a.shape())).collect();
-            Error::index(format!(
-                "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
-                shapes.join(", ")
-            ))
+            Error::index(format!("shape mismatch: indexing tensors could not be broadcast together with shapes {}", shapes.join(", ")))
         })
     }
 }

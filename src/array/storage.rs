@@ -91,11 +91,7 @@ impl Storage {
     /// # Safety
     /// `ptr` must stay valid for `bytes` bytes (and for writing, if `writable`) as long as `owner` lives.
     pub unsafe fn external(ptr: *mut u8, bytes: usize, writable: bool, owner: Box<dyn Any + Send + Sync>) -> Storage {
-        Storage(Arc::new(Inner {
-            memory: Memory::External { ptr, writable, _owner: owner },
-            bytes,
-            version: Counter::default(),
-        }))
+        Storage(Arc::new(Inner { memory: Memory::External { ptr, writable, _owner: owner }, bytes, version: Counter::default() }))
     }
 
     #[inline]

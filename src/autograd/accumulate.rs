@@ -10,9 +10,7 @@ use crate::error::Result;
 pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
     match leaf.grad() {
         None => {
-            let take = !create_graph
-                && grad.holders() == 1
-                && grad.with_array(|a| a.storage().is_sole_owner() && a.layout().is_dense());
+            let take = !create_graph && grad.holders() == 1 && grad.with_array(|a| a.storage().is_sole_owner() && a.layout().is_dense());
             let own = if take { grad } else { linear::clone(&grad)? };
             leaf.meta_mut(|m| m.grad = Some(own));
         }

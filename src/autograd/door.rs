@@ -76,11 +76,7 @@ pub trait Op: Vjp {
 
 #[cold]
 pub fn inplace_shape(have: &[usize], broadcast: &[usize]) -> Error {
-    Error::shape(format!(
-        "output with shape {} doesn't match the broadcast shape {}",
-        fmt_shape(have),
-        fmt_shape(broadcast)
-    ))
+    Error::shape(format!("output with shape {} doesn't match the broadcast shape {}", fmt_shape(have), fmt_shape(broadcast)))
 }
 
 /// Applies an operation and gives its first result.
@@ -213,16 +209,15 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
         return Err(Error::not_implemented(format!("{label}: in-place operations inside a transform are not supported yet")));
     }
     let dtype = target.dtype();
-    let needs: SmallVec<[bool; 4]> = inputs
-        .iter()
-        .map(|t| mode.grad && t.requires_grad())
-        .collect();
+    let needs: SmallVec<[bool; 4]> = inputs.iter().map(|t| mode.grad && t.requires_grad()).collect();
     let any = needs.contains(&true) && dtype.is_float();
     view::check_inplace(target, any, label)?;
 
     let out = target.array();
     if !out.storage().is_writable() {
-        return Err(Error::runtime(format!("{label}: the tensor's memory is read-only (it was made from a read-only buffer); write to a clone()")));
+        return Err(Error::runtime(format!(
+            "{label}: the tensor's memory is read-only (it was made from a read-only buffer); write to a clone()"
+        )));
     }
     if out.layout().has_zero_stride() {
         return Err(Error::runtime(format!(

@@ -284,8 +284,7 @@ impl Pass<'_> {
     }
 
     fn run_vjp(&mut self, i: usize, node: &Arc<Node>, grads: Grads) -> Result<()> {
-        let needs: SmallVec<[bool; 4]> =
-            self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
+        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
         let hooks = node.hooks();
         let given = hooks.as_ref().filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
@@ -316,11 +315,7 @@ impl Pass<'_> {
         let n = node.edges().len();
         if outs.len() != n {
             return Err(at_forward(
-                Error::runtime(format!(
-                    "{} returned an incorrect number of gradients (expected {n}, got {})",
-                    node.name(),
-                    outs.len()
-                )),
+                Error::runtime(format!("{} returned an incorrect number of gradients (expected {n}, got {})", node.name(), outs.len())),
                 node,
             ));
         }
@@ -414,12 +409,7 @@ fn at_forward(e: Error, node: &Node) -> Error {
 /// Calls one node by hand with gradients for its outputs, as `grad_fn(grad)` does. Frees nothing.
 pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     if grads.len() != node.outs().len() {
-        return Err(Error::type_(format!(
-            "{}: expected {} gradients, got {}",
-            node.name(),
-            node.outs().len(),
-            grads.len()
-        )));
+        return Err(Error::type_(format!("{}: expected {} gradients, got {}", node.name(), node.outs().len(), grads.len())));
     }
     if let NodeOp::Accumulate(leaf) = node.op() {
         if let Some(g) = grads.into_iter().next().flatten() {

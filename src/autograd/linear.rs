@@ -7,9 +7,9 @@ use super::pointwise::PointwiseOp;
 use super::tensor::Tensor;
 use super::view::{ViewOp, view};
 use crate::array::Array;
+use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::pointwise::RowId;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -99,8 +99,7 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 
 /// Whether a gradient of shape `have` can be summed to `want`.
 pub(crate) fn is_broadcast_of(have: &[usize], want: &[usize]) -> bool {
-    have.len() >= want.len()
-        && want.iter().rev().zip(have.iter().rev()).all(|(w, h)| w == h || *w == 1)
+    have.len() >= want.len() && want.iter().rev().zip(have.iter().rev()).all(|(w, h)| w == h || *w == 1)
 }
 
 /// A gradient as its edge wants it: summed to the edge's shape, converted to its dtype.
@@ -112,11 +111,7 @@ pub fn fit(g: Tensor, shape: &[usize], dtype: DType) -> Result<Tensor> {
     } else {
         let have = g.shape();
         if !is_broadcast_of(&have, shape) {
-            return Err(Error::shape(format!(
-                "got {} but expected shape compatible with {}",
-                fmt_shape(&have),
-                fmt_shape(shape)
-            )));
+            return Err(Error::shape(format!("got {} but expected shape compatible with {}", fmt_shape(&have), fmt_shape(shape))));
         }
         sum_to(&g, shape)?
     };
@@ -306,10 +301,7 @@ impl Vjp for Unview {
 fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize)) -> Result<Tensor> {
     let layout = Layout::from_parts(g.shape(), strides.clone(), *offset);
     let flat = Tensor::new(Array::zeros(&[layout.extent().1], g.dtype())?);
-    let shaped = view(
-        &flat,
-        ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset },
-    )?;
+    let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
     copy_(&shaped, g)?;
     Ok(shaped)
 }

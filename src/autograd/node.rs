@@ -124,14 +124,7 @@ fn next_seq() -> u64 {
 }
 
 impl Node {
-    pub fn new(
-        op: NodeOp,
-        edges: Edges,
-        outs: SmallVec<[OutMeta; 1]>,
-        saved: SmallVec<[Saved; 2]>,
-        saves: Saves,
-        site: Site,
-    ) -> Arc<Node> {
+    pub fn new(op: NodeOp, edges: Edges, outs: SmallVec<[OutMeta; 1]>, saved: SmallVec<[Saved; 2]>, saves: Saves, site: Site) -> Arc<Node> {
         Arc::new(Node {
             seq: next_seq(),
             op,

@@ -7,9 +7,9 @@ use super::node::{NodeOp, Vjp, VjpCx};
 use super::tensor::Tensor;
 use super::view::{ViewOp, view};
 use crate::array::Array;
+use crate::backend::cpu::pointwise::Func;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::backend::cpu::pointwise::Func;
 use crate::pointwise::{Cond, Num, OUTPUT, Real, RowId};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
@@ -77,19 +77,15 @@ impl PointwiseOp {
         let symbolic = reads == 0 || recorded || g.level() > 0 || !func.has_kernel(self.compute);
         if symbolic {
             let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(Expr::of).collect();
-            let p: SmallVec<[Expr; 3]> = self
-                .params()
-                .iter()
-                .map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?))))
-                .collect::<Result<_>>()?;
+            let p: SmallVec<[Expr; 3]> =
+                self.params().iter().map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?)))).collect::<Result<_>>()?;
             let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &Expr::of(y), &p);
             let v = v.finish()?;
             // A derivative may be a bare number.
             let shape = g.shape();
             return Ok(Some(if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape))? } else { v }));
         }
-        let arrays: SmallVec<[Array; 5]> =
-            std::iter::once(g).chain(&xs).chain(std::iter::once(&y)).map(Tensor::array).collect();
+        let arrays: SmallVec<[Array; 5]> = std::iter::once(g).chain(&xs).chain(std::iter::once(&y)).map(Tensor::array).collect();
         let refs: SmallVec<[&Array; 5]> = arrays.iter().collect();
         Ok(Some(Tensor::new(Array::pointwise(func, self.compute, self.compute, &refs, self.params())?)))
     }

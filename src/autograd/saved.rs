@@ -12,7 +12,10 @@ use std::sync::Arc;
 pub enum Saved {
     Nothing,
     /// An input, kept as the very tensor it was.
-    Input { tensor: Tensor, version: Option<u32> },
+    Input {
+        tensor: Tensor,
+        version: Option<u32>,
+    },
     /// An output of the node itself, kept without its `grad_fn` (else node and tensor would keep each other alive) and given it again
     /// when unpacked.
     Output(Box<SavedOutput>),
@@ -99,8 +102,7 @@ fn modified(
     };
     let number = |v: Option<u32>| v.map_or_else(|| "untracked".into(), |v| v.to_string());
     let saved_at = node.site().text();
-    let (op, changed_at) =
-        last.map_or(("an in-place operation", "an unknown line".to_string()), |c| (c.op, Site(c.site).text()));
+    let (op, changed_at) = last.map_or(("an in-place operation", "an unknown line".to_string()), |c| (c.op, Site(c.site).text()));
     Error::graph(format!(
         "one of the variables needed for gradient computation has been modified by an inplace operation: [rgrad.{}Tensor {:?}]{what} is at \
          version {}; expected version {} instead. Saved for {} at {saved_at}; changed by {op} at {changed_at}. Hint: use the \

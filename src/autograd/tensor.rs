@@ -118,15 +118,7 @@ impl Tensor {
 
     #[inline]
     pub(crate) fn with_history(value: Value, version: Version, grad_fn: Option<Edge>) -> Tensor {
-        Tensor::from_core(Core {
-            value,
-            version,
-            requires_grad: false,
-            number: false,
-            inference: false,
-            grad_fn,
-            meta: None,
-        })
+        Tensor::from_core(Core { value, version, requires_grad: false, number: false, inference: false, grad_fn, meta: None })
     }
 
     /// A 0-d tensor that stands for a Python number in promotion.
@@ -318,9 +310,7 @@ impl Tensor {
             return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
         }
         if on && self.is_inference() && !mode::current().inference {
-            return Err(Error::runtime(
-                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.",
-            ));
+            return Err(Error::runtime("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."));
         }
         self.write().requires_grad = on;
         Ok(())

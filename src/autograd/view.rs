@@ -26,10 +26,27 @@ pub enum ViewOp {
     /// Drops these dimensions of size 1.
     Squeeze(Dims),
     Select(usize, usize),
-    Slice { dim: usize, start: usize, end: usize, step: usize },
-    Diagonal { offset: i64, dim1: usize, dim2: usize },
-    Unfold { dim: usize, size: usize, step: usize },
-    AsStrided { shape: Dims, strides: Strides, offset: usize },
+    Slice {
+        dim: usize,
+        start: usize,
+        end: usize,
+        step: usize,
+    },
+    Diagonal {
+        offset: i64,
+        dim1: usize,
+        dim2: usize,
+    },
+    Unfold {
+        dim: usize,
+        size: usize,
+        step: usize,
+    },
+    AsStrided {
+        shape: Dims,
+        strides: Strides,
+        offset: usize,
+    },
     /// The same layout: what a custom Function's view of its input becomes.
     Alias,
 }
@@ -207,8 +224,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     };
     let grad_fn = if needs && array.dtype().is_float() {
         let call = t.with_array(|a| ViewCall {
-            in_geometry: matches!(op, ViewOp::AsStrided { .. })
-                .then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
+            in_geometry: matches!(op, ViewOp::AsStrided { .. }).then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
             in_shape: Dims::from_slice(a.shape()),
             op,
             name,

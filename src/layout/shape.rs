@@ -88,11 +88,7 @@ pub fn broadcast_many<'a>(shapes: impl IntoIterator<Item = &'a [usize]>) -> Resu
 pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize> {
     let r = rank.max(1) as i64;
     if dim < -r || dim >= r {
-        return Err(Error::index(format!(
-            "Dimension out of range (expected to be in range of [{}, {}], but got {dim})",
-            -r,
-            r - 1
-        )));
+        return Err(Error::index(format!("Dimension out of range (expected to be in range of [{}, {}], but got {dim})", -r, r - 1)));
     }
     Ok(if dim < 0 { dim + r } else { dim } as usize)
 }

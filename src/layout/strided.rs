@@ -16,11 +16,7 @@ impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Self {
         // `SmallVec::clone` goes element by element; `from_slice` is one memcpy.
-        Layout {
-            shape: Dims::from_slice(&self.shape),
-            strides: Strides::from_slice(&self.strides),
-            offset: self.offset,
-        }
+        Layout { shape: Dims::from_slice(&self.shape), strides: Strides::from_slice(&self.strides), offset: self.offset }
     }
 }
 
@@ -309,9 +305,7 @@ impl Layout {
     pub fn unfold(&self, dim: usize, size: usize, step: usize) -> Result<Layout> {
         let have = self.size_or_one(dim);
         if size > have {
-            return Err(Error::runtime(format!(
-                "maximum size for tensor at dimension {dim} is {have} but size is {size}"
-            )));
+            return Err(Error::runtime(format!("maximum size for tensor at dimension {dim} is {have} but size is {size}")));
         }
         if step == 0 {
             return Err(Error::runtime("step is 0 but must be > 0"));
@@ -330,11 +324,7 @@ impl Layout {
     /// The same elements under another shape without moving them, or None where that is impossible. `shape` has as many elements.
     pub fn view(&self, shape: &[usize]) -> Option<Layout> {
         if self.is_contiguous() || self.numel() == 0 {
-            return Some(Layout {
-                shape: Dims::from_slice(shape),
-                strides: Self::contiguous_strides(shape),
-                offset: self.offset,
-            });
+            return Some(Layout { shape: Dims::from_slice(shape), strides: Self::contiguous_strides(shape), offset: self.offset });
         }
         // Walk both shapes from the inside; each run of old dimensions that is contiguous in itself becomes a run of new ones.
         let mut strides = Strides::from_elem(1, shape.len());
@@ -346,8 +336,7 @@ impl Layout {
             loop {
                 old -= 1;
                 have *= self.shape[old];
-                let joined = old > 0
-                    && (self.shape[old - 1] == 1 || self.strides[old - 1] == self.shape[old] as isize * self.strides[old]);
+                let joined = old > 0 && (self.shape[old - 1] == 1 || self.strides[old - 1] == self.shape[old] as isize * self.strides[old]);
                 if !joined {
                     break;
                 }

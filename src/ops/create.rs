@@ -11,10 +11,7 @@ use crate::ops::pointwise::{self, default_dtype};
 pub fn sizes(given: &[i64]) -> Result<Dims> {
     given
         .iter()
-        .map(|&s| {
-            usize::try_from(s)
-                .map_err(|_| Error::runtime(format!("Trying to create tensor with negative dimension {s}: {given:?}")))
-        })
+        .map(|&s| usize::try_from(s).map_err(|_| Error::runtime(format!("Trying to create tensor with negative dimension {s}: {given:?}"))))
         .collect()
 }
 

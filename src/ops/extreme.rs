@@ -249,15 +249,23 @@ pub fn topk(x: &Tensor, k: i64, dim: i64, largest: bool) -> Result<(Tensor, Tens
         _ => return Err(Error::runtime(format!("selected index k out of range: topk got k = {k} for dimension {d} of size {n}"))),
     };
     if x.dtype() == DType::Bool {
-        return Err(Error::not_implemented("\"topk\" not implemented for 'Bool'"));
+        return Err(Error::runtime("topk does not support bool dtypes on CPU; convert the tensor first, as with .int()"));
     }
     choose(x, d, Choice::Sort { part: SortPart { descending: largest, keep }, node: "TopkBackward0" })
+}
+
+fn refuse_bool(x: &Tensor, kernel: &str) -> Result<()> {
+    if x.dtype() == DType::Bool {
+        return Err(Error::not_implemented(format!("\"{kernel}\" not implemented for 'Bool': convert the tensor first, as with .int()")));
+    }
+    Ok(())
 }
 
 /// The `k`-th smallest element along `dim`, counted from 1.
 pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     let n = x.shape().get(d).copied().unwrap_or(1);
+    refuse_bool(x, "kthvalue_cpu")?;
     match usize::try_from(k) {
         Ok(k) if (1..=n).contains(&k) => choose(x, d, Choice::Nth { k: k - 1, keepdim, node: "KthvalueBackward0" }),
         _ => Err(Error::runtime(format!("kthvalue(): selected number k out of range for dimension {d}: got {k}, expected 1 to {n}"))),
@@ -268,6 +276,7 @@ pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, 
 pub fn median(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     let n = x.shape().get(d).copied().unwrap_or(1);
+    refuse_bool(x, "median_cpu")?;
     check_not_empty("median", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
     let nan = x.dtype().is_float()
         && pw::isnan(&x.detach())?.array().truth(false, &SmallVec::<[bool; 8]>::from_elem(true, x.rank()), false)?.first().to_bool();

@@ -2,11 +2,11 @@
 
 use crate::array::{Array, Write};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
 use crate::ops::index::{Place, first_of, on_dims};
 use crate::ops::{pointwise, shape};
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::pointwise::RowId;
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -153,10 +153,7 @@ pub fn take_along_dim(x: &Tensor, index: &Tensor, dim: Option<i64>) -> Result<Te
         )));
     }
     if index.dtype() != DType::I64 {
-        return Err(Error::runtime(format!(
-            "take_along_dim(): dtype of indices should be Long but got {}",
-            index.dtype().type_name()
-        )));
+        return Err(Error::runtime(format!("take_along_dim(): dtype of indices should be Long but got {}", index.dtype().type_name())));
     }
     let d = wrap_dim(dim, xs.len())?;
     if xs.is_empty() {
@@ -375,10 +372,7 @@ impl Op for MaskedFill {
 /// `x` with a number or 0-d tensor where the mask, broadcast to x, holds.
 pub fn masked_fill(place: Place, x: &Tensor, mask: &Tensor, value: pointwise::Arg<'_>) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {
-        return Err(Error::runtime(format!(
-            "masked_fill_ only supports boolean masks, but got mask with dtype {}",
-            mask.dtype()
-        )));
+        return Err(Error::runtime(format!("masked_fill_ only supports boolean masks, but got mask with dtype {}", mask.dtype())));
     }
     let (value, node) = match value {
         pointwise::Arg::Tensor(t) if t.rank() > 0 => {
@@ -394,11 +388,9 @@ pub fn masked_fill(place: Place, x: &Tensor, mask: &Tensor, value: pointwise::Ar
     let op = MaskedFill { node };
     match place {
         Place::New => apply1(&op, &[x, mask, &value]),
-        Place::Same if all != x.shape() => Err(Error::shape(format!(
-            "output with shape {} doesn't match the broadcast shape {}",
-            fmt_shape(&x.shape()),
-            fmt_shape(&all)
-        ))),
+        Place::Same if all != x.shape() => {
+            Err(Error::shape(format!("output with shape {} doesn't match the broadcast shape {}", fmt_shape(&x.shape()), fmt_shape(&all))))
+        }
         Place::Same => {
             apply_inplace(&op, "masked_fill_", &[x, mask, &value], Old::Read)?;
             Ok(x.clone())

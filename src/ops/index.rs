@@ -187,7 +187,15 @@ fn put(x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, nod
 }
 
 /// Writes rows into `x` itself.
-pub(crate) fn put_(x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, node: &'static str, label: &'static str) -> Result<()> {
+pub(crate) fn put_(
+    x: &Tensor,
+    plan: Plan,
+    index: &[Tensor],
+    values: &Tensor,
+    add: bool,
+    node: &'static str,
+    label: &'static str,
+) -> Result<()> {
     let mut inputs: Refs<'_> = smallvec![x, values];
     inputs.extend(index);
     apply_inplace(&Put { plan, add, node, label }, label, &inputs, Old::Read)
@@ -201,7 +209,16 @@ pub enum Place {
 }
 
 #[allow(clippy::too_many_arguments)]
-fn put_at(place: Place, x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, node: &'static str, label: &'static str) -> Result<Tensor> {
+fn put_at(
+    place: Place,
+    x: &Tensor,
+    plan: Plan,
+    index: &[Tensor],
+    values: &Tensor,
+    add: bool,
+    node: &'static str,
+    label: &'static str,
+) -> Result<Tensor> {
     match place {
         Place::New => put(x, plan, index, values, add, node, label),
         Place::Same => {
@@ -229,10 +246,7 @@ pub fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         return Err(Error::index("index_select(): Index is supposed to be a vector"));
     }
     if !is_index_dtype(index.dtype()) {
-        return Err(Error::runtime(format!(
-            "index_select(): Expected dtype int32 or int64 for index, got {}",
-            index.dtype()
-        )));
+        return Err(Error::runtime(format!("index_select(): Expected dtype int32 or int64 for index, got {}", index.dtype())));
     }
     let i = at_least_1d(index)?;
     if x.rank() == 0 {
@@ -248,10 +262,7 @@ pub fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
 /// The elements at positions of the flattened tensor, in the index's shape.
 pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
     if index.dtype() != DType::I64 {
-        return Err(Error::runtime(format!(
-            "take(): Expected a long tensor for index, but got {}",
-            index.dtype().type_name()
-        )));
+        return Err(Error::runtime(format!("take(): Expected a long tensor for index, but got {}", index.dtype().type_name())));
     }
     let flat = linear::reshape(x, &[x.numel()])?;
     take_rows(&flat, Plan::one(0, Bounds::Take), &[index.clone()], "TakeBackward0")
@@ -295,10 +306,7 @@ pub fn index_add(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Te
         )));
     }
     if !is_index_dtype(index.dtype()) {
-        return Err(Error::runtime(format!(
-            "index_add_(): Expected dtype int32/int64 for index but got: {}",
-            index.dtype().type_name()
-        )));
+        return Err(Error::runtime(format!("index_add_(): Expected dtype int32/int64 for index but got: {}", index.dtype().type_name())));
     }
     if x.dtype() != source.dtype() {
         return Err(Error::runtime(format!(
@@ -345,10 +353,7 @@ pub(crate) fn on_dims(place: Place, x: &Tensor, f: impl FnOnce(&Tensor, Place) -
 pub fn index_copy(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
     if index.rank() > 1 {
-        return Err(Error::index(format!(
-            "index_copy_(): Index should have dimension 1 or 0 (got {})",
-            index.rank()
-        )));
+        return Err(Error::index(format!("index_copy_(): Index should have dimension 1 or 0 (got {})", index.rank())));
     }
     if index.dtype() != DType::I64 {
         return Err(Error::runtime("index_copy_(): Expected a long tensor for index"));
@@ -386,15 +391,11 @@ pub fn index_copy(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &T
         }
         let have = ss.get(d).copied().unwrap_or(1);
         if have != n {
-            return Err(Error::index(format!(
-                "index_copy_(): Number of indices ({n}) should be equal to source.size(dim) ({have})"
-            )));
+            return Err(Error::index(format!("index_copy_(): Number of indices ({n}) should be equal to source.size(dim) ({have})")));
         }
     }
     let i = at_least_1d(index)?;
-    on_dims(place, x, |x, place| {
-        put_at(place, x, Plan::one(d, Bounds::Copy), &[i], source, false, "IndexCopyBackward0", "index_copy_")
-    })
+    on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Copy), &[i], source, false, "IndexCopyBackward0", "index_copy_"))
 }
 
 /// `x` with the slices along `dim` that the index names filled with a number or a 0-d tensor.
@@ -471,10 +472,7 @@ pub fn masked_scatter(place: Place, x: &Tensor, mask: &Tensor, source: &Tensor) 
         )));
     }
     if mask.dtype() != DType::Bool {
-        return Err(Error::runtime(format!(
-            "masked_scatter_ only supports boolean masks, but got mask with dtype {}",
-            mask.dtype()
-        )));
+        return Err(Error::runtime(format!("masked_scatter_ only supports boolean masks, but got mask with dtype {}", mask.dtype())));
     }
     let (wide, mask) = broadcast_pair(x, mask)?;
     if place == Place::Same && wide.shape() != x.shape() {

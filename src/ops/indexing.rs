@@ -13,7 +13,11 @@ use smallvec::SmallVec;
 pub enum Index {
     Int(i64),
     /// Bounds and step as Python has them; the step is at least 1.
-    Slice { start: Option<i64>, stop: Option<i64>, step: i64 },
+    Slice {
+        start: Option<i64>,
+        stop: Option<i64>,
+        step: i64,
+    },
     None,
     Ellipsis,
     Bool(bool),
@@ -157,10 +161,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 }
             }
             Index::Tensor(t) if t.dtype().is_float() => {
-                return Err(Error::index(format!(
-                    "tensors used as indices must be long, int, byte or bool tensors, got {}",
-                    t.dtype()
-                )));
+                return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
             }
             Index::Tensor(t) if t.rank() == 0 => {
                 let at = match t.array().first() {
@@ -238,9 +239,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
 /// Writes a number or a tensor, whose leading dimensions of size 1 may exceed the target's, over all of `x`.
 fn assign(x: &Tensor, value: Arg<'_>) -> Result<()> {
     match value {
-        Arg::Scalar(s) => {
-            linear::fill_(x, s)
-        }
+        Arg::Scalar(s) => linear::fill_(x, s),
         Arg::Tensor(t) => {
             let (to, mut from) = (x.shape(), t.shape());
             let ones = from.iter().take_while(|n| **n == 1).count().min(from.len().saturating_sub(to.len()));

@@ -200,10 +200,8 @@ pub fn dstack(ts: &[Tensor]) -> Result<Tensor> {
 
 /// As `hstack`, vectors as columns.
 pub fn column_stack(ts: &[Tensor]) -> Result<Tensor> {
-    let columns: Views = ts
-        .iter()
-        .map(|t| if t.rank() <= 1 { shape::view(t, &[t.numel() as i64, 1]) } else { Ok(t.clone()) })
-        .collect::<Result<_>>()?;
+    let columns: Views =
+        ts.iter().map(|t| if t.rank() <= 1 { shape::view(t, &[t.numel() as i64, 1]) } else { Ok(t.clone()) }).collect::<Result<_>>()?;
     hstack(&columns)
 }
 
@@ -311,11 +309,7 @@ pub fn roll(t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         return linear::reshape(&rolled, &t.shape());
     }
     if shifts.len() != dims.len() {
-        return Err(Error::runtime(format!(
-            "shifts and dimensions must align. shifts: {}, dims:{}",
-            shifts.len(),
-            dims.len()
-        )));
+        return Err(Error::runtime(format!("shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), dims.len())));
     }
     if t.rank() == 0 {
         for d in dims {
@@ -372,9 +366,7 @@ impl Op for Repeat {
 pub fn repeat(t: &Tensor, times: &[i64]) -> Result<Tensor> {
     let from = t.shape();
     let Some(extra) = times.len().checked_sub(from.len()) else {
-        return Err(Error::runtime(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
-        ));
+        return Err(Error::runtime("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"));
     };
     let mut wide = Dims::from_elem(1, extra);
     wide.extend_from_slice(&from);
@@ -399,10 +391,7 @@ pub fn tile(t: &Tensor, times: &[i64]) -> Result<Tensor> {
 /// Positions 0, 1, 2, ... each as often as `repeats` says.
 pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
     if !matches!(repeats.dtype(), DType::I32 | DType::I64) {
-        return Err(Error::not_implemented(format!(
-            "\"repeat_interleave_cpu\" not implemented for '{}'",
-            repeats.dtype().type_name()
-        )));
+        return Err(Error::not_implemented(format!("\"repeat_interleave_cpu\" not implemented for '{}'", repeats.dtype().type_name())));
     }
     if repeats.rank() != 1 {
         return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));

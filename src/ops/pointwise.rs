@@ -138,8 +138,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
         compute_dtype(row, DType::Bool)?;
     }
     let compute = compute_dtype(row, common)?;
-    let mut op =
-        if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
+    let mut op = if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
     op.params[..params.len()].copy_from_slice(params);
     debug_assert!(params.len() <= MAX_PARAMS);
     let mut made: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();

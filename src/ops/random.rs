@@ -98,23 +98,34 @@ pub fn default_generator() -> &'static Generator {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Dist {
     /// In [from, to).
-    Uniform { from: f64, to: f64 },
-    Normal { mean: f64, std: f64 },
+    Uniform {
+        from: f64,
+        to: f64,
+    },
+    Normal {
+        mean: f64,
+        std: f64,
+    },
     /// Rate lambda.
-    Exponential { rate: f64 },
+    Exponential {
+        rate: f64,
+    },
     /// 1 with probability p, else 0.
-    Bernoulli { p: f64 },
+    Bernoulli {
+        p: f64,
+    },
     /// Integers in from..to, as wide as i64 allows.
-    Integers { from: i64, to: i64 },
+    Integers {
+        from: i64,
+        to: i64,
+    },
     /// All integers that the dtype holds exactly, from 0 on.
     Any,
 }
 
 impl Dist {
     fn check(self, dtype: DType) -> Result<()> {
-        let refuse = |op: &str| {
-            Err(Error::not_implemented(format!("\"{op}\" not implemented for '{}'", dtype.type_name())))
-        };
+        let refuse = |op: &str| Err(Error::not_implemented(format!("\"{op}\" not implemented for '{}'", dtype.type_name())));
         match self {
             Dist::Uniform { .. } if !dtype.is_float() => refuse("check_uniform_bounds"),
             Dist::Normal { .. } if !dtype.is_float() => refuse("normal_kernel_cpu"),
@@ -125,9 +136,7 @@ impl Dist {
                     return Err(Error::runtime(format!("uniform_: bounds [{from}, {to}) are out of range for {dtype}")));
                 }
                 if from > to {
-                    return Err(Error::runtime(format!(
-                        "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
-                    )));
+                    return Err(Error::runtime(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}")));
                 }
                 Ok(())
             }
@@ -140,9 +149,9 @@ impl Dist {
             Dist::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
                 Err(Error::runtime(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")))
             }
-            Dist::Integers { from, to } if from >= to => Err(Error::runtime(format!(
-                "random_ expects 'from' to be less than 'to', but got from={from} >= to={to}"
-            ))),
+            Dist::Integers { from, to } if from >= to => {
+                Err(Error::runtime(format!("random_ expects 'from' to be less than 'to', but got from={from} >= to={to}")))
+            }
             Dist::Integers { from, to } => {
                 let (low, high) = match dtype {
                     DType::Bool => (0, 1),
@@ -323,10 +332,7 @@ pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
 /// 1 with the probability that each element of `p` says, else 0, in p's dtype. No gradient.
 pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
     if !p.dtype().is_float() {
-        return Err(Error::not_implemented(format!(
-            "\"bernoulli_tensor_cpu_p_\" not implemented for '{}'",
-            p.dtype().type_name()
-        )));
+        return Err(Error::not_implemented(format!("\"bernoulli_tensor_cpu_p_\" not implemented for '{}'", p.dtype().type_name())));
     }
     let probabilities = p.array().to_vec::<f64>()?;
     if let Some(bad) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
@@ -411,9 +417,7 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
     }
     let count = count as usize;
     if !replacement && count > k {
-        return Err(Error::runtime(format!(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement: got {count} > {k}"
-        )));
+        return Err(Error::runtime(format!("cannot sample n_sample > prob_dist.size(-1) samples without replacement: got {count} > {k}")));
     }
     let rows = if shape.len() == 2 { shape[0] } else { 1 };
     let w = weights.array().to_vec::<f64>()?;

@@ -119,7 +119,7 @@ impl Op for Sum {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let cast;
         let x = match self.dtype {
-            Some(d) if d != x[0].dtype() && d.is_float() => {
+            Some(d) if d != x[0].dtype() => {
                 cast = x[0].cast(d)?;
                 &cast
             }

@@ -2,8 +2,8 @@
 
 use crate::array::Array;
 use crate::autograd::{
-    Arrays, Creation, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view, view_as as make_view_as, view_inplace,
-    views,
+    Arrays, Creation, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view, view_as as make_view_as,
+    view_inplace, views,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
@@ -105,9 +105,7 @@ pub fn unflatten(t: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
     }
     let have = shape.get(d).copied().unwrap_or(1);
     let inner = Layout::infer_shape(sizes, have).map_err(|_| {
-        Error::runtime(format!(
-            "unflatten: Provided sizes {sizes:?} don't multiply up to the size of dim {d} ({have}) in the input tensor"
-        ))
+        Error::runtime(format!("unflatten: Provided sizes {sizes:?} don't multiply up to the size of dim {d} ({have}) in the input tensor"))
     })?;
     let mut out = Dims::from_slice(&shape[..d]);
     out.extend_from_slice(&inner);
@@ -244,9 +242,7 @@ pub fn reversed(t: &Tensor) -> Result<Tensor> {
 pub fn matrix_transpose(t: &Tensor) -> Result<Tensor> {
     let n = t.rank();
     if n < 2 {
-        return Err(Error::runtime(format!(
-            "tensor.mT is only supported on matrices or batches of matrices. Got {n}-D tensor."
-        )));
+        return Err(Error::runtime(format!("tensor.mT is only supported on matrices or batches of matrices. Got {n}-D tensor.")));
     }
     make_view(t, ViewOp::Transpose(n - 2, n - 1))
 }
@@ -287,9 +283,7 @@ pub fn movedim(t: &Tensor, source: &[i64], destination: &[i64]) -> Result<Tensor
         return make_view(t, ViewOp::Alias);
     }
     let mut rest = (0..rank).filter(|d| !src.contains(d));
-    let order: Dims = (0..rank)
-        .map(|d| dst.iter().position(|x| *x == d).map_or_else(|| rest.next().unwrap_or(d), |i| src[i]))
-        .collect();
+    let order: Dims = (0..rank).map(|d| dst.iter().position(|x| *x == d).map_or_else(|| rest.next().unwrap_or(d), |i| src[i])).collect();
     make_view(t, ViewOp::Permute(order))
 }
 
@@ -413,9 +407,7 @@ pub fn split(t: &Tensor, size: i64, dim: i64) -> Result<Views> {
     }
     let (n, size) = (shape[d], size as usize);
     if size == 0 && n != 0 {
-        return Err(Error::runtime(format!(
-            "split_size can only be 0 if dimension size is 0, but got dimension size of {n}"
-        )));
+        return Err(Error::runtime(format!("split_size can only be 0 if dimension size is 0, but got dimension size of {n}")));
     }
     let count = if n == 0 { 1 } else { n.div_ceil(size) };
     parts(t, d, (0..count).map(|i| (i * size, (i * size).saturating_add(size).min(n))), "SplitBackward0")
@@ -464,9 +456,7 @@ pub fn chunk(t: &Tensor, chunks: i64, dim: i64) -> Result<Views> {
 fn tensor_split_dim(t: &Tensor, dim: i64) -> Result<(usize, usize)> {
     let shape = t.shape();
     if shape.is_empty() {
-        return Err(Error::runtime(
-            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
-        ));
+        return Err(Error::runtime("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"));
     }
     let d = wrap_dim(dim, shape.len())?;
     Ok((d, shape[d]))
@@ -525,14 +515,10 @@ pub fn as_strided(t: &Tensor, sizes: &[i64], strides: &[i64], offset: Option<i64
         Some(o) => usize::try_from(o).map_err(|_| Error::runtime(format!("Tensor: invalid storage offset {o}")))?,
     };
     if sizes.len() != strides.len() {
-        return Err(Error::runtime(format!(
-            "mismatch in length of strides and shape: got {sizes:?} and {strides:?}"
-        )));
+        return Err(Error::runtime(format!("mismatch in length of strides and shape: got {sizes:?} and {strides:?}")));
     }
     if sizes.iter().any(|s| *s < 0) {
-        return Err(Error::runtime(format!(
-            "Storage size calculation overflowed with sizes={sizes:?} and strides={strides:?}"
-        )));
+        return Err(Error::runtime(format!("Storage size calculation overflowed with sizes={sizes:?} and strides={strides:?}")));
     }
     let shape: Dims = sizes.iter().map(|s| *s as usize).collect();
     let strides: Strides = strides.iter().map(|s| *s as isize).collect();

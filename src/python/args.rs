@@ -1,5 +1,6 @@
 //! From Python arguments to the core's.
 
+use super::errors::type_error;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
 use crate::layout::Scalar;
@@ -48,7 +49,7 @@ fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
 pub(super) fn tensor<'a>(obj: &'a Bound<'_, PyAny>, what: &str) -> PyResult<&'a Tensor> {
     match as_tensor(obj) {
         Some(t) => Ok(t),
-        None => Err(PyTypeError::new_err(format!("{what} must be Tensor, not {}", type_name(obj)))),
+        None => Err(type_error(format!("{what} must be Tensor, not {}", type_name(obj)))),
     }
 }
 
@@ -74,10 +75,7 @@ pub(super) fn operand<'a>(obj: &'a Bound<'_, PyAny>) -> PyResult<Option<Arg<'a>>
 #[inline]
 pub(super) fn operand_of<'a>(obj: &'a Bound<'_, PyAny>, function: &str, position: usize, name: &str) -> PyResult<Arg<'a>> {
     operand(obj)?.ok_or_else(|| {
-        PyTypeError::new_err(format!(
-            "{function}(): argument '{name}' (position {position}) must be Tensor or Number, not {}",
-            type_name(obj)
-        ))
+        type_error(format!("{function}(): argument '{name}' (position {position}) must be Tensor or Number, not {}", type_name(obj)))
     })
 }
 
@@ -127,7 +125,7 @@ pub(super) fn varargs(args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<SmallV
 /// Sizes as one argument: an integer or a sequence of them, with PyTorch's error for anything else.
 pub(super) fn sizes_arg(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<SmallVec<[i64; 4]>> {
     let bad = |obj: &Bound<'_, PyAny>| {
-        PyTypeError::new_err(format!("{function}(): argument '{name}' (position 1) must be tuple of ints, not {}", type_name(obj)))
+        type_error(format!("{function}(): argument '{name}' (position 1) must be tuple of ints, not {}", type_name(obj)))
     };
     if obj.is_exact_instance_of::<PyFloat>() || obj.is_instance_of::<pyo3::types::PyString>() {
         return Err(bad(obj));
@@ -139,10 +137,7 @@ pub(super) fn sizes_arg(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> P
 pub(super) fn tensor_list(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<SmallVec<[Tensor; 4]>> {
     let is_list = obj.is_instance_of::<pyo3::types::PyList>() || obj.is_instance_of::<pyo3::types::PyTuple>();
     if as_tensor(obj).is_some() || !is_list {
-        return Err(PyTypeError::new_err(format!(
-            "{function}(): argument '{name}' (position 1) must be tuple of Tensors, not {}",
-            type_name(obj)
-        )));
+        return Err(type_error(format!("{function}(): argument '{name}' (position 1) must be tuple of Tensors, not {}", type_name(obj))));
     }
     let mut out = SmallVec::new();
     for (i, item) in obj.try_iter()?.enumerate() {
@@ -150,7 +145,7 @@ pub(super) fn tensor_list(obj: &Bound<'_, PyAny>, function: &str, name: &str) ->
         match as_tensor(&item) {
             Some(t) => out.push(t.clone()),
             None => {
-                return Err(PyTypeError::new_err(format!(
+                return Err(type_error(format!(
                     "expected Tensor as element {i} in argument 0 of {function}(), but got {}",
                     type_name(&item)
                 )));

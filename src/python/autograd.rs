@@ -1,6 +1,7 @@
 //! Backward, gradients, modes and hooks on tensors.
 
 use super::args::{as_tensor, tensor};
+use super::errors::{runtime, type_error};
 use super::hooks::{HookHandle, PyHook};
 use super::identity::{release_pending, wrap, wrap_option};
 use super::node::node_object;
@@ -11,7 +12,7 @@ use crate::autograd::mode::{self, Mode};
 use crate::autograd::{Edge, Tensor, engine};
 use crate::error::Error;
 use crate::layout::Scalar;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, options: engine::Options) -> 
 
 #[cold]
 fn no_graph(i: usize) -> PyErr {
-    PyRuntimeError::new_err(format!("element {i} of tensors does not require grad and does not have a grad_fn"))
+    runtime(format!("element {i} of tensors does not require grad and does not have a grad_fn"))
 }
 
 /// A root and its gradient; ones for a scalar that has none.
@@ -34,7 +35,7 @@ fn root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)>
     let grad = match grad {
         Some(g) => {
             if g.shape() != t.shape() {
-                return Err(PyRuntimeError::new_err(format!(
+                return Err(runtime(format!(
                     "Mismatch in shape: grad_output[{i}] has a shape of rgrad.Size({:?}) and output[{i}] has a shape of rgrad.Size({:?}).",
                     &g.shape()[..],
                     &t.shape()[..]
@@ -43,7 +44,7 @@ fn root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)>
             g.clone()
         }
         None if t.numel() == 1 => Tensor::new(Array::full(&t.shape(), Scalar::Int(1), t.dtype())?),
-        None => return Err(PyRuntimeError::new_err("grad can be implicitly created only for scalar outputs")),
+        None => return Err(runtime("grad can be implicitly created only for scalar outputs")),
     };
     Ok((edge, grad))
 }
@@ -54,7 +55,7 @@ fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
         return Ok(vec![t.clone()]);
     }
     obj.try_iter()
-        .map_err(|_| PyTypeError::new_err(format!("{what} must be a Tensor or a sequence of Tensors, not {}", super::args::type_name(obj))))?
+        .map_err(|_| type_error(format!("{what} must be a Tensor or a sequence of Tensors, not {}", super::args::type_name(obj))))?
         .map(|o| Ok(tensor(&o?, what)?.clone()))
         .collect()
 }
@@ -62,11 +63,11 @@ fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
 /// Gradients at the edges of `inputs`, added to their `.grad`.
 fn accumulate_at(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options, inputs: &[Tensor]) -> PyResult<()> {
     if inputs.is_empty() {
-        return Err(PyRuntimeError::new_err("`inputs` argument to `backward()` cannot be empty."));
+        return Err(runtime("`inputs` argument to `backward()` cannot be empty."));
     }
     let mut edges = Vec::new();
     for t in inputs {
-        edges.push(t.gradient_edge()?.ok_or_else(|| PyRuntimeError::new_err("One of the differentiated Tensors does not require grad"))?);
+        edges.push(t.gradient_edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))?);
     }
     options.inputs = edges;
     let create = options.create_graph;
@@ -107,8 +108,7 @@ impl PyTensor {
             _ => None,
         };
         let roots = vec![root(0, Self::of(slf), gradient)?];
-        let options =
-            engine::Options { retain_graph: retain_graph.unwrap_or(create_graph), create_graph, inputs: Vec::new() };
+        let options = engine::Options { retain_graph: retain_graph.unwrap_or(create_graph), create_graph, inputs: Vec::new() };
         match inputs {
             Some(i) if !i.is_none() => accumulate_at(py, roots, options, &tensors(i, "inputs")?),
             _ => run(py, roots, options).map(drop),
@@ -143,7 +143,7 @@ impl PyTensor {
             Some(
                 as_tensor(grad)
                     .ok_or_else(|| {
-                        PyTypeError::new_err(format!(
+                        type_error(format!(
                             "assigned grad expected to be a Tensor or None but got grad of type {}",
                             super::args::type_name(grad)
                         ))
@@ -230,7 +230,7 @@ impl PyTensor {
 
     #[getter]
     fn _version(slf: &Bound<'_, Self>) -> PyResult<u32> {
-        Self::of(slf).version().ok_or_else(|| PyRuntimeError::new_err("Inference tensors do not track version counter."))
+        Self::of(slf).version().ok_or_else(|| runtime("Inference tensors do not track version counter."))
     }
 
     #[getter]
@@ -250,7 +250,7 @@ impl PyTensor {
     fn register_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
         let t = Self::of(slf);
         if !t.requires_grad() {
-            return Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient"));
+            return Err(runtime("cannot register a hook on a tensor that doesn't require gradient"));
         }
         Ok(HookHandle(t.register_hook(Arc::new(PyHook(hook)))?))
     }
@@ -259,10 +259,10 @@ impl PyTensor {
     fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
         let t = Self::of(slf);
         if !t.requires_grad() {
-            return Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient"));
+            return Err(runtime("cannot register a hook on a tensor that doesn't require gradient"));
         }
         if !t.is_leaf() {
-            return Err(PyRuntimeError::new_err("post accumulate grad hooks cannot be registered on non-leaf tensors"));
+            return Err(runtime("post accumulate grad hooks cannot be registered on non-leaf tensors"));
         }
         let id = next_id();
         t.with_leaf_hooks(|h| h.post_accumulate.push((id, Arc::new(PyHook(hook)))));
@@ -294,7 +294,7 @@ fn _run_backward<'py>(
         }
     }
     if given.len() != outputs.len() {
-        return Err(PyRuntimeError::new_err(format!("got {} tensors and {} gradients", outputs.len(), given.len())));
+        return Err(runtime(format!("got {} tensors and {} gradients", outputs.len(), given.len())));
     }
     let mut roots = Vec::new();
     for (i, (t, g)) in outputs.iter().zip(&given).enumerate() {
@@ -323,7 +323,7 @@ fn _run_backward<'py>(
             None if allow_unreachable => at.push(None),
             None => {
                 let _ = i;
-                return Err(PyRuntimeError::new_err("One of the differentiated Tensors does not require grad"));
+                return Err(runtime("One of the differentiated Tensors does not require grad"));
             }
         }
     }
@@ -332,7 +332,7 @@ fn _run_backward<'py>(
     for a in at {
         let g = a.and_then(|a| grads[a].take());
         if g.is_none() && !allow_unreachable {
-            return Err(PyRuntimeError::new_err(
+            return Err(runtime(
                 "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired \
                  behavior.",
             ));

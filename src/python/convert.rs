@@ -2,6 +2,7 @@
 
 use super::args::{as_tensor, type_name};
 use super::dtype::{check_device, dtype_option};
+use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::numpy_memory::{self, NdArray};
 use super::tensor::PyTensor;
@@ -10,7 +11,7 @@ use crate::autograd::{Tensor, linear};
 use crate::error::Error;
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::pointwise;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -136,11 +137,11 @@ fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
     } else if obj.is_instance_of::<PyComplex>() {
         return Err(Error::not_implemented("complex tensors are not supported yet: got a complex number").into());
     } else if is_text(obj) {
-        return Err(PyTypeError::new_err(format!("new(): invalid data type '{}'", type_name(obj))));
+        return Err(type_error(format!("new(): invalid data type '{}'", type_name(obj))));
     } else if is_level(obj) {
-        return Err(PyTypeError::new_err(format!("'{}' object cannot be interpreted as a number", type_name(obj))));
+        return Err(type_error(format!("'{}' object cannot be interpreted as a number", type_name(obj))));
     } else {
-        return Err(PyRuntimeError::new_err(format!("Could not infer dtype of {}", type_name(obj))));
+        return Err(runtime(format!("Could not infer dtype of {}", type_name(obj))));
     }
     Ok(())
 }
@@ -149,10 +150,7 @@ fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
 fn collect(obj: &Obj<'_>, shape: &[usize], dim: usize, out: &mut Collected) -> PyResult<()> {
     let Some(&n) = shape.get(dim) else { return leaf(obj, out) };
     if !is_level(obj) {
-        return Err(PyTypeError::new_err(format!(
-            "not a sequence: expected {n} elements at dim {dim}, got {}",
-            type_name(obj)
-        )));
+        return Err(type_error(format!("not a sequence: expected {n} elements at dim {dim}, got {}", type_name(obj))));
     }
     let have = obj.len()?;
     if have != n {
@@ -237,7 +235,7 @@ pub(super) fn tensor_from(data: &Obj<'_>, dtype: Option<DType>) -> PyResult<Tens
         }));
     }
     if is_text(data) {
-        return Err(PyTypeError::new_err(format!("new(): invalid data type '{}'", type_name(data))));
+        return Err(type_error(format!("new(): invalid data type '{}'", type_name(data))));
     }
     if !is_builtin(data) && !is_level(data) && data.hasattr("__array__")? && numpy_memory::scalar_dtype(data)?.is_none() {
         let array = data.call_method0("__array__")?;
@@ -357,11 +355,12 @@ fn asarray(
 #[pyfunction]
 fn from_numpy(py: Python<'_>, ndarray: &Obj<'_>) -> PyOut {
     let Some(array) = NdArray::of(ndarray)? else {
-        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", type_name(ndarray))));
+        return Err(type_error(format!("expected np.ndarray (got {})", type_name(ndarray))));
     };
     let shared = array.share()?;
     if !shared.storage().is_writable() {
-        let message = c"The given NumPy array is not writable: the tensor shares its memory and refuses in-place operations. Copy the array \
+        let message =
+            c"The given NumPy array is not writable: the tensor shares its memory and refuses in-place operations. Copy the array \
                         (array.copy()) to get a tensor that can be written.";
         PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), message, 1)?;
     }
@@ -404,9 +403,8 @@ fn lists(py: Python<'_>, a: &Array) -> PyOut {
     }
     let n = a.shape()[0];
     if a.rank() == 1 {
-        let items: Vec<Py<PyAny>> = (0..n)
-            .map(|i| number(py, a.with_layout(a.layout().select(0, i as i64)?).first()))
-            .collect::<PyResult<_>>()?;
+        let items: Vec<Py<PyAny>> =
+            (0..n).map(|i| number(py, a.with_layout(a.layout().select(0, i as i64)?).first())).collect::<PyResult<_>>()?;
         return Ok(PyList::new(py, items)?.into_any().unbind());
     }
     let out = PyList::empty(py);
@@ -481,8 +479,8 @@ impl PyTensor {
         let t = Self::of(slf);
         match t.numel() {
             1 => Ok(t.array().first().to_bool()),
-            0 => Err(PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous")),
-            _ => Err(PyRuntimeError::new_err("Boolean value of Tensor with more than one value is ambiguous")),
+            0 => Err(runtime("Boolean value of Tensor with no values is ambiguous")),
+            _ => Err(runtime("Boolean value of Tensor with more than one value is ambiguous")),
         }
     }
 
@@ -507,7 +505,7 @@ impl PyTensor {
     fn __index__(slf: &Bound<'_, Self>) -> PyResult<i64> {
         let t = Self::of(slf);
         if t.dtype().is_float() || t.numel() != 1 {
-            return Err(PyTypeError::new_err(format!(
+            return Err(type_error(format!(
                 "only integer tensors of a single element can be converted to an index, got {} of shape {:?}",
                 t.dtype(),
                 &t.shape()[..]
@@ -519,14 +517,14 @@ impl PyTensor {
     fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
         match Self::of(slf).shape().first() {
             Some(n) => Ok(*n),
-            None => Err(PyTypeError::new_err("len() of a 0-d tensor")),
+            None => Err(type_error("len() of a 0-d tensor")),
         }
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if Self::of(slf).rank() == 0 {
-            return Err(PyTypeError::new_err("iteration over a 0-d tensor"));
+            return Err(type_error("iteration over a 0-d tensor"));
         }
         let parts = crate::ops::shape::unbind(Self::of(slf), 0)?;
         let items: Vec<Py<PyAny>> = parts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
@@ -535,7 +533,7 @@ impl PyTensor {
 
     fn __contains__(slf: &Bound<'_, Self>, element: &Obj<'_>) -> PyResult<bool> {
         let Some(value) = super::args::operand(element)? else {
-            return Err(PyRuntimeError::new_err(format!(
+            return Err(runtime(format!(
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a {}.",
                 element.get_type().repr()?
             )));
@@ -550,7 +548,7 @@ impl PyTensor {
             return number(slf.py(), t.array().first())?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
         }
         if !spec.is_empty() {
-            return Err(PyTypeError::new_err("unsupported format string passed to Tensor.__format__"));
+            return Err(type_error("unsupported format string passed to Tensor.__format__"));
         }
         slf.str()?.extract()
     }

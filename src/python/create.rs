@@ -3,6 +3,7 @@
 use super::args::{self, as_tensor, scalar, sizes_arg, type_name, varargs};
 use super::convert::{require_grad, tensor_from};
 use super::dtype::{check_device, dtype_option};
+use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
@@ -54,7 +55,7 @@ impl Options {
     pub(super) fn done(&self) -> PyResult<()> {
         match self.rest.first() {
             None => Ok(()),
-            Some((k, _)) => Err(PyTypeError::new_err(format!("{}() got an unexpected keyword argument '{k}'", self.function))),
+            Some((k, _)) => Err(type_error(format!("{}() got an unexpected keyword argument '{k}'", self.function))),
         }
     }
 
@@ -74,13 +75,16 @@ pub(super) fn size_of(py: Python<'_>, function: &'static str, given: &Bound<'_, 
     let sizes = if let Some(s) = o.take(py, "size") {
         sizes_arg(&s, function, "size")?
     } else if given.is_empty() {
-        return Err(PyTypeError::new_err(format!("{function}() missing 1 required positional arguments: \"size\"")));
+        return Err(type_error(format!("{function}() missing 1 required positional arguments: \"size\"")));
     } else if given.len() == 1 {
         sizes_arg(&given.get_item(0)?, function, "size")?
     } else {
         varargs(given).map_err(|e| {
             if e.is_instance_of::<PyTypeError>(py) {
-                PyTypeError::new_err(format!("{function}(): argument 'size' must be tuple of ints, got {}", given.repr().map_or_else(|_| "other objects".into(), |r| r.to_string())))
+                type_error(format!(
+                    "{function}(): argument 'size' must be tuple of ints, got {}",
+                    given.repr().map_or_else(|_| "other objects".into(), |r| r.to_string())
+                ))
             } else {
                 e
             }
@@ -163,7 +167,7 @@ fn value_of(obj: &Obj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
     {
         return Ok(t.array().first());
     }
-    scalar(obj)?.ok_or_else(|| PyTypeError::new_err(format!("{function}(): argument '{name}' must be Number, not {}", type_name(obj))))
+    scalar(obj)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(obj))))
 }
 
 /// A tensor of one number; its dtype is the number's own (bool, int64 or the default dtype).
@@ -172,7 +176,7 @@ fn value_of(obj: &Obj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
 fn full(py: Python<'_>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
     let mut o = Options::parse("full", kwargs)?;
     if size.is_exact_instance_of::<pyo3::types::PyInt>() {
-        return Err(PyTypeError::new_err("full(): argument 'size' (position 1) must be tuple of ints, not int"));
+        return Err(type_error("full(): argument 'size' (position 1) must be tuple of ints, not int"));
     }
     let shape = create::sizes(&sizes_arg(size, "full", "size")?)?;
     let value = value_of(fill_value, "full", "fill_value")?;
@@ -205,7 +209,7 @@ fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, P
     let mut o = Options::parse("arange", kwargs)?;
     let mut given: Vec<Option<Bound<'_, PyAny>>> = args.iter().map(Some).collect();
     if given.len() > 3 {
-        return Err(PyTypeError::new_err(format!("arange() takes at most 3 positional arguments, got {}", given.len())));
+        return Err(type_error(format!("arange() takes at most 3 positional arguments, got {}", given.len())));
     }
     // One positional argument is the end, unless the end comes by name.
     let (start, end, step) = (o.take(py, "start"), o.take(py, "end"), o.take(py, "step"));
@@ -219,7 +223,7 @@ fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, P
         positional.or(keyword).map(|v| value_of(&v, "arange", name)).transpose()
     };
     let (start, end, step) = (pick(start, "start")?, pick(end, "end")?, pick(step, "step")?);
-    let Some(end) = end else { return Err(PyTypeError::new_err("arange() missing 1 required positional arguments: \"end\"")) };
+    let Some(end) = end else { return Err(type_error("arange() missing 1 required positional arguments: \"end\"")) };
     let t = create::arange(start.unwrap_or(Scalar::Int(0)), end, step.unwrap_or(Scalar::Int(1)), o.dtype)?;
     into(py, &mut o, t)
 }

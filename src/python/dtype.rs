@@ -1,11 +1,11 @@
 //! `dtype`, `device` and `Size` as Python objects.
 
+use super::errors::{runtime, type_error};
 use super::tensor::PyTensor;
 use crate::array::Device;
 use crate::error::Error;
 use crate::layout::DType;
 use crate::ops::pointwise;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -65,7 +65,7 @@ static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 pub(super) fn dtype_object(py: Python<'_>, d: DType) -> PyResult<Py<PyDType>> {
     match DTYPES.get(py) {
         Some(all) => Ok(all[d as usize].clone_ref(py)),
-        None => Err(PyRuntimeError::new_err("rgrad._core is not initialised")),
+        None => Err(runtime("rgrad._core is not initialised")),
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn dtype_of(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<DType> {
     if obj.is(py.get_type::<PyBool>()) {
         return Ok(DType::Bool);
     }
-    Err(PyTypeError::new_err(format!("{what}: argument 'dtype' must be rgrad.dtype, not {}", super::args::type_name(obj))))
+    Err(type_error(format!("{what}: argument 'dtype' must be rgrad.dtype, not {}", super::args::type_name(obj))))
 }
 
 /// An optional dtype argument; None counts as missing.
@@ -113,10 +113,7 @@ fn parse_device(text: &str) -> Result<PyDevice, Error> {
         None => (text, None),
     };
     let Some(kind) = KINDS.iter().find(|k| **k == name) else {
-        return Err(Error::runtime(format!(
-            "Expected one of {} device type at start of device string: {text}",
-            KINDS.join(", ")
-        )));
+        return Err(Error::runtime(format!("Expected one of {} device type at start of device string: {text}", KINDS.join(", "))));
     };
     let index = match number {
         None => None,
@@ -134,19 +131,14 @@ impl PyDevice {
             return Ok(d.get().clone());
         }
         let Ok(text) = r#type.extract::<String>() else {
-            return Err(PyTypeError::new_err(format!(
-                "device(): argument 'type' (position 1) must be str, not {}",
-                super::args::type_name(r#type)
-            )));
+            return Err(type_error(format!("device(): argument 'type' (position 1) must be str, not {}", super::args::type_name(r#type))));
         };
         let mut d = parse_device(&text)?;
         if let Some(i) = index {
             if d.index.is_some() {
-                return Err(PyRuntimeError::new_err(format!(
-                    "type (string) must not include an index because index was passed explicitly: {text}"
-                )));
+                return Err(runtime(format!("type (string) must not include an index because index was passed explicitly: {text}")));
             }
-            d.index = Some(u32::try_from(i).map_err(|_| PyRuntimeError::new_err("Device index must not be negative"))?);
+            d.index = Some(u32::try_from(i).map_err(|_| runtime("Device index must not be negative"))?);
         }
         Ok(d)
     }
@@ -197,7 +189,7 @@ pub(super) fn check_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     if d.kind == "cpu" {
         return Ok(());
     }
-    Err(PyRuntimeError::new_err(format!("device {} is not available: this build of rgrad has tensors on cpu only", d.__str__())))
+    Err(runtime(format!("device {} is not available: this build of rgrad has tensors on cpu only", d.__str__())))
 }
 
 /// Whether an object names a device.
@@ -211,12 +203,12 @@ static SIZE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// A `Size` of these sizes.
 pub(super) fn size_object(py: Python<'_>, sizes: &[usize]) -> PyResult<Py<PyAny>> {
-    let Some(class) = SIZE.get(py) else { return Err(PyRuntimeError::new_err("rgrad._core is not initialised")) };
+    let Some(class) = SIZE.get(py) else { return Err(runtime("rgrad._core is not initialised")) };
     let ty: *mut ffi::PyTypeObject = class.bind(py).as_type_ptr();
     // SAFETY: `ty` is a subclass of tuple without fields of its own; its allocator gives a tuple of null items, filled before anybody
     // sees it. On failure the half-filled tuple is dropped, which tuples allow.
     unsafe {
-        let Some(alloc) = (*ty).tp_alloc else { return Err(PyRuntimeError::new_err("rgrad.Size cannot be made")) };
+        let Some(alloc) = (*ty).tp_alloc else { return Err(runtime("rgrad.Size cannot be made")) };
         let t = Bound::from_owned_ptr_or_err(py, alloc(ty, sizes.len() as ffi::Py_ssize_t))?;
         for (i, s) in sizes.iter().enumerate() {
             let item = ffi::PyLong_FromSize_t(*s);
@@ -241,7 +233,7 @@ fn get_default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
 #[pyfunction]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     if !d.is_instance_of::<PyDType>() {
-        return Err(PyTypeError::new_err(format!("invalid dtype object: {}", d.repr()?)));
+        return Err(type_error(format!("invalid dtype object: {}", d.repr()?)));
     }
     Ok(pointwise::set_default_dtype(dtype_of(d, "set_default_dtype()")?)?)
 }

@@ -72,6 +72,18 @@ impl From<Error> for PyErr {
     }
 }
 
+/// rgrad's own RuntimeError.
+#[cold]
+pub(super) fn runtime(message: impl Into<String>) -> PyErr {
+    Error::runtime(message).into()
+}
+
+/// rgrad's own TypeError.
+#[cold]
+pub(super) fn type_error(message: impl Into<String>) -> PyErr {
+    Error::type_(message).into()
+}
+
 /// An exception of the user's code on its way through the core; it comes out as itself.
 #[cold]
 pub(super) fn foreign(e: PyErr) -> Error {

@@ -1,7 +1,7 @@
 //! Custom Functions: forward and backward in Python, one node in the graph.
 
 use super::args::as_tensor;
-use super::errors::foreign;
+use super::errors::{foreign, runtime, type_error};
 use super::hooks;
 use super::identity::{wrap, wrap_option};
 use super::node::PyNode;
@@ -12,7 +12,7 @@ use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, T
 use crate::error::Result;
 use crate::layout::Scalar;
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -101,7 +101,7 @@ impl Backward {
         };
         let n = self.args.len();
         if results.len() < n || results[n..].iter().any(|r| !r.is_none()) {
-            return Err(PyRuntimeError::new_err(format!(
+            return Err(runtime(format!(
                 "function {} returned an incorrect number of gradients (expected {n}, got {})",
                 self.name,
                 results.len()
@@ -113,7 +113,7 @@ impl Backward {
                 (_, None) if r.is_none() => {}
                 (Some(e), Some(t)) => out[e] = Some(t.clone()),
                 (None, _) => {
-                    return Err(PyRuntimeError::new_err(format!(
+                    return Err(runtime(format!(
                         "function {} returned a gradient different from None at position {}, but the corresponding forward input was not a \
                          Variable",
                         self.name,
@@ -121,7 +121,7 @@ impl Backward {
                     )));
                 }
                 (Some(_), None) => {
-                    return Err(PyRuntimeError::new_err(format!(
+                    return Err(runtime(format!(
                         "expected Variable or None (got {}) as gradient {} of {}",
                         super::args::type_name(r),
                         i + 1,
@@ -159,7 +159,7 @@ impl FunctionCtx {
     fn save_for_backward(&self, tensors: Bound<'_, PyTuple>) -> PyResult<()> {
         for (i, t) in tensors.iter().enumerate() {
             if !t.is_none() && as_tensor(&t).is_none() {
-                return Err(PyTypeError::new_err(format!(
+                return Err(type_error(format!(
                     "save_for_backward can only save variables, but argument {i} is of type {}",
                     super::args::type_name(&t)
                 )));
@@ -206,7 +206,7 @@ impl FunctionCtx {
             let state = slf.get().state.lock();
             match state.node.as_ref().map(std::sync::Weak::upgrade) {
                 Some(Some(node)) => (node, state.places.clone()),
-                Some(None) => return Err(PyRuntimeError::new_err("saved_tensors: the graph of this context is gone")),
+                Some(None) => return Err(runtime("saved_tensors: the graph of this context is gone")),
                 None => {
                     return Ok(state.to_save.as_ref().map_or_else(|| PyTuple::empty(py), |t| t.bind(py).clone()));
                 }
@@ -345,7 +345,7 @@ fn finish(
     let raw: Vec<Option<Tensor>> = outputs.iter().map(|o| as_tensor(&o).cloned()).collect();
     for (o, t) in outputs.iter().zip(&raw) {
         if t.is_none() && !is_tuple && !o.is_none() {
-            return Err(PyTypeError::new_err(format!(
+            return Err(type_error(format!(
                 "{}.forward: expected to return a Tensor or a tuple of them, but got {}",
                 name(),
                 super::args::type_name(&o)
@@ -429,10 +429,10 @@ fn give(py: Python<'_>, output: &Bound<'_, PyAny>, mut results: Vec<Py<PyAny>>, 
 fn check_dirty(dirty: &Bound<'_, PyTuple>, inputs: &Inputs, outputs: &[Option<Tensor>], any: bool, name: &str) -> PyResult<()> {
     for (i, d) in dirty.iter().enumerate() {
         let Some(d) = as_tensor(&d) else {
-            return Err(PyTypeError::new_err(format!("{name}: mark_dirty can only mark Tensors, but argument {i} is of another type")));
+            return Err(type_error(format!("{name}: mark_dirty can only mark Tensors, but argument {i} is of another type")));
         };
         if !outputs.iter().flatten().any(|o| o.same(d)) {
-            return Err(PyRuntimeError::new_err(format!(
+            return Err(runtime(format!(
                 "{name}: Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified \
                  inplace must all be outputs of the Function."
             )));

@@ -1,12 +1,11 @@
 //! Python callables as hooks, and the handles that remove them.
 
 use super::args::as_tensor;
-use super::errors::foreign;
+use super::errors::{foreign, runtime, type_error};
 use super::identity::{wrap, wrap_option};
 use crate::autograd::Tensor;
 use crate::autograd::hooks::{Grads, LeafHook, NodeHook, Registration, TensorHook};
 use crate::error::Result;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
@@ -29,7 +28,7 @@ fn returned_tensor(value: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     }
     match as_tensor(value) {
         Some(t) => Ok(Some(t.clone())),
-        None => Err(PyTypeError::new_err(format!(
+        None => Err(type_error(format!(
             "expected Variable, but hook returned '{}': a gradient hook returns a Tensor or None",
             super::args::type_name(value)
         ))),
@@ -56,7 +55,7 @@ impl LeafHook for PyHook {
             if value.is_none() {
                 return Ok(());
             }
-            Err(pyo3::exceptions::PyRuntimeError::new_err("hooks that run after accumulation should return None"))
+            Err(runtime("hooks that run after accumulation should return None"))
         })
         .map_err(foreign)
     }
@@ -80,10 +79,7 @@ fn replaced(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Option<Grads>> {
     }
     let items: Grads = value.try_iter()?.map(|v| returned_tensor(&v?)).collect::<PyResult<_>>()?;
     if items.len() != n {
-        return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
-            "hook returned incorrect number of values: got {}, expected {n}",
-            items.len()
-        )));
+        return Err(runtime(format!("hook returned incorrect number of values: got {}, expected {n}", items.len())));
     }
     Ok(Some(items))
 }

@@ -3,6 +3,7 @@
 use super::args::{self, as_tensor, operand_of, scalar, tensor, type_name};
 use super::both::both;
 use super::convert::tensor_from;
+use super::errors::type_error;
 use super::identity::wrap;
 use super::numpy_memory::NdArray;
 use super::shape::tuple;
@@ -36,7 +37,7 @@ fn bound(obj: &Obj<'_>) -> PyResult<Option<i64>> {
     match args::int(obj) {
         Ok(i) => Ok(Some(i)),
         Err(e) if e.is_instance_of::<PyTypeError>(obj.py()) => {
-            Err(PyTypeError::new_err("slice indices must be integers or None or have an __index__ method"))
+            Err(type_error("slice indices must be integers or None or have an __index__ method"))
         }
         // Bounds beyond 64 bits are clipped, as Python clips them.
         Err(_) => Ok(Some(if obj.lt(0)? { i64::MIN } else { i64::MAX })),
@@ -99,7 +100,7 @@ fn one(obj: &Obj<'_>) -> PyResult<Index> {
         return Ok(Index::Tensor(Tensor::new(a.read()?.contiguous_copy()?)));
     }
     if obj.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err(format!("new(): invalid data type 'str': {} is no index", obj.repr()?)));
+        return Err(type_error(format!("new(): invalid data type 'str': {} is no index", obj.repr()?)));
     }
     match args::int(obj) {
         Ok(i) => Ok(Index::Int(i)),
@@ -172,17 +173,13 @@ impl PyTensor {
     fn __setitem__(slf: &Bound<'_, Self>, key: &Obj<'_>, value: &Obj<'_>) -> PyResult<()> {
         let t = Self::of(slf);
         let Some(value) = args::operand(value)? else {
-            return Err(PyTypeError::new_err(format!(
-                "can't assign a {} to a rgrad.{}Tensor",
-                type_name(value),
-                t.dtype().type_name()
-            )));
+            return Err(type_error(format!("can't assign a {} to a rgrad.{}Tensor", type_name(value), t.dtype().type_name())));
         };
         Ok(indexing::set(t, &items(key)?, value)?)
     }
 
     fn __delitem__(_slf: &Bound<'_, Self>, _key: &Obj<'_>) -> PyResult<()> {
-        Err(PyTypeError::new_err("Tensor does not support deleting items"))
+        Err(type_error("Tensor does not support deleting items"))
     }
 }
 
@@ -195,7 +192,7 @@ fn same(x: &Bound<'_, PyTensor>) -> PyOut {
 fn alpha(obj: Option<&Obj<'_>>) -> PyResult<Scalar> {
     match obj {
         None => Ok(Scalar::Int(1)),
-        Some(o) => scalar(o)?.ok_or_else(|| PyTypeError::new_err("argument 'alpha' must be Number")),
+        Some(o) => scalar(o)?.ok_or_else(|| type_error("argument 'alpha' must be Number")),
     }
 }
 
@@ -203,7 +200,7 @@ fn alpha(obj: Option<&Obj<'_>>) -> PyResult<Scalar> {
 fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(Tensor, Plan, SmallVec<[Tensor; 4]>)> {
     let is_list = indices.is_instance_of::<PyTuple>() || indices.is_instance_of::<PyList>();
     if !is_list {
-        return Err(PyTypeError::new_err(format!(
+        return Err(type_error(format!(
             "index_put_(): argument 'indices' (position 1) must be tuple of Tensors, not {}",
             type_name(indices)
         )));
@@ -211,7 +208,11 @@ fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(Tensor, Plan, SmallVec<[
     let mut entries = Items::new();
     for item in indices.try_iter()? {
         let item = item?;
-        entries.push(if item.is_none() { Index::Slice { start: None, stop: None, step: 1 } } else { Index::Tensor(tensor(&item, "index_put_(): indices")?.clone()) });
+        entries.push(if item.is_none() {
+            Index::Slice { start: None, stop: None, step: 1 }
+        } else {
+            Index::Tensor(tensor(&item, "index_put_(): indices")?.clone())
+        });
     }
     Ok(indexing::positions(x, &entries)?)
 }
@@ -237,7 +238,7 @@ fn scatter_any(
         Some(r) => return Err(Error::runtime(format!("reduce argument must be either add or multiply, got {r}")).into()),
     };
     let Some(src) = src.or(value) else {
-        return Err(PyTypeError::new_err("scatter() missing 1 required positional arguments: \"src\""));
+        return Err(type_error("scatter() missing 1 required positional arguments: \"src\""));
     };
     Ok(along::scatter(place, PyTensor::of(x), dim, PyTensor::of(index), operand_of(src, "scatter", 3, "src")?, how)?)
 }
@@ -316,7 +317,14 @@ both! {
 impl PyTensor {
     /// Writes `src` where the index points along `dim`.
     #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
-    fn scatter_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, src: Option<&Obj<'_>>, value: Option<&Obj<'_>>, reduce: Option<&str>) -> PyOut {
+    fn scatter_(
+        slf: &Bound<'_, Self>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        src: Option<&Obj<'_>>,
+        value: Option<&Obj<'_>>,
+        reduce: Option<&str>,
+    ) -> PyOut {
         scatter_any(slf, Place::Same, dim, index, src, value, reduce)?;
         same(slf)
     }
@@ -329,7 +337,13 @@ impl PyTensor {
 
     /// Adds `alpha * source` to the slices along `dim` that the index names.
     #[pyo3(signature = (dim, index, source, *, alpha=None))]
-    fn index_add_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>, alpha: Option<&Obj<'_>>) -> PyOut {
+    fn index_add_(
+        slf: &Bound<'_, Self>,
+        dim: i64,
+        index: &Bound<'_, PyTensor>,
+        source: &Bound<'_, PyTensor>,
+        alpha: Option<&Obj<'_>>,
+    ) -> PyOut {
         index::index_add(Place::Same, Self::of(slf), dim, Self::of(index), Self::of(source), self::alpha(alpha)?)?;
         same(slf)
     }
@@ -389,7 +403,7 @@ fn where_(py: Python<'_>, condition: &Bound<'_, PyTensor>, input: Option<&Obj<'_
     match (input, other) {
         (None, None) => tuple(py, index::nonzero_tuple(PyTensor::of(condition))?),
         (Some(a), Some(b)) => choose(py, condition, operand_of(a, "where", 2, "input")?, operand_of(b, "where", 3, "other")?),
-        _ => Err(PyTypeError::new_err("where(): needs a condition alone, or a condition and both values")),
+        _ => Err(type_error("where(): needs a condition alone, or a condition and both values")),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::args::{as_tensor, tensor, type_name};
 use super::both::both;
 use super::dtype::{PyDType, PyDevice, check_device, device_object, dtype_object, dtype_of, is_device, size_object};
+use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::array::Storage;
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::layout::{DType, wrap_dim};
 use crate::ops::{compare, pointwise as pw};
 use crate::pointwise::RowId;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -214,7 +215,7 @@ impl PyTensor {
                 positional.push(a.extract::<bool>()?);
             } else if !a.is_none() {
                 dtype = Some(dtype_of(&a, "to()").map_err(|_| {
-                    PyTypeError::new_err(format!(
+                    type_error(format!(
                         "to() received an invalid combination of arguments: expected a dtype, a device or a tensor, got {}",
                         type_name(&a)
                     ))
@@ -234,7 +235,7 @@ impl PyTensor {
                     "other" => dtype = Some(tensor(&v, "to(): argument 'other'")?.dtype()),
                     "copy" => copy = v.is_truthy()?,
                     "non_blocking" | "memory_format" => {}
-                    other => return Err(PyTypeError::new_err(format!("to() got an unexpected keyword argument '{other}'"))),
+                    other => return Err(type_error(format!("to() got an unexpected keyword argument '{other}'"))),
                 }
             }
         }

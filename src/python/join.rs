@@ -2,6 +2,7 @@
 
 use super::args::{self, as_tensor, ints, tensor_list, varargs};
 use super::both::both;
+use super::errors::type_error;
 use super::identity::wrap;
 use super::shape::tuple;
 use super::tensor::PyTensor;
@@ -9,7 +10,6 @@ use crate::error::Error;
 use crate::ops::index::Place;
 use crate::ops::join::{self, Repeats};
 use crate::ops::shape as views;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -22,7 +22,7 @@ fn dims_of(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, funct
         && let Some(key) = kw.keys().iter().next()
     {
         if key.extract::<String>()? != "dims" || kw.len() > 1 || !given.is_empty() {
-            return Err(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument {}", key.repr()?)));
+            return Err(type_error(format!("{function}() got an unexpected keyword argument {}", key.repr()?)));
         }
         return match kw.get_item("dims")? {
             Some(d) => ints(&d),
@@ -30,7 +30,7 @@ fn dims_of(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, funct
         };
     }
     if given.is_empty() {
-        return Err(PyTypeError::new_err(format!("{function}() missing 1 required positional arguments: \"dims\"")));
+        return Err(type_error(format!("{function}() missing 1 required positional arguments: \"dims\"")));
     }
     varargs(given)
 }
@@ -155,7 +155,13 @@ fn repeat_interleave(input: &Bound<'_, PyTensor>, repeats: Option<&Obj<'_>>, dim
     wrap(py, join::repeat_interleave(t, r, dim, output_size)?)
 }
 
-fn out_or(py: Python<'_>, function: &str, result: crate::autograd::Tensor, inputs: &[crate::autograd::Tensor], out: Option<&Obj<'_>>) -> PyOut {
+fn out_or(
+    py: Python<'_>,
+    function: &str,
+    result: crate::autograd::Tensor,
+    inputs: &[crate::autograd::Tensor],
+    out: Option<&Obj<'_>>,
+) -> PyOut {
     match out {
         Some(o) if !o.is_none() => {
             let refs: Vec<&crate::autograd::Tensor> = inputs.iter().collect();

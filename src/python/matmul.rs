@@ -2,13 +2,13 @@
 
 use super::args::{as_tensor, scalar, tensor, tensor_list, type_name};
 use super::both::both;
+use super::errors::type_error;
 use super::identity::wrap;
 use super::rows::into_out;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
 use crate::layout::Scalar;
 use crate::ops::{einsum as es, matmul as mm_};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
@@ -23,9 +23,7 @@ fn arg<'a>(obj: &'a Obj<'_>, function: &str, name: &str) -> PyResult<&'a Tensor>
 fn factor(obj: Option<&Obj<'_>>, function: &str, name: &str) -> PyResult<Scalar> {
     match obj {
         None => Ok(Scalar::Int(1)),
-        Some(o) => {
-            scalar(o)?.ok_or_else(|| PyTypeError::new_err(format!("{function}(): argument '{name}' must be Number, not {}", type_name(o))))
-        }
+        Some(o) => scalar(o)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(o)))),
     }
 }
 
@@ -108,10 +106,10 @@ fn linear(input: &Bound<'_, PyTensor>, weight: &Obj<'_>, bias: Option<&Obj<'_>>)
 #[pyo3(signature = (*args))]
 fn einsum(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyOut {
     let Some(first) = args.iter().next() else {
-        return Err(PyTypeError::new_err("einsum() missing 1 required positional arguments: \"equation\""));
+        return Err(type_error("einsum() missing 1 required positional arguments: \"equation\""));
     };
     let Ok(equation) = first.cast::<PyString>() else {
-        return Err(PyTypeError::new_err(format!("einsum(): argument 'equation' (position 1) must be str, not {}", type_name(&first))));
+        return Err(type_error(format!("einsum(): argument 'equation' (position 1) must be str, not {}", type_name(&first))));
     };
     let mut operands: SmallVec<[Tensor; 4]> = SmallVec::new();
     if args.len() == 2 && as_tensor(&args.get_item(1)?).is_none() {

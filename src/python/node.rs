@@ -1,12 +1,12 @@
 //! Graph nodes as Python objects: `type(t.grad_fn).__name__` is the node's name.
 
 use super::args::as_tensor;
+use super::errors::{runtime, type_error};
 use super::hooks::{HookHandle, PyHook};
 use super::identity::{wrap, wrap_option};
 use crate::autograd::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine};
 use parking_lot::Mutex;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -66,7 +66,7 @@ impl PyNode {
             Hold::Nothing => None,
         }
         .ok_or_else(|| {
-            PyRuntimeError::new_err(
+            runtime(
                 "Attribute is invalid for this instance of a Function: its node is not part of a graph (the forward has not returned, no \
                  input requires grad, or the graph is gone)",
             )
@@ -109,7 +109,7 @@ impl PyNode {
     fn new() -> PyResult<Self> {
         match NEXT.with(|n| n.borrow_mut().take()) {
             Some(node) => Ok(PyNode { hold: Mutex::new(Hold::Strong(node)) }),
-            None => Err(PyTypeError::new_err("nodes are made by operations on tensors, not by hand")),
+            None => Err(type_error("nodes are made by operations on tensors, not by hand")),
         }
     }
 
@@ -160,7 +160,7 @@ impl PyNode {
         let made = self.node()?.metadata(|| Arc::new(PyDict::new(py).unbind()));
         match made.downcast_ref::<Py<PyDict>>() {
             Some(d) => Ok(d.clone_ref(py)),
-            None => Err(PyRuntimeError::new_err("the node's metadata is not a dict")),
+            None => Err(runtime("the node's metadata is not a dict")),
         }
     }
 
@@ -193,7 +193,7 @@ impl PyNode {
             given.push(match as_tensor(&g) {
                 Some(t) => Some(t.clone()),
                 None if g.is_none() => None,
-                None => return Err(PyTypeError::new_err(format!("{}: gradients must be Tensors or None", node.name()))),
+                None => return Err(type_error(format!("{}: gradients must be Tensors or None", node.name()))),
             });
         }
         let out = py.detach(|| engine::call_node(&node, given))?;

@@ -1,12 +1,13 @@
 //! Memory shared with NumPy, both ways. NumPy's C interface is loaded on first use.
 
+use super::errors::type_error;
 use crate::array::{Access, Array, Storage};
 use crate::error::Error;
 use crate::layout::{DType, Dims, Layout, Strides};
 use numpy::npyffi::{self, PY_ARRAY_API, flags, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::PyTypeInfo;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -54,7 +55,7 @@ impl<'py> NdArray<'py> {
             Some(d) => Ok(d),
             None => {
                 let name: String = d.typeobj().qualname()?.to_string();
-                Err(PyTypeError::new_err(format!(
+                Err(type_error(format!(
                     "can't convert np.ndarray of type numpy.{name}. The only supported types are: float64, float32, int64, int32, uint8, and \
                      bool."
                 )))
@@ -132,7 +133,7 @@ impl<'py> NdArray<'py> {
         let _ = py;
         match NdArray::of(&copied)? {
             Some(a) => a.share(),
-            None => Err(PyTypeError::new_err("copy() of a NumPy array gave no array")),
+            None => Err(type_error("copy() of a NumPy array gave no array")),
         }
     }
 }
@@ -160,7 +161,7 @@ pub(super) fn scalar_dtype(obj: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let d = obj.getattr("dtype")?.cast_into::<PyArrayDescr>()?;
     match dtype_of(&d) {
         Some(d) => Ok(Some(d)),
-        None => Err(PyTypeError::new_err(format!(
+        None => Err(type_error(format!(
             "can't convert a NumPy scalar of type {}. The only supported types are: float64, float32, int64, int32, uint8, and bool.",
             super::args::type_name(obj)
         ))),

@@ -3,6 +3,7 @@
 use super::args::{self, as_tensor, int, scalar, sizes_arg, type_name};
 use super::create::{Options, PyOut, size_of};
 use super::dtype::{PyDevice, check_device, device_object};
+use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::array::Device;
@@ -12,7 +13,7 @@ use crate::layout::{DType, Dims};
 use crate::ops::create;
 use crate::ops::pointwise::default_dtype;
 use crate::ops::random::{self, Dist, Generator, default_generator};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -93,7 +94,7 @@ pub(super) fn generator(obj: Option<&Obj<'_>>) -> PyResult<Option<Generator>> {
     match obj {
         Some(o) if !o.is_none() => match o.cast::<PyGenerator>() {
             Ok(g) => Ok(Some(g.get().0.clone())),
-            Err(_) => Err(PyTypeError::new_err(format!("argument 'generator' must be rgrad.Generator, not {}", type_name(o)))),
+            Err(_) => Err(type_error(format!("argument 'generator' must be rgrad.Generator, not {}", type_name(o)))),
         },
         _ => Ok(None),
     }
@@ -159,13 +160,13 @@ fn bounds<'py>(py: Python<'py>, args: &Bound<'py, PyTuple>, o: &mut Options, wit
     let mut given: Vec<Bound<'py, PyAny>> = args.iter().collect();
     let (low, high, size) = (o.take(py, "low"), o.take(py, "high"), if with_size { o.take(py, "size") } else { None });
     let size = match size {
-        None if with_size => Some(given.pop().ok_or_else(|| PyTypeError::new_err("randint() missing 1 required positional arguments: \"size\""))?),
+        None if with_size => Some(given.pop().ok_or_else(|| type_error("randint() missing 1 required positional arguments: \"size\""))?),
         s => s,
     };
     let mut numbers = given.into_iter();
     let (first, second) = (numbers.next(), numbers.next());
     if numbers.next().is_some() {
-        return Err(PyTypeError::new_err("randint() takes (high, size) or (low, high, size)"));
+        return Err(type_error("randint() takes (high, size) or (low, high, size)"));
     }
     let (low, high) = match (low, high, first, second) {
         (l, None, Some(a), Some(b)) if l.is_none() => (Some(a), b),
@@ -173,7 +174,7 @@ fn bounds<'py>(py: Python<'py>, args: &Bound<'py, PyTuple>, o: &mut Options, wit
         (None, Some(h), Some(a), None) => (Some(a), h),
         (Some(l), None, Some(h), None) => (Some(l), h),
         (None, None, Some(h), None) => (None, h),
-        _ => return Err(PyTypeError::new_err("randint() missing 1 required positional arguments: \"high\"")),
+        _ => return Err(type_error("randint() missing 1 required positional arguments: \"high\"")),
     };
     let shape = match size {
         Some(s) => Some(create::sizes(&sizes_arg(&s, "randint", "size")?)?),
@@ -230,12 +231,14 @@ fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&O
     let number = |obj: Option<&Obj<'_>>, name: &str, default: f64| -> PyResult<f64> {
         match obj {
             None => Ok(default),
-            Some(v) => scalar(v)?.map(|s| s.to_f64()).ok_or_else(|| PyTypeError::new_err(format!("normal(): argument '{name}' must be Number or Tensor"))),
+            Some(v) => {
+                scalar(v)?.map(|s| s.to_f64()).ok_or_else(|| type_error(format!("normal(): argument '{name}' must be Number or Tensor")))
+            }
         }
     };
     let (m, s) = (as_tensor(mean), std.and_then(as_tensor));
     if m.is_none() && s.is_none() {
-        let Some(size) = size else { return Err(PyTypeError::new_err("normal() missing 1 required positional arguments: \"size\"")) };
+        let Some(size) = size else { return Err(type_error("normal() missing 1 required positional arguments: \"size\"")) };
         let dist = Dist::Normal { mean: number(Some(mean), "mean", 0.0)?, std: number(std, "std", 1.0)? };
         let shape = create::sizes(&sizes_arg(size, "normal", "size")?)?;
         return o.wrap(py, random::sample(&shape, o.float(), dist, g.as_ref())?);
@@ -257,10 +260,13 @@ fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&O
 fn bernoulli(py: Python<'_>, input: &Bound<'_, PyTensor>, p: Option<f64>, generator: Option<&Obj<'_>>) -> PyOut {
     let g = self::generator(generator)?;
     let t = PyTensor::of(input);
-    wrap(py, match p {
-        Some(p) => random::sample(&t.shape(), t.dtype(), Dist::Bernoulli { p }, g.as_ref())?,
-        None => random::bernoulli(t, g.as_ref())?,
-    })
+    wrap(
+        py,
+        match p {
+            Some(p) => random::sample(&t.shape(), t.dtype(), Dist::Bernoulli { p }, g.as_ref())?,
+            None => random::bernoulli(t, g.as_ref())?,
+        },
+    )
 }
 
 /// Positions drawn with the weights in each row of `input`.
@@ -314,7 +320,12 @@ impl PyTensor {
 
     /// Fills with integers in `from..to`, `0..from` if one bound is given, or all that the dtype holds.
     #[pyo3(signature = (from=None, to=None, *, generator=None))]
-    fn random_<'py>(slf: &Bound<'py, Self>, from: Option<i64>, to: Option<i64>, generator: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn random_<'py>(
+        slf: &Bound<'py, Self>,
+        from: Option<i64>,
+        to: Option<i64>,
+        generator: Option<&Obj<'py>>,
+    ) -> PyResult<Bound<'py, Self>> {
         let dist = match (from, to) {
             (None, None) => Dist::Any,
             (Some(n), None) => Dist::Integers { from: 0, to: n },

@@ -3,13 +3,14 @@
 use super::args::{as_tensor, int, ints, operand, scalar, type_name};
 use super::both::both;
 use super::dtype::dtype_option;
+use super::errors::type_error;
 use super::identity::wrap;
 use super::rows::into_out;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
 
 use crate::ops::{extreme, norm as norms, pointwise as pw, reduce, scan, softmax as soft};
-use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyString, PyTuple};
@@ -40,7 +41,7 @@ fn one_dim(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyR
 
 #[cold]
 fn wrong(function: &str, name: &str, got: &Obj<'_>, expected: &str) -> PyErr {
-    PyTypeError::new_err(format!(
+    type_error(format!(
         "{function}() received an invalid combination of arguments: argument '{name}' must be {expected}, not {}",
         type_name(got)
     ))

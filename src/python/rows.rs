@@ -3,13 +3,13 @@
 //! A new row appears here by itself. Only calls whose Python signature is more than operands and parameters stand below by name.
 
 use super::args::{as_tensor, operand, operand_of, scalar, type_name};
+use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::autograd::{Tensor, linear};
 use crate::layout::Scalar;
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::{RowId, all_rows};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -76,9 +76,14 @@ struct Parsed<'py> {
 }
 
 /// Sorts positional and keyword arguments.
-fn parse<'py>(function: &str, names: &[&str], positional: &[Bound<'py, PyAny>], keywords: &[(String, Bound<'py, PyAny>)]) -> PyResult<Parsed<'py>> {
+fn parse<'py>(
+    function: &str,
+    names: &[&str],
+    positional: &[Bound<'py, PyAny>],
+    keywords: &[(String, Bound<'py, PyAny>)],
+) -> PyResult<Parsed<'py>> {
     if positional.len() > names.len() {
-        return Err(PyTypeError::new_err(format!(
+        return Err(type_error(format!(
             "{function}() takes from 1 to {} positional arguments but {} were given",
             names.len(),
             positional.len()
@@ -93,10 +98,10 @@ fn parse<'py>(function: &str, names: &[&str], positional: &[Bound<'py, PyAny>], 
             continue;
         }
         let Some(i) = names.iter().position(|n| n == k || (*n == "input" && k == "self")) else {
-            return Err(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{k}'")));
+            return Err(type_error(format!("{function}() got an unexpected keyword argument '{k}'")));
         };
         if slots[i].is_some() {
-            return Err(PyTypeError::new_err(format!("{function}() got multiple values for argument '{k}'")));
+            return Err(type_error(format!("{function}() got multiple values for argument '{k}'")));
         }
         slots[i] = Some(v.clone());
     }
@@ -110,16 +115,16 @@ fn defaults(name: &str) -> &'static [f64] {
 /// Writes a result into what the caller passed as `out=`.
 pub(super) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: &[&Tensor], out: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let Some(target) = as_tensor(out) else {
-        return Err(PyTypeError::new_err(format!("{function}(): argument 'out' must be Tensor, not {}", type_name(out))));
+        return Err(type_error(format!("{function}(): argument 'out' must be Tensor, not {}", type_name(out))));
     };
     let records = crate::autograd::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad()));
     if records {
-        return Err(PyRuntimeError::new_err(format!(
+        return Err(runtime(format!(
             "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )));
     }
     if !result.dtype().can_cast(target.dtype()) {
-        return Err(PyRuntimeError::new_err(format!(
+        return Err(runtime(format!(
             "result type {} can't be cast to the desired output type {}",
             result.dtype().type_name(),
             target.dtype().type_name()
@@ -150,7 +155,7 @@ pub(super) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
 fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, in_place: bool) -> PyResult<Py<PyAny>> {
     let info = row.info();
     let n = info.arity();
-    let missing = |what: &str| PyTypeError::new_err(format!("{name}() missing 1 required positional arguments: \"{what}\""));
+    let missing = |what: &str| type_error(format!("{name}() missing 1 required positional arguments: \"{what}\""));
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
     let mut tensors: SmallVec<[&Tensor; 3]> = SmallVec::new();
     for i in 0..n {
@@ -160,23 +165,21 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
         match arg {
             Arg::Tensor(t) => tensors.push(t),
             Arg::Scalar(_) if i == 0 && n == 1 => {
-                return Err(PyTypeError::new_err(format!(
-                    "{name}(): argument 'input' (position 1) must be Tensor, not {}",
-                    type_name(obj)
-                )));
+                return Err(type_error(format!("{name}(): argument 'input' (position 1) must be Tensor, not {}", type_name(obj))));
             }
             Arg::Scalar(_) => {}
         }
         args.push(arg);
     }
     if tensors.is_empty() {
-        return Err(PyTypeError::new_err(format!("{name}(): at least one argument must be a Tensor")));
+        return Err(type_error(format!("{name}(): at least one argument must be a Tensor")));
     }
     let mut params: SmallVec<[Scalar; 3]> = SmallVec::new();
     for (k, p) in info.params.iter().enumerate() {
         params.push(match &parsed.slots[n + k] {
-            Some(obj) if !obj.is_none() => scalar(obj)?
-                .ok_or_else(|| PyTypeError::new_err(format!("{name}(): argument '{p}' must be Number, not {}", type_name(obj))))?,
+            Some(obj) if !obj.is_none() => {
+                scalar(obj)?.ok_or_else(|| type_error(format!("{name}(): argument '{p}' must be Number, not {}", type_name(obj))))?
+            }
             _ => match defaults(info.name).get(k) {
                 Some(d) => Scalar::Float(*d),
                 None => return Err(missing(p)),
@@ -196,7 +199,7 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
     }
     if in_place {
         let Arg::Tensor(target) = args[0] else {
-            return Err(PyTypeError::new_err(format!("{name}(): argument 'input' (position 1) must be Tensor")));
+            return Err(type_error(format!("{name}(): argument 'input' (position 1) must be Tensor")));
         };
         pw::call_inplace(row, name, target, &args[1..], &params)?;
         return match &parsed.slots[0] {
@@ -263,8 +266,8 @@ unsafe fn fastcall(
         }
         f(py, &positional, &keywords)
     });
-    let result = std::panic::catch_unwind(run)
-        .unwrap_or_else(|_| Err(PyRuntimeError::new_err("rgrad: internal error (a panic in an operation); please report it")));
+    let result =
+        std::panic::catch_unwind(run).unwrap_or_else(|_| Err(runtime("rgrad: internal error (a panic in an operation); please report it")));
     match result {
         Ok(obj) => obj.into_ptr(),
         Err(e) => {
@@ -391,11 +394,11 @@ pub(super) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
                 && i < 0
                 && !t.dtype().is_float()
             {
-                return Err(PyRuntimeError::new_err("Integers to negative integer powers are not allowed."));
+                return Err(runtime("Integers to negative integer powers are not allowed."));
             }
             let common = pw::promote(&[Arg::Tensor(t), Arg::Scalar(s)]);
             if !common.can_cast(t.dtype()) {
-                return Err(PyRuntimeError::new_err(format!(
+                return Err(runtime(format!(
                     "result type {} can't be cast to the desired output type {}",
                     common.type_name(),
                     t.dtype().type_name()

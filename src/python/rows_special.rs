@@ -1,6 +1,7 @@
 //! Pointwise operations whose Python signature is more than operands and parameters.
 
 use super::super::args::{as_tensor, operand_of, scalar, tensor};
+use super::super::errors::{runtime, type_error};
 use super::super::identity::wrap;
 use super::super::tensor::PyTensor;
 use super::{into_out, pow_inplace};
@@ -8,7 +9,6 @@ use crate::autograd::Tensor;
 use crate::layout::Scalar;
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::RowId;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 type Obj<'py> = Bound<'py, PyAny>;
@@ -27,7 +27,7 @@ fn finish(py: Python<'_>, function: &str, result: Tensor, inputs: &[Arg<'_>], ou
 fn alpha_of(alpha: Option<&Obj<'_>>) -> PyResult<Scalar> {
     match alpha {
         None => Ok(Scalar::Int(1)),
-        Some(a) => scalar(a)?.ok_or_else(|| PyTypeError::new_err("argument 'alpha' must be Number")),
+        Some(a) => scalar(a)?.ok_or_else(|| type_error("argument 'alpha' must be Number")),
     }
 }
 
@@ -60,7 +60,7 @@ fn div_row(rounding_mode: Option<&str>) -> PyResult<RowId> {
         None => Ok(RowId::Div),
         Some("floor") => Ok(RowId::DivFloor),
         Some("trunc") => Ok(RowId::DivTrunc),
-        Some(m) => Err(PyRuntimeError::new_err(format!("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{m}'"))),
+        Some(m) => Err(runtime(format!("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{m}'"))),
     }
 }
 
@@ -101,7 +101,7 @@ fn clamp_call(x: &Tensor, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>) -> PyRes
     let bound = |o: Option<&Obj<'_>>, name: &str| -> PyResult<Option<Scalar>> {
         match o {
             Some(o) if !o.is_none() => {
-                scalar(o)?.map(Some).ok_or_else(|| PyTypeError::new_err(format!("clamp(): argument '{name}' must be Number or Tensor")))
+                scalar(o)?.map(Some).ok_or_else(|| type_error(format!("clamp(): argument '{name}' must be Number or Tensor")))
             }
             _ => Ok(None),
         }
@@ -136,7 +136,7 @@ fn gelu(py: Python<'_>, input: &Obj<'_>, approximate: &str) -> PyOut {
     let row = match approximate {
         "none" => RowId::Gelu,
         "tanh" => RowId::GeluTanh,
-        other => return Err(PyRuntimeError::new_err(format!("approximate argument must be either none or tanh, got {other}"))),
+        other => return Err(runtime(format!("approximate argument must be either none or tanh, got {other}"))),
     };
     let x = tensor(input, "gelu(): argument 'input' (position 1)")?;
     wrap(py, pw::call(row, &[Arg::Tensor(x)], &[])?)
@@ -246,7 +246,8 @@ impl PyTensor {
     #[pyo3(signature = (min=None, max=None))]
     fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<&Obj<'py>>, max: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = Self::of(slf);
-        let of = |o: Option<&Obj<'py>>| -> PyResult<Option<Scalar>> { o.filter(|o| !o.is_none()).map(scalar).transpose().map(Option::flatten) };
+        let of =
+            |o: Option<&Obj<'py>>| -> PyResult<Option<Scalar>> { o.filter(|o| !o.is_none()).map(scalar).transpose().map(Option::flatten) };
         if min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some() {
             let r = clamp_call(t, min, max)?;
             crate::autograd::linear::copy_(t, &r)?;
@@ -256,7 +257,7 @@ impl PyTensor {
             (Some(lo), Some(hi)) => pw::call_inplace(RowId::Clamp, "clamp_", t, &[], &[lo, hi])?,
             (Some(lo), None) => pw::call_inplace(RowId::ClampMin, "clamp_", t, &[], &[lo])?,
             (None, Some(hi)) => pw::call_inplace(RowId::ClampMax, "clamp_", t, &[], &[hi])?,
-            (None, None) => return Err(PyRuntimeError::new_err("torch.clamp: At least one of 'min' or 'max' must not be None")),
+            (None, None) => return Err(runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
         }
         Ok(slf.clone())
     }
@@ -304,7 +305,9 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         m.add(alias, m.getattr(name)?)?;
     }
     let ty = m.py().get_type::<PyTensor>();
-    for (alias, name) in [("subtract", "sub"), ("divide", "div"), ("true_divide", "div"), ("subtract_", "sub_"), ("divide_", "div_"), ("clip_", "clamp_")] {
+    for (alias, name) in
+        [("subtract", "sub"), ("divide", "div"), ("true_divide", "div"), ("subtract_", "sub_"), ("divide_", "div_"), ("clip_", "clamp_")]
+    {
         ty.setattr(alias, ty.getattr(name)?)?;
     }
     Ok(())

@@ -2,11 +2,11 @@
 
 use super::args::{self, as_tensor, ints, varargs};
 use super::both::both;
+use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
 use crate::ops::shape::{self, Views};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -25,11 +25,16 @@ fn give(x: &Bound<'_, PyTensor>, out: Tensor) -> PyOut {
 }
 
 fn missing(function: &str, name: &str) -> PyErr {
-    PyTypeError::new_err(format!("{function}() missing 1 required positional arguments: \"{name}\""))
+    type_error(format!("{function}() missing 1 required positional arguments: \"{name}\""))
 }
 
 /// Sizes given one by one, as one sequence, or by keyword.
-fn sizes(function: &str, given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, name: &str) -> PyResult<smallvec::SmallVec<[i64; 4]>> {
+fn sizes(
+    function: &str,
+    given: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    name: &str,
+) -> PyResult<smallvec::SmallVec<[i64; 4]>> {
     if let Some(kw) = kwargs
         && !kw.is_empty()
     {
@@ -39,7 +44,7 @@ fn sizes(function: &str, given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, P
         {
             return args::sizes_arg(&v, function, name);
         }
-        return Err(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument: {}", kw.keys().repr()?)));
+        return Err(type_error(format!("{function}() got an unexpected keyword argument: {}", kw.keys().repr()?)));
     }
     if given.is_empty() {
         return Err(missing(function, name));
@@ -143,7 +148,7 @@ both! {
         let (t, s) = (PyTensor::of(x), indices_or_sections);
         if let Some(i) = as_tensor(s) {
             if i.rank() > 1 {
-                return Err(PyRuntimeError::new_err(format!(
+                return Err(runtime(format!(
                     "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {} dims",
                     i.rank()
                 )));
@@ -311,7 +316,8 @@ impl PyTensor {
 #[pyfunction]
 #[pyo3(signature = (*tensors))]
 fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyOut {
-    let list = if tensors.len() == 1 && as_tensor(&tensors.get_item(0)?).is_none() { tensors.get_item(0)? } else { tensors.clone().into_any() };
+    let list =
+        if tensors.len() == 1 && as_tensor(&tensors.get_item(0)?).is_none() { tensors.get_item(0)? } else { tensors.clone().into_any() };
     tuple(py, shape::broadcast_tensors(&args::tensor_list(&list, "broadcast_tensors", "tensors")?)?)
 }
 

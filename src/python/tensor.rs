@@ -1,12 +1,12 @@
 //! `Tensor`: the Python class, its operators, and the properties that every tensor has.
 
 use super::args::{operand, scalar, tensor};
+use super::errors::{runtime, type_error};
 use super::identity::{self, wrap};
 use crate::autograd::{Tensor, linear};
 use crate::layout::Scalar;
 use crate::ops::pointwise as pw;
 use crate::pointwise::RowId;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
@@ -52,10 +52,7 @@ fn operator(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &Obj<'
 fn augmented(row: RowId, label: &'static str, slf: &Bound<'_, PyTensor>, other: &Obj<'_>) -> PyResult<()> {
     match operand(other)? {
         Some(other) => Ok(pw::call_inplace(row, label, PyTensor::of(slf), &[other], &[])?),
-        None => Err(PyTypeError::new_err(format!(
-            "{label}: argument 'other' must be Tensor or Number, not {}",
-            super::args::type_name(other)
-        ))),
+        None => Err(type_error(format!("{label}: argument 'other' must be Tensor or Number, not {}", super::args::type_name(other)))),
     }
 }
 
@@ -267,12 +264,9 @@ impl PyTensor {
             Some(pw::Arg::Scalar(s)) => linear::fill_(PyTensor::of(slf), s)?,
             Some(pw::Arg::Tensor(t)) if t.rank() == 0 => linear::copy_(PyTensor::of(slf), t)?,
             Some(pw::Arg::Tensor(t)) => {
-                return Err(PyRuntimeError::new_err(format!(
-                    "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
-                    t.rank()
-                )));
+                return Err(runtime(format!("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", t.rank())));
             }
-            None => return Err(PyTypeError::new_err("fill_(): argument 'value' must be Tensor or Number")),
+            None => return Err(type_error("fill_(): argument 'value' must be Tensor or Number")),
         }
         Ok(slf.clone())
     }

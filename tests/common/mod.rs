@@ -34,22 +34,15 @@ pub fn to_vec(t: &Tensor) -> Vec<f64> {
 /// Gradients of a scalar at the inputs; zeros where there is none.
 pub fn gradients(y: &Tensor, inputs: &[Tensor], create_graph: bool) -> Result<Vec<Tensor>> {
     let seed = tensor(&[1.0], &[]);
-    let options = engine::Options {
-        retain_graph: true,
-        create_graph,
-        inputs: inputs.iter().map(|t| t.gradient_edge().unwrap().unwrap()).collect(),
-    };
+    let options =
+        engine::Options { retain_graph: true, create_graph, inputs: inputs.iter().map(|t| t.gradient_edge().unwrap().unwrap()).collect() };
     let roots = match y.gradient_edge()? {
         Some(edge) => vec![(edge, seed)],
         None => vec![],
     };
     let _mode = ModeGuard::grad(create_graph);
     let found = if roots.is_empty() { vec![None; inputs.len()] } else { engine::run(roots, &options)? };
-    Ok(found
-        .into_iter()
-        .zip(inputs)
-        .map(|(g, x)| g.unwrap_or_else(|| tensor(&vec![0.0; x.numel()], &x.shape())))
-        .collect())
+    Ok(found.into_iter().zip(inputs).map(|(g, x)| g.unwrap_or_else(|| tensor(&vec![0.0; x.numel()], &x.shape()))).collect())
 }
 
 /// A fixed weighting that turns a tensor into a scalar without hiding an element.

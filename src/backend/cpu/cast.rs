@@ -1,6 +1,7 @@
 //! Moving elements between strided places, with a change of type on the way.
 
 use crate::layout::{DType, Scalar};
+use std::mem::MaybeUninit;
 
 /// Moves `rows * cols` elements. Strides are in bytes, (between rows, between columns).
 pub type Move = unsafe fn(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize));
@@ -82,18 +83,9 @@ convert! {
 /// place of `src` except the same one.
 unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     let (s1, d1) = (size_of::<S>() as isize, size_of::<D>() as isize);
-    // Rows the short way: the inner loop goes where the source (or, at equal terms, the destination) is dense.
     if rows > 1 && ss.1.abs() > ss.0.abs() && ss.0 != 0 {
-        for c in 0..cols as isize {
-            for r in 0..rows as isize {
-                // SAFETY: the caller's.
-                unsafe {
-                    let v = *(src.offset(r * ss.0 + c * ss.1) as *const S);
-                    *(dst.offset(r * ds.0 + c * ds.1) as *mut D) = v.convert();
-                }
-            }
-        }
-        return;
+        // SAFETY: the caller's.
+        return unsafe { across::<S, D>(rows, cols, src, ss, dst, ds) };
     }
     for r in 0..rows as isize {
         // SAFETY: the caller's, for every access below.
@@ -112,6 +104,39 @@ unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8
             } else {
                 for c in 0..cols as isize {
                     *(dst.offset(c * ds.1) as *mut D) = (*(src.offset(c * ss.1) as *const S)).convert();
+                }
+            }
+        }
+    }
+}
+
+/// `shift` where the source is denser along the other dimension: small squares go through a buffer, so that each cache line is read
+/// once and written once. (Rows a power of two apart share a cache set, which has room for a few of them only.)
+///
+/// # Safety
+/// As for `shift`.
+unsafe fn across<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
+    const SIDE: usize = 16;
+    let mut square = [const { MaybeUninit::<D>::uninit() }; SIDE * SIDE];
+    for r0 in (0..rows).step_by(SIDE) {
+        let height = SIDE.min(rows - r0);
+        for c0 in (0..cols).step_by(SIDE) {
+            let width = SIDE.min(cols - c0);
+            // SAFETY: the caller's; of the buffer only what was written is read.
+            unsafe {
+                let src = src.offset(r0 as isize * ss.0 + c0 as isize * ss.1);
+                let dst = dst.offset(r0 as isize * ds.0 + c0 as isize * ds.1);
+                for c in 0..width {
+                    let column = src.offset(c as isize * ss.1);
+                    for r in 0..height {
+                        square[r * SIDE + c].write((*(column.offset(r as isize * ss.0) as *const S)).convert());
+                    }
+                }
+                for r in 0..height {
+                    let row = dst.offset(r as isize * ds.0);
+                    for c in 0..width {
+                        *(row.offset(c as isize * ds.1) as *mut D) = square[r * SIDE + c].assume_init();
+                    }
                 }
             }
         }

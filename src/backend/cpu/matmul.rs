@@ -231,6 +231,22 @@ unsafe fn vector<T: Number>(m: usize, k: usize, a: Mat<T>, x: *const T, step: is
         };
         let x = Mat { ptr: x, rs: 1, cs: 1 };
         let out = Out(out);
+        if parallel && m < 4 && k >= 2 * VECTOR_TASK && a.cs == 1 {
+            // Long dot products: pieces of a fixed size, whose sums are added up in order.
+            let pieces = k.div_ceil(VECTOR_TASK);
+            let mut partial = vec![T::ZERO; m * pieces];
+            let to = Out(partial.as_mut_ptr());
+            parallel_for(m * pieces, |t| {
+                let (i, first) = (t / pieces, t % pieces * VECTOR_TASK);
+                // SAFETY: task t alone writes its place, which outlives the tasks.
+                let mine = std::slice::from_raw_parts_mut(to.at(t as isize), 1);
+                dots_any(VECTOR_TASK.min(k - first), a.moved(i as isize * a.rs + first as isize), x.moved(first as isize), mine);
+            });
+            for (i, row) in partial.chunks(pieces).enumerate() {
+                *out.at(i as isize) = row.iter().fold(T::ZERO, |s, p| s.plus(*p));
+            }
+            return;
+        }
         // Rows that lie together are walked downwards (column by column), others one by one.
         let down = a.rs == 1 && a.cs != 1;
         let rows = if !parallel {
@@ -306,8 +322,8 @@ unsafe fn dot<T: Number>(k: usize, a: *const T, step: isize, x: *const T) -> T {
         if step == 1 {
             while p + L <= k {
                 let (a, x) = (a.add(p), x.add(p));
-                for j in 0..L {
-                    lanes[j] = lanes[j].plus((*a.add(j)).times(*x.add(j)));
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    *lane = lane.plus((*a.add(j)).times(*x.add(j)));
                 }
                 p += L;
             }
@@ -378,7 +394,7 @@ mod tests {
         out
     }
 
-    const SIZES: [(usize, usize, usize); 14] = [
+    const SIZES: [(usize, usize, usize); 15] = [
         (1, 1, 1),
         (4, 4, 4),
         (3, 17, 5),
@@ -387,6 +403,7 @@ mod tests {
         (1, 300, 70),
         (300, 1, 70),
         (1, 1, 5000),
+        (2, 1, 200_000),
         (33, 65, 129),
         (10, 32, 784),
         (200, 300, 40),

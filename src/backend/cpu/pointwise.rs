@@ -378,12 +378,7 @@ pub unsafe fn run_at(
         unsafe { refuse_zero(func, shape, &ins[1])? };
     }
 
-    let mut kernel = Loop {
-        kernel,
-        params: [Scalar::Int(0); MAX_PARAMS],
-        sizes: [0; MAX_INPUTS],
-        out_size: func.out_dtype(dtype).size(),
-    };
+    let mut kernel = Loop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(dtype).size() };
     kernel.params[..params.len()].copy_from_slice(params);
     let mut ptrs = [std::ptr::null(); MAX_INPUTS];
     let mut slots = [0u8; MAX_INPUTS];

@@ -354,17 +354,20 @@ macro_rules! instances {
     ($any:ident = $body:ident, $avx512:ident, $avx2:ident, ($($arg:ident: $t:ty),*) $(-> $ret:ty)?) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,fma")]
+        #[allow(clippy::too_many_arguments)]
         unsafe fn $avx512<R: Reducer>($($arg: $t),*) $(-> $ret)? {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body($($arg),*) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
+        #[allow(clippy::too_many_arguments)]
         unsafe fn $avx2<R: Reducer>($($arg: $t),*) $(-> $ret)? {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body($($arg),*) }
         }
         #[inline]
+        #[allow(clippy::too_many_arguments)]
         unsafe fn $any<R: Reducer>($($arg: $t),*) $(-> $ret)? {
             // SAFETY: the features were found on this machine; the caller's promise is passed on.
             unsafe {
@@ -429,15 +432,15 @@ unsafe fn row_block<R: Reducer, const L: usize>(r: R, p: *const R::In, n: usize,
         if stride == 1 {
             for i in 0..rounds {
                 let q = p.add(i * L);
-                for j in 0..L {
-                    lanes[j] = r.merge(lanes[j], r.lift(*q.add(j), shift));
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    *lane = r.merge(*lane, r.lift(*q.add(j), shift));
                 }
             }
         } else {
             for i in 0..rounds {
                 let q = p.offset((i * L) as isize * stride);
-                for j in 0..L {
-                    lanes[j] = r.merge(lanes[j], r.lift(*q.offset(j as isize * stride), shift));
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    *lane = r.merge(*lane, r.lift(*q.offset(j as isize * stride), shift));
                 }
             }
         }
@@ -490,6 +493,7 @@ unsafe fn row_lanes<R: Reducer, const L: usize>(r: R, p: *const R::In, n: usize,
 /// # Safety
 /// `count` rows, `step` apart, of `n` elements, `stride` apart, are readable; so are `shift`, and writable `out`, at their steps.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 unsafe fn rows<R: Reducer>(
     r: R,
     p: *const R::In,
@@ -514,6 +518,7 @@ unsafe fn rows<R: Reducer>(
 /// # Safety
 /// `acc.len()` columns, `stride` apart, of all rows are readable, as is `shift` at `shift_stride` for each column.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 unsafe fn down<R: Reducer>(
     r: R,
     p: *const R::In,

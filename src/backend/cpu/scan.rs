@@ -34,14 +34,36 @@ pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
     out: *mut O,
 ) {
     const COLUMNS: usize = 64;
+    const ROWS: usize = 8;
     let p = Ptrs(x, out);
     let blocks = inner.div_ceil(COLUMNS);
     let jobs = outer * blocks;
     let together = (TASK / (n * inner.min(COLUMNS)).max(1)).max(1);
-    let (start, merge): (A, fn(A, A) -> A) = match kind {
-        Scan::Sum => (A::ZERO, A::plus),
-        Scan::Prod => (A::ONE, A::times),
-    };
+    let start = if kind == Scan::Sum { A::ZERO } else { A::ONE };
+    let merge = |a: A, b: A| if kind == Scan::Sum { a.plus(b) } else { a.times(b) };
+    if inner == 1 && outer >= ROWS {
+        // Several rows at once: their chains of additions do not wait for each other.
+        let groups = outer.div_ceil(ROWS);
+        let together = (TASK / (n * ROWS).max(1)).max(1);
+        parallel_for(groups.div_ceil(together), |t| {
+            for group in t * together..groups.min((t + 1) * together) {
+                let first = group * ROWS;
+                let rows = ROWS.min(outer - first);
+                let mut acc = [start; ROWS];
+                for i in 0..n {
+                    for (j, a) in acc[..rows].iter_mut().enumerate() {
+                        let (x, out) = p.at((first + j) * n + i);
+                        // SAFETY: this group alone handles these rows; indices stay inside both arrays.
+                        unsafe {
+                            *a = merge(*a, (*x).to());
+                            *out = (*a).narrow();
+                        }
+                    }
+                }
+            }
+        });
+        return;
+    }
     parallel_for(jobs.div_ceil(together), |t| {
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, b) = (job / blocks, job % blocks);

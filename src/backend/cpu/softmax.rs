@@ -6,8 +6,8 @@ use crate::pointwise::Real;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
-/// Lanes of a row, and columns that are handled together where the rows lie apart.
-const LANES: usize = 32;
+/// Columns that are handled together where the rows lie apart.
+const COLUMNS: usize = 256;
 
 /// What to compute: rows of `n` elements, of which neighbours lie `inner` apart.
 #[derive(Debug, Clone, Copy)]
@@ -68,14 +68,14 @@ macro_rules! soft {
                         unsafe { dispatch!(rows_of, $cell, (pass, count, s.n, all.moved(t * rows * s.n))) };
                     });
                 } else {
-                    let blocks = s.inner.div_ceil(LANES);
-                    let together = (TASK / (s.n * LANES).max(1)).max(1);
+                    let blocks = s.inner.div_ceil(COLUMNS);
+                    let together = (TASK / (s.n * COLUMNS).max(1)).max(1);
                     let jobs = s.outer * blocks;
                     parallel_for(jobs.div_ceil(together), |t| {
                         for job in t * together..jobs.min((t + 1) * together) {
                             let (o, b) = (job / blocks, job % blocks);
-                            let width = LANES.min(s.inner - b * LANES);
-                            let at = all.moved(o * s.n * s.inner + b * LANES);
+                            let width = COLUMNS.min(s.inner - b * COLUMNS);
+                            let at = all.moved(o * s.n * s.inner + b * COLUMNS);
                             // SAFETY: this job alone handles these columns.
                             unsafe { dispatch!(columns, $cell, (pass, s.n, s.inner, width, at)) };
                         }
@@ -130,25 +130,31 @@ instance!(avx2, "avx2,fma,bmi1,bmi2,lzcnt");
 soft!(f32, F32);
 soft!(f64, F64);
 
-/// Folds `f` of n elements in `LANES` lanes and then as a tree.
+/// Folds `f` of n elements in lanes, more of them for more elements, and then as a tree.
 #[inline(always)]
 fn fold<C: Cell>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
-    if n < 8 {
-        return (0..n).fold(start, |a, i| merge(a, f(i)));
+    match n {
+        0..8 => (0..n).fold(start, |a, i| merge(a, f(i))),
+        8..128 => fold_lanes::<C, 8>(n, start, f, merge),
+        _ => fold_lanes::<C, 32>(n, start, f, merge),
     }
-    let mut lanes = [start; LANES];
-    let whole = n / LANES * LANES;
+}
+
+#[inline(always)]
+fn fold_lanes<C: Cell, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
+    let mut lanes = [start; L];
+    let whole = n / L * L;
     let mut i = 0;
     while i < whole {
         for (j, l) in lanes.iter_mut().enumerate() {
             *l = merge(*l, f(i + j));
         }
-        i += LANES;
+        i += L;
     }
     for (j, l) in lanes[..n - whole].iter_mut().enumerate() {
         *l = merge(*l, f(whole + j));
     }
-    let mut width = LANES / 2;
+    let mut width = L / 2;
     while width > 0 {
         for j in 0..width {
             lanes[j] = merge(lanes[j], lanes[j + width]);
@@ -214,7 +220,7 @@ unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, all: Ptrs<C
 }
 
 /// # Safety
-/// `n` rows, `step` apart, of `width` (at most `LANES`) elements behind each pointer; `g` only for a backward pass.
+/// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass.
 #[inline(always)]
 unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
     let zero = C::from_bool(0);
@@ -229,42 +235,56 @@ unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usiz
     if n == 0 {
         return;
     }
-    let mut top = [zero; LANES];
-    let mut sum = [zero; LANES];
+    let mut top = [zero; COLUMNS];
+    let mut sum = [zero; COLUMNS];
+    // Slices of the width itself, so that no index needs a check.
+    let (top, sum) = (&mut top[..width], &mut sum[..width]);
     if !pass.backward {
-        (0..width).for_each(|j| top[j] = x(0, j));
+        top.iter_mut().enumerate().for_each(|(j, t)| *t = x(0, j));
         for i in 1..n {
-            (0..width).for_each(|j| top[j] = larger(top[j], x(i, j)));
+            top.iter_mut().enumerate().for_each(|(j, t)| *t = larger(*t, x(i, j)));
         }
     }
-    for i in 0..n {
-        for j in 0..width {
-            let term = match pass {
-                Pass { log: false, backward: false } => {
-                    let e = (x(i, j) - top[j]).exp();
+    // The pass is decided outside of the loops, which then vectorise.
+    match pass {
+        Pass { log: false, backward: false } => {
+            for i in 0..n {
+                for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
+                    let e = (x(i, j) - *t).exp();
                     put(i, j, e);
-                    e
+                    *s = *s + e;
                 }
-                Pass { log: true, backward: false } => (x(i, j) - top[j]).exp(),
-                Pass { log: false, backward: true } => g(i, j) * x(i, j),
-                Pass { log: true, backward: true } => g(i, j),
-            };
-            sum[j] = sum[j] + term;
+            }
+            for i in 0..n {
+                sum.iter().enumerate().for_each(|(j, s)| put(i, j, out(i, j).div(*s)));
+            }
         }
-    }
-    if pass == (Pass { log: true, backward: false }) {
-        (0..width).for_each(|j| sum[j] = sum[j].log());
-    }
-    for i in 0..n {
-        for j in 0..width {
-            let s = sum[j];
-            let v = match pass {
-                Pass { log: false, backward: false } => out(i, j).div(s),
-                Pass { log: true, backward: false } => x(i, j) - top[j] - s,
-                Pass { log: false, backward: true } => x(i, j) * (g(i, j) - s),
-                Pass { log: true, backward: true } => g(i, j) - x(i, j).exp() * s,
-            };
-            put(i, j, v);
+        Pass { log: true, backward: false } => {
+            for i in 0..n {
+                for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
+                    *s = *s + (x(i, j) - *t).exp();
+                }
+            }
+            sum.iter_mut().for_each(|s| *s = s.log());
+            for i in 0..n {
+                top.iter().zip(sum.iter()).enumerate().for_each(|(j, (t, s))| put(i, j, x(i, j) - *t - *s));
+            }
+        }
+        Pass { log: false, backward: true } => {
+            for i in 0..n {
+                sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j) * x(i, j));
+            }
+            for i in 0..n {
+                sum.iter().enumerate().for_each(|(j, s)| put(i, j, x(i, j) * (g(i, j) - *s)));
+            }
+        }
+        Pass { log: true, backward: true } => {
+            for i in 0..n {
+                sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j));
+            }
+            for i in 0..n {
+                sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
+            }
         }
     }
 }
@@ -275,7 +295,7 @@ mod tests {
 
     #[test]
     fn rows_and_columns_agree_with_the_definition() {
-        for (outer, n, inner) in [(3, 5, 1), (2, 100, 1), (2, 7, 3), (3, 40, 33), (1, 1, 1), (2, 0, 3), (700, 90, 1)] {
+        for (outer, n, inner) in [(3, 5, 1), (2, 100, 1), (2, 7, 3), (3, 40, 33), (2, 9, 300), (1, 1, 1), (2, 0, 3), (700, 90, 1)] {
             let len = outer * n * inner;
             let x: Vec<f64> = (0..len).map(|i| ((i * 37) % 101) as f64 / 10.0 - 5.0).collect();
             for log in [false, true] {

@@ -92,10 +92,8 @@ pub fn log<I: Isa>(x: f32) -> f32 {
     let t = v.to_bits().wrapping_sub(LEAST).wrapping_add(127 << 23);
     let k = (t >> 23) as i32 as f32 - if tiny { 152.0 } else { 127.0 };
     let f = f32::from_bits((t & 0x007F_FFFF) + LEAST) - 1.0;
-    let p = polyf::<I, 9>(
-        f,
-        [0.3333333, -0.24999997, 0.20000717, -0.16667807, 0.14249007, -0.12425523, 0.11685785, -0.11481212, 0.069725186],
-    );
+    let p =
+        polyf::<I, 9>(f, [0.3333333, -0.24999997, 0.20000717, -0.16667807, 0.14249007, -0.12425523, 0.11685785, -0.11481212, 0.069725186]);
     let z = f * f;
     // f - z/2 exactly, as a sum of two.
     let h = fmaf::<I>(-0.5, z, f);
