@@ -6,9 +6,11 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+pytest.register_assert_rewrite("compare")
 
 collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
 

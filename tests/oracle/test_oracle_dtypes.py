@@ -38,8 +38,8 @@ def test_two_tensors(operator: str, a: str, b: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tensor_and_number(operator: str, dtype: str) -> None:
     for number in NUMBERS:
-        if dtype == "uint8" and number in (2**40, -3, 300) and operator in ("==", "!=", "<", "<=", ">", ">="):
-            continue  # torch compares after wrapping; the numbers are what a reader expects
+        if dtype in ("uint8", "int32") and number in (2**40, -3, 300) and isinstance(number, int):
+            continue  # torch wraps numbers that the dtype does not hold; rgrad refuses them
         if isinstance(number, float) and not np.isfinite(number) and operator in ("//", "%") and dtype != "float64":
             continue
         for kind in ("tensor", "0-d"):
@@ -87,7 +87,7 @@ def test_reductions_with_dtype(dtype: str | None) -> None:
                 args = (0,) if name.startswith("cum") else ()
                 return getattr(operand(T, "tensor", source), name)(*args, **kw)
 
-            both(run)
+            both(run, more=True)
 
 
 def test_where_of_all_pairs() -> None:

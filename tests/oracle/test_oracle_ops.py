@@ -20,7 +20,18 @@ pytestmark = pytest.mark.oracle
 # PyTorch has no derivative for a number % tensor; rgrad has.
 NO_DERIVATIVE_IN_TORCH = {"c%x"}
 # Where torch's result has strides by accident of its kernels, not by a rule.
-FREE_STRIDES = {"matmul", "linear", "loss"}
+FREE_STRIDES = {
+    "matmul",
+    "loss",
+    "c**x",
+    "rpow_scalar",
+    "flip",
+    "index_add",
+    "scatter",
+    "scatter_add",
+    "scatter_value",
+    "sort",
+}
 
 
 def call(T: Any, op: Op, sample: Sample, dtype: str, requires_grad: bool = False) -> Any:
@@ -31,7 +42,7 @@ def call(T: Any, op: Op, sample: Sample, dtype: str, requires_grad: bool = False
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("op", "sample"), cases())
 def test_values_dtypes_strides(op: Op, sample: Sample, dtype: str) -> None:
-    both(lambda T: call(T, op, sample, dtype), factor=4 * op.tol, strides=op.family not in FREE_STRIDES)
+    both(lambda T: call(T, op, sample, dtype), factor=4 * op.tol, strides=not {op.family, op.name} & FREE_STRIDES)
 
 
 def integer_cases() -> list[Any]:
@@ -41,7 +52,7 @@ def integer_cases() -> list[Any]:
     for p in cases():
         op, sample = p.values
         key = (op.name, len(sample.args))
-        if op.family in ("unary", "binary") or key not in seen:
+        if op.family in ("unary", "binary") or (key not in seen and op.family != "loss"):
             out.append(p)
         seen.add(key)
     return out
@@ -57,7 +68,7 @@ def test_other_dtypes(op: Op, sample: Sample, dtype: str) -> None:
     whole = Sample(tuple(a.cast("int64").cast(dtype) for a in sample.args), sample.params)
     if op.name in DIVIDE:
         whole = Sample(tuple(nonzero(a) if a.floating else a for a in whole.args), sample.params)
-    both(lambda T: raw(T, op, whole), factor=4, strides=False)
+    both(lambda T: raw(T, op, whole), more=True, factor=4, strides=False)
 
 
 def nonzero(a: Any) -> Any:
@@ -96,8 +107,8 @@ def test_gradients(op: Op, sample: Sample, order: int) -> None:
     first = sum(a.differentiable for a in sample.args)
     for n, (g, w) in enumerate(zip(mine, theirs, strict=False)):
         if n < first or (g is not None and w is not None):
-            assert (g is None) == (w is None)
-            if w is not None:
+            assert (g is None) == (w is None) or w.numel() == 0
+            if g is not None and w is not None:
                 assert tuple(g.shape) == tuple(w.shape)
                 np.testing.assert_allclose(values(g), values(w), rtol=1e-9, atol=1e-11)
         else:  # at second order a zero may be told or left out
@@ -113,14 +124,19 @@ def test_float32_gradients(op: Op) -> None:
         mine = gradients(rgrad, op, sample, "float32", 1)
         theirs = gradients(torch, op, sample, "float32", 1)
         for g, w in zip(mine, theirs, strict=True):
-            if w is not None:
+            if w is not None and w.numel():
                 same(g, w, factor=50, strides=False)
+
+
+def written(op: Op) -> list[Sample]:
+    """The samples whose first argument has no element twice."""
+    return [s for s in op.all_samples() if s.args[0].layout != "expanded"]
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.inplace], ids=lambda op: op.name)
 def test_in_place(op: Op) -> None:
     """In place on a dense tensor, a transposed one, a part of one; the version counter and the base agree."""
-    for sample in op.all_samples():
+    for sample in written(op):
 
         def change(T: Any, sample: Sample = sample) -> Any:
             leaf = leaves(T, sample, "float64")
@@ -135,7 +151,7 @@ def test_in_place(op: Op) -> None:
 @pytest.mark.parametrize("op", [op for op in OPS if op.inplace and op.grad != "none"], ids=lambda op: op.name)
 def test_in_place_under_autograd(op: Op) -> None:
     """In place on a part of an inner tensor: the gradient of the base, or the same refusal."""
-    for sample in op.all_samples():
+    for sample in written(op):
 
         def change(T: Any, sample: Sample = sample) -> Any:
             leaf = leaves(T, sample, "float64", requires_grad=True)
@@ -146,7 +162,7 @@ def test_in_place_under_autograd(op: Op) -> None:
             base.sum().backward()
             return [t.grad for t in leaf]
 
-        both(change, factor=100, strides=False)
+        both(change, more=True, factor=100, strides=False)
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.grad != "none"], ids=lambda op: op.name)

@@ -42,7 +42,7 @@ SHAPES: list[Case] = [
         RuntimeError,
         r"output with shape \[\] doesn't match the broadcast shape \[4\]",
     ),
-    ("copy_", lambda T, n: n.x.copy_(n.y), RuntimeError, r"must match|expand"),
+    ("copy_", lambda T, n: n.x.copy_(n.y), RuntimeError, r"must match|expand|broadcast"),
     ("mm", lambda T, n: T.mm(n.x, n.x), RuntimeError, r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"),
     ("mm rank", lambda T, n: T.mm(n.x, n.y), RuntimeError, r"mat2 must be a matrix|2-?d"),
     ("matmul", lambda T, n: n.x @ n.x, RuntimeError, r"cannot be multiplied \(2x3 and 2x3\)"),

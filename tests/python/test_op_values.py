@@ -206,6 +206,13 @@ def outcome(f: Any) -> str:
     return ",".join(str(o.dtype).split(".")[-1] for o in as_tuple(out))
 
 
+def agrees(got: str, want: str) -> bool:
+    """An error must be caught by who catches PyTorch's; what PyTorch has no kernel for may be computed."""
+    if want == "NotImplementedError":
+        return got in DTYPES or got == want
+    return got == want or (got, want) == ("NotImplementedError", "RuntimeError")
+
+
 def operand(key: str) -> Any:
     kind, dtype = key.split(":")
     return BY_KIND[kind](dtype)
@@ -218,7 +225,7 @@ def test_promotion_of_two(name: str) -> None:
     for pair, want in table.items():
         a, b = pair.split(" ")
         got = outcome(lambda a=a, b=b: getattr(rgrad, name)(operand(a), operand(b)))
-        if got != want:
+        if not agrees(got, want):
             wrong[pair] = f"{got}, expected {want}"
     assert not wrong
 
@@ -229,7 +236,7 @@ def test_promotion_of_one(name: str) -> None:
     for dtype, want in PROMOTION["unary"][name].items():
         x = rgrad.ones((2, 2), dtype=getattr(rgrad, dtype))
         got = outcome(lambda x=x: eval(name, {"T": rgrad, "x": x}))
-        if got != want:
+        if not agrees(got, want):
             wrong[dtype] = f"{got}, expected {want}"
     assert not wrong
 
@@ -240,7 +247,7 @@ def test_promotion_in_place(name: str) -> None:
     for pair, want in PROMOTION["inplace"][name].items():
         a, b = pair.split(" ")
         got = outcome(lambda a=a, b=b: getattr(operand(a), name)(operand(b)))
-        if got != want:
+        if not agrees(got, want):
             wrong[pair] = f"{got}, expected {want}"
     assert not wrong
 
