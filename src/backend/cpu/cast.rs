@@ -84,8 +84,21 @@ convert! {
 unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     let (s1, d1) = (size_of::<S>() as isize, size_of::<D>() as isize);
     if rows > 1 && ss.1.abs() > ss.0.abs() && ss.0 != 0 {
-        // SAFETY: the caller's.
-        return unsafe { across::<S, D>(rows, cols, src, ss, dst, ds) };
+        // Rows that share a cache set: it has room for a few of them only.
+        if ds.0 % 2048 == 0 && rows >= 8 && cols >= 8 {
+            // SAFETY: the caller's.
+            return unsafe { across::<S, D>(rows, cols, src, ss, dst, ds) };
+        }
+        for c in 0..cols as isize {
+            for r in 0..rows as isize {
+                // SAFETY: the caller's.
+                unsafe {
+                    let v = *(src.offset(r * ss.0 + c * ss.1) as *const S);
+                    *(dst.offset(r * ds.0 + c * ds.1) as *mut D) = v.convert();
+                }
+            }
+        }
+        return;
     }
     for r in 0..rows as isize {
         // SAFETY: the caller's, for every access below.
@@ -111,7 +124,7 @@ unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8
 }
 
 /// `shift` where the source is denser along the other dimension: small squares go through a buffer, so that each cache line is read
-/// once and written once. (Rows a power of two apart share a cache set, which has room for a few of them only.)
+/// once and written once.
 ///
 /// # Safety
 /// As for `shift`.

@@ -282,6 +282,8 @@ macro_rules! levels {
 // composed of forward kernels.
 macro_rules! vjp_levels {
     (Real $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
+    (Num Pow) => { vjp_levels!(@ Pow vjp_avx512 Avx512) };
+    (Num PowScalar) => { vjp_levels!(@ PowScalar vjp_avx512 Avx512) };
     ($kind:ident $R:ident) => { vjp_levels!(@ $R vjp_avx2 Avx2) };
     (@ $R:ident $top:ident $I:ident) => {{
         #[cfg(target_arch = "x86_64")]
@@ -295,12 +297,16 @@ macro_rules! vjp_levels {
     }};
 }
 
+// Powers are the only arithmetic that takes longer than memory.
 macro_rules! forward_kernels {
-    (Num $R:ident) => {
+    (Num Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
+    (Num PowScalar) => { forward_kernels!(@ PowScalar num_avx512 Avx512) };
+    (Num $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (@ $R:ident $top:ident $I:ident) => {
         levels!(
             by_dtype!(num_base $R Base, ints num_base),
             by_dtype!(num_avx2 $R Avx2, ints num_avx2),
-            by_dtype!(num_avx2 $R Avx2, ints num_avx2)
+            by_dtype!($top $R $I, ints num_avx2)
         )
     };
     (Cmp $R:ident) => {

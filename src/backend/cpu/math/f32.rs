@@ -56,18 +56,20 @@ fn expm1_parts<I: Isa>(x: f32) -> (f32, f32) {
 #[inline(always)]
 pub fn tanh<I: Isa>(x: f32) -> f32 {
     let a = x.abs();
-    let (t, tl) = expm1_parts::<I>(-2.0 * limit(a, 0.0, 10.0));
+    let (t, tl) = expm1_parts::<I>(-2.0 * if a > 10.0 { 10.0 } else { a });
     let d = 2.0 + t;
     let dl = (2.0 - d) + t + tl;
-    let q = -t / d;
-    let y = q + (fmaf::<I>(-q, d, -t) - (tl + q * dl)) / d;
-    let y = if a < 1e-4 { a } else { y };
-    (if x.is_nan() { x } else { y }).copysign(x)
+    // One division serves both: the remainder makes good what the product lost.
+    let r = 1.0 / d;
+    let q = -t * r;
+    let y = q + (fmaf::<I>(-q, d, -t) - (tl + q * dl)) * r;
+    y.copysign(x)
 }
 
 #[inline(always)]
 pub fn sigmoid<I: Isa>(x: f32) -> f32 {
-    let (n, r, p) = exp_parts::<I>(limit(-x.abs(), -105.0, 0.0));
+    let a = x.abs();
+    let (n, r, p) = exp_parts::<I>(if a > 105.0 { -105.0 } else { -a });
     let h = r + p;
     let l = (r - h) + p;
     let m = 1.0 + h;
@@ -76,12 +78,11 @@ pub fn sigmoid<I: Isa>(x: f32) -> f32 {
     let d = fmaf::<I>(m, t, 1.0);
     let dl = fmaf::<I>(m, t, 1.0 - d) + ml * t;
     let positive = x > 0.0;
-    let a = if positive { 1.0 } else { m };
-    let al = if positive { 0.0 } else { ml };
-    let q = a / d;
-    let q = q + (fmaf::<I>(-q, d, a) + (al - q * dl)) / d;
-    let y = scale32(q, if positive { 0.0 } else { n });
-    if x.is_nan() { x } else { y }
+    let (a, al) = (if positive { 1.0 } else { m }, if positive { 0.0 } else { ml });
+    let r = 1.0 / d;
+    let q = a * r;
+    let q = q + (fmaf::<I>(-q, d, a) + (al - q * dl)) * r;
+    scale32(q, if positive { 0.0 } else { n })
 }
 
 #[inline(always)]
@@ -95,14 +96,14 @@ pub fn log<I: Isa>(x: f32) -> f32 {
     let p =
         polyf::<I, 9>(f, [0.3333333, -0.24999997, 0.20000717, -0.16667807, 0.14249007, -0.12425523, 0.11685785, -0.11481212, 0.069725186]);
     let z = f * f;
-    // f - z/2 exactly, as a sum of two.
-    let h = fmaf::<I>(-0.5, z, f);
-    let l = fmaf::<I>(-0.5, z, f - h) - 0.5 * fmaf::<I>(f, f, -z);
-    let (a, b) = (k * LN2_HI, fmaf::<I>(k, LN2_LO, fmaf::<I>(f * z, p, l)));
-    let s = a + h;
-    let e = if k == 0.0 { 0.0 } else { (a - s) + h };
-    let y = s + (e + b);
-    let y = if x < f32::INFINITY { y } else { x };
+    // log(1 + f) is f + z * (f * p - 1/2); the largest parts, k ln 2 and f, are added without loss.
+    let t = fmaf::<I>(z, fmaf::<I>(f, p, -0.5), k * LN2_LO);
+    let a = k * LN2_HI;
+    let s = a + f;
+    let y = s + (((a - s) + f) + t);
+    // Finite numbers add 0; nan stays, and infinity is set below.
+    let y = fmaf::<I>(x, 0.0, y);
+    let y = if x > f32::MAX { x } else { y };
     let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
     if x < 0.0 { f32::NAN } else { y }
 }
@@ -222,7 +223,9 @@ fn log1p_light<I: Isa>(x: f64) -> f64 {
 /// Logarithms at the edges: of zero, below zero, of infinity and nan.
 #[inline(always)]
 fn log_edges(x: f32, y: f64) -> f32 {
-    let y = if x < f32::INFINITY { y as f32 } else { x };
+    // Finite numbers add 0; nan stays, and infinity is set below.
+    let y = y as f32 + x * 0.0;
+    let y = if x > f32::MAX { x } else { y };
     let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
     if x < 0.0 { f32::NAN } else { y }
 }
@@ -395,11 +398,12 @@ pub fn atanh<I: Isa>(x: f32) -> f32 {
     (if x.is_nan() { x } else { y }).copysign(x)
 }
 
-/// exp(x^2) * erfc(x) * (x + 3) for x from 0 to 10.2, to some 38 bits.
+/// erfc(a) for a from 0 to 10.2: exp(a^2) * erfc(a) * (a + 3) is a polynomial in (a - 3) / (a + 3), to some 38 bits.
 #[inline(always)]
-fn erfc_scaled<I: Isa>(x: f64) -> f64 {
-    let t = (x - 3.0) / (x + 3.0);
-    poly::<I, 14>(
+fn erfc_positive<I: Isa>(a: f64) -> f64 {
+    let r = 1.0 / (a + 3.0);
+    let t = fma::<I>(-6.0, r, 1.0);
+    let p = poly::<I, 14>(
         t,
         [
             1.0740069070892149,
@@ -417,13 +421,8 @@ fn erfc_scaled<I: Isa>(x: f64) -> f64 {
             -1.4523384276676866e-05,
             -5.349941960623478e-06,
         ],
-    )
-}
-
-/// erfc(a) for a from 0 to 10.2.
-#[inline(always)]
-fn erfc_positive<I: Isa>(a: f64) -> f64 {
-    exp_light::<I>(-(a * a)) * erfc_scaled::<I>(a) / (a + 3.0)
+    );
+    exp_light::<I>(-(a * a)) * (p * r)
 }
 
 #[inline(always)]

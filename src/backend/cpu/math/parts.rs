@@ -45,9 +45,11 @@ pub fn two_prod(a: f64, b: f64) -> (f64, f64) {
 /// `(ah + al) / (bh + bl)` as dd, for values whose products neither overflow nor vanish.
 #[inline(always)]
 pub fn div_dd(ah: f64, al: f64, bh: f64, bl: f64) -> (f64, f64) {
-    let q = ah / bh;
+    // One division serves both: the remainder makes good what the product lost.
+    let r = 1.0 / bh;
+    let q = ah * r;
     let rest = (-q).mul_add(bh, ah) + (al - q * bl);
-    (q, rest / bh)
+    (q, rest * r)
 }
 
 /// 2^k for a whole `k` from -1022 to 1023.

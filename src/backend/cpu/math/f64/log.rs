@@ -9,8 +9,9 @@ use std::f64::consts::{LOG2_E, LOG10_2, LOG10_E};
 #[inline(always)]
 fn log_dd<I: Isa>(f: f64, fl: f64) -> (f64, f64) {
     let (d, dl) = fast_two_sum(2.0, f);
-    let s = f / d;
-    let sl = ((-s).mul_add(d, f) + (fl - s * (dl + fl))) / d;
+    let r = 1.0 / d;
+    let s = f * r;
+    let sl = ((-s).mul_add(d, f) + (fl - s * (dl + fl))) * r;
     let (z, zl) = two_prod(s, s);
     let zl = fma::<I>(2.0 * s, sl, zl);
     let u = z * poly::<I, 8>(
@@ -54,7 +55,9 @@ fn split_any(x: f64) -> (f64, f64) {
 /// Logarithms at the edges: of zero, below zero, of infinity and nan.
 #[inline(always)]
 fn log_edges(x: f64, y: f64) -> f64 {
-    let y = if x < f64::INFINITY { y } else { x };
+    // Finite numbers add 0; nan stays, and infinity is set below.
+    let y = y + x * 0.0;
+    let y = if x > f64::MAX { x } else { y };
     let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
     if x < 0.0 { f64::NAN } else { y }
 }
@@ -64,9 +67,10 @@ pub fn log<I: Isa>(x: f64) -> f64 {
     let (m, k) = split_any(x);
     let f = m - 1.0;
     let d = 2.0 + f;
-    let s = f / d;
+    let r = 1.0 / d;
+    let s = f * r;
     // What s lost: f - s * d with the true d.
-    let sl = ((-s).mul_add(d, f) - s * ((2.0 - d) + f)) / d;
+    let sl = ((-s).mul_add(d, f) - s * ((2.0 - d) + f)) * r;
     let z = s * s;
     let t = s
         * z
