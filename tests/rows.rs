@@ -320,6 +320,20 @@ fn derivatives_at_special_points_are_those_of_pytorch() {
         (Softplus, 0, &[100.0], &[1.0, 20.0], 1.0),
         (LogSigmoid, 0, &[-800.0], &[], 1.0),
         (Hypot, 0, &[3.0, 4.0], &[], 0.6),
+        (Logit, 0, &[2.0], &[], nan),
+        (Elu, 0, &[nan], &[1.0, 1.0, 1.0], nan),
+        (Hardtanh, 0, &[nan], &[-1.0, 1.0], 0.0),
+        (Softshrink, 0, &[nan], &[0.5], 0.0),
+        (Hardshrink, 0, &[nan], &[0.5], 0.0),
+        (Hardshrink, 0, &[0.5], &[0.5], 0.0),
+        (Atan2, 0, &[0.0, 0.0], &[], 0.0),
+        (Atan2, 1, &[0.0, 0.0], &[], 0.0),
+        (Copysign, 0, &[nan, 1.0], &[], nan),
+        (Copysign, 0, &[0.0, 1.0], &[], 0.0),
+        (Copysign, 0, &[2.0, -1.0], &[], -1.0),
+        (SmoothL1Loss, 0, &[nan, 1.0], &[1.0], nan),
+        (SmoothL1Loss, 0, &[3.0, 1.0], &[1.0], 1.0),
+        (SmoothL1Loss, 0, &[1.0, 1.0], &[0.0], 0.0),
     ];
     for (row, i, x, p, want) in cases {
         let got = vjp_at(*row, *i, x, p);

@@ -126,8 +126,12 @@ rows! {
     /// The magnitude of the first input with the sign of the second.
     Real Copysign = "copysign" Float [CopysignBackward0](a, b) kinks [0.0] {
         a.copysign(b);
-        // By hand from `a` and `y` alone: the ratio is the flip that was done, and 0 at 0.
-        a(g; a, y) { g * a.sign() * y.sign() }
+        a(g; a, y) {
+            {
+                let zero = a.eq(&a.lit(0.0));
+                g * A::select(zero.clone(), y.lit(0.0), y.div(A::select(zero, a.lit(1.0), a)))
+            }
+        }
         b(g) { g.lit(0.0) }
     }
     /// One over the input.
@@ -299,7 +303,13 @@ rows! {
             let odds = x.clone().div(x.lit(1.0) - x);
             odds.log()
         };
-        x(g; x) { g.div(x.clone() * (x.lit(1.0) - x)) }
+        x(g; x) {
+            {
+                let outside = x.lt(&x.lit(0.0)).or(x.gt(&x.lit(1.0)));
+                let d = x.clone() * (x.lit(1.0) - x);
+                g.div(A::select(outside, d.lit(f64::NAN), d))
+            }
+        }
     }
 
     // -------------------------------------------------------------------------------------------------- circles and hyperbolas
@@ -330,8 +340,18 @@ rows! {
     /// The angle, in radians, of the point with the ordinate `a` and the abscissa `b`.
     Real Atan2 = "atan2" Float [Atan2Backward0](a in 0.3 to 3.0, b) also ["arctan2"] {
         a.atan2(b);
-        a(g; a, b) { g * b.clone().div(a.clone() * a + b.clone() * b) }
-        b(g; a, b) { g * -a.clone().div(a.clone() * a + b.clone() * b) }
+        a(g; a, b) {
+            {
+                let d = a.clone() * a + b.clone() * b.clone();
+                g * b.div(A::select(d.eq(&d.lit(0.0)), d.lit(1.0), d))
+            }
+        }
+        b(g; a, b) {
+            {
+                let d = a.clone() * a.clone() + b.clone() * b;
+                g * -a.div(A::select(d.eq(&d.lit(0.0)), d.lit(1.0), d))
+            }
+        }
     }
     /// The hyperbolic sine.
     Real Sinh = "sinh" Float [SinhBackward0](x) { x.sinh(); x(g; x) { g * x.cosh() } }
@@ -399,7 +419,7 @@ rows! {
         x(g; x) {
             {
                 let e = (x.clone().min(x.lit(0.0)) * input_scale.clone()).exp();
-                A::select(x.le(&x.lit(0.0)), g.clone() * input_scale * scale.clone() * alpha * e, g * scale)
+                A::select(x.gt(&x.lit(0.0)), g.clone() * scale.clone(), g * input_scale * scale * alpha * e)
             }
         }
     }
@@ -478,7 +498,7 @@ rows! {
     /// The input kept between two numbers; the derivative at both is 0.
     Num Hardtanh = "hardtanh" NoBool [HardtanhBackward0](x; min_val = -1.5, max_val = 1.25) kinks [-1.5, 1.25] {
         x.max(min_val).min(max_val);
-        x(g; x) { A::select(x.le(&min_val).or(x.ge(&max_val)), g.lit(0.0), g) }
+        x(g; x) { A::select(x.gt(&min_val).and(x.lt(&max_val)), g.clone(), g.lit(0.0)) }
     }
     /// `x * clamp(x + 3, 0, 6) / 6`.
     Real Hardswish = "hardswish" FloatOnly [HardswishBackward0](x in -5.0 to 5.0) kinks [-3.0, 3.0] {
@@ -507,12 +527,12 @@ rows! {
             x.clone() - lambd.clone(),
             A::select(x.lt(&-lambd.clone()), x.clone() + lambd.clone(), x * lambd.lit(0.0))
         );
-        x(g; x) { A::select(x.ge(&-lambd.clone()).and(x.le(&lambd)), g.lit(0.0), g) }
+        x(g; x) { A::select(x.lt(&-lambd.clone()).or(x.gt(&lambd)), g.clone(), g.lit(0.0)) }
     }
     /// The input, but 0 where its magnitude is not above `lambd`.
     Real Hardshrink = "hardshrink" FloatOnly [HardshrinkBackward0](x; lambd = 0.5) kinks [-0.5, 0.5], no_in_place {
         A::select(x.ge(&-lambd.clone()).and(x.le(&lambd)), x.lit(0.0), x);
-        x(g; x) { A::select(x.ge(&-lambd.clone()).and(x.le(&lambd)), g.lit(0.0), g) }
+        x(g; x) { A::select(x.lt(&-lambd.clone()).or(x.gt(&lambd)), g.clone(), g.lit(0.0)) }
     }
 
     // ----------------------------------------------------------------------------------------------------------------- losses
@@ -537,14 +557,14 @@ rows! {
             {
                 let d = a - b;
                 let scale = A::select(beta.eq(&beta.lit(0.0)), beta.lit(1.0), beta.clone());
-                g * A::select(d.clone().abs().lt(&beta), d.clone().div(scale), d.sign())
+                g * A::select(d.clone().abs().ge(&beta), d.clone().sign(), d.div(scale))
             }
         }
         b(g; a, b) {
             {
                 let d = b - a;
                 let scale = A::select(beta.eq(&beta.lit(0.0)), beta.lit(1.0), beta.clone());
-                g * A::select(d.clone().abs().lt(&beta), d.clone().div(scale), d.sign())
+                g * A::select(d.clone().abs().ge(&beta), d.clone().sign(), d.div(scale))
             }
         }
     }
