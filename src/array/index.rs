@@ -1,6 +1,6 @@
 //! Reading and writing arrays at positions that are data.
 
-use super::array::Array;
+use super::value::Array;
 pub use crate::backend::cpu::index::Write;
 use crate::backend::cpu::index::{self, Along, Block, Rows};
 use crate::error::{Error, Result};

@@ -1,12 +1,12 @@
 //! Values without history: a storage, and arrays that look into it.
 
-mod array;
+mod value;
 mod index;
 mod matmul;
 mod reduce;
 mod storage;
 
-pub use array::{Array, Element};
 pub use index::{Bounds, Plan, Write};
 pub use reduce::{Classes, Reduction, Scan, SoftmaxPass, SortPart, reduced_shape};
 pub use storage::{Access, Change, Device, Storage, Version};
+pub use value::{Array, Element};

@@ -392,7 +392,7 @@ impl Layout {
                      can be any value and is ambiguous"
                 )));
             }
-            Some(i) if known != 0 && numel % known == 0 => out[i] = numel / known,
+            Some(i) if known != 0 && numel.is_multiple_of(known) => out[i] = numel / known,
             None if known == numel => {}
             _ => return Err(mismatch()),
         }

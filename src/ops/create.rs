@@ -161,6 +161,12 @@ fn point(s: f64, e: f64, n: usize, i: usize) -> f64 {
 /// `n` evenly spaced numbers from `start` to `end`, both included.
 pub fn linspace(start: f64, end: f64, n: i64, dtype: Option<DType>) -> Result<Tensor> {
     let (n, dtype) = (steps(n, "linspace")?, dtype.unwrap_or_else(default_dtype));
+    if dtype == DType::F32 {
+        // In the precision of the result, as PyTorch: the last bits show it.
+        let (s, e) = (start as f32, end as f32);
+        let step = (e - s) / (n.max(2) - 1) as f32;
+        return sequence::<f32>(n, |i| if i < n / 2 || n == 1 { s + step * i as f32 } else { e - step * (n - 1 - i) as f32 });
+    }
     sequence_as!(dtype, n, |i| float point(start, end, n, i), int point(start, end, n, i) as i64)
 }
 

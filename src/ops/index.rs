@@ -265,7 +265,7 @@ pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
         return Err(Error::runtime(format!("take(): Expected a long tensor for index, but got {}", index.dtype().type_name())));
     }
     let flat = linear::reshape(x, &[x.numel()])?;
-    take_rows(&flat, Plan::one(0, Bounds::Take), &[index.clone()], "TakeBackward0")
+    take_rows(&flat, Plan::one(0, Bounds::Take), std::slice::from_ref(index), "TakeBackward0")
 }
 
 /// Writes `values` where the index tensors point (`self[index] = values`); adds with `accumulate`, in the order of the positions.

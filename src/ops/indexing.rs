@@ -143,17 +143,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 dim += 1;
             }
             Index::Tensor(t) if is_mask(t) => {
-                let (ms, xs) = (t.shape(), out.x.shape());
-                for (k, n) in ms.iter().enumerate() {
-                    if xs[dim + k] != *n {
-                        return Err(Error::index(format!(
-                            "The shape of the mask {} at index {k} does not match the shape of the indexed tensor {} at index {}",
-                            fmt_shape(&ms),
-                            fmt_shape(&xs),
-                            dim + k
-                        )));
-                    }
-                }
+                check_mask(t, &out.x.shape(), dim)?;
                 for positions in index::nonzero_tuple(t)? {
                     out.index.push(positions);
                     dims.push(dim);
@@ -185,13 +175,54 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
     Ok(out)
 }
 
-/// The views of an index expression applied, and its positions; an expression without positions is refused.
-pub fn positions(x: &Tensor, items: &[Index]) -> Result<(Tensor, Plan, SmallVec<[Tensor; 4]>)> {
-    let p = prepare(x, items)?;
-    match p.plan {
-        Some(plan) => Ok((p.x, plan, p.index)),
-        None => Err(Error::index("at least one index tensor must be provided")),
+/// The plan of `index_put`: for each dimension from the first on, None or the positions (or a mask over several dimensions).
+pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(Plan, SmallVec<[Tensor; 4]>)> {
+    let (mut dims, mut index, mut dim) = (SmallVec::<[usize; 4]>::new(), SmallVec::<[Tensor; 4]>::new(), 0);
+    let shape = x.shape();
+    for e in entries {
+        let Some(t) = e else {
+            dim += 1;
+            continue;
+        };
+        if t.dtype().is_float() {
+            return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
+        }
+        if !is_mask(t) {
+            index.push(t.clone());
+            dims.push(dim);
+            dim += 1;
+            continue;
+        }
+        check_mask(t, &shape, dim)?;
+        for p in index::nonzero_tuple(t)? {
+            index.push(p);
+            dims.push(dim);
+            dim += 1;
+        }
     }
+    if dim > shape.len() {
+        return Err(Error::index(format!("too many indices for tensor of dimension {} (got {dim})", shape.len())));
+    }
+    if index.is_empty() {
+        return Err(Error::index("at least one index tensor must be provided"));
+    }
+    Ok((Plan::of(dims), index))
+}
+
+/// A mask has the sizes of the dimensions that it stands for.
+fn check_mask(mask: &Tensor, of: &[usize], dim: usize) -> Result<()> {
+    let ms = mask.shape();
+    for (k, n) in ms.iter().enumerate() {
+        if of.get(dim + k) != Some(n) {
+            return Err(Error::index(format!(
+                "The shape of the mask {} at index {k} does not match the shape of the indexed tensor {} at index {}",
+                fmt_shape(&ms),
+                fmt_shape(of),
+                dim + k
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// `x[items]`.

@@ -200,7 +200,7 @@ fn below(bits: u64, range: u64) -> u64 {
     if range == 0 { bits } else { ((u128::from(bits) * u128::from(range)) >> 64) as u64 }
 }
 
-/// Fills a contiguous array.
+/// Fills the memory of a dense array from its first element on.
 fn draw(out: &Array, dist: Dist, g: &Generator) {
     let n = out.numel();
     let p = out.ptr_mut();
@@ -279,6 +279,15 @@ fn draw(out: &Array, dist: Dist, g: &Generator) {
 pub fn sample(shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
     let a = Array::empty(shape, dtype)?;
+    draw(&a, dist, g.unwrap_or_else(|| default_generator()));
+    Ok(Tensor::new(a))
+}
+
+/// Random numbers in a tensor's shape and, where it is dense, order of dimensions.
+pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
+    dist.check(dtype)?;
+    let a = t.with_array(|a| a.empty_like(dtype))?;
+    // Dense memory is filled in its own order.
     draw(&a, dist, g.unwrap_or_else(|| default_generator()));
     Ok(Tensor::new(a))
 }
@@ -432,7 +441,8 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
     let mut picked: Vec<i64> = Vec::with_capacity(rows * count);
     for r in 0..rows {
         let mut row = w[r * k..(r + 1) * k].to_vec();
-        if !(row.iter().sum::<f64>() > 0.0) {
+        let total = row.iter().sum::<f64>();
+        if total.is_nan() || total <= 0.0 {
             return Err(Error::runtime("invalid multinomial distribution (sum of probabilities <= 0)"));
         }
         for c in 0..count {

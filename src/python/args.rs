@@ -127,7 +127,8 @@ pub(super) fn sizes_arg(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> P
     let bad = |obj: &Bound<'_, PyAny>| {
         type_error(format!("{function}(): argument '{name}' (position 1) must be tuple of ints, not {}", type_name(obj)))
     };
-    if obj.is_exact_instance_of::<PyFloat>() || obj.is_instance_of::<pyo3::types::PyString>() {
+    let is_number = obj.is_exact_instance_of::<PyFloat>() || obj.is_exact_instance_of::<PyBool>();
+    if is_number || obj.is_instance_of::<pyo3::types::PyString>() {
         return Err(bad(obj));
     }
     ints(obj).map_err(|e| if e.is_instance_of::<PyTypeError>(obj.py()) { bad(obj) } else { e })

@@ -272,6 +272,7 @@ impl PyTensor {
 
 /// The engine behind `autograd.backward` and `autograd.grad`; see there.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 #[pyo3(signature = (tensors_, grad_tensors, retain_graph, create_graph, inputs=None, allow_unreachable=false, accumulate_grad=false))]
 fn _run_backward<'py>(
     py: Python<'py>,

@@ -197,29 +197,26 @@ fn alpha(obj: Option<&Obj<'_>>) -> PyResult<Scalar> {
 }
 
 /// The positions that `index_put` takes: a tensor or None for each dimension.
-fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(Tensor, Plan, SmallVec<[Tensor; 4]>)> {
+fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(Plan, SmallVec<[Tensor; 4]>)> {
     let is_list = indices.is_instance_of::<PyTuple>() || indices.is_instance_of::<PyList>();
     if !is_list {
-        return Err(type_error(format!(
+        return Err(PyTypeError::new_err(format!(
             "index_put_(): argument 'indices' (position 1) must be tuple of Tensors, not {}",
             type_name(indices)
         )));
     }
-    let mut entries = Items::new();
+    let mut entries: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
     for item in indices.try_iter()? {
         let item = item?;
-        entries.push(if item.is_none() {
-            Index::Slice { start: None, stop: None, step: 1 }
-        } else {
-            Index::Tensor(tensor(&item, "index_put_(): indices")?.clone())
-        });
+        entries.push(if item.is_none() { None } else { Some(tensor(&item, "index_put_(): indices")?.clone()) });
     }
     Ok(indexing::positions(x, &entries)?)
 }
 
 fn put(x: &Bound<'_, PyTensor>, place: Place, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyResult<Tensor> {
-    let (x, plan, at) = put_plan(PyTensor::of(x), indices)?;
-    Ok(index::index_put(place, &x, plan, &at, PyTensor::of(values), accumulate)?)
+    let x = PyTensor::of(x);
+    let (plan, at) = put_plan(x, indices)?;
+    Ok(index::index_put(place, x, plan, &at, PyTensor::of(values), accumulate)?)
 }
 
 fn scatter_any(

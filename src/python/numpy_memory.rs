@@ -103,7 +103,7 @@ impl<'py> NdArray<'py> {
             }
             strides.push(s / size);
         }
-        if self.pointer() as usize % size as usize != 0 {
+        if !(self.pointer() as usize).is_multiple_of(size as usize) {
             return Err(PyValueError::new_err(
                 "given numpy array is not aligned to its element size. Copy the numpy array to reallocate the memory.",
             ));

@@ -135,7 +135,7 @@ macro_rules! samples {
                 let t = PyTensor::of(input);
                 let dtype = o.dtype.unwrap_or_else(|| t.dtype());
                 o.done()?;
-                o.wrap(py, random::sample(&t.shape(), dtype, $dist, g.as_ref())?)
+                o.wrap(py, random::sample_like(t, dtype, $dist, g.as_ref())?)
             }
         )+
         fn register_samples(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -205,7 +205,7 @@ fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, Py
     o.done()?;
     let t = PyTensor::of(input);
     let dist = Dist::Integers { from: low, to: high };
-    o.wrap(py, random::sample(&t.shape(), o.dtype.unwrap_or_else(|| t.dtype()), dist, g.as_ref())?)
+    o.wrap(py, random::sample_like(t, o.dtype.unwrap_or_else(|| t.dtype()), dist, g.as_ref())?)
 }
 
 /// The integers `0..n` in random order.

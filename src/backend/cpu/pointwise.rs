@@ -379,7 +379,10 @@ pub unsafe fn run_at(
     }
 
     let mut kernel = Loop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(dtype).size() };
-    kernel.params[..params.len()].copy_from_slice(params);
+    // Not a `memcpy`: its call alone costs as much as adding two small tensors.
+    for (to, from) in kernel.params.iter_mut().zip(params) {
+        *to = *from;
+    }
     let mut ptrs = [std::ptr::null(); MAX_INPUTS];
     let mut slots = [0u8; MAX_INPUTS];
     // Everything dense and of the right type: by far the most frequent case, and for tiny tensors the only one that must be fast.
