@@ -83,7 +83,8 @@ class _Format:
             self.whole = all(v == math.ceil(v) for v in telling)
             wide_range = largest / smallest > 1000.0 or largest > 1.0e8
             self.scientific = wide_range or (not self.whole and smallest < 1.0e-4)
-            # The width is that of the notation chosen here, whatever `sci_mode` then says; so it is in PyTorch.
+            if _options.sci_mode is not None:
+                self.scientific = _options.sci_mode
             digits = _options.precision
             if self.scientific:
                 lengths = (len(f"{v:.{digits}e}") for v in telling)
@@ -92,7 +93,7 @@ class _Format:
             else:
                 lengths = (len(f"{v:.{digits}f}") for v in telling)
             self.width = max(1, *lengths)
-        if _options.sci_mode is not None:
+        elif _options.sci_mode is not None:
             self.scientific = _options.sci_mode
 
     def write(self, value: Any) -> str:

@@ -32,16 +32,31 @@ def near_one():
 
 TINY = 5e-324
 UNARY = {
-    "exp": (mp.exp, points(lambda: rng.uniform(-745, 709.7), lambda: signed(wide(1e-18, 2)), lambda: rng.uniform(-745, -705))),
+    "exp": (
+        mp.exp,
+        points(lambda: rng.uniform(-745, 709.7), lambda: signed(wide(1e-18, 2)), lambda: rng.uniform(-745, -705)),
+    ),
     "exp2": (lambda x: mp.power(2, x), points(lambda: rng.uniform(-1074, 1023.9), lambda: signed(wide(1e-18, 2)))),
-    "expm1": (mp.expm1, points(lambda: rng.uniform(-50, 709.7), lambda: signed(wide(TINY, 2)), lambda: rng.uniform(-2, 2))),
+    "expm1": (
+        mp.expm1,
+        points(lambda: rng.uniform(-50, 709.7), lambda: signed(wide(TINY, 2)), lambda: rng.uniform(-2, 2)),
+    ),
     "log": (mp.log, points(lambda: wide(TINY, 1e308), near_one, lambda: rng.uniform(0.3, 3))),
     "log2": (lambda x: mp.log(x) / mp.log(2), points(lambda: wide(TINY, 1e308), near_one, lambda: rng.uniform(0.3, 3))),
-    "log10": (lambda x: mp.log(x) / mp.log(10), points(lambda: wide(TINY, 1e308), near_one, lambda: rng.uniform(0.3, 3))),
+    "log10": (
+        lambda x: mp.log(x) / mp.log(10),
+        points(lambda: wide(TINY, 1e308), near_one, lambda: rng.uniform(0.3, 3)),
+    ),
     "log1p": (mp.log1p, points(lambda: wide(TINY, 1e308), lambda: -wide(TINY, 1), lambda: rng.uniform(-0.9999, 3))),
-    "sin": (mp.sin, points(lambda: rng.uniform(-10, 10), lambda: signed(wide(TINY, 1e6)), lambda: signed(wide(1e6, 1e308)))),
+    "sin": (
+        mp.sin,
+        points(lambda: rng.uniform(-10, 10), lambda: signed(wide(TINY, 1e6)), lambda: signed(wide(1e6, 1e308))),
+    ),
     "tanh": (mp.tanh, points(lambda: rng.uniform(-20, 20), lambda: rng.uniform(-1, 1), lambda: signed(wide(TINY, 1)))),
-    "sinh": (mp.sinh, points(lambda: rng.uniform(-710, 710), lambda: rng.uniform(-3, 3), lambda: signed(wide(TINY, 1)))),
+    "sinh": (
+        mp.sinh,
+        points(lambda: rng.uniform(-710, 710), lambda: rng.uniform(-3, 3), lambda: signed(wide(TINY, 1))),
+    ),
     "cosh": (mp.cosh, points(lambda: rng.uniform(-710, 710), lambda: rng.uniform(-3, 3), lambda: rng.uniform(38, 47))),
     "sigmoid": (
         lambda x: 1 / (1 + mp.exp(-x)),
@@ -49,9 +64,15 @@ UNARY = {
     ),
     "asin": (mp.asin, points(lambda: rng.uniform(-1, 1), lambda: signed(wide(TINY, 1)), lambda: 1 - wide(1e-16, 1e-3))),
     "atan": (mp.atan, points(lambda: rng.uniform(-5, 5), lambda: signed(wide(TINY, 1e308)))),
-    "asinh": (mp.asinh, points(lambda: rng.uniform(-5, 5), lambda: signed(wide(TINY, 1e308)), lambda: signed(wide(1e-3, 1e3)))),
+    "asinh": (
+        mp.asinh,
+        points(lambda: rng.uniform(-5, 5), lambda: signed(wide(TINY, 1e308)), lambda: signed(wide(1e-3, 1e3))),
+    ),
     "acosh": (mp.acosh, points(lambda: 1 + wide(1e-15, 5), lambda: wide(1, 1e308))),
-    "atanh": (mp.atanh, points(lambda: rng.uniform(-1, 1), lambda: signed(wide(TINY, 1)), lambda: 1 - wide(1e-16, 1e-3))),
+    "atanh": (
+        mp.atanh,
+        points(lambda: rng.uniform(-1, 1), lambda: signed(wide(TINY, 1)), lambda: 1 - wide(1e-16, 1e-3)),
+    ),
     "erf": (mp.erf, points(lambda: rng.uniform(-6, 6), lambda: signed(wide(TINY, 1)))),
     "erfc": (mp.erfc, points(lambda: rng.uniform(-6, 26.5), lambda: signed(wide(TINY, 1)))),
 }
@@ -59,7 +80,9 @@ UNARY["cos"] = (mp.cos, UNARY["sin"][1])
 UNARY["tan"] = (mp.tan, UNARY["sin"][1])
 UNARY["acos"] = (mp.acos, UNARY["asin"][1])
 
-SPREAD = points(lambda: (signed(wide(1e-308, 1e307)), signed(wide(1e-308, 1e307))), lambda: (rng.uniform(-3, 3), rng.uniform(-3, 3)))
+SPREAD = points(
+    lambda: (signed(wide(1e-308, 1e307)), signed(wide(1e-308, 1e307))), lambda: (rng.uniform(-3, 3), rng.uniform(-3, 3))
+)
 SPREAD += points(lambda: (signed(wide(1e-314, 1e-300)), signed(wide(1e-314, 1e-300))))
 BINARY = {
     "pow": (

@@ -215,7 +215,7 @@ T.add(T.ones(2, dtype=T.int64), 2, alpha=0.5)
 T.where(T.tensor([True, False]))
 T.where(T.tensor([True, False]), 1, 2)
 T.where(T.tensor([True, False]), T.ones(2), 0)
-T.nonzero(T.tensor([[1, 0], [0, 2]]))
+T.nonzero(T.tensor([[1, 0], [0, 2]])).tolist()
 T.einsum("ij,j", T.ones(2, 3), T.ones(3))
 T.einsum("i j -> j i", T.ones(2, 3)).shape
 T.einsum("ij->k", T.ones(2, 3))

@@ -379,7 +379,7 @@ def test_collection_in_the_middle_of_backward() -> None:
 
     x = leaf(1.0)
     y = x
-    for _ in range(50):
+    for _ in range(5):
         y = Step.apply(y)
         y.register_hook(collect)
     y.backward()

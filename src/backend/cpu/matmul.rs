@@ -310,30 +310,38 @@ unsafe fn dots<T: Number>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
     }
 }
 
+/// Blocks of 64 rounds in 64 lanes, added up in order: rounding errors do not grow with the length of a lane.
+///
 /// # Safety
 /// `k` elements of `a`, `step` apart, and of `x`, dense, are readable.
 #[inline(always)]
 unsafe fn dot<T: Number>(k: usize, a: *const T, step: isize, x: *const T) -> T {
     const L: usize = 64;
-    // SAFETY: indices stay below k.
-    unsafe {
+    const BLOCK: usize = L * 64;
+    let mut total = T::ZERO;
+    let mut first = 0;
+    while first < k {
+        let end = k.min(first + BLOCK);
         let mut lanes = [T::ZERO; L];
-        let mut p = 0;
-        if step == 1 {
-            while p + L <= k {
-                let (a, x) = (a.add(p), x.add(p));
-                for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = lane.plus((*a.add(j)).times(*x.add(j)));
+        let mut p = first;
+        // SAFETY: indices stay below k.
+        unsafe {
+            if step == 1 {
+                while p + L <= end {
+                    let (a, x) = (a.add(p), x.add(p));
+                    for (j, lane) in lanes.iter_mut().enumerate() {
+                        *lane = lane.plus((*a.add(j)).times(*x.add(j)));
+                    }
+                    p += L;
                 }
-                p += L;
             }
-        }
-        while p < k {
-            let n = L.min(k - p);
-            for (j, lane) in lanes[..n].iter_mut().enumerate() {
-                *lane = lane.plus((*a.wrapping_offset((p + j) as isize * step)).times(*x.add(p + j)));
+            while p < end {
+                let n = L.min(end - p);
+                for (j, lane) in lanes[..n].iter_mut().enumerate() {
+                    *lane = lane.plus((*a.wrapping_offset((p + j) as isize * step)).times(*x.add(p + j)));
+                }
+                p += n;
             }
-            p += n;
         }
         let mut width = L / 2;
         while width > 0 {
@@ -342,8 +350,10 @@ unsafe fn dot<T: Number>(k: usize, a: *const T, step: isize, x: *const T) -> T {
             }
             width /= 2;
         }
-        lanes[0]
+        total = if first == 0 { lanes[0] } else { total.plus(lanes[0]) };
+        first = end;
     }
+    total
 }
 
 /// Column after column, eight at a time, added onto the results.
