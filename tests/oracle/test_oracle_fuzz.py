@@ -180,7 +180,11 @@ def test_random_programs(lines: list[tuple[str, str, str]]) -> None:
 
     def run(T: Any) -> Any:
         base = np.linspace(-1.0, 1.3, 9).reshape(3, 3)
-        leaves = [T.tensor(base, requires_grad=True), T.tensor(np.ascontiguousarray(base.T) + 0.1, requires_grad=True), T.tensor(base * 2)]
+        leaves = [
+            T.tensor(base, requires_grad=True),
+            T.tensor(np.ascontiguousarray(base.T) + 0.1, requires_grad=True),
+            T.tensor(base * 2),
+        ]
         space = {"T": T, "x": leaves[0] * 1, "y": leaves[1], "z": leaves[2]}
         seen: list[Any] = []
         for one in text:
