@@ -23,3 +23,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("oracle")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Expected failures are listed in one place, beside the Python suite."""
+    from known_differences import mark
+
+    mark(items)

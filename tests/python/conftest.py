@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from known_differences import mark
 
 settings.register_profile(
     "rgrad",
@@ -13,3 +16,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("rgrad")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Expected failures are listed in one place."""
+    mark(items)

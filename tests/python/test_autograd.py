@@ -546,6 +546,18 @@ def test_the_first_gradient_of_an_expanded_leaf_is_dense() -> None:
     assert x.grad.tolist() == [2.0, 2.0]
 
 
+def test_gradient_has_the_strides_of_its_leaf() -> None:
+    x = rgrad.ones(2, 3, 4, requires_grad=True)
+    (x.transpose(0, 1) * 1).pow(2).sum().backward()
+    assert x.grad.stride() == (12, 4, 1)
+
+
+def test_zero_has_its_own_node() -> None:
+    y = leaf(1.0) * 2
+    y.zero_()
+    assert type(y.grad_fn).__name__ == "ZeroBackward0"
+
+
 def test_nan_and_inf_flow_through() -> None:
     x = leaf(0.0, 1.0)
     (x.log() * 0).sum().backward()

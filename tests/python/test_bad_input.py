@@ -90,6 +90,11 @@ def test_self_containing_list() -> None:
         rgrad.tensor(nested)
 
 
+def test_unflatten_of_a_scalar_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        rgrad.zeros(()).unflatten(0, (-1,))
+
+
 def test_zero_sized_things_are_no_errors() -> None:
     e = rgrad.zeros(0, 3)
     assert (e + 1).shape == (0, 3)

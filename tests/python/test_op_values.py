@@ -316,7 +316,15 @@ def test_integer_reductions_accumulate_in_int64() -> None:
         assert x.cumsum(0)[-1].item() == 300
         assert x.prod().dtype == rgrad.int64
     assert rgrad.ones(3, dtype=rgrad.int32).sum(dtype=rgrad.float64).dtype == rgrad.float64
+
+
+def test_sum_into_integers_casts_first() -> None:
     assert rgrad.tensor([0.6, 0.6]).sum(dtype=rgrad.int64).item() == 0
+
+
+def test_lerp_of_two_dtypes_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="dtype"):
+        rgrad.lerp(rgrad.ones(2), rgrad.ones(2, dtype=rgrad.float64), 0.5)
 
 
 def test_bitwise_and_logic_operators() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import GraphError, Tensor
 
 TensorOrTensors = Tensor | Sequence[Tensor]
 OptionalTensors = Tensor | Sequence[Tensor | None] | None
@@ -34,7 +34,7 @@ def _as_inputs(caller: str, inputs: Any) -> tuple[Tensor, ...]:
         )
     tensors = _as_tensors("inputs", inputs)
     if not tensors:
-        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
+        raise GraphError(f"`inputs` argument to `{caller}()` cannot be empty.")
     return tensors
 
 
@@ -47,7 +47,7 @@ def _make_grads(outputs: tuple[Tensor, ...], given: OptionalTensors) -> list[Ten
     else:
         grads = tuple(given)
     if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+        raise GraphError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     made: list[Tensor | None] = []
     for i, (out, grad) in enumerate(zip(outputs, grads, strict=True)):
         if grad is None:
@@ -55,16 +55,16 @@ def _make_grads(outputs: tuple[Tensor, ...], given: OptionalTensors) -> list[Ten
                 made.append(None)
                 continue
             if out.numel() != 1:
-                raise RuntimeError(
+                raise GraphError(
                     "grad can be implicitly created only for scalar outputs; "
                     f"output {i} has shape {tuple(out.shape)}: pass the gradient to start from, or reduce it by sum()"
                 )
             if not out.dtype.is_floating_point:
-                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+                raise GraphError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
             made.append(_core.ones_like(out))
         elif isinstance(grad, Tensor):
             if grad.shape != out.shape:
-                raise RuntimeError(
+                raise GraphError(
                     f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} "
                     f"and output[{i}] has a shape of {out.shape}."
                 )
@@ -99,7 +99,7 @@ def backward(
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError(
+            raise GraphError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
                 "Please only use `grad_tensors`."
             )
