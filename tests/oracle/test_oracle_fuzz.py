@@ -26,7 +26,7 @@ STEPS = st.one_of(
     st.tuples(st.just("squeeze"), st.tuples(SMALL) | st.just(())),
     st.tuples(st.just("select"), st.tuples(SMALL, SMALL)),
     st.tuples(st.just("narrow"), st.tuples(SMALL, SMALL, st.integers(-1, 3))),
-    st.tuples(st.just("expand"), st.lists(st.integers(-1, 4), min_size=1, max_size=4).map(tuple)),
+    st.tuples(st.just("expand"), st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)),
     st.tuples(st.just("view"), st.lists(st.sampled_from([-1, 1, 2, 3, 4, 6, 12]), min_size=1, max_size=3).map(tuple)),
     st.tuples(
         st.just("reshape"), st.lists(st.sampled_from([-1, 1, 2, 3, 4, 6, 12]), min_size=1, max_size=3).map(tuple)
@@ -88,7 +88,7 @@ def test_gradients_through_chains(steps: list[Any]) -> None:
                 break
             x = y[0] if isinstance(y, (tuple, list)) else y
         (x * x).sum().backward()
-        return leaf.grad, type(x.grad_fn).__name__
+        return leaf.grad
 
     both(run, strides=False)
 
