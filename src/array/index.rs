@@ -244,9 +244,8 @@ impl Array {
         for &b in bytes {
             if b {
                 for (d, i) in at.iter().enumerate() {
-                    // SAFETY: `found` is below n, the number of true elements counted above in the same private or held memory; if
-                    // another thread changed it in between, the test keeps the write inside.
                     if found < n {
+                        // SAFETY: the test above keeps the write inside, even if another thread changed the mask after it was counted.
                         unsafe { *to.add(d * n + found) = *i };
                     }
                 }

@@ -5,13 +5,22 @@ use super::site::Inherit;
 use super::tensor::Tensor;
 use crate::error::Result;
 
-/// Adds a gradient to a leaf's `.grad`. The first one is taken over if nobody else holds it and it is dense, else copied; later ones
+/// Adds a gradient to a leaf's `.grad`. The first one is taken over if nobody else holds it, else copied; later ones
 /// are added in place, out of place if the sum is to have a history itself.
 pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
     match leaf.grad() {
         None => {
-            let take = !create_graph && grad.holders() == 1 && grad.with_array(|a| a.storage().is_sole_owner() && a.layout().is_dense());
-            let own = if take { grad } else { linear::clone(&grad)? };
+            // `.grad` lies in memory as the leaf does.
+            let same = leaf.with_array(|l| grad.with_array(|g| l.strides() == g.strides() && g.storage().is_sole_owner()));
+            let own = if create_graph || grad.level() > 0 {
+                linear::clone(&grad)?
+            } else if same && grad.holders() == 1 {
+                grad
+            } else {
+                let copy = leaf.with_array(|l| l.empty_like(l.dtype()))?;
+                copy.copy_from(&grad.array())?;
+                Tensor::new(copy)
+            };
             leaf.meta_mut(|m| m.grad = Some(own));
         }
         Some(have) if create_graph => {
@@ -26,7 +35,8 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Resu
                 have.increment_version("accumulate_grad");
             } else {
                 let sum = linear::add(&have, &grad)?;
-                leaf.meta_mut(|m| m.grad = Some(sum));
+                let old = leaf.meta_mut(|m| m.grad.replace(sum));
+                drop(old);
             }
         }
     }

@@ -312,6 +312,7 @@ impl Pass<'_> {
 
     /// Fits gradients to a node's edges and hands them on.
     fn deliver(&mut self, i: usize, node: &Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
+        let _site = Inherit::new(node.site());
         let n = node.edges().len();
         if outs.len() != n {
             return Err(at_forward(
@@ -326,18 +327,15 @@ impl Pass<'_> {
                 && needs[k]
             {
                 let meta = &e.node.outs()[e.nr as usize];
-                let g = {
-                    let _site = Inherit::new(node.site());
-                    linear::fit(g, &meta.shape, meta.dtype).map_err(|err| {
-                        at_forward(
-                            Error::new(
-                                err.kind(),
-                                format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message()),
-                            ),
-                            node,
-                        )
-                    })?
-                };
+                let g = linear::fit(g, &meta.shape, meta.dtype).map_err(|err| {
+                    at_forward(
+                        Error::new(
+                            err.kind(),
+                            format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message()),
+                        ),
+                        node,
+                    )
+                })?;
                 self.add(target, e.nr as usize, g, false)?;
             }
             self.arrived(target);

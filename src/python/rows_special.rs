@@ -249,7 +249,8 @@ impl PyTensor {
         let of =
             |o: Option<&Obj<'py>>| -> PyResult<Option<Scalar>> { o.filter(|o| !o.is_none()).map(scalar).transpose().map(Option::flatten) };
         if min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some() {
-            let r = clamp_call(t, min, max)?;
+            // The derivative reads what stood here before.
+            let r = clamp_call(&crate::autograd::linear::clone(t)?, min, max)?;
             crate::autograd::linear::copy_(t, &r)?;
             return Ok(slf.clone());
         }
@@ -305,9 +306,15 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         m.add(alias, m.getattr(name)?)?;
     }
     let ty = m.py().get_type::<PyTensor>();
-    for (alias, name) in
-        [("subtract", "sub"), ("divide", "div"), ("true_divide", "div"), ("subtract_", "sub_"), ("divide_", "div_"), ("clip_", "clamp_")]
-    {
+    for (alias, name) in [
+        ("subtract", "sub"),
+        ("divide", "div"),
+        ("true_divide", "div"),
+        ("subtract_", "sub_"),
+        ("divide_", "div_"),
+        ("true_divide_", "div_"),
+        ("clip_", "clamp_"),
+    ] {
         ty.setattr(alias, ty.getattr(name)?)?;
     }
     Ok(())

@@ -4,7 +4,6 @@ use super::args::{operand, scalar, tensor};
 use super::errors::{runtime, type_error};
 use super::identity::{self, wrap};
 use crate::autograd::{Tensor, linear};
-use crate::layout::Scalar;
 use crate::ops::pointwise as pw;
 use crate::pointwise::RowId;
 use pyo3::prelude::*;
@@ -273,7 +272,7 @@ impl PyTensor {
 
     /// Overwrites every element with 0.
     fn zero_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        linear::fill_(PyTensor::of(slf), Scalar::Int(0))?;
+        linear::zero_(PyTensor::of(slf))?;
         Ok(slf.clone())
     }
 }
