@@ -2,7 +2,7 @@
 
 use super::accumulate;
 use super::door::run_vjp;
-use super::hooks::Grads;
+use super::hooks::{Grads, NodeHooks};
 use super::linear;
 use super::mode::{self, Mode, ModeGuard};
 use super::node::{Edge, Node, NodeOp};
@@ -239,7 +239,8 @@ impl Pass<'_> {
         let needed = self.visits[i].needed;
         let mut grads: Grads = buffers.into_iter().map(|s| s.map(|s| s.grad)).collect();
         if needed {
-            self.run_hooks_before(&node, &mut grads)?;
+            let hooks = node.hooks();
+            self.run_hooks_before(&node, hooks.as_ref(), &mut grads)?;
             for (at, nr, out) in &mut self.captures {
                 if *at == i {
                     *out = grads[*nr as usize].clone();
@@ -255,7 +256,7 @@ impl Pass<'_> {
             }
             // Nothing behind a wanted input may be wanted any more.
             if self.captures.is_empty() || self.behind_is_needed(i) {
-                self.run_vjp(i, &node, grads)?;
+                self.run_vjp(i, &node, hooks.as_ref(), grads)?;
             } else {
                 self.settle(i);
             }
@@ -283,10 +284,9 @@ impl Pass<'_> {
         }
     }
 
-    fn run_vjp(&mut self, i: usize, node: &Arc<Node>, grads: Grads) -> Result<()> {
+    fn run_vjp(&mut self, i: usize, node: &Arc<Node>, hooks: Option<&NodeHooks>, grads: Grads) -> Result<()> {
         let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
-        let hooks = node.hooks();
-        let given = hooks.as_ref().filter(|h| !h.post.is_empty()).map(|_| grads.clone());
+        let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
             self.settle(i);
             return Ok(());
@@ -296,7 +296,7 @@ impl Pass<'_> {
             run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?
         };
         drop(grads);
-        if let (Some(h), Some(given)) = (&hooks, &given) {
+        if let (Some(h), Some(given)) = (hooks, &given) {
             for (_, hook) in &h.post {
                 let _lines = Inherit::suspend();
                 if let Some(replaced) = hook.after(&outs, given).map_err(|e| at_forward(e, node))? {
@@ -344,7 +344,7 @@ impl Pass<'_> {
     }
 
     /// Node pre-hooks, then the hooks of the tensors that are the node's outputs, then `.grad` of tensors that keep it.
-    fn run_hooks_before(&self, node: &Arc<Node>, grads: &mut Grads) -> Result<()> {
+    fn run_hooks_before(&self, node: &Arc<Node>, hooks: Option<&NodeHooks>, grads: &mut Grads) -> Result<()> {
         if let NodeOp::Accumulate(leaf) = node.op() {
             let hooks = leaf.meta(|m| m.map(|m| m.hooks.tensor.clone())).unwrap_or_default();
             let _lines = Inherit::suspend();
@@ -356,7 +356,7 @@ impl Pass<'_> {
                 }
             }
         }
-        let Some(hooks) = node.hooks() else { return Ok(()) };
+        let Some(hooks) = hooks else { return Ok(()) };
         let _lines = Inherit::suspend();
         for (_, nr, hook) in &hooks.tensor {
             if let Some(g) = &grads[*nr as usize]

@@ -4,7 +4,7 @@ use super::door::{Arrays, Op, Saves, apply1};
 use super::hooks::Grads;
 use super::mode;
 use super::node::{NodeOp, Vjp, VjpCx};
-use super::tensor::Tensor;
+use super::tensor::{Tensor, Value};
 use super::view::{ViewOp, view};
 use crate::array::Array;
 use crate::backend::cpu::pointwise::Func;
@@ -62,32 +62,41 @@ impl PointwiseOp {
         let Some(reads) = info.operands[i].saves else { return Ok(None) };
         let n = info.arity();
         // Places that the derivative does not read are filled with `g`.
-        let mut xs: SmallVec<[Tensor; 3]> = SmallVec::new();
-        let mut history = g.requires_grad();
+        let mut xs: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
         for k in 0..n {
-            let x = if reads & (1 << k) != 0 { cx.input(k)? } else { g.clone() };
-            history |= x.requires_grad();
-            xs.push(x);
+            xs.push(if reads & (1 << k) != 0 { Some(cx.input(k)?) } else { None });
         }
-        let y = if reads & OUTPUT != 0 { cx.output(0)? } else { g.clone() };
-        history |= reads & OUTPUT != 0;
+        let y = if reads & OUTPUT != 0 { Some(cx.output(0)?) } else { None };
+        let recorded = mode::is_grad_enabled() && (y.is_some() || g.requires_grad() || xs.iter().flatten().any(Tensor::requires_grad));
         let func = Func::vjp(self.row, i);
-        let recorded = history && mode::is_grad_enabled();
         // Without a fused kernel the derivative is composed of forward ones.
-        let symbolic = reads == 0 || recorded || g.level() > 0 || !func.has_kernel(self.compute);
-        if symbolic {
-            let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(Expr::of).collect();
-            let p: SmallVec<[Expr; 3]> =
-                self.params().iter().map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?)))).collect::<Result<_>>()?;
-            let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &Expr::of(y), &p);
-            let v = v.finish()?;
-            // A derivative may be a bare number.
-            let shape = g.shape();
-            return Ok(Some(if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape))? } else { v }));
+        if reads != 0 && !recorded && func.has_kernel(self.compute) {
+            let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
+            let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
+            let arrays: Option<SmallVec<[&Array; 5]>> = cores
+                .iter()
+                .map(|c| match &c.value {
+                    Value::Array(a) => Some(a),
+                    Value::Leveled(_) => None,
+                })
+                .collect();
+            if let Some(arrays) = arrays {
+                return Ok(Some(Tensor::new(Array::pointwise(func, self.compute, self.compute, &arrays, self.params())?)));
+            }
         }
-        let arrays: SmallVec<[Array; 5]> = std::iter::once(g).chain(&xs).chain(std::iter::once(&y)).map(Tensor::array).collect();
-        let refs: SmallVec<[&Array; 5]> = arrays.iter().collect();
-        Ok(Some(Tensor::new(Array::pointwise(func, self.compute, self.compute, &refs, self.params())?)))
+        self.composed(i, g, xs, y).map(Some)
+    }
+
+    /// The gradient of operand `i` in tensor operations, so that it has a history of its own.
+    fn composed(&self, i: usize, g: &Tensor, xs: SmallVec<[Option<Tensor>; 3]>, y: Option<Tensor>) -> Result<Tensor> {
+        let or_g = |t: Option<Tensor>| Expr::of(t.unwrap_or_else(|| g.clone()));
+        let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(or_g).collect();
+        let p: SmallVec<[Expr; 3]> =
+            self.params().iter().map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?)))).collect::<Result<_>>()?;
+        let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &or_g(y), &p).finish()?;
+        // A derivative may be a bare number.
+        let shape = g.shape();
+        if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape)) } else { Ok(v) }
     }
 }
 
