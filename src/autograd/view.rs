@@ -366,9 +366,7 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
     if !records || !mode.grad {
         return Ok(());
     }
-    let (own, view) = t.meta(|m| (m.is_some(), m.and_then(|m| m.view.clone())));
-    let _ = own;
-    if let Some(v) = view {
+    if let Some(v) = t.meta(|m| m.and_then(|m| m.view.clone())) {
         if v.creation != Creation::Normal {
             return Err(write_refused(v.creation, false, label));
         }

@@ -76,14 +76,9 @@ impl DType {
     /// The common dtype of two tensors of equal standing (`torch.promote_types`).
     #[inline]
     pub fn promote(self, other: DType) -> DType {
-        if self == other {
-            return self;
-        }
-        let (lo, hi) = if self < other { (self, other) } else { (other, self) };
         // The variants are ordered so that the larger one always wins: there is no pair of equal category
         // (u8 with a signed byte, say) whose result is a third type.
-        let _ = lo;
-        hi
+        self.max(other)
     }
 
     /// Whether an in-place result of dtype `self` may be written into `to` (`torch.can_cast`).

@@ -315,17 +315,14 @@ fn _run_backward<'py>(
         return Ok(PyTuple::empty(py));
     }
     let mut at = Vec::new();
-    for (i, t) in wanted.iter().enumerate() {
+    for t in &wanted {
         match t.gradient_edge()? {
             Some(e) => {
                 at.push(Some(options.inputs.len()));
                 options.inputs.push(e);
             }
             None if allow_unreachable => at.push(None),
-            None => {
-                let _ = i;
-                return Err(runtime("One of the differentiated Tensors does not require grad"));
-            }
+            None => return Err(runtime("One of the differentiated Tensors does not require grad")),
         }
     }
     let mut grads = if options.inputs.is_empty() { Vec::new() } else { run(py, roots, options)? };
