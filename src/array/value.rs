@@ -1,10 +1,11 @@
 //! Array: a storage seen through a layout, with an element type. The values under every tensor.
 
 use super::storage::{Access, Device, Storage};
-use crate::backend::cpu::pointwise::{Func, Operand};
+use crate::backend::cpu::pointwise::Operand;
 use crate::backend::cpu::{copy, pointwise};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, broadcast, checked_numel};
+use crate::pointwise::Func;
 use smallvec::SmallVec;
 
 /// A Rust type that is the element of some dtype.

@@ -7,10 +7,10 @@ use super::pointwise::PointwiseOp;
 use super::tensor::Tensor;
 use super::view::{ViewOp, view};
 use crate::array::Array;
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
 use crate::pointwise::RowId;
+use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ use super::node::{NodeOp, Vjp, VjpCx};
 use super::tensor::{Tensor, Value};
 use super::view::{ViewOp, view};
 use crate::array::Array;
-use crate::backend::cpu::pointwise::Func;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
+use crate::pointwise::Func;
 use crate::pointwise::{Cond, Num, OUTPUT, Real, RowId};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
@@ -70,7 +70,7 @@ impl PointwiseOp {
         let recorded = mode::is_grad_enabled() && (y.is_some() || g.requires_grad() || xs.iter().flatten().any(Tensor::requires_grad));
         let func = Func::vjp(self.row, i);
         // Without a fused kernel the derivative is composed of forward ones.
-        if reads != 0 && !recorded && func.has_kernel(self.compute) {
+        if reads != 0 && !recorded && crate::backend::cpu::pointwise::has_kernel(func, self.compute) {
             let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
             let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
             let arrays: Option<SmallVec<[&Array; 5]>> = cores

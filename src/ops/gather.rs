@@ -2,12 +2,12 @@
 
 use crate::array::{Array, Write};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
 use crate::ops::index::{Place, first_of, on_dims};
 use crate::ops::{pointwise, shape};
 use crate::pointwise::RowId;
+use crate::pointwise::{Func, Part};
 use smallvec::smallvec;
 use std::sync::Arc;
 

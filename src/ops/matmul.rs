@@ -3,10 +3,10 @@
 use super::pointwise as pw;
 use crate::array::Array;
 use crate::autograd::{Arrays, Creation, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view, view_as};
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
+use crate::pointwise::{Func, Part};
 use smallvec::smallvec;
 use std::sync::Arc;
 

@@ -5,10 +5,10 @@ use super::pointwise as pw;
 use super::reduce::{Over, node_op, one};
 use crate::array::Array;
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::RowId;
+use crate::pointwise::{Func, Part};
 use smallvec::smallvec;
 use std::sync::Arc;
 

@@ -4,10 +4,10 @@ use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
 use crate::pointwise::RowId;
+use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 

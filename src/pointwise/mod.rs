@@ -1,11 +1,13 @@
 //! Pointwise operations as pure maths: one row each, written once in the scalar language, without tensors and without memory.
 
 pub mod arith;
+pub mod func;
 pub mod row;
 pub mod rows;
 pub mod text;
 
 pub use arith::{Cond, Int, Num, Real};
+pub use func::{Func, Part};
 pub use row::{DTypeRule, Kind, OUTPUT, Operand, Row, RowInfo};
 pub use rows::RowId;
 pub(crate) use rows::all_rows;

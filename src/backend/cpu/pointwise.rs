@@ -7,83 +7,15 @@ use super::threads::parallel_for;
 use super::walk::{Dim, Tiles, collapse};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::{OUTPUT, RowId};
+use crate::pointwise::RowId;
+pub use crate::pointwise::{Func, Part};
 use std::mem::MaybeUninit;
 
-/// What of a row is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// Its value, from its operands.
-    Forward,
-    /// What operand `i` gets from the cotangent; from the cotangent, the operands and the output, in this order.
-    Vjp(u8),
-}
-
-/// A row and what of it is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Func {
-    pub row: RowId,
-    pub part: Part,
-}
-
-impl Func {
-    pub fn forward(row: RowId) -> Self {
-        Func { row, part: Part::Forward }
-    }
-
-    pub fn vjp(row: RowId, operand: usize) -> Self {
-        Func { row, part: Part::Vjp(operand as u8) }
-    }
-
-    /// How many inputs `run` expects.
-    pub fn inputs(self) -> usize {
-        match self.part {
-            Part::Forward => self.row.info().arity(),
-            Part::Vjp(_) => self.row.info().arity() + 2,
-        }
-    }
-
-    /// Bit `k`: input `k` of `run` is read. The others can be null.
-    pub fn reads(self) -> u32 {
-        let info = self.row.info();
-        match self.part {
-            Part::Forward => (1 << info.arity()) - 1,
-            Part::Vjp(i) => {
-                let saves = info.saves(1 << i);
-                1 | ((saves & !OUTPUT) as u32) << 1 | ((saves & OUTPUT != 0) as u32) << (info.arity() + 1)
-            }
-        }
-    }
-
-    /// The element type of the result of computing in `dtype`.
-    pub fn out_dtype(self, dtype: DType) -> DType {
-        if self.part == Part::Forward && self.row.info().is_predicate() { DType::Bool } else { dtype }
-    }
-
-    /// The element type that input `k` is seen as: `dtype`, but bool for masks.
-    fn in_dtype(self, k: usize, dtype: DType) -> DType {
-        let operand = match self.part {
-            Part::Forward => Some(k),
-            Part::Vjp(_) => k.checked_sub(1),
-        };
-        match operand.and_then(|k| self.row.info().operands.get(k)) {
-            Some(o) if o.mask => DType::Bool,
-            _ => dtype,
-        }
-    }
-
-    /// Whether this machine has a kernel for it that computes in `dtype`.
-    pub fn has_kernel(self, dtype: DType) -> bool {
-        match self.part {
-            Part::Forward => kernels::forward_kernel(self.row, dtype, level()).is_some(),
-            Part::Vjp(i) => kernels::vjp_kernel(self.row, i as usize, dtype, level()).is_some(),
-        }
-    }
-
-    /// Whether integer operands may make it fail.
-    fn divides(self) -> bool {
-        self.part == Part::Forward
-            && matches!(self.row, RowId::DivFloor | RowId::DivTrunc | RowId::FloorDivide | RowId::Fmod | RowId::Remainder)
+/// Whether this machine has a kernel for `func` that computes in `dtype`.
+pub fn has_kernel(func: Func, dtype: DType) -> bool {
+    match func.part {
+        Part::Forward => kernels::forward_kernel(func.row, dtype, level()).is_some(),
+        Part::Vjp(i) => kernels::vjp_kernel(func.row, i as usize, dtype, level()).is_some(),
     }
 }
 

@@ -1,0 +1,44 @@
+//! The WebGPU backend: memory, a queue, and kernels in WGSL over strided memory. wgpu-py owns the device; this room drives it through
+//! the C interface of the library that wgpu-py has loaded. Without a device nothing here can be reached but the shader generators.
+//!
+//! Elements on the device: f32 and i32 as they are; bool and uint8 one `u32` each (WGSL cannot write single bytes without races);
+//! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
+
+pub mod context;
+pub mod dispatch;
+pub mod native;
+
+pub use context::{Buffer, Context};
+pub use dispatch::{Bindings, Dispatch, Key};
+
+use crate::layout::{DType, Scalar};
+
+/// Strided elements of a buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    pub buffer: &'a Buffer,
+    /// The first element.
+    pub offset: usize,
+    pub shape: &'a [usize],
+    /// One for each dimension, in elements; 0 where a dimension is broadcast.
+    pub strides: &'a [isize],
+    pub dtype: DType,
+}
+
+/// What a pointwise kernel reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    View(View<'a>),
+    /// One value for all elements, known to the host.
+    Number(Scalar),
+    /// Not read by this kernel.
+    Unread,
+}
+
+/// Bytes of one element on the device.
+pub const fn element_size(dtype: DType) -> usize {
+    match dtype {
+        DType::Bool | DType::U8 | DType::I32 | DType::F32 => 4,
+        DType::I64 | DType::F64 => 8,
+    }
+}
