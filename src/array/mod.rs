@@ -1,10 +1,11 @@
 //! Values without history: a storage, and arrays that look into it.
 
-mod value;
+mod gpu;
 mod index;
 mod matmul;
 mod reduce;
 mod storage;
+mod value;
 
 pub use index::{Bounds, Plan, Write};
 pub use reduce::{Classes, Reduction, Scan, SoftmaxPass, SortPart, reduced_shape};

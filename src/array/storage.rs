@@ -1,7 +1,9 @@
 //! Storage: a piece of memory on a device, shared by all views of it, and the version counters that tell when it was written.
 
 use crate::backend::cpu::alloc::{self, Buffer};
+use crate::backend::wgpu;
 use crate::error::Result;
+use crate::layout::DType;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -15,12 +17,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub enum Device {
     #[default]
     Cpu,
+    /// A GPU (or a software adapter) driven through wgpu.
+    Wgpu,
 }
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Device::Cpu => f.write_str("cpu"),
+            Device::Wgpu => f.write_str("wgpu"),
         }
     }
 }
@@ -47,6 +52,8 @@ enum Memory {
         writable: bool,
         _owner: Box<dyn Any + Send + Sync>,
     },
+    /// Memory of a device that the host cannot address.
+    Device(wgpu::Buffer),
 }
 
 struct Inner {
@@ -69,6 +76,11 @@ impl Drop for Inner {
     }
 }
 
+#[cold]
+fn no_address() -> ! {
+    panic!("memory of a wgpu device was asked for its address; this is a bug in rgrad, please report it")
+}
+
 /// A shared handle of a piece of memory.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
@@ -86,6 +98,12 @@ impl Storage {
         Ok(Storage(Arc::new(Inner { memory, bytes, version: Counter::default() })))
     }
 
+    /// Memory of a device.
+    pub fn on_device(buffer: wgpu::Buffer) -> Storage {
+        let bytes = buffer.bytes();
+        Storage(Arc::new(Inner { memory: Memory::Device(buffer), bytes, version: Counter::default() }))
+    }
+
     /// Memory of somebody else.
     ///
     /// # Safety
@@ -101,11 +119,35 @@ impl Storage {
 
     #[inline]
     pub fn device(&self) -> Device {
-        Device::Cpu
+        match self.0.memory {
+            Memory::Device(_) => Device::Wgpu,
+            _ => Device::Cpu,
+        }
     }
 
-    /// The memory itself. Every reader and writer in the crate comes through here: it is the place where a result that is still
-    /// pending gets computed.
+    /// Bytes of one element as this storage's device lays it out.
+    #[inline]
+    pub fn element_size(&self, dtype: DType) -> usize {
+        match self.device() {
+            Device::Cpu => dtype.size(),
+            Device::Wgpu => wgpu::element_size(dtype),
+        }
+    }
+
+    /// The device's buffer, if the memory is a device's. With `memory` the only way to what is stored.
+    #[inline]
+    pub fn buffer(&self) -> Option<&wgpu::Buffer> {
+        match &self.0.memory {
+            Memory::Device(b) => Some(b),
+            _ => None,
+        }
+    }
+
+    /// The memory itself, of a storage on the CPU. Every reader and writer in the crate comes through here (or `buffer`): it is the
+    /// place where a result that is still pending gets computed.
+    ///
+    /// # Panics
+    /// For memory of a device, which has no address here. The door refuses such inputs to operations of the CPU.
     #[inline]
     pub fn memory(&self, access: Access) -> *mut u8 {
         match &self.0.memory {
@@ -115,6 +157,7 @@ impl Storage {
                 debug_assert!(*writable || access == Access::Read, "write to read-only memory");
                 *ptr
             }
+            Memory::Device(_) => no_address(),
         }
     }
 

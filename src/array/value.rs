@@ -1,10 +1,12 @@
 //! Array: a storage seen through a layout, with an element type. The values under every tensor.
 
+use super::gpu;
 use super::storage::{Access, Device, Storage};
 use crate::backend::cpu::pointwise::Operand;
 use crate::backend::cpu::{copy, pointwise};
+use crate::backend::wgpu;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, Scalar, broadcast, checked_numel};
+use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast, checked_numel};
 use crate::pointwise::Func;
 use smallvec::SmallVec;
 
@@ -36,24 +38,62 @@ impl Array {
         Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout: Layout::contiguous(shape), dtype })
     }
 
-    /// Uninitialised, dense, dimensions ordered as by the strides `like`.
-    pub fn empty_ordered(shape: &[usize], like: &[isize], dtype: DType) -> Result<Array> {
-        let n = checked_numel(shape, dtype.size())?;
-        Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout: Layout::dense_like(shape, like), dtype })
+    /// As `empty`, on a device.
+    #[inline]
+    pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
+        match device {
+            Device::Cpu => Array::empty(shape, dtype),
+            Device::Wgpu => gpu::empty(&wgpu::Context::current()?, Layout::contiguous(shape), dtype),
+        }
+    }
+
+    /// As `empty`, on the device where this array lies.
+    #[inline]
+    pub fn empty_beside(&self, shape: &[usize], dtype: DType) -> Result<Array> {
+        match self.storage.buffer() {
+            None => Array::empty(shape, dtype),
+            Some(b) => gpu::empty(b.context(), Layout::contiguous(shape), dtype),
+        }
+    }
+
+    /// Uninitialised on this array's device, dense, dimensions ordered as by the strides `like`.
+    fn empty_ordered(&self, shape: &[usize], like: &[isize], dtype: DType) -> Result<Array> {
+        let layout = Layout::dense_like(shape, like);
+        match self.storage.buffer() {
+            None => {
+                let n = checked_numel(shape, dtype.size())?;
+                Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout, dtype })
+            }
+            Some(b) => gpu::empty(b.context(), layout, dtype),
+        }
     }
 
     /// Uninitialised with this array's shape, and its order of dimensions where it is dense.
     pub fn empty_like(&self, dtype: DType) -> Result<Array> {
         if self.layout.is_contiguous() || !self.layout.is_dense() {
-            Array::empty(self.shape(), dtype)
+            self.empty_beside(self.shape(), dtype)
         } else {
-            Array::empty_ordered(self.shape(), self.strides(), dtype)
+            self.empty_ordered(self.shape(), self.strides(), dtype)
         }
+    }
+
+    /// As `full`, on a device.
+    pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<Array> {
+        let a = Array::empty_on(device, shape, dtype)?;
+        a.fill(value)?;
+        Ok(a)
+    }
+
+    /// As `full`, on the device where this array lies.
+    pub fn full_beside(&self, shape: &[usize], value: Scalar, dtype: DType) -> Result<Array> {
+        let a = self.empty_beside(shape, dtype)?;
+        a.fill(value)?;
+        Ok(a)
     }
 
     pub fn full(shape: &[usize], value: Scalar, dtype: DType) -> Result<Array> {
         let a = Array::empty(shape, dtype)?;
-        a.fill(value);
+        a.fill(value)?;
         Ok(a)
     }
 
@@ -65,7 +105,7 @@ impl Array {
     #[inline]
     pub fn scalar(value: Scalar, dtype: DType) -> Result<Array> {
         let a = Array::empty(&[], dtype)?;
-        a.fill(value);
+        a.fill(value)?;
         Ok(a)
     }
 
@@ -82,7 +122,7 @@ impl Array {
 
     /// A view of a storage. The layout must stay inside it.
     pub fn from_parts(storage: Storage, layout: Layout, dtype: DType) -> Array {
-        debug_assert!(layout.extent().1 * dtype.size() <= storage.bytes());
+        debug_assert!(layout.extent().1 * storage.element_size(dtype) <= storage.bytes());
         Array { storage, layout, dtype }
     }
 
@@ -152,9 +192,9 @@ impl Array {
         self.storage.memory(Access::Write).wrapping_add(self.layout.offset() * self.dtype.size())
     }
 
-    /// The elements of a contiguous array, or None if it is strided or of another dtype.
+    /// The elements of a contiguous array, or None if it is strided, of another dtype or on a device.
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
-        if self.dtype != T::DTYPE || !self.is_contiguous() {
+        if self.dtype != T::DTYPE || !self.is_contiguous() || self.device() != Device::Cpu {
             return None;
         }
         let n = self.numel();
@@ -166,18 +206,22 @@ impl Array {
         Some(unsafe { std::slice::from_raw_parts(self.ptr().cast(), n) })
     }
 
-    /// All elements in row-major order, converted to T's dtype.
+    /// All elements in row-major order, converted to T's dtype. Waits for a device.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let a = self.cast(T::DTYPE)?.contiguous()?;
+        let a = self.to_device(Device::Cpu)?.cast(T::DTYPE)?.contiguous()?;
         Ok(a.as_slice::<T>().map(<[T]>::to_vec).unwrap_or_default())
     }
 
-    /// The element at the start of the layout.
-    pub fn first(&self) -> Scalar {
+    /// The element at the start of the layout. Waits for a device.
+    pub fn first(&self) -> Result<Scalar> {
         debug_assert!(self.numel() > 0);
+        if self.device() != Device::Cpu {
+            let one = Layout::from_parts(Dims::new(), Strides::new(), self.layout.offset());
+            return self.with_layout(one).to_device(Device::Cpu)?.first();
+        }
         let p = self.ptr();
         // SAFETY: at least one element of this dtype is there; alignment holds for every storage and offset.
-        unsafe {
+        Ok(unsafe {
             match self.dtype {
                 DType::Bool => Scalar::Bool(*p != 0),
                 DType::U8 => Scalar::Int(i64::from(*p)),
@@ -186,7 +230,7 @@ impl Array {
                 DType::F32 => Scalar::Float(f64::from(*p.cast::<f32>())),
                 DType::F64 => Scalar::Float(*p.cast::<f64>()),
             }
-        }
+        })
     }
 
     /// Whether writes to one may be seen through the other.
@@ -215,13 +259,21 @@ impl Array {
 
     /// Writes one value everywhere.
     #[inline]
-    pub fn fill(&self, value: Scalar) {
+    pub fn fill(&self, value: Scalar) -> Result<()> {
+        if let Some(v) = self.on_gpu() {
+            return wgpu::copy::fill(v, value);
+        }
         // SAFETY: the layout stays inside the storage.
         unsafe { copy::fill(self.dtype, self.shape(), self.ptr_mut(), self.strides(), value) };
+        Ok(())
     }
 
-    /// Copies `src`, broadcast to this shape and converted to this dtype. Overlapping memory is copied through a temporary.
+    /// Copies `src`, broadcast to this shape, converted to this dtype and brought to this device. Overlapping memory is copied through a
+    /// temporary.
     pub fn copy_from(&self, src: &Array) -> Result<()> {
+        if self.device() != src.device() {
+            return self.copy_from(&src.to_device_of(self)?);
+        }
         let layout = if src.shape() == self.shape() { src.layout.clone() } else { src.layout.expand(self.shape())? };
         if self.overlaps(src) {
             if self.layout == layout && self.dtype == src.dtype {
@@ -229,6 +281,9 @@ impl Array {
             }
             let copied = src.contiguous_copy()?;
             return self.copy_from(&copied);
+        }
+        if let (Some(to), Some(from)) = (self.on_gpu(), src.on_gpu()) {
+            return wgpu::copy::copy(to, wgpu::View { shape: to.shape, strides: layout.strides(), offset: layout.offset(), ..from });
         }
         // SAFETY: both layouts stay inside their storages, shapes agree, and the memory does not overlap.
         unsafe {
@@ -247,7 +302,7 @@ impl Array {
 
     /// A new row-major array with the same values.
     pub fn contiguous_copy(&self) -> Result<Array> {
-        let out = Array::empty(self.shape(), self.dtype)?;
+        let out = self.empty_beside(self.shape(), self.dtype)?;
         out.copy_from(self)?;
         Ok(out)
     }
@@ -280,9 +335,17 @@ impl Array {
     /// than the row reads at their place are converted first.
     pub fn pointwise(func: Func, compute: DType, out_dtype: DType, ins: &[&Array], params: &[Scalar]) -> Result<Array> {
         let shape = Self::common_shape(ins)?;
-        let out = match ins.iter().find(|a| a.shape() == &shape[..]) {
-            Some(a) if !a.is_contiguous() => a.empty_like(out_dtype)?,
-            _ => Array::empty(&shape, out_dtype)?,
+        let like = ins.iter().find(|a| a.shape() == &shape[..]);
+        let out = if let Some(on) = ins.iter().find(|a| a.device() != Device::Cpu) {
+            match like {
+                Some(a) if a.device() == on.device() => a.empty_like(out_dtype)?,
+                _ => on.empty_beside(&shape, out_dtype)?,
+            }
+        } else {
+            match like {
+                Some(a) if !a.is_contiguous() => a.empty_like(out_dtype)?,
+                _ => Array::empty(&shape, out_dtype)?,
+            }
         };
         out.pointwise_into(func, compute, ins, params)?;
         Ok(out)
@@ -301,6 +364,9 @@ impl Array {
     /// As `pointwise`, into this array, whose shape the operands must broadcast to. An operand may be this very array; one that
     /// overlaps it otherwise is copied first.
     pub fn pointwise_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        if self.device() != Device::Cpu {
+            return self.gpu_pointwise_into(func, compute, ins, params);
+        }
         let reads = func.reads();
         let plain = |k: usize, a: &Array| reads & (1 << k) == 0 || (a.shape() == self.shape() && !a.storage.same(&self.storage));
         if ins.iter().enumerate().all(|(k, a)| plain(k, a)) {

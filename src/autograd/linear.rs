@@ -173,7 +173,7 @@ pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 
 /// The gradient of what was overwritten.
 fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
-    g.map(|g| Ok(Tensor::new(Array::zeros(&g.shape(), g.dtype())?))).transpose()
+    g.map(|g| Ok(Tensor::new(g.with_array(|a| a.full_beside(a.shape(), Scalar::Int(0), a.dtype()))?))).transpose()
 }
 
 #[derive(Debug, Clone)]
@@ -236,11 +236,10 @@ impl Op for FillOp {
         "fill_"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![Array::full(x[0].shape(), self.value, x[0].dtype())?])
+        Ok(smallvec![x[0].full_beside(x[0].shape(), self.value, x[0].dtype())?])
     }
     fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
-        out.fill(self.value);
-        Ok(())
+        out.fill(self.value)
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -300,7 +299,7 @@ impl Vjp for Unview {
 /// A copy of `g` that lies in memory as `as_strided`'s input did.
 fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize)) -> Result<Tensor> {
     let layout = Layout::from_parts(g.shape(), strides.clone(), *offset);
-    let flat = Tensor::new(Array::zeros(&[layout.extent().1], g.dtype())?);
+    let flat = Tensor::new(g.with_array(|a| a.full_beside(&[layout.extent().1], Scalar::Int(0), a.dtype()))?);
     let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
     copy_(&shaped, g)?;
     Ok(shaped)
@@ -313,7 +312,7 @@ impl Op for Unview {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let g = x[0];
         let out = match &self.geometry {
-            None => Array::zeros(&self.shape, g.dtype())?,
+            None => g.full_beside(&self.shape, Scalar::Int(0), g.dtype())?,
             Some((strides, offset)) => {
                 let layout = Layout::from_parts(self.shape.clone(), strides.clone(), *offset);
                 if layout.may_overlap() {
@@ -325,7 +324,7 @@ impl Op for Unview {
                 if let ViewOp::AsStrided { shape, strides, offset } = &self.op {
                     end = end.max(Layout::from_parts(shape.clone(), strides.clone(), *offset).extent().1);
                 }
-                Array::zeros(&[end], g.dtype())?.with_layout(layout)
+                g.full_beside(&[end], Scalar::Int(0), g.dtype())?.with_layout(layout)
             }
         };
         add_overlapping(&self.op.apply_to(&out)?, g)?;

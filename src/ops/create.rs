@@ -41,7 +41,7 @@ pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tens
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     pointwise::number(value, dtype)?;
     let a = t.with_array(|a| a.empty_like(dtype))?;
-    a.fill(value);
+    a.fill(value)?;
     Ok(Tensor::new(a))
 }
 
@@ -59,7 +59,7 @@ pub fn eye(n: i64, m: Option<i64>, dtype: DType) -> Result<Tensor> {
         }
     }
     let a = Array::zeros(&[n as usize, m as usize], dtype)?;
-    a.with_layout(a.layout().diagonal(0, 0, 1)?).fill(Scalar::Int(1));
+    a.with_layout(a.layout().diagonal(0, 0, 1)?).fill(Scalar::Int(1))?;
     Ok(Tensor::new(a))
 }
 

@@ -279,7 +279,7 @@ pub fn median(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     refuse_bool(x, "median_cpu")?;
     check_not_empty("median", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
     let nan = x.dtype().is_float()
-        && pw::isnan(&x.detach())?.array().truth(false, &SmallVec::<[bool; 8]>::from_elem(true, x.rank()), false)?.first().to_bool();
+        && pw::isnan(&x.detach())?.array().truth(false, &SmallVec::<[bool; 8]>::from_elem(true, x.rank()), false)?.first()?.to_bool();
     if !nan {
         return choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim, node: "MedianBackward1" });
     }

@@ -434,7 +434,7 @@ pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     let a = x.array();
     if a.rank() == 0 {
-        let n = usize::from(a.first().to_bool());
+        let n = usize::from(a.first()?.to_bool());
         return Ok(Tensor::new(Array::empty(&[n, 0], DType::I64)?));
     }
     let columns = a.nonzero()?;

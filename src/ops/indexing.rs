@@ -138,7 +138,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
             Index::Tensor(t) if is_mask(t) && t.rank() == 0 => {
                 out.x = view(&out.x, ViewOp::Unsqueeze(dim))?;
                 out.viewed = true;
-                out.index.push(truth(t.array().first().to_bool())?);
+                out.index.push(truth(t.array().first()?.to_bool())?);
                 dims.push(dim);
                 dim += 1;
             }
@@ -154,7 +154,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
             }
             Index::Tensor(t) if t.rank() == 0 => {
-                let at = match t.array().first() {
+                let at = match t.array().first()? {
                     Scalar::Int(i) => i,
                     s => s.to_i64(),
                 };

@@ -131,7 +131,7 @@ pub fn binary_cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>
     let values = x.array().cast(DType::F64)?;
     let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.len());
     if values.numel() > 0 {
-        let (lo, hi) = (values.extreme(false, &all, false)?.first().to_f64(), values.extreme(true, &all, false)?.first().to_f64());
+        let (lo, hi) = (values.extreme(false, &all, false)?.first()?.to_f64(), values.extreme(true, &all, false)?.first()?.to_f64());
         if !(lo >= 0.0 && hi <= 1.0) {
             return Err(Error::runtime(format!("all elements of input should be between 0 and 1, got {lo} to {hi}")));
         }

@@ -99,7 +99,7 @@ pub fn cumprod(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
 pub(crate) fn has_zero(x: &Tensor) -> Result<bool> {
     let a = x.array();
     let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.rank());
-    Ok(!a.truth(true, &all, false)?.first().to_bool())
+    Ok(!a.truth(true, &all, false)?.first()?.to_bool())
 }
 
 // The scans below are made of products and sums of shifted tensors (log n of them), so they have derivatives of every order, and

@@ -117,7 +117,7 @@ fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
                 &t.shape()[..]
             )));
         }
-        out.push(Leaf::Number(t.array().first()), t.dtype());
+        out.push(Leaf::Number(t.array().first()?), t.dtype());
         return Ok(());
     }
     if let Some(d) = numpy_memory::scalar_dtype(obj)? {
@@ -383,7 +383,7 @@ fn the_one(t: &Tensor) -> PyResult<Scalar> {
     if n != 1 {
         return Err(Error::runtime(format!("a Tensor with {n} elements cannot be converted to Scalar (shape {:?})", &t.shape()[..])).into());
     }
-    Ok(t.array().first())
+    Ok(t.array().first()?)
 }
 
 /// The one element for `float()`, `int()`.
@@ -394,17 +394,17 @@ fn the_one_value(t: &Tensor) -> PyResult<Scalar> {
             &t.shape()[..]
         )));
     }
-    Ok(t.array().first())
+    Ok(t.array().first()?)
 }
 
 fn lists(py: Python<'_>, a: &Array) -> PyOut {
     if a.rank() == 0 {
-        return number(py, a.first());
+        return number(py, a.first()?);
     }
     let n = a.shape()[0];
     if a.rank() == 1 {
         let items: Vec<Py<PyAny>> =
-            (0..n).map(|i| number(py, a.with_layout(a.layout().select(0, i as i64)?).first())).collect::<PyResult<_>>()?;
+            (0..n).map(|i| number(py, a.with_layout(a.layout().select(0, i as i64)?).first()?)).collect::<PyResult<_>>()?;
         return Ok(PyList::new(py, items)?.into_any().unbind());
     }
     let out = PyList::empty(py);
@@ -478,7 +478,7 @@ impl PyTensor {
     fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
         let t = Self::of(slf);
         match t.numel() {
-            1 => Ok(t.array().first().to_bool()),
+            1 => Ok(t.array().first()?.to_bool()),
             0 => Err(runtime("Boolean value of Tensor with no values is ambiguous")),
             _ => Err(runtime("Boolean value of Tensor with more than one value is ambiguous")),
         }
@@ -511,7 +511,7 @@ impl PyTensor {
                 &t.shape()[..]
             )));
         }
-        Ok(t.array().first().to_i64())
+        Ok(t.array().first()?.to_i64())
     }
 
     fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
@@ -545,7 +545,7 @@ impl PyTensor {
     fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
         let t = Self::of(slf);
         if t.rank() == 0 {
-            return number(slf.py(), t.array().first())?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
+            return number(slf.py(), t.array().first()?)?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
         }
         if !spec.is_empty() {
             return Err(type_error("unsupported format string passed to Tensor.__format__"));

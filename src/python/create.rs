@@ -165,7 +165,7 @@ fn value_of(obj: &Obj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
     if let Some(t) = as_tensor(obj)
         && t.numel() == 1
     {
-        return Ok(t.array().first());
+        return Ok(t.array().first()?);
     }
     scalar(obj)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(obj))))
 }

@@ -2,6 +2,7 @@
 
 use super::dispatch::Dispatch;
 use crate::error::{Error, Result};
+use crate::layout::DType;
 use std::sync::Arc;
 
 /// Memory of a device. Given back to the context's pool when dropped, in stream order.
@@ -35,6 +36,14 @@ impl Buffer {
 pub struct Context(());
 
 impl Context {
+    /// Refuses element types that the adapter has no arithmetic for.
+    pub fn supports(&self, dtype: DType) -> Result<()> {
+        match dtype {
+            DType::F64 => Err(Error::not_implemented("float64 needs an adapter with the feature shader-f64")),
+            _ => Ok(()),
+        }
+    }
+
     /// The device that new tensors go to; an error that says what to do if there is none.
     pub fn current() -> Result<Arc<Context>> {
         Err(Error::runtime("no wgpu device is in use"))

@@ -5,6 +5,8 @@
 //! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
 
 pub mod context;
+pub mod copy;
+pub mod pointwise;
 pub mod dispatch;
 pub mod native;
 
