@@ -2,6 +2,7 @@
 
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
+use crate::backend::cpu;
 use crate::backend::wgpu::{self, Buffer, Context, Input, View, element_size};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Scalar, checked_numel};
@@ -15,6 +16,16 @@ pub(super) fn empty(context: &Arc<Context>, layout: Layout, dtype: DType) -> Res
     let n = checked_numel(layout.shape(), element_size(dtype))?;
     let buffer = Buffer::new(context, n * element_size(dtype))?;
     Ok(Array::from_parts(Storage::on_device(buffer), layout, dtype))
+}
+
+impl Device {
+    /// Whether this device has a kernel for `func` that computes in `dtype`.
+    pub fn has_kernel(self, func: Func, dtype: DType) -> bool {
+        match self {
+            Device::Cpu => cpu::pointwise::has_kernel(func, dtype),
+            Device::Wgpu => wgpu::pointwise::has_kernel(func, dtype),
+        }
+    }
 }
 
 /// Which array is on the wrong device, and how to go on.

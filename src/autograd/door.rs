@@ -7,9 +7,9 @@ use super::saved::Saved;
 use super::site;
 use super::tensor::{Core, Tensor, Value};
 use super::view;
-use crate::array::{Array, Change, Version};
+use crate::array::{Array, Change, Device, Version};
 use crate::error::{Error, Result};
-use crate::layout::{Dims, fmt_shape};
+use crate::layout::fmt_shape;
 use parking_lot::RwLockReadGuard;
 use smallvec::SmallVec;
 
@@ -45,11 +45,27 @@ impl Saves {
     }
 }
 
+/// Where an operation's inputs may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Devices {
+    /// All on one device; a 0-d input on the CPU is brought there.
+    Same,
+    /// As `Same`, but the operation takes 0-d inputs from the CPU itself.
+    Numbers,
+    /// Anywhere.
+    Any,
+}
+
 /// An operation: its forward on arrays, beside the vjp that a node will run.
 pub trait Op: Vjp {
     fn name(&self) -> &'static str;
 
     fn forward(&self, inputs: &[&Array]) -> Result<Arrays>;
+
+    /// Which inputs may lie on another device than the rest.
+    fn devices(&self) -> Devices {
+        Devices::Same
+    }
 
     /// Writes the first result into `out`, which is the first input itself. An operation that can do without a temporary says how.
     fn forward_into(&self, out: &Array, inputs: &[&Array]) -> Result<()> {
@@ -109,7 +125,8 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
             drop(cores);
             apply_level(op, inputs)?
         } else {
-            op.forward(&arrays)?.into_iter().map(Value::Array).collect()
+            let outs = if is_mixed(&arrays) { forward_mixed(op, &arrays)? } else { op.forward(&arrays)? };
+            outs.into_iter().map(Value::Array).collect()
         };
         (outs, needs, any)
     };
@@ -117,6 +134,52 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
         return Ok(outs.into_iter().map(Tensor::from_value).collect());
     }
     record(op, inputs, &needs, outs)
+}
+
+/// Whether some arrays lie on the CPU and some elsewhere.
+#[inline]
+fn is_mixed(arrays: &[&Array]) -> bool {
+    arrays.iter().any(|a| a.device() != arrays[0].device())
+}
+
+#[cold]
+fn forward_mixed(op: &dyn Op, arrays: &[&Array]) -> Result<Arrays> {
+    let moved = brought(op, arrays)?;
+    op.forward(&with_moved(arrays, &moved))
+}
+
+fn with_moved<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> SmallVec<[&'a Array; 3]> {
+    let mut out: SmallVec<[&Array; 3]> = SmallVec::from_slice(arrays);
+    for (at, a) in moved {
+        out[*at] = a;
+    }
+    out
+}
+
+/// The inputs that have to be brought to the others' device, or an error if that would be a transfer that nobody asked for.
+#[cold]
+fn brought(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
+    let mut out = Vec::new();
+    let Some(there) = arrays.iter().find(|a| a.device() != Device::Cpu) else { return Ok(out) };
+    if op.devices() == Devices::Any {
+        return Ok(out);
+    }
+    for (i, a) in arrays.iter().enumerate().filter(|(_, a)| a.device() == Device::Cpu) {
+        if a.rank() > 0 {
+            return Err(Error::runtime(format!(
+                "Expected all tensors to be on the same device, but found at least two devices, {} and cpu! ({}: input {i} of shape {} is on \
+                 cpu; move it with .to(\"{}\"))",
+                there.device(),
+                op.name(),
+                fmt_shape(a.shape()),
+                there.device()
+            )));
+        }
+        if op.devices() == Devices::Same {
+            out.push((i, a.to_device_of(there)?));
+        }
+    }
+    Ok(out)
 }
 
 /// The highest level among the inputs applies its rule; the results are values of that level.
@@ -143,9 +206,9 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
     let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::with_capacity(outs.len());
     let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
     for (j, v) in outs.iter().enumerate() {
-        let (shape, dtype) = out_meta(v);
-        with_grad.push(dtype.is_float() && op.differentiable(j));
-        metas.push(OutMeta { shape, dtype });
+        let meta = out_meta(v);
+        with_grad.push(meta.dtype.is_float() && op.differentiable(j));
+        metas.push(meta);
     }
     if !with_grad.contains(&true) {
         return Ok(outs.into_iter().map(Tensor::from_value).collect());
@@ -174,10 +237,10 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
         .collect())
 }
 
-pub(crate) fn out_meta(v: &Value) -> (Dims, crate::layout::DType) {
+pub(crate) fn out_meta(v: &Value) -> OutMeta {
     match v {
-        Value::Array(a) => (Dims::from_slice(a.shape()), a.dtype()),
-        Value::Leveled(l) => (l.inner.shape(), l.inner.dtype()),
+        Value::Array(a) => OutMeta::of(a),
+        Value::Leveled(l) => OutMeta { shape: l.inner.shape(), dtype: l.inner.dtype(), device: l.inner.device() },
     }
 }
 
@@ -245,7 +308,18 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     {
         let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
         let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
-        op.forward_into(&out, &refs)?;
+        if is_mixed(&refs) {
+            if out.device() == Device::Cpu && op.devices() != Devices::Any {
+                return Err(Error::runtime(format!(
+                    "Expected all tensors to be on the same device: {label} writes to a tensor on cpu, but another input is on a device; move \
+                     one of them with .to() first"
+                )));
+            }
+            let moved = brought(op, &refs)?;
+            op.forward_into(&out, &with_moved(&refs, &moved))?;
+        } else {
+            op.forward_into(&out, &refs)?;
+        }
     }
     let site = site::current();
     target.bump_version(Change { site: site.0, op: label });
@@ -255,7 +329,7 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     if saves.has(16) {
         saved.push(Saved::output(target, 0));
     }
-    let metas = SmallVec::from_elem(OutMeta { shape: Dims::from_slice(out.shape()), dtype }, 1);
+    let metas = SmallVec::from_elem(OutMeta::of(&out), 1);
     let node = Node::new(op.node_op(), edges, metas, saved, saves, site);
     view::rebase(target, node)
 }

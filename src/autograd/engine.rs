@@ -131,7 +131,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     for (edge, grad) in roots {
         let at = pass.index[&Arc::as_ptr(&edge.node)];
         let meta = &edge.node.outs()[edge.nr as usize];
-        let grad = linear::fit(grad, &meta.shape, meta.dtype)?;
+        let grad = linear::fit(grad, meta)?;
         pass.add(at, edge.nr as usize, grad, false)?;
     }
     for i in 0..pass.visits.len() {
@@ -327,7 +327,7 @@ impl Pass<'_> {
                 && needs[k]
             {
                 let meta = &e.node.outs()[e.nr as usize];
-                let g = linear::fit(g, &meta.shape, meta.dtype).map_err(|err| {
+                let g = linear::fit(g, meta).map_err(|err| {
                     at_forward(
                         Error::new(
                             err.kind(),
@@ -412,7 +412,7 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     if let NodeOp::Accumulate(leaf) = node.op() {
         if let Some(g) = grads.into_iter().next().flatten() {
             let meta = &node.outs()[0];
-            let g = linear::fit(g, &meta.shape, meta.dtype)?;
+            let g = linear::fit(g, meta)?;
             accumulate::into_leaf(leaf, g, mode::is_grad_enabled())?;
         }
         return Ok(Grads::new());
@@ -429,7 +429,7 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
                 // Nobody promises that a gradient given by hand has the output's shape.
                 let meta = &e.node.outs()[e.nr as usize];
                 let fits = linear::is_broadcast_of(&g.shape(), &meta.shape);
-                Some(if fits { linear::fit(g, &meta.shape, meta.dtype)? } else { g })
+                Some(if fits { linear::fit(g, meta)? } else { g })
             }
             (g, _) => g,
         });

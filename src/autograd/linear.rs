@@ -1,12 +1,12 @@
 //! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
-use super::door::{Arrays, Old, Op, apply_inplace, apply1};
+use super::door::{Arrays, Devices, Old, Op, apply_inplace, apply1};
 use super::hooks::Grads;
-use super::node::{NodeOp, Vjp, VjpCx};
+use super::node::{NodeOp, OutMeta, Vjp, VjpCx};
 use super::pointwise::PointwiseOp;
 use super::tensor::Tensor;
 use super::view::{ViewOp, view};
-use crate::array::Array;
+use crate::array::{Array, Device};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
 use crate::pointwise::RowId;
@@ -52,6 +52,48 @@ pub fn cast(t: &Tensor, dtype: DType) -> Result<Tensor> {
         out.write().number = true;
     }
     Ok(out)
+}
+
+// ---- devices ---------------------------------------------------------------------------------------------------------
+
+/// Copies to another device.
+#[derive(Debug, Clone)]
+struct ToDevice {
+    from: Device,
+    to: Device,
+}
+
+impl Vjp for ToDevice {
+    fn node_name(&self) -> String {
+        "ToCopyBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![grads[0].as_ref().map(|g| to_device(g, self.from)).transpose()?])
+    }
+}
+
+impl Op for ToDevice {
+    fn name(&self) -> &'static str {
+        "to"
+    }
+    fn devices(&self) -> Devices {
+        Devices::Any
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].to_device(self.to)?])
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(self.clone()))
+    }
+}
+
+/// The tensor on another device; itself if it is there already.
+pub fn to_device(t: &Tensor, to: Device) -> Result<Tensor> {
+    let from = t.device();
+    if from == to {
+        return Ok(t.clone());
+    }
+    apply1(&ToDevice { from, to }, &[t])
 }
 
 // ---- sum to a shape --------------------------------------------------------------------------------------------------
@@ -102,10 +144,10 @@ pub(crate) fn is_broadcast_of(have: &[usize], want: &[usize]) -> bool {
     have.len() >= want.len() && want.iter().rev().zip(have.iter().rev()).all(|(w, h)| w == h || *w == 1)
 }
 
-/// A gradient as its edge wants it: summed to the edge's shape, converted to its dtype.
+/// A gradient as its edge wants it: summed to the edge's shape, converted to its dtype, on its device.
 #[inline]
-pub fn fit(g: Tensor, shape: &[usize], dtype: DType) -> Result<Tensor> {
-    let (same_shape, same_dtype) = g.with_array(|a| (a.shape() == shape, a.dtype() == dtype));
+pub fn fit(g: Tensor, OutMeta { shape, dtype, device }: &OutMeta) -> Result<Tensor> {
+    let (same_shape, same_dtype, same_device) = g.with_array(|a| (a.shape() == &shape[..], a.dtype() == *dtype, a.device() == *device));
     let g = if same_shape {
         g
     } else {
@@ -115,7 +157,21 @@ pub fn fit(g: Tensor, shape: &[usize], dtype: DType) -> Result<Tensor> {
         }
         sum_to(&g, shape)?
     };
-    if same_dtype { Ok(g) } else { cast(&g, dtype) }
+    let g = if same_dtype { g } else { cast(&g, *dtype)? };
+    if same_device { Ok(g) } else { brought(&g, *device) }
+}
+
+/// A 0-d gradient follows its tensor to another device, as in PyTorch; a larger one was made in the wrong place.
+#[cold]
+fn brought(g: &Tensor, device: Device) -> Result<Tensor> {
+    if g.rank() > 0 {
+        return Err(Error::runtime(format!(
+            "expected a gradient on device {device} but got one of shape {} on {}",
+            fmt_shape(&g.shape()),
+            g.device()
+        )));
+    }
+    to_device(g, device)
 }
 
 // ---- copies ----------------------------------------------------------------------------------------------------------
@@ -176,15 +232,16 @@ fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
     g.map(|g| Ok(Tensor::new(g.with_array(|a| a.full_beside(a.shape(), Scalar::Int(0), a.dtype()))?))).transpose()
 }
 
+/// Keeps where its source lies.
 #[derive(Debug, Clone)]
-struct CopyInto;
+struct CopyInto(Device);
 
 impl Vjp for CopyInto {
     fn node_name(&self) -> String {
         "CopyBackwards".into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![zeros_like(grads[0].as_ref())?, grads[0].clone()])
+        Ok(smallvec![zeros_like(grads[0].as_ref())?, grads[0].as_ref().map(|g| to_device(g, self.0)).transpose()?])
     }
 }
 
@@ -193,7 +250,10 @@ impl Op for CopyInto {
         "copy_"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[1].clone_dense()?])
+        Ok(smallvec![x[1].to_device_of(x[0])?.clone_dense()?])
+    }
+    fn devices(&self) -> Devices {
+        Devices::Any
     }
     fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
         out.copy_from(x[1])
@@ -213,7 +273,7 @@ pub fn copy_(dst: &Tensor, src: &Tensor) -> Result<()> {
             fmt_shape(&to)
         )));
     }
-    apply_inplace(&CopyInto, "copy_", &[dst, src], Old::Overwritten)
+    apply_inplace(&CopyInto(src.device()), "copy_", &[dst, src], Old::Overwritten)
 }
 
 #[derive(Debug, Clone)]

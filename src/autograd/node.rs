@@ -6,6 +6,7 @@ use super::saved::Saved;
 use super::site::Site;
 use super::slot::Slot;
 use super::tensor::Tensor;
+use crate::array::{Array, Device};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
 use parking_lot::Mutex;
@@ -25,11 +26,18 @@ pub struct Edge {
 
 pub type Edges = SmallVec<[Option<Edge>; 2]>;
 
-/// Shape and dtype of a node's output: what its gradient must fit.
+/// Shape, dtype and device of a node's output: what its gradient must fit.
 #[derive(Clone, Debug)]
 pub struct OutMeta {
     pub shape: Dims,
     pub dtype: DType,
+    pub device: Device,
+}
+
+impl OutMeta {
+    pub fn of(a: &Array) -> OutMeta {
+        OutMeta { shape: Dims::from_slice(a.shape()), dtype: a.dtype(), device: a.device() }
+    }
 }
 
 /// The backward side of an operation: what a node runs.
@@ -137,12 +145,12 @@ impl Node {
         })
     }
 
-    pub(crate) fn accumulate(variable: Tensor, shape: Dims, dtype: DType) -> Arc<Node> {
+    pub(crate) fn accumulate(variable: Tensor, meta: OutMeta) -> Arc<Node> {
         Arc::new(Node {
             seq: u64::MAX,
             op: NodeOp::Accumulate(variable),
             edges: Edges::new(),
-            outs: SmallVec::from_elem(OutMeta { shape, dtype }, 1),
+            outs: SmallVec::from_elem(meta, 1),
             saves: Saves::NOTHING,
             site: super::site::current(),
             state: Mutex::default(),

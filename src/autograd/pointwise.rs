@@ -1,6 +1,6 @@
 //! The one operation descriptor of all pointwise rows, and the scalar language spoken by tensors, which gives every higher derivative.
 
-use super::door::{Arrays, Op, Saves, apply1};
+use super::door::{Arrays, Devices, Op, Saves, apply1};
 use super::hooks::Grads;
 use super::mode;
 use super::node::{NodeOp, Vjp, VjpCx};
@@ -70,7 +70,7 @@ impl PointwiseOp {
         let recorded = mode::is_grad_enabled() && (y.is_some() || g.requires_grad() || xs.iter().flatten().any(Tensor::requires_grad));
         let func = Func::vjp(self.row, i);
         // Without a fused kernel the derivative is composed of forward ones.
-        if reads != 0 && !recorded && crate::backend::cpu::pointwise::has_kernel(func, self.compute) {
+        if reads != 0 && !recorded && g.device().has_kernel(func, self.compute) {
             let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
             let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
             let arrays: Option<SmallVec<[&Array; 5]>> = cores
@@ -94,8 +94,9 @@ impl PointwiseOp {
         let p: SmallVec<[Expr; 3]> =
             self.params().iter().map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?)))).collect::<Result<_>>()?;
         let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &or_g(y), &p).finish()?;
-        // A derivative may be a bare number.
+        // A derivative may be a bare number, of the CPU.
         let shape = g.shape();
+        let v = super::linear::to_device(&v, g.device())?;
         if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape)) } else { Ok(v) }
     }
 }
@@ -119,6 +120,10 @@ impl Vjp for PointwiseOp {
 impl Op for PointwiseOp {
     fn name(&self) -> &'static str {
         self.row.info().name
+    }
+
+    fn devices(&self) -> Devices {
+        Devices::Numbers
     }
 
     #[inline]

@@ -355,13 +355,7 @@ impl Tensor {
         if let Some(node) = meta.accumulate.upgrade() {
             return Ok(Some(Edge { node, nr: 0 }));
         }
-        let node = {
-            let (shape, dtype) = match &core.value {
-                Value::Array(a) => (Dims::from_slice(a.shape()), a.dtype()),
-                Value::Leveled(l) => (l.inner.shape(), l.inner.dtype()),
-            };
-            Node::accumulate(self.clone(), shape, dtype)
-        };
+        let node = { Node::accumulate(self.clone(), super::door::out_meta(&core.value)) };
         if let Some(meta) = core.meta.as_mut() {
             meta.accumulate = Arc::downgrade(&node);
         }

@@ -230,7 +230,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
             name,
         });
         let edge = t.gradient_edge()?;
-        let metas = SmallVec::from_elem(OutMeta { shape: Dims::from_slice(array.shape()), dtype: array.dtype() }, 1);
+        let metas = SmallVec::from_elem(OutMeta::of(&array), 1);
         let edges = Edges::from_elem(edge, 1);
         let node = Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
         Some(Edge { node, nr: 0 })
@@ -258,7 +258,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
         let _off = ModeGuard::grad(false);
         ops.iter().map(one).collect::<Result<_>>()?
     };
-    let metas = outs.iter().map(|o| OutMeta { shape: o.shape(), dtype: o.dtype() }).collect();
+    let metas = outs.iter().map(|o| o.with_array(OutMeta::of)).collect();
     let node = Node::new(node(), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
     for (i, o) in outs.iter().enumerate() {
         o.write().grad_fn = Some(Edge { node: node.clone(), nr: i as u32 });
@@ -279,7 +279,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
     let grad_fn = if records {
         let call = ViewCall { op: op.clone(), name: Some(name), in_shape: Dims::from_slice(old.shape()), in_geometry: None };
         let edges = Edges::from_elem(t.gradient_edge()?, 1);
-        let metas = SmallVec::from_elem(OutMeta { shape: Dims::from_slice(new.shape()), dtype: new.dtype() }, 1);
+        let metas = SmallVec::from_elem(OutMeta::of(&new), 1);
         let saves = super::door::Saves::NOTHING;
         Some(Edge { node: Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), saves, site::current()), nr: 0 })
     } else {
@@ -396,8 +396,7 @@ pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     let mut edges = Edges::new();
     edges.push(if base.requires_grad() { base.gradient_edge()? } else { None });
     edges.extend(node.edges()[1..].iter().cloned());
-    let (shape, dtype) = out_meta(&base.read().value);
-    let metas = SmallVec::from_elem(OutMeta { shape, dtype }, 1);
+    let metas = SmallVec::from_elem(out_meta(&base.read().value), 1);
     let site = node.site();
     let slices = CopySlices { ops: info.ops.clone(), inner: node };
     let node = Node::new(NodeOp::Other(Arc::new(slices)), edges, metas, SmallVec::<[Saved; 2]>::new(), super::door::Saves::NOTHING, site);
@@ -496,7 +495,7 @@ impl Vjp for CopySlices {
             }
             if cx.needs(0) {
                 match r {
-                    Some(r) => linear::copy_(&part, &linear::fit(r, &part.shape(), part.dtype())?)?,
+                    Some(r) => linear::copy_(&part, &linear::fit(r, &part.with_array(OutMeta::of))?)?,
                     None => linear::zero_(&part)?,
                 }
                 out.push(Some(result.clone()));

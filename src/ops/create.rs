@@ -1,6 +1,6 @@
 //! New tensors from sizes and numbers.
 
-use crate::array::{Array, Element};
+use crate::array::{Array, Device, Element};
 use crate::autograd::Tensor;
 use crate::backend::cpu::threads::parallel_for;
 use crate::error::{Error, Result};
@@ -17,7 +17,11 @@ pub fn sizes(given: &[i64]) -> Result<Dims> {
 
 /// Uninitialised memory.
 pub fn empty(shape: &[usize], dtype: DType) -> Result<Tensor> {
-    Ok(Tensor::new(Array::empty(shape, dtype)?))
+    empty_on(Device::Cpu, shape, dtype)
+}
+
+pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Tensor> {
+    Ok(Tensor::new(Array::empty_on(device, shape, dtype)?))
 }
 
 /// Uninitialised memory with the given strides; the elements it can reach must not overlap.
@@ -28,12 +32,17 @@ pub fn empty_strided(shape: &[usize], strides: &[isize], dtype: DType) -> Result
     Ok(Tensor::new(all.with_layout(layout)))
 }
 
-/// One number everywhere. Without dtype: bool for bool, int64 for int, the default dtype for float.
+/// As `full_on`, on the CPU.
 pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
+    full_on(Device::Cpu, shape, value, dtype)
+}
+
+/// One number everywhere. Without dtype: bool for bool, int64 for int, the default dtype for float.
+pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| value.dtype(default_dtype()));
     // Refuses what does not fit.
     pointwise::number(value, dtype)?;
-    Ok(Tensor::new(Array::full(shape, value, dtype)?))
+    Ok(Tensor::new(Array::full_on(device, shape, value, dtype)?))
 }
 
 /// A new tensor of this one's shape and, where it is dense, order of dimensions.

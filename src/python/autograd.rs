@@ -6,7 +6,6 @@ use super::hooks::{HookHandle, PyHook};
 use super::identity::{release_pending, wrap, wrap_option};
 use super::node::node_object;
 use super::tensor::PyTensor;
-use crate::array::Array;
 use crate::autograd::hooks::{Registration, next_id};
 use crate::autograd::mode::{self, Mode};
 use crate::autograd::{Edge, Tensor, engine};
@@ -43,7 +42,7 @@ fn root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)>
             }
             g.clone()
         }
-        None if t.numel() == 1 => Tensor::new(Array::full(&t.shape(), Scalar::Int(1), t.dtype())?),
+        None if t.numel() == 1 => Tensor::new(t.with_array(|a| a.full_beside(a.shape(), Scalar::Int(1), a.dtype()))?),
         None => return Err(runtime("grad can be implicitly created only for scalar outputs")),
     };
     Ok((edge, grad))

@@ -1,12 +1,12 @@
 //! Values into tensors and out of them: Python sequences and numbers, NumPy arrays, `item`, `tolist`.
 
 use super::args::{as_tensor, type_name};
-use super::dtype::{check_device, dtype_option};
+use super::dtype::{device_of, dtype_option};
 use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::numpy_memory::{self, NdArray};
 use super::tensor::PyTensor;
-use crate::array::Array;
+use crate::array::{Array, Device};
 use crate::autograd::{Tensor, linear};
 use crate::error::Error;
 use crate::layout::{DType, Dims, Scalar};
@@ -286,13 +286,15 @@ fn tensor(
 ) -> PyOut {
     let _ = pin_memory;
     let dtype = dtype_option(dtype, "tensor()")?;
-    check_device(device)?;
+    let device = device_of(device)?;
     if as_tensor(data).is_some() {
         let message = "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or \
                        sourceTensor.detach().clone().requires_grad_(True), rather than rgrad.tensor(sourceTensor).";
         PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &std::ffi::CString::new(message)?, 1)?;
     }
     let t = tensor_from(data, dtype)?;
+    let device = device.unwrap_or_else(|| as_tensor(data).map_or(Device::Cpu, Tensor::device));
+    let t = linear::to_device(&t, device)?;
     require_grad(&t, requires_grad)?;
     wrap(py, t)
 }
@@ -302,21 +304,23 @@ fn tensor(
 #[pyo3(name = "as_tensor", signature = (data, dtype=None, device=None))]
 fn as_tensor_(py: Python<'_>, data: &Obj<'_>, dtype: Option<&Obj<'_>>, device: Option<&Obj<'_>>) -> PyOut {
     let dtype = dtype_option(dtype, "as_tensor()")?;
-    check_device(device)?;
+    let device = device_of(device)?;
     if let Some(t) = as_tensor(data) {
-        return match dtype {
-            Some(d) if d != t.dtype() => wrap(py, linear::cast(t, d)?),
-            _ => Ok(data.clone().unbind()),
-        };
+        let (to, on) = (dtype.unwrap_or_else(|| t.dtype()), device.unwrap_or_else(|| t.device()));
+        if (to, on) == (t.dtype(), t.device()) {
+            return Ok(data.clone().unbind());
+        }
+        return wrap(py, linear::cast(&linear::to_device(t, on)?, to)?);
     }
+    let on = device.unwrap_or_default();
     if !is_builtin(data)
         && let Some(array) = NdArray::of(data)?
         && array.dtype().is_ok_and(|d| dtype.is_none_or(|want| want == d))
         && array.can_share()
     {
-        return wrap(py, Tensor::new(array.share()?));
+        return wrap(py, linear::to_device(&Tensor::new(array.share()?), on)?);
     }
-    wrap(py, tensor_from(data, dtype)?)
+    wrap(py, linear::to_device(&tensor_from(data, dtype)?, on)?)
 }
 
 /// As `as_tensor`; `copy=True` always copies, `copy=False` never does (ValueError where it would have to).
@@ -331,7 +335,8 @@ fn asarray(
     requires_grad: bool,
 ) -> PyOut {
     let out = if copy == Some(true) {
-        wrap(py, tensor_from(obj, dtype_option(dtype, "asarray()")?)?)?
+        let on = device_of(device)?.unwrap_or_else(|| as_tensor(obj).map_or(Device::Cpu, Tensor::device));
+        wrap(py, linear::to_device(&tensor_from(obj, dtype_option(dtype, "asarray()")?)?, on)?)?
     } else {
         as_tensor_(py, obj, dtype, device)?
     };
@@ -339,7 +344,7 @@ fn asarray(
     if copy == Some(false) {
         let shares = match as_tensor(obj) {
             Some(given) => given.array().storage().same(t.array().storage()),
-            None => NdArray::of(obj)?.is_some_and(|a| a.pointer() == t.array().ptr()),
+            None => NdArray::of(obj)?.is_some_and(|a| t.device() == Device::Cpu && a.pointer() == t.array().ptr()),
         };
         if !shares {
             return Err(PyValueError::new_err("asarray(): can't alias the data without a copy, but copy=False was given"));
@@ -420,6 +425,15 @@ fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyOut {
     if t.requires_grad() && !force {
         return Err(Error::runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.").into());
     }
+    if t.device() != Device::Cpu {
+        if !force {
+            return Err(type_error(format!(
+                "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+                t.device()
+            )));
+        }
+        return numpy_memory::export(slf.py(), &t.array().to_device(Device::Cpu)?);
+    }
     numpy_memory::export(slf.py(), &t.array())
 }
 
@@ -472,7 +486,7 @@ impl PyTensor {
 
     /// Nested lists of Python numbers; a number for a 0-d tensor.
     fn tolist(slf: &Bound<'_, Self>) -> PyOut {
-        lists(slf.py(), &Self::of(slf).array())
+        lists(slf.py(), &Self::of(slf).array().to_device(Device::Cpu)?)
     }
 
     fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {

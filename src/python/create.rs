@@ -2,11 +2,12 @@
 
 use super::args::{self, as_tensor, scalar, sizes_arg, type_name, varargs};
 use super::convert::{require_grad, tensor_from};
-use super::dtype::{check_device, dtype_option};
+use super::dtype::{device_of, dtype_option};
 use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
-use crate::autograd::Tensor;
+use crate::array::Device;
+use crate::autograd::{Tensor, linear};
 use crate::error::Error;
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::create;
@@ -21,6 +22,7 @@ pub(super) type PyOut = PyResult<Py<PyAny>>;
 /// The keywords that all creating functions share.
 pub(super) struct Options {
     pub dtype: Option<DType>,
+    pub device: Option<Device>,
     pub requires_grad: bool,
     /// Keywords that are not common to all.
     pub rest: Vec<(String, Py<PyAny>)>,
@@ -29,13 +31,13 @@ pub(super) struct Options {
 
 impl Options {
     pub(super) fn parse(function: &'static str, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
-        let mut out = Options { dtype: None, requires_grad: false, rest: Vec::new(), function };
+        let mut out = Options { dtype: None, device: None, requires_grad: false, rest: Vec::new(), function };
         let Some(kwargs) = kwargs else { return Ok(out) };
         for (k, v) in kwargs {
             let key: String = k.extract()?;
             match key.as_str() {
                 "dtype" => out.dtype = dtype_option(Some(&v), function)?,
-                "device" => check_device(Some(&v))?,
+                "device" => out.device = device_of(Some(&v))?,
                 "requires_grad" => out.requires_grad = v.is_truthy()?,
                 // One memory layout, one kind of memory.
                 "layout" | "pin_memory" | "memory_format" => {}
@@ -63,8 +65,17 @@ impl Options {
         self.dtype.unwrap_or_else(default_dtype)
     }
 
+    /// Where the tensor is to lie.
+    pub(super) fn place(&self) -> Device {
+        self.device.unwrap_or_default()
+    }
+
     pub(super) fn wrap(&self, py: Python<'_>, t: Tensor) -> PyOut {
         self.done()?;
+        let t = match self.device {
+            Some(d) => linear::to_device(&t, d)?,
+            None => t,
+        };
         require_grad(&t, self.requires_grad)?;
         wrap(py, t)
     }
@@ -122,8 +133,8 @@ macro_rules! filled {
                 let shape = size_of(py, stringify!($name), size, &mut o)?;
                 let value: Option<i64> = $value;
                 let t = match value {
-                    Some(v) => create::full(&shape, Scalar::Int(v), Some(o.float()))?,
-                    None => create::empty(&shape, o.float())?,
+                    Some(v) => create::full_on(o.place(), &shape, Scalar::Int(v), Some(o.float()))?,
+                    None => create::empty_on(o.place(), &shape, o.float())?,
                 };
                 into(py, &mut o, t)
             }
@@ -181,7 +192,7 @@ fn full(py: Python<'_>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bo
     let shape = create::sizes(&sizes_arg(size, "full", "size")?)?;
     let value = value_of(fill_value, "full", "fill_value")?;
     let dtype = o.dtype.or_else(|| as_tensor(fill_value).map(Tensor::dtype));
-    let t = create::full(&shape, value, dtype)?;
+    let t = create::full_on(o.place(), &shape, value, dtype)?;
     into(py, &mut o, t)
 }
 
@@ -306,13 +317,22 @@ impl PyTensor {
         let o = Options::parse("new_full", kwargs)?;
         let shape = create::sizes(&sizes_arg(size, "new_full", "size")?)?;
         let dtype = o.dtype.unwrap_or_else(|| Self::of(slf).dtype());
-        o.wrap(slf.py(), create::full(&shape, value_of(fill_value, "new_full", "fill_value")?, Some(dtype))?)
+        o.wrap(
+            slf.py(),
+            create::full_on(
+                o.device.unwrap_or_else(|| Self::of(slf).device()),
+                &shape,
+                value_of(fill_value, "new_full", "fill_value")?,
+                Some(dtype),
+            )?,
+        )
     }
 
     /// A copy of `data` in this tensor's dtype.
     #[pyo3(signature = (data, **kwargs))]
     fn new_tensor(slf: &Bound<'_, Self>, data: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-        let o = Options::parse("new_tensor", kwargs)?;
+        let mut o = Options::parse("new_tensor", kwargs)?;
+        o.device.get_or_insert_with(|| Self::of(slf).device());
         let dtype = o.dtype.unwrap_or_else(|| Self::of(slf).dtype());
         o.wrap(slf.py(), tensor_from(data, Some(dtype))?)
     }
@@ -329,9 +349,10 @@ fn new_filled(
     let mut o = Options::parse(name, kwargs)?;
     let shape = size_of(py, name, size, &mut o)?;
     let dtype = o.dtype.unwrap_or_else(|| PyTensor::of(slf).dtype());
+    let device = o.device.unwrap_or_else(|| PyTensor::of(slf).device());
     let t = match value {
-        Some(v) => create::full(&shape, Scalar::Int(v), Some(dtype))?,
-        None => create::empty(&shape, dtype)?,
+        Some(v) => create::full_on(device, &shape, Scalar::Int(v), Some(dtype))?,
+        None => create::empty_on(device, &shape, dtype)?,
     };
     o.wrap(py, t)
 }

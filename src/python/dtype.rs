@@ -97,9 +97,9 @@ pub(super) fn dtype_option(obj: Option<&Bound<'_, PyAny>>, what: &str) -> PyResu
 
 // ---- device ----------------------------------------------------------------------------------------------------------
 
-const KINDS: [&str; 4] = ["cpu", "cuda", "mps", "meta"];
+const KINDS: [&str; 5] = ["cpu", "wgpu", "cuda", "mps", "meta"];
 
-/// Where a tensor's memory lies. Only the CPU has memory; other PyTorch names can be written down and compared.
+/// Where a tensor's memory lies: `cpu` or `wgpu`. Other PyTorch names can be written down and compared.
 #[pyclass(name = "device", module = "rgrad", frozen, eq, hash)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PyDevice {
@@ -176,20 +176,25 @@ impl PyDevice {
 pub(super) fn device_object(d: Device) -> PyDevice {
     match d {
         Device::Cpu => PyDevice { kind: "cpu", index: None },
+        Device::Wgpu => PyDevice { kind: "wgpu", index: Some(0) },
     }
 }
 
-/// A device argument, refused if it is not there.
-pub(super) fn check_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    let Some(obj) = obj.filter(|o| !o.is_none()) else { return Ok(()) };
+/// A device argument, refused if it is not there; None stands for no say.
+pub(super) fn device_of(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device>> {
+    let Some(obj) = obj.filter(|o| !o.is_none()) else { return Ok(None) };
     let d = match obj.cast::<PyDevice>() {
         Ok(d) => d.get().clone(),
         Err(_) => PyDevice::new(obj, None)?,
     };
-    if d.kind == "cpu" {
-        return Ok(());
+    match (d.kind, d.index) {
+        ("cpu", _) => Ok(Some(Device::Cpu)),
+        ("wgpu", None | Some(0)) => Ok(Some(Device::Wgpu)),
+        ("wgpu", Some(i)) => Err(runtime(format!(
+            "device wgpu:{i} is not available: rgrad uses one wgpu device at a time; choose it with rgrad.wgpu.set_device(...)"
+        ))),
+        _ => Err(runtime(format!("device {} is not available: rgrad has tensors on cpu and wgpu", d.__str__()))),
     }
-    Err(runtime(format!("device {} is not available: this build of rgrad has tensors on cpu only", d.__str__())))
 }
 
 /// Whether an object names a device.

@@ -87,7 +87,7 @@ impl Backward {
         args.push(self.ctx.clone_ref(py));
         for ((g, meta), tensor) in grads.iter().zip(cx.node.outs()).zip(&self.tensors) {
             let g = match g {
-                None if materialize && *tensor => Some(Tensor::new(Array::full(&meta.shape, Scalar::Int(0), meta.dtype)?)),
+                None if materialize && *tensor => Some(Tensor::new(Array::full_on(meta.device, &meta.shape, Scalar::Int(0), meta.dtype)?)),
                 g => g.clone(),
             };
             args.push(wrap_option(py, g)?);
@@ -374,8 +374,8 @@ fn finish(
     let metas: SmallVec<[OutMeta; 1]> = raw
         .iter()
         .map(|t| match t {
-            Some(t) => OutMeta { shape: t.shape(), dtype: t.dtype() },
-            None => OutMeta { shape: SmallVec::new(), dtype: crate::layout::DType::F32 },
+            Some(t) => t.with_array(OutMeta::of),
+            None => OutMeta { shape: SmallVec::new(), dtype: crate::layout::DType::F32, device: crate::array::Device::Cpu },
         })
         .collect();
     let mut edges = Edges::new();

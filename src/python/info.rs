@@ -2,10 +2,11 @@
 
 use super::args::{as_tensor, tensor, type_name};
 use super::both::both;
-use super::dtype::{PyDType, PyDevice, check_device, device_object, dtype_object, dtype_of, is_device, size_object};
+use super::dtype::{PyDType, PyDevice, device_object, device_of, dtype_object, dtype_of, is_device, size_object};
 use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
+use crate::array::Device;
 use crate::array::Storage;
 use crate::autograd::linear;
 use crate::error::Error;
@@ -47,13 +48,23 @@ impl PyStorage {
     }
 }
 
-/// A conversion that gives the tensor itself where nothing changes.
-fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyOut {
+/// A conversion that gives the tensor itself where nothing changes. The dtype changes where its conversion moves fewer bytes.
+fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) -> PyOut {
     let t = PyTensor::of(x);
-    if t.dtype() == dtype {
+    if t.dtype() == dtype && t.device() == device {
         return if copy { wrap(x.py(), linear::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
     }
-    wrap(x.py(), linear::cast(t, dtype)?)
+    // A device may lack a dtype that the CPU has: conversions happen on the CPU.
+    let t = if t.device() == Device::Cpu {
+        linear::to_device(&linear::cast(t, dtype)?, device)?
+    } else {
+        linear::cast(&linear::to_device(t, device)?, dtype)?
+    };
+    wrap(x.py(), t)
+}
+
+fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyOut {
+    converted(x, dtype, PyTensor::of(x).device(), copy)
 }
 
 fn missing_dtype(name: &str) -> PyErr {
@@ -201,16 +212,16 @@ impl PyTensor {
     /// This tensor with another dtype (and on a device); itself where nothing changes.
     #[pyo3(signature = (*args, **kwargs))]
     fn to(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-        let mut dtype = None;
+        let (mut dtype, mut device) = (None, None);
         let mut copy = false;
         let mut positional = Vec::new();
         for a in args {
             if let Some(t) = as_tensor(&a) {
-                dtype = Some(t.dtype());
+                (dtype, device) = (Some(t.dtype()), Some(t.device()));
             } else if let Ok(d) = a.cast::<PyDType>() {
                 dtype = Some(d.get().0);
             } else if is_device(&a) {
-                check_device(Some(&a))?;
+                device = device_of(Some(&a))?;
             } else if a.is_instance_of::<pyo3::types::PyBool>() {
                 positional.push(a.extract::<bool>()?);
             } else if !a.is_none() {
@@ -231,15 +242,19 @@ impl PyTensor {
                 match k.extract::<String>()?.as_str() {
                     "dtype" if v.is_none() => {}
                     "dtype" => dtype = Some(dtype_of(&v, "to()")?),
-                    "device" => check_device(Some(&v))?,
-                    "other" => dtype = Some(tensor(&v, "to(): argument 'other'")?.dtype()),
+                    "device" => device = device_of(Some(&v))?.or(device),
+                    "other" => {
+                        let other = tensor(&v, "to(): argument 'other'")?;
+                        (dtype, device) = (Some(other.dtype()), Some(other.device()));
+                    }
                     "copy" => copy = v.is_truthy()?,
                     "non_blocking" | "memory_format" => {}
                     other => return Err(type_error(format!("to() got an unexpected keyword argument '{other}'"))),
                 }
             }
         }
-        to_dtype(slf, dtype.unwrap_or_else(|| Self::of(slf).dtype()), copy)
+        let t = Self::of(slf);
+        converted(slf, dtype.unwrap_or_else(|| t.dtype()), device.unwrap_or_else(|| t.device()), copy)
     }
 
     /// The name of the tensor's type, or the tensor in another dtype.
@@ -262,7 +277,7 @@ impl PyTensor {
     }
 
     fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyOut {
-        to_dtype(slf, Self::of(other).dtype(), false)
+        converted(slf, Self::of(other).dtype(), Self::of(other).device(), false)
     }
 
     fn float(slf: &Bound<'_, Self>) -> PyOut {
@@ -299,11 +314,31 @@ impl PyTensor {
         Err(missing_dtype("bfloat16"))
     }
 
-    /// This tensor: all memory is on the CPU.
+    /// This tensor on the CPU; itself if it is there already.
     #[pyo3(signature = (memory_format=None))]
     fn cpu(slf: &Bound<'_, Self>, memory_format: Option<&Obj<'_>>) -> PyOut {
         let _ = memory_format;
-        Ok(slf.clone().into_any().unbind())
+        converted(slf, Self::of(slf).dtype(), Device::Cpu, false)
+    }
+
+    /// This tensor on the wgpu device; itself if it is there already. `device` may name it; `non_blocking` is accepted and uploads never wait.
+    #[pyo3(signature = (device=None, non_blocking=false))]
+    fn wgpu(slf: &Bound<'_, Self>, device: Option<&Obj<'_>>, non_blocking: bool) -> PyOut {
+        let _ = non_blocking;
+        match device_of(device)? {
+            None | Some(Device::Wgpu) => converted(slf, Self::of(slf).dtype(), Device::Wgpu, false),
+            Some(d) => Err(Error::runtime(format!("Invalid device, must be wgpu device, got {d}")).into()),
+        }
+    }
+
+    #[getter]
+    fn is_wgpu(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).device() == Device::Wgpu
+    }
+
+    #[getter]
+    fn is_cpu(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).device() == Device::Cpu
     }
 }
 

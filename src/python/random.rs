@@ -2,7 +2,7 @@
 
 use super::args::{self, as_tensor, int, scalar, sizes_arg, type_name};
 use super::create::{Options, PyOut, size_of};
-use super::dtype::{PyDevice, check_device, device_object};
+use super::dtype::{PyDevice, device_object, device_of};
 use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
@@ -40,7 +40,8 @@ impl PyGenerator {
     #[new]
     #[pyo3(signature = (device=None))]
     fn new(device: Option<&Obj<'_>>) -> PyResult<Self> {
-        check_device(device)?;
+        // One stream serves every device: numbers depend on seed and place alone.
+        device_of(device)?;
         Ok(PyGenerator(Generator::default()))
     }
 
