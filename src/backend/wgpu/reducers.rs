@@ -1,0 +1,287 @@
+//! What can be reduced to what: for each reduction the WGSL of an accumulator, how elements become accumulators, how accumulators merge
+//! and what is written.
+
+use super::strided::{element, param};
+use crate::layout::DType;
+use std::fmt::Write;
+
+/// The words of the parameters that a reducer's text may read.
+pub(super) const LOWEST: usize = 10;
+pub(super) const POWER: usize = 12;
+
+/// A reduction. Those over `shift` read one value for each result: a mean, a scale, a maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reducer {
+    /// The sum, of integers in int64.
+    Sum,
+    /// The product, of integers in int64.
+    Prod,
+    /// The largest (or smallest) element; nan if there is one.
+    Extreme { max: bool },
+    /// As `Extreme`, and as second output where it stands first.
+    Place { max: bool },
+    /// Whether all elements (or any) are not 0; nan is not 0.
+    Truth { all: bool },
+    /// How many elements are not 0.
+    CountNonzero,
+    /// The sum of squared distances from `shift`.
+    Deviation,
+    /// The sum of absolute values.
+    SumAbs,
+    /// The root of the sum of squares, which neither overflow nor vanish.
+    Root,
+    /// The largest (or smallest) absolute value; nan if there is one.
+    ExtremeAbs { max: bool },
+    /// `shift` times the p-th root of the sum of `(|x| / shift)^p`.
+    Power,
+    /// The sum of `exp(x - shift)`.
+    SumExp,
+    /// The sum of products of two operands' elements.
+    Dot,
+}
+
+/// The text of a reducer: `Acc` and the functions `init`, `lift(x, y, s, j)`, `merge`; `store` is made of an accumulator `a`, a shift `s`
+/// and a place `k`.
+pub(super) struct Code {
+    pub(super) text: String,
+    /// Bytes of an accumulator.
+    pub(super) size: usize,
+    /// Statements, in which the outputs are called `{0}` and `{1}`.
+    pub(super) store: &'static str,
+}
+
+impl Reducer {
+    /// A number for keys.
+    pub(super) fn word(self) -> u32 {
+        match self {
+            Reducer::Sum => 0,
+            Reducer::Prod => 1,
+            Reducer::Extreme { max } => 2 + u32::from(max),
+            Reducer::Place { max } => 4 + u32::from(max),
+            Reducer::Truth { all } => 6 + u32::from(all),
+            Reducer::CountNonzero => 8,
+            Reducer::Deviation => 9,
+            Reducer::SumAbs => 10,
+            Reducer::Root => 11,
+            Reducer::ExtremeAbs { max } => 12 + u32::from(max),
+            Reducer::Power => 14,
+            Reducer::SumExp => 15,
+            Reducer::Dot => 16,
+        }
+    }
+
+    /// How many operands are walked over.
+    pub(super) fn operands(self) -> usize {
+        1 + usize::from(self == Reducer::Dot)
+    }
+
+    /// The accumulator to begin with where it is an extreme value: its bits, low word first.
+    pub(super) fn lowest(self, dtype: DType) -> [u32; 2] {
+        let max = match self {
+            Reducer::Extreme { max } | Reducer::ExtremeAbs { max } | Reducer::Place { max } => max,
+            _ => return [0, 0],
+        };
+        let split = |v: i64| [v as u32, (v >> 32) as u32];
+        match (dtype, max) {
+            (DType::Bool | DType::U8, true) => [0, 0],
+            (DType::Bool | DType::U8, false) => [u32::MAX, 0],
+            (DType::I32, true) => [i32::MIN as u32, 0],
+            (DType::I32, false) => [i32::MAX as u32, 0],
+            (DType::I64, true) => split(i64::MIN),
+            (DType::I64, false) => split(i64::MAX),
+            // float64 is widened from single precision, which has the infinities too.
+            (DType::F32 | DType::F64, true) => [f32::NEG_INFINITY.to_bits(), 0],
+            (DType::F32 | DType::F64, false) => [f32::INFINITY.to_bits(), 0],
+        }
+    }
+
+    /// The text for elements of `from` and results of `to`.
+    pub(super) fn code(self, from: DType, to: DType) -> Code {
+        let e = element(from);
+        let mut c = Code { text: String::new(), size: if from == DType::F64 { 8 } else { 4 }, store: "{0}[k] = a;" };
+        let wide = to == DType::I64;
+        match self {
+            Reducer::Sum | Reducer::Prod => {
+                let sum = self == Reducer::Sum;
+                if wide {
+                    let start = if sum { "vec2<u32>(0u, 0u)" } else { "vec2<u32>(1u, 0u)" };
+                    let merge = if sum { "i64_add(a, b)" } else { "i64_mul(a, b)" };
+                    c.size = 8;
+                    c.simple("vec2<u32>", start, e, &widened(from, "x"), merge);
+                } else {
+                    let (start, merge) = if sum { (format!("{e}()"), "a + b") } else { (format!("{e}(1)"), "a * b") };
+                    c.simple(e, &start, e, "x", merge);
+                }
+            }
+            Reducer::Extreme { max } | Reducer::ExtremeAbs { max } => {
+                let lift = if matches!(self, Reducer::Extreme { .. }) { "x" } else { "abs(x)" };
+                c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
+                ahead(&mut c.text, from, max);
+                c.simple(e, &lowest(from), e, lift, "select(b, a, ahead(a, b))");
+            }
+            Reducer::Place { max } => {
+                c.size = match from {
+                    DType::I64 | DType::F64 => 16,
+                    _ => 8,
+                };
+                ahead(&mut c.text, from, max);
+                let _ = write!(
+                    c.text,
+                    "struct Acc {{ v: {e}, at: u32 }}\n\
+                     fn init() -> Acc {{ return Acc({}, 0xffffffffu); }}\n\
+                     fn lift(x: {e}, y: {e}, s: {e}, j: u32) -> Acc {{ return Acc(x, j); }}\n\
+                     fn merge(a: Acc, b: Acc) -> Acc {{\n\
+                     if (ahead(a.v, b.v)) {{ return a; }}\n\
+                     if (ahead(b.v, a.v)) {{ return b; }}\n\
+                     if (a.at < b.at) {{ return a; }}\n\
+                     return b;\n}}\n",
+                    lowest(from)
+                );
+                c.store = "{0}[k] = a.v; {1}[k] = vec2<u32>(a.at, 0u);";
+            }
+            Reducer::Truth { all } => {
+                let (start, merge) = if all { ("1u", "a & b") } else { ("0u", "a | b") };
+                c.size = 4;
+                c.simple("u32", start, e, &truth(from), merge);
+            }
+            Reducer::CountNonzero => {
+                c.size = 4;
+                c.simple("u32", "0u", e, &truth(from), "a + b");
+                c.store = match to {
+                    DType::I64 => "{0}[k] = vec2<u32>(a, 0u);",
+                    DType::F64 => "{0}[k] = f64(a);",
+                    _ => "{0}[k] = f32(a);",
+                };
+            }
+            Reducer::Deviation => c.simple(e, &format!("{e}()"), e, "(x - s) * (x - s)", "a + b"),
+            Reducer::SumAbs => c.simple(e, &format!("{e}()"), e, "abs(x)", "a + b"),
+            Reducer::Root if from == DType::F64 => {
+                c.simple(e, "f64()", e, "x * x", "a + b");
+                c.store = "{0}[k] = sqrt(a);";
+            }
+            Reducer::Root => {
+                // Sums of squares of small, medium and big elements, the first and last scaled by powers of two (Blue, ACM TOMS 4(1), 1978).
+                c.size = 12;
+                c.text.push_str(
+                    "struct Acc { small: f32, medium: f32, big: f32 }\n\
+                     fn init() -> Acc { return Acc(0.0, 0.0, 0.0); }\n\
+                     fn lift(x: f32, y: f32, s: f32, j: u32) -> Acc {\n\
+                     let size = bitcast<u32>(x) & 0x7fffffffu;\n\
+                     if (size > 0x57800000u && size <= 0x7f800000u) { let v = x * 0x1p-78f; return Acc(0.0, 0.0, v * v); }\n\
+                     if (size < 0x20000000u) { let v = x * 0x1p90f; return Acc(v * v, 0.0, 0.0); }\n\
+                     return Acc(0.0, x * x, 0.0);\n}\n\
+                     fn merge(a: Acc, b: Acc) -> Acc { return Acc(a.small + b.small, a.medium + b.medium, a.big + b.big); }\n\
+                     fn root(a: Acc) -> f32 {\n\
+                     if (bitcast<u32>(a.big) != 0u) { return sqrt(a.big + a.medium * 0x1p-78f * 0x1p-78f) * 0x1p78f; }\n\
+                     if (bitcast<u32>(a.medium) != 0u) { return sqrt(a.medium + a.small * 0x1p-90f * 0x1p-90f); }\n\
+                     return sqrt(a.small) * 0x1p-90f;\n}\n",
+                );
+                c.store = "{0}[k] = root(a);";
+            }
+            Reducer::Power => {
+                let p = format!("bitcast<f32>({})", param(POWER));
+                // A scale of 0 or infinity would make nan of 0 / 0 or inf / inf: such powers need no scale.
+                let _ = write!(
+                    c.text,
+                    "fn scale(s: f32) -> f32 {{ let size = bitcast<u32>(s) & 0x7fffffffu; \
+                     return select(s, 1.0, size == 0u || size >= 0x7f800000u); }}\n"
+                );
+                c.simple(e, "0.0", e, &format!("f_pow(abs(x) / scale(s), {p})"), "a + b");
+                let _ = writeln!(c.text, "fn root(a: f32, s: f32) -> f32 {{ return scale(s) * f_pow(a, 1.0 / {p}); }}");
+                c.store = "{0}[k] = root(a, s);";
+            }
+            Reducer::SumExp => c.simple(e, "0.0", e, "f_exp(x - s)", "a + b"),
+            Reducer::Dot => {
+                let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
+                c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
+                c.simple(e, &format!("{e}()"), e, lift, merge);
+            }
+        }
+        c
+    }
+}
+
+impl Code {
+    fn simple(&mut self, acc: &str, init: &str, e: &str, lift: &str, merge: &str) {
+        let _ = write!(
+            self.text,
+            "alias Acc = {acc};\n\
+             fn init() -> Acc {{ return {init}; }}\n\
+             fn lift(x: {e}, y: {e}, s: {e}, j: u32) -> Acc {{ return {lift}; }}\n\
+             fn merge(a: Acc, b: Acc) -> Acc {{ return {merge}; }}\n"
+        );
+    }
+}
+
+/// `x` as int64.
+fn widened(from: DType, x: &str) -> String {
+    match from {
+        DType::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
+        DType::I64 => x.to_string(),
+        _ => format!("vec2<u32>({x}, 0u)"),
+    }
+}
+
+/// 1 where `x` is not 0.
+fn truth(from: DType) -> String {
+    match from {
+        DType::I64 => "min(x.x | x.y, 1u)".into(),
+        // By bits, because comparisons may be folded as if nan did not exist.
+        DType::F32 => "min(bitcast<u32>(x) & 0x7fffffffu, 1u)".into(),
+        DType::F64 => "select(1u, 0u, x == 0.0lf)".into(),
+        DType::I32 => "select(0u, 1u, x != 0)".into(),
+        DType::Bool | DType::U8 => "min(x, 1u)".into(),
+    }
+}
+
+fn lowest(from: DType) -> String {
+    let (low, high) = (param(LOWEST), param(LOWEST + 1));
+    match from {
+        DType::Bool | DType::U8 => low,
+        DType::I32 => format!("bitcast<i32>({low})"),
+        DType::I64 => format!("vec2<u32>({low}, {high})"),
+        DType::F32 => format!("bitcast<f32>({low})"),
+        DType::F64 => format!("f64(bitcast<f32>({low}))"),
+    }
+}
+
+/// `ahead(a, b)`: whether a must be chosen before b; nan is ahead of everything else.
+fn ahead(s: &mut String, from: DType, max: bool) {
+    let e = element(from);
+    let than = if max { ">" } else { "<" };
+    let body = match from {
+        DType::Bool | DType::U8 | DType::I32 => format!("return a {than} b;"),
+        DType::I64 if max => "return i64_lt(b, a);".into(),
+        DType::I64 => "return i64_lt(a, b);".into(),
+        DType::F32 => format!(
+            "let p = (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; let q = (bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u; \
+             return (p && !q) || (!p && !q && a {than} b);"
+        ),
+        DType::F64 => format!("let p = a != a; let q = b != b; return (p && !q) || (!p && !q && a {than} b);"),
+    };
+    let _ = writeln!(s, "fn ahead(a: {e}, b: {e}) -> bool {{ {body} }}");
+}
+
+/// The functions that `text` calls.
+pub(super) fn prelude(text: &str) -> String {
+    const FUNCTIONS: [(&str, &str); 5] = [
+        ("i64_add(", "fn i64_add(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { let l = a.x + b.x; return vec2<u32>(l, a.y + b.y + u32(l < a.x)); }\n"),
+        (
+            "i64_mul(",
+            "fn i64_mul(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n\
+             let al = a.x & 0xffffu; let ah = a.x >> 16u; let bl = b.x & 0xffffu; let bh = b.x >> 16u;\n\
+             let ll = al * bl; let lh = al * bh; let hl = ah * bl;\n\
+             let mid = (ll >> 16u) + (lh & 0xffffu) + (hl & 0xffffu);\n\
+             let high = ah * bh + (lh >> 16u) + (hl >> 16u) + (mid >> 16u);\n\
+             return vec2<u32>((mid << 16u) | (ll & 0xffffu), high + a.x * b.y + a.y * b.x);\n}\n",
+        ),
+        (
+            "i64_lt(",
+            "fn i64_lt(a: vec2<u32>, b: vec2<u32>) -> bool { let p = bitcast<i32>(a.y); let q = bitcast<i32>(b.y); \
+             return p < q || (p == q && a.x < b.x); }\n",
+        ),
+        ("f_exp(", "fn f_exp(x: f32) -> f32 { return select(exp(x), 0.0, x < -104.0); }\n"),
+        ("f_pow(", "fn f_pow(x: f32, y: f32) -> f32 { return pow(x, y); }\n"),
+    ];
+    FUNCTIONS.iter().filter(|(name, _)| text.contains(name)).map(|(_, f)| *f).collect()
+}

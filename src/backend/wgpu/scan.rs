@@ -1,0 +1,202 @@
+//! Running sums and products along one dimension.
+//!
+//! A dimension is cut into blocks. If there is more than one, a first dispatch leaves the total of each, these are scanned in the same
+//! way, and a second dispatch begins each block with what stands before it: no workgroup ever waits for another one.
+
+use super::reducers::{Reducer, prelude};
+use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, wgsl};
+use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
+use crate::error::Result;
+use crate::layout::DType;
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+/// Elements of an invocation where a workgroup shares a block.
+const EACH: usize = 4;
+/// The longest block of one invocation; longer sums in single precision would lose accuracy.
+const BLOCK: usize = 1024;
+/// Invocations that should be busy.
+const BUSY: usize = 1 << 14;
+/// Words of the parameters before the walk.
+const FIXED: usize = 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// The only block.
+    Whole,
+    /// Leaves the totals of blocks.
+    Totals,
+    /// Begins with the totals of the blocks before.
+    Carried,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    sum: bool,
+    from: DType,
+    to: DType,
+    pass: Pass,
+    /// A workgroup shares a block (else each invocation has one of its own).
+    shared: bool,
+    rank: u32,
+    /// Binding numbers: input, output, totals.
+    slots: [u32; 3],
+    writes: u32,
+}
+
+impl Form {
+    fn key(&self, bindings: &Bindings<'_>) -> Key {
+        let flags = u32::from(self.sum) | u32::from(self.shared) << 1 | (self.pass as u32) << 2 | self.rank << 4;
+        let [at, writes] = slots(&self.slots, bindings);
+        Key { kind: "scan", words: SmallVec::from_slice(&[flags, self.from as u32 | (self.to as u32) << 8, at, writes]) }
+    }
+
+    fn source(&self) -> String {
+        let reducer = if self.sum { Reducer::Sum } else { Reducer::Prod };
+        let text = reducer.code(self.from, self.to).text;
+        let e = element(self.from);
+        let [x, out, totals] = self.slots;
+        let mut types: SmallVec<[(u32, &str); 3]> = SmallVec::from_slice(&[(x, e)]);
+        match self.pass {
+            Pass::Whole => types.push((out, element(self.to))),
+            Pass::Totals => types.push((totals, element(self.to))),
+            Pass::Carried => types.extend([(out, element(self.to)), (totals, element(self.to))]),
+        }
+        let mut s = prelude(&text);
+        s.push_str(&header(&types, self.writes, FIXED + self.rank as usize * 2));
+        s.push_str(&text);
+        let (count, n, inner, blocks, block) = (param(0), param(1), param(2), param(3), param(4));
+        let carry = match self.pass {
+            Pass::Carried => format!("if (block > 0u) {{ acc = b{totals}[{} + k * {blocks} + block - 1u]; }}\n", param(8)),
+            _ => String::new(),
+        };
+        let _ = write!(
+            s,
+            "fn at(i: u32, p: u32) -> Acc {{ return lift(b{x}[p + i * {}], {e}(), {e}(), 0u); }}\n{}",
+            param(6),
+            if self.shared { format!("var<workgroup> parts: array<Acc, {GROUP}>;\n") } else { String::new() }
+        );
+        s.push_str(&entry());
+        let place = format!("var o0 = {};\n{}let to = {} + (k / {inner}) * {n} * {inner} + k % {inner};\n", param(5), wgsl(self.rank, FIXED, "k", &["o0"]), param(7));
+        if self.shared {
+            let _ = write!(
+                s,
+                "if (group >= {count} * {blocks}) {{ return; }}\n\
+                 let k = group / {blocks}; let block = group % {blocks};\n{place}\
+                 let first = block * {block} + lid * {EACH}u;\n\
+                 var own: array<Acc, {EACH}>;\n\
+                 var acc = init();\n\
+                 for (var i = 0u; i < {EACH}u; i += 1u) {{ if (first + i < {n}) {{ acc = merge(acc, at(first + i, o0)); }} own[i] = acc; }}\n\
+                 parts[lid] = acc;\n\
+                 for (var w = 1u; w < {GROUP}u; w <<= 1u) {{\n\
+                 workgroupBarrier();\n\
+                 if (lid >= w) {{ acc = merge(parts[lid - w], acc); }}\n\
+                 workgroupBarrier();\n\
+                 parts[lid] = acc;\n}}\n\
+                 workgroupBarrier();\n"
+            );
+            if self.pass == Pass::Totals {
+                let _ = write!(s, "if (lid == 0u) {{ b{totals}[{} + k * {blocks} + block] = parts[{}]; }}\n}}\n", param(8), GROUP - 1);
+            } else {
+                let _ = write!(
+                    s,
+                    "acc = init();\n{carry}if (lid > 0u) {{ acc = merge(acc, parts[lid - 1u]); }}\n\
+                     for (var i = 0u; i < {EACH}u; i += 1u) {{ if (first + i < {n}) {{ b{out}[to + (first + i) * {inner}] = merge(acc, own[i]); }} }}\n}}\n"
+                );
+            }
+        } else {
+            let _ = write!(
+                s,
+                "let e = group * {GROUP}u + lid;\n\
+                 if (e >= {count} * {blocks}) {{ return; }}\n\
+                 let k = e % {count}; let block = e / {count};\n{place}\
+                 var acc = init();\n{carry}\
+                 let end = min((block + 1u) * {block}, {n});\n\
+                 for (var i = block * {block}; i < end; i += 1u) {{\n\
+                 acc = merge(acc, at(i, o0));\n{}}}\n{}}}\n",
+                if self.pass == Pass::Totals { String::new() } else { format!("b{out}[to + i * {inner}] = acc;\n") },
+                if self.pass == Pass::Totals { format!("b{totals}[{} + k * {blocks} + block] = acc;\n", param(8)) } else { String::new() },
+            );
+        }
+        s
+    }
+}
+
+/// Running sums (products with `sum` false) of `x` along `dim` into `out`, row-major and of the same shape: floats in their own
+/// precision, others in int64.
+pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>) -> Result<()> {
+    check(op, &x)?;
+    let (n, step) = if x.shape.is_empty() { (1, 1) } else { (x.shape[dim], x.strides[dim]) };
+    let inner: usize = x.shape.iter().skip(dim + 1).product();
+    let kept = Walk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d]])));
+    let count = kept.count();
+    if count * n == 0 {
+        return Ok(());
+    }
+    let shared = n > 32 && count < BUSY;
+    let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
+    let blocks = n.div_ceil(block);
+    let job = Job { op, sum, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
+    if blocks == 1 {
+        return job.run(Pass::Whole, None);
+    }
+    let context = x.buffer.context();
+    let bytes = count * blocks * element_size(out.dtype);
+    let (totals, carried) = (Buffer::new(context, bytes)?, Buffer::new(context, bytes)?);
+    job.run(Pass::Totals, Some(&totals))?;
+    let (shape, strides) = ([count, blocks], [blocks as isize, 1]);
+    let view = |buffer| View { buffer, offset: 0, shape: &shape, strides: &strides, dtype: out.dtype };
+    scan(op, sum, view(&totals), 1, view(&carried))?;
+    job.run(Pass::Carried, Some(&carried))
+}
+
+struct Job<'a> {
+    op: &'static str,
+    sum: bool,
+    x: View<'a>,
+    out: View<'a>,
+    kept: Walk<1>,
+    shared: bool,
+    /// Scans, elements of each, how far apart they lie in the output, blocks, elements of a block.
+    sizes: [usize; 5],
+    step: isize,
+}
+
+impl Job<'_> {
+    fn run(&self, pass: Pass, totals: Option<&Buffer>) -> Result<()> {
+        let mut params = Params::new();
+        let mut bindings = Bindings::new();
+        let mut at = [bindings.read(self.x.buffer), 0, 0];
+        if pass != Pass::Totals {
+            at[1] = bindings.write(self.out.buffer);
+        }
+        if let Some(b) = totals {
+            at[2] = if pass == Pass::Totals { bindings.write(b) } else { bindings.read(b) };
+        }
+        let form = Form {
+            sum: self.sum,
+            from: self.x.dtype,
+            to: self.out.dtype,
+            pass,
+            shared: self.shared,
+            rank: self.kept.rank(),
+            slots: at,
+            writes: bindings.writes(),
+        };
+        let [count, _, _, blocks, _] = self.sizes;
+        params.extend(self.sizes.map(|v| v as u32));
+        params.extend([self.x.offset as u32, self.step as u32, self.out.offset as u32, 0, 0]);
+        debug_assert_eq!(params.len(), FIXED);
+        self.kept.push(&mut params);
+        let groups = if self.shared { count * blocks } else { (count * blocks).div_ceil(GROUP) };
+        self.x.buffer.context().dispatch(Dispatch {
+            op: self.op,
+            key: form.key(&bindings),
+            source: &|| form.source(),
+            bindings,
+            params: &params,
+            groups,
+            checked: false,
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Walks over strided elements: how an index becomes the offsets of several operands, on the host and in WGSL.
+
+use super::{Bindings, View};
+use crate::error::{Error, Result};
+use crate::layout::DType;
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+/// Invocations of a workgroup: what every adapter offers.
+pub(super) const GROUP: usize = 256;
+
+/// The words that a dispatch gives to its shader.
+pub(super) type Params = SmallVec<[u32; 48]>;
+
+/// Dimensions of a walk, outermost first, with the strides of `N` operands. Dimensions of size 1 are left out, and neighbours that lie
+/// as one in the memory of every operand are one.
+#[derive(Debug, Clone)]
+pub(super) struct Walk<const N: usize>(SmallVec<[(usize, [isize; N]); 6]>);
+
+impl<const N: usize> Walk<N> {
+    /// In this order: index `i` stands for the `i`-th element in row-major order of the dimensions.
+    pub(super) fn ordered(dims: impl Iterator<Item = (usize, [isize; N])>) -> Self {
+        let mut out: SmallVec<[(usize, [isize; N]); 6]> = SmallVec::new();
+        for (size, strides) in dims.filter(|d| d.0 != 1) {
+            match out.last_mut() {
+                Some(last) if (0..N).all(|k| last.1[k] == strides[k] * size as isize) => *last = (last.0 * size, strides),
+                _ => out.push((size, strides)),
+            }
+        }
+        Walk(out)
+    }
+
+    /// In the order that suits the first operand's memory: every element is met once, it does not matter when.
+    pub(super) fn unordered(dims: impl Iterator<Item = (usize, [isize; N])>) -> Self {
+        let mut dims: SmallVec<[(usize, [isize; N]); 6]> = dims.filter(|d| d.0 != 1).collect();
+        dims.sort_by_key(|d| std::cmp::Reverse(d.1.map(isize::unsigned_abs)));
+        Walk::ordered(dims.into_iter())
+    }
+
+    /// Sizes and strides, outermost first.
+    pub(super) fn dims(&self) -> &[(usize, [isize; N])] {
+        &self.0
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.iter().map(|d| d.0).product()
+    }
+
+    pub(super) fn rank(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    /// How far apart operand `k`'s neighbours lie, if there are any.
+    pub(super) fn step(&self, k: usize) -> Option<usize> {
+        self.0.last().map(|d| d.1[k].unsigned_abs())
+    }
+
+    /// The same dimensions, for the first operand alone.
+    pub(super) fn first(&self) -> Walk<1> {
+        Walk(self.0.iter().map(|(size, s)| (*size, [s[0]])).collect())
+    }
+
+    /// Appends sizes and strides, as `wgsl` reads them.
+    pub(super) fn push(&self, params: &mut Params) {
+        for (size, strides) in &self.0 {
+            params.push(*size as u32);
+            params.extend(strides.iter().map(|s| *s as u32));
+        }
+    }
+}
+
+/// Statements that add to the variables `offsets` what index `index` of a walk of rank `rank` amounts to; its sizes and strides are the
+/// parameters from `first` on. Strides below 0 work because products and sums wrap around.
+pub(super) fn wgsl(rank: u32, first: usize, index: &str, offsets: &[&str]) -> String {
+    let mut s = String::new();
+    let words = 1 + offsets.len();
+    if rank == 0 {
+        return s;
+    }
+    let _ = write!(s, "{{ var rest = {index}; ");
+    for d in (0..rank as usize).rev() {
+        let at = first + d * words;
+        if d > 0 {
+            let _ = write!(s, "{{ let q = rest / {0}; let i = rest - q * {0}; ", param(at));
+        } else {
+            s.push_str("{ let i = rest; ");
+        }
+        for (k, o) in offsets.iter().enumerate() {
+            let _ = write!(s, "{o} += i * {}; ", param(at + 1 + k));
+        }
+        s.push_str(if d > 0 { "rest = q; } " } else { "} " });
+    }
+    s.push_str("}\n");
+    s
+}
+
+/// The expression that reads a word of the parameters.
+pub(super) fn param(i: usize) -> String {
+    format!("params[{}u].{}", i / 4, ["x", "y", "z", "w"][i % 4])
+}
+
+/// Declares the buffers, one for each binding, as `b0`, `b1`, ... of the element types given (a binding may be named more than once, with
+/// one type), and the parameters.
+pub(super) fn header(types: &[(u32, &str)], writes: u32, params: usize) -> String {
+    let mut s = String::new();
+    let count = types.iter().map(|t| t.0 + 1).max().unwrap_or(0);
+    for slot in 0..count {
+        let Some((_, t)) = types.iter().find(|t| t.0 == slot) else { continue };
+        let access = if writes >> slot & 1 == 1 { "read_write" } else { "read" };
+        let _ = writeln!(s, "@group(0) @binding({slot}) var<storage, {access}> b{slot}: array<{t}>;");
+    }
+    let _ = writeln!(s, "@group(0) @binding({count}) var<uniform> params: array<vec4<u32>, {}>;", params.div_ceil(4));
+    s
+}
+
+/// The start of a shader's entry point, up to the opening brace, with the linear index `group` of the workgroup and `lid` of the
+/// invocation in it.
+pub(super) fn entry() -> String {
+    entry_sized(GROUP)
+}
+
+/// As `entry`, for workgroups of `size` invocations.
+pub(super) fn entry_sized(size: usize) -> String {
+    format!(
+        "@compute @workgroup_size({size})\n\
+         fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lid: u32) {{\n\
+         let group = wid.x + wid.y * groups.x;\n"
+    )
+}
+
+/// How elements of a dtype are typed in a buffer.
+pub(super) fn element(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool | DType::U8 => "u32",
+        DType::I32 => "i32",
+        DType::I64 => "vec2<u32>",
+        DType::F32 => "f32",
+        DType::F64 => "f64",
+    }
+}
+
+/// Shaders compute offsets in 32 bits.
+pub(super) fn check(op: &str, v: &View<'_>) -> Result<()> {
+    let numel: usize = v.shape.iter().product();
+    let reach: usize = v.shape.iter().zip(v.strides).map(|(n, s)| n.saturating_sub(1) * s.unsigned_abs()).sum();
+    if numel > i32::MAX as usize || v.offset + reach > u32::MAX as usize {
+        return Err(Error::not_implemented(format!(
+            "{op}: got {numel} elements that reach to element {}; on wgpu at most {} elements up to element {} are supported: work on \
+             parts of the tensor, or move it with .cpu()",
+            v.offset + reach,
+            i32::MAX,
+            u32::MAX
+        )));
+    }
+    Ok(())
+}
+
+/// Bindings by slot, for a shader's key: four bits each.
+pub(super) fn slots(of: &[u32], bindings: &Bindings<'_>) -> [u32; 2] {
+    (of.iter().enumerate().fold(0, |w, (i, s)| w | s << (4 * i)), bindings.writes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_that_lie_as_one_are_one() {
+        let w = Walk::ordered([(2, [12]), (3, [4]), (1, [7]), (4, [1])].into_iter());
+        assert_eq!(&w.0[..], [(24, [1])]);
+        let w = Walk::ordered([(2, [12, 0]), (3, [4, 0]), (4, [1, 1])].into_iter());
+        assert_eq!(&w.0[..], [(6, [4, 0]), (4, [1, 1])]);
+        let w = Walk::unordered([(4, [1]), (2, [12]), (3, [4])].into_iter());
+        assert_eq!((&w.0[..], w.count(), w.step(0)), (&[(24, [1])][..], 24, Some(1)));
+    }
+}
