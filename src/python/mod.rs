@@ -23,6 +23,7 @@ mod rows;
 mod shape;
 mod site;
 mod tensor;
+mod wgpu;
 
 use pyo3::prelude::*;
 
@@ -36,6 +37,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
     site::register(m)?;
+    wgpu::register(m)?;
     tensor::register(m)?;
     identity::register(m)?;
     rows::register(m)?;

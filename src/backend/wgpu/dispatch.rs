@@ -1,6 +1,7 @@
 //! One dispatch: a shader named by its structure, the buffers it binds, its parameters.
 
 use super::Buffer;
+pub use super::fault::FAULT;
 use smallvec::SmallVec;
 
 /// Names a shader: equal keys mean equal source and equal bindings. Sizes, strides and numbers are parameters and no part of it.

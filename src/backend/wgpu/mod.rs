@@ -4,13 +4,27 @@
 //! Elements on the device: f32 and i32 as they are; bool and uint8 one `u32` each (WGSL cannot write single bytes without races);
 //! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
 
+mod buffer;
 pub mod context;
 pub mod copy;
 pub mod pointwise;
 pub mod dispatch;
+mod elementwise;
+mod fault;
+pub mod host;
+pub mod matmul;
 pub mod native;
+mod pipeline;
+mod queue;
+pub mod reduce;
+mod reducers;
+pub mod scan;
+pub mod softmax;
+mod strided;
+pub mod wgsl;
 
-pub use context::{Buffer, Context};
+pub use buffer::Buffer;
+pub use context::Context;
 pub use dispatch::{Bindings, Dispatch, Key};
 
 use crate::layout::{DType, Scalar};

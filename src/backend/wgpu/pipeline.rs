@@ -1,0 +1,190 @@
+//! What is made once and found again: layouts by the kinds of their bindings, pipelines by their keys, bind groups by their buffers.
+
+use super::dispatch::{Dispatch, Key};
+use super::native::api::{Api, Fault};
+use super::native::types::{BindGroup, BindGroupLayout, Buffer, BufferBindingType, ComputePipeline, PipelineLayout};
+use crate::error::{Error, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Bind groups that are kept. When there are more, those that were not used since the last time go.
+const GROUPS: usize = 4096;
+
+/// The kinds of a shader's bindings: how many buffers, which of them written, how many vec4 of parameters, whether with status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    buffers: u32,
+    writes: u32,
+    params: u32,
+    checked: bool,
+}
+
+impl Shape {
+    pub(super) fn of(work: &Dispatch<'_>) -> Shape {
+        Shape {
+            buffers: work.bindings.len() as u32,
+            writes: work.bindings.writes(),
+            params: work.params.len().div_ceil(4) as u32,
+            checked: work.checked,
+        }
+    }
+
+    /// Bytes of the parameters.
+    pub(super) fn param_bytes(self) -> usize {
+        self.params as usize * 16
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    number: u32,
+    group: BindGroupLayout,
+    pipeline: PipelineLayout,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pipeline {
+    pub(super) handle: ComputePipeline,
+    pub(super) shape: Shape,
+    layout: Layout,
+}
+
+/// A layout's number and the ids of the buffers.
+type GroupKey = (u32, SmallVec<[u32; 8]>);
+
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    layouts: FxHashMap<Shape, Layout>,
+    pipelines: FxHashMap<Key, Pipeline>,
+    /// With the round in which it was last used.
+    groups: FxHashMap<GroupKey, (BindGroup, u32)>,
+    round: u32,
+}
+
+/// The buffers that belong to the queue: the ring of parameters and the status.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own {
+    pub(super) ring: Buffer,
+    pub(super) status: Buffer,
+    pub(super) status_bytes: usize,
+}
+
+fn refused(op: &str, what: &str, fault: &Fault) -> Error {
+    Error::runtime(format!("{op}: wgpu refused the {what}: {}. This is a bug in rgrad, please report it", fault.message.trim()))
+}
+
+impl Cache {
+    /// The pipeline of a dispatch.
+    pub(super) fn pipeline(&mut self, api: &Api, work: &Dispatch<'_>, trusted: bool) -> Result<Pipeline> {
+        if let Some(p) = self.pipelines.get(&work.key) {
+            if p.shape != Shape::of(work) {
+                return Err(Error::runtime(format!(
+                    "{}: the key {:?} has bindings {:?}, expected {:?}. This is a bug in rgrad, please report it",
+                    work.op,
+                    work.key,
+                    Shape::of(work),
+                    p.shape
+                )));
+            }
+            return Ok(*p);
+        }
+        let shape = Shape::of(work);
+        let layout = self.layout(api, work.op, shape)?;
+        let source = (work.source)();
+        let (handle, fault) = api.scoped(|| api.create_pipeline(work.key.kind, &source, layout.pipeline, !trusted));
+        if let Some(fault) = fault {
+            return Err(refused(work.op, "shader", &fault));
+        }
+        let p = Pipeline { handle, shape, layout };
+        self.pipelines.insert(work.key.clone(), p);
+        Ok(p)
+    }
+
+    fn layout(&mut self, api: &Api, op: &str, shape: Shape) -> Result<Layout> {
+        if let Some(l) = self.layouts.get(&shape) {
+            return Ok(*l);
+        }
+        let mut entries: SmallVec<[(BufferBindingType, u64); 8]> = (0..shape.buffers)
+            .map(|i| match shape.writes >> i & 1 {
+                0 => (BufferBindingType::ReadOnlyStorage, 0),
+                _ => (BufferBindingType::Storage, 0),
+            })
+            .collect();
+        if shape.params > 0 {
+            entries.push((BufferBindingType::Uniform, shape.param_bytes() as u64));
+        }
+        if shape.checked {
+            entries.push((BufferBindingType::Storage, 0));
+        }
+        let ((group, pipeline), fault) = api.scoped(|| api.create_layout(&entries));
+        if let Some(fault) = fault {
+            return Err(refused(op, "bindings", &fault));
+        }
+        let l = Layout { number: self.layouts.len() as u32, group, pipeline };
+        self.layouts.insert(shape, l);
+        Ok(l)
+    }
+
+    /// The bind group of a dispatch.
+    pub(super) fn group(&mut self, api: &Api, own: &Own, pipeline: &Pipeline, work: &Dispatch<'_>) -> Result<BindGroup> {
+        let key: GroupKey = (pipeline.layout.number, work.bindings.slots.iter().map(|(b, _)| b.raw().id).collect());
+        let round = self.round;
+        if let Some((group, used)) = self.groups.get_mut(&key) {
+            *used = round;
+            return Ok(*group);
+        }
+        if self.groups.len() >= GROUPS {
+            self.groups.retain(|_, (group, used)| {
+                let keep = *used == round;
+                if !keep {
+                    api.release_bind_group(*group);
+                }
+                keep
+            });
+            self.round = round.wrapping_add(1);
+        }
+        let shape = pipeline.shape;
+        let mut buffers: SmallVec<[(Buffer, usize); 8]> =
+            work.bindings.slots.iter().map(|(b, _)| (b.raw().handle, b.raw().capacity)).collect();
+        if shape.params > 0 {
+            buffers.push((own.ring, shape.param_bytes()));
+        }
+        if shape.checked {
+            buffers.push((own.status, own.status_bytes));
+        }
+        let (group, fault) = api.scoped(|| api.create_bind_group(pipeline.layout.group, &buffers));
+        if let Some(fault) = fault {
+            return Err(refused(work.op, "buffers", &fault));
+        }
+        self.groups.insert(key, (group, self.round));
+        Ok(group)
+    }
+
+    /// Releases the bind groups that hold one of these buffers, which would otherwise stay in memory with them.
+    pub(super) fn forget_buffers(&mut self, api: &Api, ids: &rustc_hash::FxHashSet<u32>) {
+        self.groups.retain(|(_, buffers), (group, _)| {
+            let keep = !buffers.iter().any(|id| ids.contains(id));
+            if !keep {
+                api.release_bind_group(*group);
+            }
+            keep
+        });
+    }
+
+    /// Releases everything.
+    pub(super) fn clear(&mut self, api: &Api) {
+        for (_, (group, _)) in self.groups.drain() {
+            api.release_bind_group(group);
+        }
+        for (_, p) in self.pipelines.drain() {
+            api.release_pipeline(p.handle);
+        }
+        for (_, l) in self.layouts.drain() {
+            api.release_layout(l.group, l.pipeline);
+        }
+    }
+
+    pub(super) fn pipelines(&self) -> usize {
+        self.pipelines.len()
+    }
+}
