@@ -1,0 +1,145 @@
+//! Element types in shaders: how they lie in a buffer, what they are in a register, and how one becomes another.
+//!
+//! Buffers are arrays of `u32`, `vec2<u32>` (int64, low word first) or `f64`; so one buffer has one type whatever lies in it, and
+//! bits of nan pass untouched.
+
+use crate::layout::{DType, Scalar};
+
+/// The WGSL type of one element in a buffer: `array<{storage}>`.
+pub const fn storage(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool | DType::U8 | DType::I32 | DType::F32 => "u32",
+        DType::I64 => "vec2<u32>",
+        DType::F64 => "f64",
+    }
+}
+
+/// The WGSL type of one element in a register. bool is a `u32` of 0 or 1, uint8 one below 256.
+pub const fn value(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool | DType::U8 => "u32",
+        DType::I32 => "i32",
+        DType::I64 => "vec2<u32>",
+        DType::F32 => "f32",
+        DType::F64 => "f64",
+    }
+}
+
+/// An expression for 0.
+pub const fn zero(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool | DType::U8 => "0u",
+        DType::I32 => "0",
+        DType::I64 => "vec2<u32>()",
+        DType::F32 => "0.0",
+        DType::F64 => "0.0lf",
+    }
+}
+
+/// What a shader with values of this type must begin with.
+pub const fn enable(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "enable f64;\n",
+        _ => "",
+    }
+}
+
+/// The element `index` of the array `buffer`, as a value.
+pub fn load(dtype: DType, buffer: &str, index: &str) -> String {
+    match dtype {
+        DType::I32 => format!("bitcast<i32>({buffer}[{index}])"),
+        DType::F32 => format!("bitcast<f32>({buffer}[{index}])"),
+        DType::Bool | DType::U8 | DType::I64 | DType::F64 => format!("{buffer}[{index}]"),
+    }
+}
+
+/// The statement that writes `value` to the element `index` of the array `buffer`.
+pub fn store(dtype: DType, buffer: &str, index: &str, value: &str) -> String {
+    match dtype {
+        DType::I32 | DType::F32 => format!("{buffer}[{index}] = bitcast<u32>({value});"),
+        DType::Bool | DType::U8 | DType::I64 | DType::F64 => format!("{buffer}[{index}] = {value};"),
+    }
+}
+
+/// `v`, a value of `from`, as a value of `to`. Floats are truncated on the way to integers; what is out of range, and nan, become
+/// the least int64 or int32, as on the CPU.
+pub fn convert(from: DType, to: DType, v: &str) -> String {
+    use DType::*;
+    match (from, to) {
+        _ if from == to => v.to_owned(),
+        (Bool, U8) => v.to_owned(),
+        (Bool | U8, I32) => format!("i32({v})"),
+        (Bool | U8, I64) => format!("vec2<u32>({v}, 0u)"),
+        (Bool | U8, F32) => format!("f32({v})"),
+        (Bool | U8 | I32, F64) => format!("f64({v})"),
+        (U8, Bool) => format!("select(0u, 1u, {v} != 0u)"),
+        (I32, Bool) => format!("select(0u, 1u, {v} != 0)"),
+        (I32, U8) => format!("(bitcast<u32>({v}) & 255u)"),
+        (I32, I64) => format!("i64_from_i32({v})"),
+        (I32, F32) => format!("f32({v})"),
+        (I64, Bool) => format!("select(0u, 1u, any({v} != vec2<u32>()))"),
+        (I64, U8) => format!("(({v}).x & 255u)"),
+        (I64, I32) => format!("bitcast<i32>(({v}).x)"),
+        (I64, F32) => format!("i64_to_f32({v})"),
+        (I64, F64) => format!("i64_to_f64({v})"),
+        (F32, Bool) => format!("select(0u, 1u, (bitcast<u32>({v}) & 0x7fffffffu) != 0u)"),
+        (F32, U8) => format!("(f32_to_i64({v}).x & 255u)"),
+        (F32, I32) => format!("f32_to_i32({v})"),
+        (F32, I64) => format!("f32_to_i64({v})"),
+        (F32, F64) => format!("f64({v})"),
+        (F64, Bool) => format!("select(0u, 1u, {v} != 0.0lf)"),
+        (F64, U8) => format!("(f64_to_i64({v}).x & 255u)"),
+        (F64, I32) => format!("f64_to_i32({v})"),
+        (F64, I64) => format!("f64_to_i64({v})"),
+        (F64, F32) => format!("f32({v})"),
+        _ => v.to_owned(),
+    }
+}
+
+/// Parameter words (one, or two with the low one first) of `value` as an element of `dtype`; `from_words` reads them.
+pub fn to_words(value: Scalar, dtype: DType) -> [u32; 2] {
+    let whole = match value {
+        Scalar::Float(v) if !(v < 9_223_372_036_854_775_808.0) => i64::MIN,
+        v => v.to_i64(),
+    };
+    let two = |bits: u64| [bits as u32, (bits >> 32) as u32];
+    match dtype {
+        DType::Bool => [u32::from(value.to_bool()), 0],
+        DType::U8 => [u32::from(whole as u8), 0],
+        DType::I32 => [whole as u32, 0],
+        DType::I64 => two(whole as u64),
+        DType::F32 => [(value.to_f64() as f32).to_bits(), 0],
+        DType::F64 => two(value.to_f64().to_bits()),
+    }
+}
+
+/// The value whose parameter words are the expressions `low` and `high`.
+pub fn from_words(dtype: DType, low: &str, high: &str) -> String {
+    match dtype {
+        DType::Bool | DType::U8 => low.to_owned(),
+        DType::I32 => format!("bitcast<i32>({low})"),
+        DType::F32 => format!("bitcast<f32>({low})"),
+        DType::I64 => format!("vec2<u32>({low}, {high})"),
+        DType::F64 => format!("f64_from_bits({low}, {high})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_hold_what_the_cpu_would_store() {
+        for (value, dtype, words) in [
+            (Scalar::Float(f64::NAN), DType::I64, [0, 0x8000_0000]),
+            (Scalar::Float(f64::INFINITY), DType::I32, [0, 0]),
+            (Scalar::Float(-1.9), DType::I32, [u32::MAX, 0]),
+            (Scalar::Int(-1), DType::I64, [u32::MAX, u32::MAX]),
+            (Scalar::Int(257), DType::U8, [1, 0]),
+            (Scalar::Int(3), DType::Bool, [1, 0]),
+            (Scalar::Float(-0.0), DType::F32, [0x8000_0000, 0]),
+        ] {
+            assert_eq!(to_words(value, dtype), words, "{value} as {dtype}");
+        }
+    }
+}
