@@ -1,15 +1,41 @@
 //! Copies, conversions and fills.
 
-use super::View;
-use crate::error::{Error, Result};
+use super::elementwise::{self, Elementwise};
+use super::wgsl::expr::Formula;
+use super::{Input, View};
+use crate::error::Result;
 use crate::layout::Scalar;
+use smallvec::{SmallVec, smallvec};
 
 /// Writes one value everywhere.
-pub fn fill(_dst: View<'_>, _value: Scalar) -> Result<()> {
-    Err(Error::not_implemented("fill: not implemented on wgpu"))
+pub fn fill(dst: View<'_>, value: Scalar) -> Result<()> {
+    let dtype = dst.dtype;
+    elementwise::run(
+        dst,
+        &Elementwise {
+            op: "fill",
+            kind: "fill",
+            code: 0,
+            ins: SmallVec::new(),
+            numbers: smallvec![(value, dtype)],
+            body: &|_, v| Formula { lets: String::new(), value: v[0].clone(), dtype },
+        },
+    )
 }
 
-/// Copies and converts; the shapes are equal and the memory does not overlap.
-pub fn copy(_dst: View<'_>, _src: View<'_>) -> Result<()> {
-    Err(Error::not_implemented("copy: not implemented on wgpu"))
+/// Copies and converts; the shapes are equal (a stride of 0 in `src` repeats elements) and the memory does not overlap. Floats are
+/// truncated on the way to integers; nan and what is out of range become the least number of int64 or int32.
+pub fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
+    let dtype = src.dtype;
+    elementwise::run(
+        dst,
+        &Elementwise {
+            op: "copy",
+            kind: "copy",
+            code: 0,
+            ins: smallvec![(Input::View(src), dtype)],
+            numbers: SmallVec::new(),
+            body: &|x, _| Formula { lets: String::new(), value: x[0].clone(), dtype },
+        },
+    )
 }

@@ -128,6 +128,11 @@ pub(super) fn entry_sized(size: usize) -> String {
     )
 }
 
+/// The statement that `main` begins with where it may call the library's functions of f32: parameter `zero` is 0.
+pub(super) fn unknown(zero: usize) -> String {
+    format!("unknown = {};", param(zero))
+}
+
 /// How elements of a dtype are typed in a buffer.
 pub(super) fn element(dtype: DType) -> &'static str {
     match dtype {

@@ -1,0 +1,242 @@
+//! Kernels that compute each element from the elements at the same place: operands of any strides, an output of any strides.
+
+use super::strided::{self, GROUP, Params, Walk, check, param};
+use super::wgsl::expr::Formula;
+use super::wgsl::{self, types};
+use super::{Bindings, Dispatch, Input, Key, View};
+use crate::error::Result;
+use crate::layout::{DType, Scalar};
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+/// The most operands of a kernel, the output not counted.
+pub(super) const MAX_INPUTS: usize = 5;
+const N: usize = MAX_INPUTS + 1;
+
+/// A kernel to be run. `kind` and `code` name the body among all others, apart from the operands' types and places.
+pub(super) struct Elementwise<'a> {
+    pub op: &'static str,
+    pub kind: &'static str,
+    pub code: u32,
+    /// With the dtype that the body wants each input in.
+    pub ins: SmallVec<[(Input<'a>, DType); MAX_INPUTS]>,
+    /// Numbers, with the dtype that the body wants them in.
+    pub numbers: SmallVec<[(Scalar, DType); 4]>,
+    /// The body, from expressions for the inputs and the numbers.
+    pub body: &'a dyn Fn(&[String], &[String]) -> Formula,
+}
+
+/// How a kernel finds an operand's elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Not at all.
+    Unread,
+    /// It is a parameter.
+    Number,
+    /// All are the same one.
+    Single,
+    /// They follow one another.
+    Linear,
+    Strided,
+}
+
+impl Access {
+    fn in_memory(self) -> bool {
+        !matches!(self, Access::Unread | Access::Number)
+    }
+}
+
+/// An operand as the shader's source depends on it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    access: Access,
+    slot: u32,
+    dtype: DType,
+}
+
+impl Place {
+    fn word(self) -> u32 {
+        self.access as u32 | self.slot << 4 | (self.dtype as u32) << 8
+    }
+}
+
+/// The structure of a kernel: what its source depends on besides the body.
+struct Plan {
+    /// The output first.
+    places: SmallVec<[Place; N]>,
+    wants: SmallVec<[DType; MAX_INPUTS]>,
+    numbers: SmallVec<[DType; 4]>,
+    /// Of the walk, if any operand is strided, else 0.
+    rank: usize,
+    writes: u32,
+}
+
+/// The parameter words before the operands' offsets: the number of elements, and the zero that the compiler must not know.
+const HEAD: usize = 2;
+
+impl Plan {
+    fn strided(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().enumerate().filter(|(_, p)| p.access == Access::Strided).map(|(k, _)| k)
+    }
+
+    fn source(&self, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
+        let (mut vars, mut loads) = (String::new(), String::new());
+        // Offsets: one word for each operand in memory, two for each number; then two for each number of the body.
+        let mut at = HEAD;
+        let mut inputs: Vec<String> = Vec::new();
+        let mut target = String::new();
+        for (k, place) in self.places.iter().enumerate() {
+            let index = match place.access {
+                Access::Unread => String::new(),
+                Access::Number => {
+                    at += 2;
+                    types::from_words(place.dtype, &param(at - 2), &param(at - 1))
+                }
+                access => {
+                    at += 1;
+                    let offset = param(at - 1);
+                    match access {
+                        Access::Single => offset,
+                        Access::Linear => format!("{offset} + i"),
+                        _ => {
+                            let _ = writeln!(vars, "var o{k} = {offset};");
+                            format!("o{k}")
+                        }
+                    }
+                }
+            };
+            let buffer = format!("b{}", place.slot);
+            if k == 0 {
+                target = index;
+                continue;
+            }
+            let want = self.wants[k - 1];
+            inputs.push(match place.access {
+                // Any value will do.
+                Access::Unread => types::zero(want).to_owned(),
+                Access::Number => index,
+                _ => {
+                    let loaded = format!("x{k}");
+                    let _ = writeln!(loads, "let {loaded} = {};", types::load(place.dtype, &buffer, &index));
+                    types::convert(place.dtype, want, &loaded)
+                }
+            });
+        }
+        let mut numbers: Vec<String> = Vec::new();
+        for dtype in &self.numbers {
+            numbers.push(types::from_words(*dtype, &param(at), &param(at + 1)));
+            at += 2;
+        }
+        let strided: Vec<usize> = self.strided().collect();
+        let mut text = vars;
+        if self.rank > 0 {
+            let names: Vec<String> = strided.iter().map(|k| format!("o{k}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            text.push_str(&strided::wgsl(self.rank as u32, at, "i", &names));
+        }
+        text.push_str(&loads);
+        let Formula { lets, value, dtype } = body(&inputs, &numbers);
+        text.push_str(&lets);
+        let out = self.places[0].dtype;
+        // A name, because a conversion may use its operand twice.
+        let _ = writeln!(text, "let result = {value};");
+        text.push_str(&types::store(out, &format!("b{}", self.places[0].slot), &target, &types::convert(dtype, out, "result")));
+        let declared: Vec<(u32, &str)> =
+            self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect();
+        let words = at + self.rank * (1 + strided.len());
+        let doubles = self.places.iter().map(|p| p.dtype).chain(self.wants.iter().copied()).chain([dtype]).any(|d| d == DType::F64);
+        let enable = if doubles { types::enable(DType::F64) } else { "" };
+        let shader = format!(
+            "{}{}let i = group * {GROUP}u + lid;\nif i >= {} {{ return; }}\nunknown = {};\n{text}\n}}\n",
+            strided::header(&declared, self.writes, words),
+            strided::entry(),
+            param(0),
+            param(1),
+        );
+        format!("{enable}{}", wgsl::with_library(&shader))
+    }
+}
+
+/// Computes every element of `out`.
+pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
+    let numel: usize = out.shape.iter().product();
+    if numel == 0 {
+        return Ok(());
+    }
+    check(work.op, &out)?;
+    let mut strides: [&[isize]; N] = [&[]; N];
+    strides[0] = out.strides;
+    for (k, (input, _)) in work.ins.iter().enumerate() {
+        if let Input::View(v) = input {
+            check(work.op, v)?;
+            strides[k + 1] = v.strides;
+        }
+    }
+    let of = |k: usize, d: usize| strides[k].get(d).copied().unwrap_or(0);
+    let walk = Walk::<N>::unordered(out.shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
+    let access = |k: usize| {
+        let mut next = 1;
+        let (mut single, mut linear) = (true, true);
+        for (size, s) in walk.dims().iter().rev() {
+            single &= s[k] == 0;
+            linear &= s[k] == next;
+            next *= *size as isize;
+        }
+        if single {
+            Access::Single
+        } else if linear {
+            Access::Linear
+        } else {
+            Access::Strided
+        }
+    };
+
+    let mut params = Params::new();
+    params.extend([numel as u32, 0, out.offset as u32]);
+    let mut plan = Plan { places: SmallVec::new(), wants: SmallVec::new(), numbers: SmallVec::new(), rank: 0, writes: 0 };
+    // Declared last, because it is dropped first: it borrows for as long as the dispatch does.
+    let mut bindings = Bindings::new();
+    plan.places.push(Place { access: access(0), slot: bindings.write(out.buffer), dtype: out.dtype });
+    for (k, (input, want)) in work.ins.iter().enumerate() {
+        plan.wants.push(*want);
+        plan.places.push(match input {
+            Input::Unread => Place { access: Access::Unread, slot: 0, dtype: *want },
+            Input::Number(v) => {
+                params.extend(types::to_words(*v, *want));
+                Place { access: Access::Number, slot: 0, dtype: *want }
+            }
+            Input::View(v) => {
+                params.push(v.offset as u32);
+                Place { access: access(k + 1), slot: bindings.read(v.buffer), dtype: v.dtype }
+            }
+        });
+    }
+    for (v, dtype) in &work.numbers {
+        params.extend(types::to_words(*v, *dtype));
+        plan.numbers.push(*dtype);
+    }
+    plan.writes = bindings.writes();
+    let strided: SmallVec<[usize; N]> = plan.strided().collect();
+    if !strided.is_empty() {
+        plan.rank = walk.dims().len();
+        for (size, s) in walk.dims() {
+            params.push(*size as u32);
+            params.extend(strided.iter().map(|k| s[*k] as u32));
+        }
+    }
+    let mut words: SmallVec<[u32; 8]> = SmallVec::new();
+    words.extend([work.code, plan.writes | (plan.rank as u32) << 8]);
+    // Two operands in a word: twelve bits each say all there is.
+    for pair in plan.places.chunks(2) {
+        words.push(pair[0].word() | pair.get(1).map_or(0, |p| p.word() << 16));
+    }
+    out.buffer.context().dispatch(Dispatch {
+        op: work.op,
+        key: Key { kind: work.kind, words },
+        source: &|| plan.source(work.body),
+        bindings,
+        params: &params,
+        groups: numel.div_ceil(GROUP),
+        checked: false,
+    })
+}
