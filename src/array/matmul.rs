@@ -1,6 +1,6 @@
 //! Matrix products of arrays, over batches that broadcast.
 
-use super::Array;
+use super::{Array, Device};
 use crate::backend::cpu::matmul::{Mat, Product, batched};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Strides, broadcast};
@@ -49,12 +49,17 @@ impl Array {
         }
         let mut shape = batch.clone();
         shape.extend([m, n]);
+        let mut sa = spread(ba, self.strides(), &batch);
+        let mut sb = spread(bb, other.strides(), &batch);
+        if self.device() == Device::Wgpu {
+            sa.extend([a_rs, a_cs]);
+            sb.extend([b_rs, b_cs]);
+            return self.gpu_matmul(sa, other, sb, &shape, k);
+        }
         let out = Array::empty(&shape, self.dtype())?;
         if out.numel() == 0 {
             return Ok(out);
         }
-        let sa = spread(ba, self.strides(), &batch);
-        let sb = spread(bb, other.strides(), &batch);
         let sizes = (count, (m, n, k));
         // SAFETY: the layouts stay inside their storages, sizes agree, and `out` is fresh; each call reads its own dtype.
         unsafe {

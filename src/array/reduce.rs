@@ -1,11 +1,12 @@
 //! Reductions, scans, softmax and sorting of arrays.
 
-use super::Array;
+use super::{Array, Device};
 use crate::backend::cpu::reduce::{Reducer, run};
 use crate::backend::cpu::reducers::{CountNonzero, Deviation, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
 use crate::backend::cpu::scan::scan;
 use crate::backend::cpu::select::{extreme, sort};
 use crate::backend::cpu::softmax::{Shape, Soft};
+use crate::backend::wgpu::reduce::Reducer as Gpu;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
 use smallvec::SmallVec;
@@ -62,15 +63,23 @@ macro_rules! float {
 
 /// Which dimensions are reduced, and whether they stay as dimensions of size 1.
 #[derive(Debug, Clone, Copy)]
-struct Over<'a> {
-    reduced: &'a [bool],
-    keepdim: bool,
+pub(super) struct Over<'a> {
+    pub(super) reduced: &'a [bool],
+    pub(super) keepdim: bool,
 }
 
 impl Array {
+    /// The dtype of sums and products of this array.
+    fn summed(&self) -> DType {
+        if self.dtype().is_float() { self.dtype() } else { DType::I64 }
+    }
+
     /// The sum over the dimensions marked in `reduced` (one flag each). Floats keep their dtype, integers and bool give int64.
     pub fn sum(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
+        if self.device() == Device::Wgpu {
+            return self.gpu_reduced("sum", Gpu::Sum, over, None, self.summed());
+        }
         // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
         unsafe {
             match self.dtype() {
@@ -86,6 +95,9 @@ impl Array {
     /// The product, with dtypes as for `sum`.
     pub fn prod(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
+        if self.device() == Device::Wgpu {
+            return self.gpu_reduced("prod", Gpu::Prod, over, None, self.summed());
+        }
         // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
         unsafe {
             match self.dtype() {
@@ -101,6 +113,9 @@ impl Array {
     /// The largest elements, or the smallest with `max` false; nan wins. Something must be there to reduce.
     pub fn extreme(&self, max: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
+        if self.device() == Device::Wgpu {
+            return self.gpu_reduced(if max { "amax" } else { "amin" }, Gpu::Extreme { max }, over, None, self.dtype());
+        }
         // SAFETY: the reducer reads and writes this array's dtype.
         typed!(self.dtype(), T => unsafe {
             if max {
@@ -114,6 +129,9 @@ impl Array {
     /// Whether all elements (or any, with `all` false) are true, as bool.
     pub fn truth(&self, all: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
+        if self.device() == Device::Wgpu {
+            return self.gpu_reduced(if all { "all" } else { "any" }, Gpu::Truth { all }, over, None, DType::Bool);
+        }
         // SAFETY: the reducer reads this array's dtype and writes bytes that are 0 or 1.
         typed!(self.dtype(), T => unsafe {
             if all {
@@ -127,6 +145,9 @@ impl Array {
     /// How many elements are not 0, as int64.
     pub fn count_nonzero(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
+        if self.device() == Device::Wgpu {
+            return self.gpu_reduced("count_nonzero", Gpu::CountNonzero, over, None, DType::I64);
+        }
         // SAFETY: the reducer reads this array's dtype and writes int64.
         typed!(self.dtype(), T => unsafe { self.reduced(CountNonzero::<T, i64>::NEW, over, None, DType::I64) })
     }
@@ -134,6 +155,9 @@ impl Array {
     /// The sum of squared distances from `mean`, the row-major result of a reduction over the same dimensions. Floats only.
     pub fn deviation(&self, mean: &Array, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
+        if self.device() == Device::Wgpu {
+            return self.gpu_reduced("var", Gpu::Deviation, over, Some(mean), self.dtype());
+        }
         // SAFETY: the reducer reads this array's dtype, which `mean` shares, and writes it.
         float!(self.dtype(), T => unsafe { self.reduced(Deviation::<T>::NEW, over, Some(mean), self.dtype()) })
     }
@@ -146,6 +170,9 @@ impl Array {
         const NEG_INF: u8 = NormKind::NegInf as u8;
         let over = Over { reduced, keepdim };
         let d = self.dtype();
+        if self.device() == Device::Wgpu && d.is_float() {
+            return self.gpu_norm(p, over);
+        }
         // SAFETY: every reducer below reads and writes this array's dtype.
         float!(d, T => unsafe {
             if p == 2.0 {
@@ -188,6 +215,9 @@ impl Array {
 
     /// The largest (or smallest) elements along `dim`, which is not empty, and where each stands first.
     pub fn extreme_along(&self, max: bool, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_extreme_along(max, dim, keepdim);
+        }
         let x = self.contiguous()?;
         let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);
@@ -223,11 +253,14 @@ impl Array {
         Ok((values, places))
     }
 
-    /// Running sums or products along `dim`. Floats are added up in double precision and keep their dtype, others give int64.
+    /// Running sums or products along `dim`. Floats keep their dtype (on the CPU they are added up in double precision, on a device in their
+    /// own), others give int64.
     pub fn scan(&self, kind: Scan, dim: usize) -> Result<Array> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_scan(kind, dim);
+        }
         let x = self.contiguous()?;
-        let to = if self.dtype().is_float() { self.dtype() } else { DType::I64 };
-        let out = Array::empty(self.shape(), to)?;
+        let out = Array::empty(self.shape(), self.summed())?;
         if out.numel() == 0 {
             return Ok(out);
         }
@@ -261,6 +294,9 @@ impl Array {
     /// Softmax or its logarithm along `dim`, or, with a gradient `g`, the backward pass, for which `self` is the forward output.
     pub fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array> {
         debug_assert_eq!(pass.backward, g.is_some());
+        if self.device() == Device::Wgpu && self.dtype().is_float() {
+            return self.gpu_softmax(pass, dim, g);
+        }
         let x = self.contiguous()?;
         let g = g.map(Array::contiguous).transpose()?;
         let out = Array::empty(self.shape(), self.dtype())?;

@@ -4,8 +4,9 @@
 //! blocks, the Y parts meet in a tree, and where there are few results the elements are cut into segments whose results are reduced by
 //! a second dispatch. All of it depends on sizes and strides alone, so results are the same bits in every run.
 
-use super::reducers::{Code, LOWEST, POWER, prelude};
-use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, wgsl};
+use super::reducers::{Code, LOWEST, POWER, ZERO};
+use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
+use super::wgsl::with_library;
 use super::{Bindings, Buffer, Dispatch, Key, View};
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -110,8 +111,7 @@ impl Form {
         let kept_at = FIXED;
         let reduced_at = kept_at + self.ranks.0 as usize * words;
         let total = reduced_at + self.ranks.1 as usize * words;
-        let mut s = prelude(&text);
-        s.push_str(&header(&types, self.writes, total));
+        let mut s = header(&types, self.writes, total);
         s.push_str(&text);
         let (x, y) = (self.tile.0, GROUP / self.tile.0);
         let offsets: &[&str] = if n == 2 { &["o0", "o1"] } else { &["o0"] };
@@ -131,6 +131,7 @@ impl Form {
             let _ = writeln!(s, "var<workgroup> parts: array<Acc, {GROUP}>;");
         }
         s.push_str(&entry());
+        let _ = writeln!(s, "{}", unknown(ZERO));
         let _ = write!(
             s,
             "if (group >= {groups} * {segments}) {{ return; }}\n\
@@ -184,7 +185,7 @@ impl Form {
             store.replace("{0}[k]", &format!("b{out}[{} + k]", param(8))).replace("{1}[k]", &format!("b{out2}[{} + k]", param(9)))
         };
         let _ = write!(s, "if (y == 0u && k < {}) {{ let a = acc; {store} }}\n}}\n", param(0));
-        s
+        with_library(&s)
     }
 
     fn two_outputs(&self) -> bool {
@@ -193,7 +194,7 @@ impl Form {
 }
 
 /// Words of the parameters before the walks.
-const FIXED: usize = 13;
+const FIXED: usize = 14;
 
 /// Reduces `ins` (one operand or, for `Dot`, two of one shape) over the dimensions marked in `reduced` into `outs`, row-major over the
 /// others; `shift` is row-major like them. `power` is read by `Reducer::Power`.
@@ -299,7 +300,7 @@ impl Job<'_> {
         debug_assert_eq!(params.len(), LOWEST);
         params.extend(self.reducer.lowest(self.from));
         debug_assert_eq!(params.len(), POWER);
-        params.push(self.power.to_bits());
+        params.extend([self.power.to_bits(), 0]);
         debug_assert_eq!(params.len(), FIXED);
         if form.operands() == 2 {
             kept.push(&mut params);

@@ -8,6 +8,8 @@ use std::fmt::Write;
 /// The words of the parameters that a reducer's text may read.
 pub(super) const LOWEST: usize = 10;
 pub(super) const POWER: usize = 12;
+/// A word that is 0, for the library's `unknown`.
+pub(super) const ZERO: usize = 13;
 
 /// A reduction. Those over `shift` read one value for each result: a mean, a scale, a maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,11 +188,11 @@ impl Reducer {
                     "fn scale(s: f32) -> f32 {{ let size = bitcast<u32>(s) & 0x7fffffffu; \
                      return select(s, 1.0, size == 0u || size >= 0x7f800000u); }}\n"
                 );
-                c.simple(e, "0.0", e, &format!("f_pow(abs(x) / scale(s), {p})"), "a + b");
-                let _ = writeln!(c.text, "fn root(a: f32, s: f32) -> f32 {{ return scale(s) * f_pow(a, 1.0 / {p}); }}");
+                c.simple(e, "0.0", e, &format!("f32_pow(abs(x) / scale(s), {p})"), "a + b");
+                let _ = writeln!(c.text, "fn root(a: f32, s: f32) -> f32 {{ return scale(s) * f32_pow(a, 1.0 / {p}); }}");
                 c.store = "{0}[k] = root(a, s);";
             }
-            Reducer::SumExp => c.simple(e, "0.0", e, "f_exp(x - s)", "a + b"),
+            Reducer::SumExp => c.simple(e, "0.0", e, "f32_exp(x - s)", "a + b"),
             Reducer::Dot => {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
                 c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
@@ -260,28 +262,4 @@ fn ahead(s: &mut String, from: DType, max: bool) {
         DType::F64 => format!("let p = a != a; let q = b != b; return (p && !q) || (!p && !q && a {than} b);"),
     };
     let _ = writeln!(s, "fn ahead(a: {e}, b: {e}) -> bool {{ {body} }}");
-}
-
-/// The functions that `text` calls.
-pub(super) fn prelude(text: &str) -> String {
-    const FUNCTIONS: [(&str, &str); 5] = [
-        ("i64_add(", "fn i64_add(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> { let l = a.x + b.x; return vec2<u32>(l, a.y + b.y + u32(l < a.x)); }\n"),
-        (
-            "i64_mul(",
-            "fn i64_mul(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {\n\
-             let al = a.x & 0xffffu; let ah = a.x >> 16u; let bl = b.x & 0xffffu; let bh = b.x >> 16u;\n\
-             let ll = al * bl; let lh = al * bh; let hl = ah * bl;\n\
-             let mid = (ll >> 16u) + (lh & 0xffffu) + (hl & 0xffffu);\n\
-             let high = ah * bh + (lh >> 16u) + (hl >> 16u) + (mid >> 16u);\n\
-             return vec2<u32>((mid << 16u) | (ll & 0xffffu), high + a.x * b.y + a.y * b.x);\n}\n",
-        ),
-        (
-            "i64_lt(",
-            "fn i64_lt(a: vec2<u32>, b: vec2<u32>) -> bool { let p = bitcast<i32>(a.y); let q = bitcast<i32>(b.y); \
-             return p < q || (p == q && a.x < b.x); }\n",
-        ),
-        ("f_exp(", "fn f_exp(x: f32) -> f32 { return select(exp(x), 0.0, x < -104.0); }\n"),
-        ("f_pow(", "fn f_pow(x: f32, y: f32) -> f32 { return pow(x, y); }\n"),
-    ];
-    FUNCTIONS.iter().filter(|(name, _)| text.contains(name)).map(|(_, f)| *f).collect()
 }

@@ -3,8 +3,9 @@
 //! A dimension is cut into blocks. If there is more than one, a first dispatch leaves the total of each, these are scanned in the same
 //! way, and a second dispatch begins each block with what stands before it: no workgroup ever waits for another one.
 
-use super::reducers::{Reducer, prelude};
+use super::reducers::Reducer;
 use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, wgsl};
+use super::wgsl::with_library;
 use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
 use crate::error::Result;
 use crate::layout::DType;
@@ -62,8 +63,7 @@ impl Form {
             Pass::Totals => types.push((totals, element(self.to))),
             Pass::Carried => types.extend([(out, element(self.to)), (totals, element(self.to))]),
         }
-        let mut s = prelude(&text);
-        s.push_str(&header(&types, self.writes, FIXED + self.rank as usize * 2));
+        let mut s = header(&types, self.writes, FIXED + self.rank as usize * 2);
         s.push_str(&text);
         let (count, n, inner, blocks, block) = (param(0), param(1), param(2), param(3), param(4));
         let carry = match self.pass {
@@ -118,7 +118,7 @@ impl Form {
                 if self.pass == Pass::Totals { format!("b{totals}[{} + k * {blocks} + block] = acc;\n", param(8)) } else { String::new() },
             );
         }
-        s
+        with_library(&s)
     }
 }
 

@@ -4,8 +4,8 @@
 //! the device, and the last dispatch writes the results.
 
 use super::reduce::{Reducer, reduce};
-use super::reducers::prelude;
-use super::strided::{GROUP, Params, Walk, check, entry, header, param, slots, wgsl};
+use super::strided::{GROUP, Params, Walk, check, entry, header, param, slots, unknown, wgsl};
+use super::wgsl::with_library;
 use super::{Bindings, Buffer, Dispatch, Key, View};
 use crate::backend::cpu::softmax::Pass;
 use crate::error::{Error, Result};
@@ -18,22 +18,24 @@ const LONG: usize = 1 << 14;
 const FEW: usize = 256;
 /// Words of the parameters before the walk.
 const FIXED: usize = 9;
+/// A word of them that is 0.
+const ZERO: usize = 8;
 
 impl Pass {
     /// What is written, of the element `x`, its gradient `g`, the row's maximum `m` and its sum `t`.
     fn result(self) -> &'static str {
         match self {
-            Pass { log: false, backward: false } => "f_exp(x - m) / t",
-            Pass { log: true, backward: false } => "x - m - log(t)",
+            Pass { log: false, backward: false } => "f32_exp(x - m) / t",
+            Pass { log: true, backward: false } => "x - m - f32_log(t)",
             Pass { log: false, backward: true } => "x * (g - t)",
-            Pass { log: true, backward: true } => "g - f_exp(x) * t",
+            Pass { log: true, backward: true } => "g - f32_exp(x) * t",
         }
     }
 
     /// What a row sums up.
     fn summand(self) -> &'static str {
         match self {
-            Pass { backward: false, .. } => "f_exp(x - m)",
+            Pass { backward: false, .. } => "f32_exp(x - m)",
             Pass { log: false, backward: true } => "g * x",
             Pass { log: true, backward: true } => "g",
         }
@@ -87,11 +89,11 @@ impl Form {
             param(7)
         );
         let (result, summand) = (self.pass.result(), self.pass.summand());
-        let mut s = prelude(&format!("{result} {summand}"));
-        s.push_str(&header(&types, self.writes, FIXED + self.rank as usize * if backward { 3 } else { 2 }));
+        let mut s = header(&types, self.writes, FIXED + self.rank as usize * if backward { 3 } else { 2 });
         let Some((rows, along)) = self.tile else {
             let top = if backward { "0.0".to_string() } else { format!("b{tops}[k]") };
             s.push_str(&entry());
+            let _ = writeln!(s, "{}", unknown(ZERO));
             let _ = write!(
                 s,
                 "let e = group * {GROUP}u + lid;\n\
@@ -101,7 +103,7 @@ impl Form {
                  let m = {top}; let t = b{sums}[k];\n{load}\n\
                  b{out}[to + j * {inner}] = {result};\n}}\n"
             );
-            return s;
+            return with_library(&s);
         };
         let y = GROUP / rows;
         let (lx, ly) = if along { (format!("lid / {y}u"), format!("lid % {y}u")) } else { (format!("lid % {rows}u"), format!("lid / {rows}u")) };
@@ -126,6 +128,7 @@ impl Form {
             )
         };
         s.push_str(&entry());
+        let _ = writeln!(s, "{}", unknown(ZERO));
         let _ = write!(
             s,
             "if (group * {rows}u >= {count}) {{ return; }}\n\
@@ -152,7 +155,7 @@ impl Form {
              for (var j = y; j < {n}; j += {y}u) {{ {load} b{out}[to + j * {inner}] = {result}; }}\n}}\n}}\n",
             meet("t", "a + b")
         );
-        s
+        with_library(&s)
     }
 }
 
