@@ -8,6 +8,7 @@ use super::site;
 use super::tensor::{Core, Tensor, Value};
 use super::view;
 use crate::array::{Array, Change, Version};
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, fmt_shape};
 use parking_lot::RwLockReadGuard;
@@ -60,6 +61,11 @@ pub trait Op: Vjp {
         out.copy_from(&made[0])
     }
 
+    /// About how many elements or products the forward goes over. From `host::LARGE` on it runs without the host's lock.
+    fn work(&self, inputs: &[&Array]) -> usize {
+        inputs.iter().map(|a| a.numel()).sum()
+    }
+
     /// What the vjp reads, given which inputs need a gradient.
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING
@@ -86,8 +92,19 @@ pub fn apply1(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
     Ok(out.swap_remove(0))
 }
 
+/// As `apply1`, for an operation whose result may be larger than the product of its inputs' sizes.
+pub fn apply1_growing(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    let mut out = run(op, inputs, true)?;
+    Ok(out.swap_remove(0))
+}
+
 /// Applies an operation: the door itself.
+#[inline]
 pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
+    run(op, inputs, false)
+}
+
+fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
     let mode = mode::current();
     let (outs, needs, any) = {
         let cores: SmallVec<[RwLockReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
@@ -109,7 +126,16 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
             drop(cores);
             apply_level(op, inputs)?
         } else {
-            op.forward(&arrays)?.into_iter().map(Value::Array).collect()
+            let made = if is_large(op, &arrays, grows) {
+                // Another thread may wait for one of these tensors with the host's lock in its hands.
+                let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
+                drop(arrays);
+                drop(cores);
+                forward_unlocked(op, &kept)
+            } else {
+                op.forward(&arrays)
+            };
+            made?.into_iter().map(Value::Array).collect()
         };
         (outs, needs, any)
     };
@@ -117,6 +143,20 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
         return Ok(outs.into_iter().map(Tensor::from_value).collect());
     }
     record(op, inputs, &needs, outs)
+}
+
+/// Whether the host's lock is worth releasing. The work of an operation that does not grow is at most the product of its inputs' sizes:
+/// small operations pay for no more than this product.
+#[inline]
+fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
+    let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
+    (grows || most >= host::LARGE) && op.work(arrays) >= host::LARGE
+}
+
+#[cold]
+fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
+    let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
+    host::unlocked(|| op.forward(&refs))
 }
 
 /// The highest level among the inputs applies its rule; the results are values of that level.
@@ -245,7 +285,11 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     {
         let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
         let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
-        op.forward_into(&out, &refs)?;
+        if out.numel() >= host::LARGE || is_large(op, &refs, false) {
+            host::unlocked(|| op.forward_into(&out, &refs))?;
+        } else {
+            op.forward_into(&out, &refs)?;
+        }
     }
     let site = site::current();
     target.bump_version(Change { site: site.0, op: label });
