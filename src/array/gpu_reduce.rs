@@ -32,7 +32,9 @@ impl Array {
             f64::NEG_INFINITY => Reducer::ExtremeAbs { max: false },
             0.0 => Reducer::CountNonzero,
             _ if d == DType::F64 => {
-                return Err(Error::not_implemented(format!("norm: order {p} is not implemented for {d} on wgpu yet; move the tensor with .cpu()")));
+                return Err(Error::not_implemented(format!(
+                    "norm: order {p} is not implemented for {d} on wgpu yet; move the tensor with .cpu()"
+                )));
             }
             // Powers of ratios to the size that counts most neither overflow nor vanish.
             _ => {

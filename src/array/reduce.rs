@@ -3,6 +3,7 @@
 use super::{Array, Device};
 use crate::backend::cpu::reduce::{Reducer, run};
 use crate::backend::cpu::reducers::{CountNonzero, Deviation, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
+use crate::backend::cpu::running::{mode, running_extreme};
 use crate::backend::cpu::scan::scan;
 use crate::backend::cpu::select::{extreme, sort};
 use crate::backend::cpu::softmax::{Shape, Soft};
@@ -248,6 +249,36 @@ impl Array {
             // SAFETY: sizes come from the shapes; both outputs are fresh.
             typed!(self.dtype(), T => unsafe {
                 sort::<T>(part, self.around(dim), x.ptr().cast(), values.ptr_mut().cast(), places.ptr_mut().cast());
+            });
+        }
+        Ok((values, places))
+    }
+
+    /// The largest (or smallest) element so far along `dim` and where it stands, the last of equals.
+    pub fn running_extreme(&self, max: bool, dim: usize) -> Result<(Array, Array)> {
+        let x = self.contiguous()?;
+        let values = Array::empty(self.shape(), self.dtype())?;
+        let places = Array::empty(self.shape(), DType::I64)?;
+        if values.numel() > 0 {
+            // SAFETY: all three have this shape and are row-major; both outputs are fresh.
+            typed!(self.dtype(), T => unsafe {
+                running_extreme::<T>(max, self.around(dim), x.ptr().cast(), values.ptr_mut().cast(), places.ptr_mut().cast());
+            });
+        }
+        Ok((values, places))
+    }
+
+    /// The most frequent element along `dim`, which is not empty, and where it stands last.
+    pub fn mode_along(&self, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+        let x = self.contiguous()?;
+        let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
+        let shape = reduced_shape(self.shape(), &reduced, keepdim);
+        let values = Array::empty(&shape, self.dtype())?;
+        let places = Array::empty(&shape, DType::I64)?;
+        if values.numel() > 0 {
+            // SAFETY: sizes come from the shape; both outputs are fresh.
+            typed!(self.dtype(), T => unsafe {
+                mode::<T>(self.around(dim), x.ptr().cast(), values.ptr_mut().cast(), places.ptr_mut().cast());
             });
         }
         Ok((values, places))

@@ -8,6 +8,7 @@ use super::site;
 use super::tensor::{Core, Tensor, Value};
 use super::view;
 use crate::array::{Array, Change, Device, Version};
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
 use parking_lot::RwLockReadGuard;
@@ -76,6 +77,11 @@ pub trait Op: Vjp {
         out.copy_from(&made[0])
     }
 
+    /// About how many elements or products the forward goes over. From `host::LARGE` on it runs without the host's lock.
+    fn work(&self, inputs: &[&Array]) -> usize {
+        inputs.iter().map(|a| a.numel()).sum()
+    }
+
     /// What the vjp reads, given which inputs need a gradient.
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING
@@ -102,8 +108,19 @@ pub fn apply1(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
     Ok(out.swap_remove(0))
 }
 
+/// As `apply1`, for an operation whose result may be larger than the product of its inputs' sizes.
+pub fn apply1_growing(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    let mut out = run(op, inputs, true)?;
+    Ok(out.swap_remove(0))
+}
+
 /// Applies an operation: the door itself.
+#[inline]
 pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
+    run(op, inputs, false)
+}
+
+fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
     let mode = mode::current();
     let (outs, needs, any) = {
         let cores: SmallVec<[RwLockReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
@@ -125,8 +142,16 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
             drop(cores);
             apply_level(op, inputs)?
         } else {
-            let outs = if is_mixed(&arrays) { forward_mixed(op, &arrays)? } else { op.forward(&arrays)? };
-            outs.into_iter().map(Value::Array).collect()
+            let made = if is_large(op, &arrays, grows) || arrays.iter().any(|a| a.device() != Device::Cpu) {
+                // Another thread may wait for one of these tensors with the host's lock in its hands.
+                let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
+                drop(arrays);
+                drop(cores);
+                forward_apart(op, &kept)
+            } else {
+                op.forward(&arrays)
+            };
+            made?.into_iter().map(Value::Array).collect()
         };
         (outs, needs, any)
     };
@@ -140,12 +165,6 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
 #[inline]
 fn is_mixed(arrays: &[&Array]) -> bool {
     arrays.iter().any(|a| a.device() != arrays[0].device())
-}
-
-#[cold]
-fn forward_mixed(op: &dyn Op, arrays: &[&Array]) -> Result<Arrays> {
-    let moved = brought(op, arrays)?;
-    op.forward(&with_moved(arrays, &moved))
 }
 
 fn with_moved<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> SmallVec<[&'a Array; 3]> {
@@ -180,6 +199,29 @@ fn brought(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
         }
     }
     Ok(out)
+}
+
+/// Whether the host's lock is worth releasing. The work of an operation that does not grow is at most the product of its inputs' sizes:
+/// small operations pay for no more than this product.
+#[inline]
+fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
+    let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
+    (grows || most >= host::LARGE) && op.work(arrays) >= host::LARGE
+}
+
+/// Runs an operation that is large, or that a device runs, while no lock of ours is held. Who waits for a device releases the host's
+/// lock by himself.
+#[cold]
+fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
+    let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
+    if is_mixed(&refs) {
+        let moved = brought(op, &refs)?;
+        return op.forward(&with_moved(&refs, &moved));
+    }
+    if arrays[0].device() != Device::Cpu {
+        return op.forward(&refs);
+    }
+    host::unlocked(|| op.forward(&refs))
 }
 
 /// The highest level among the inputs applies its rule; the results are values of that level.
@@ -317,6 +359,8 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
             }
             let moved = brought(op, &refs)?;
             op.forward_into(&out, &with_moved(&refs, &moved))?;
+        } else if out.device() == Device::Cpu && (out.numel() >= host::LARGE || is_large(op, &refs, false)) {
+            host::unlocked(|| op.forward_into(&out, &refs))?;
         } else {
             op.forward_into(&out, &refs)?;
         }

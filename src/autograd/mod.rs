@@ -17,7 +17,7 @@ mod tensor;
 mod view;
 
 pub use accumulate::into_grad;
-pub use door::{Arrays, Devices, Old, Op, Outputs, Saves, apply, apply_inplace, apply1};
+pub use door::{Arrays, Devices, Old, Op, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing};
 pub use hooks::Grads;
 pub use node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
 pub use pointwise::{Expr, MAX_PARAMS, PointwiseOp};

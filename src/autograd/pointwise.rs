@@ -131,6 +131,13 @@ impl Op for PointwiseOp {
         Ok(smallvec![Array::pointwise(self.forward_func(), self.compute, self.out, x, self.params())?])
     }
 
+    fn work(&self, x: &[&Array]) -> usize {
+        let rank = x.iter().map(|a| a.rank()).max().unwrap_or(0);
+        // Operands that do not broadcast together are for the forward to refuse.
+        let size = |a: &Array, d: usize| a.rank().checked_sub(d + 1).map_or(1, |i| a.shape()[i]);
+        (0..rank).map(|d| x.iter().map(|a| size(a, d)).max().unwrap_or(1)).product()
+    }
+
     fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
         for a in &x[1..] {
             if a.shape() != out.shape() {

@@ -1,4 +1,5 @@
 //! The contract of a backend: memory, and kernels over strided memory. A backend knows no derivative and no history.
 
 pub mod cpu;
+pub mod host;
 pub mod wgpu;

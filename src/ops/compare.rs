@@ -1,13 +1,17 @@
 //! Comparing tensors as wholes.
 
 use crate::autograd::Tensor;
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::Scalar;
 use crate::ops::pointwise as pw;
+use smallvec::SmallVec;
 
 /// Whether every element is true.
 pub fn all(t: &Tensor) -> Result<bool> {
-    Ok(t.array().to_vec::<bool>()?.into_iter().all(|b| b))
+    let a = t.array();
+    let every: SmallVec<[bool; 8]> = SmallVec::from_elem(true, a.rank());
+    Ok(host::unlocked_if_large(a.numel(), || a.truth(true, &every, false))?.first()?.to_bool())
 }
 
 /// Where `|a - b| <= atol + rtol * |b|`; equal infinities are close, nan is close to nan if `equal_nan`.

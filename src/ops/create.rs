@@ -3,6 +3,7 @@
 use crate::array::{Array, Device, Element};
 use crate::autograd::Tensor;
 use crate::backend::cpu::threads::parallel_for;
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::pointwise::{self, default_dtype};
@@ -42,7 +43,8 @@ pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DTy
     let dtype = dtype.unwrap_or_else(|| value.dtype(default_dtype()));
     // Refuses what does not fit.
     pointwise::number(value, dtype)?;
-    Ok(Tensor::new(Array::full_on(device, shape, value, dtype)?))
+    let n: usize = shape.iter().fold(1, |n, d| n.saturating_mul(*d));
+    Ok(Tensor::new(host::unlocked_if_large(n, || Array::full_on(device, shape, value, dtype))?))
 }
 
 /// A new tensor of this one's shape and, where it is dense, order of dimensions.
@@ -50,7 +52,7 @@ pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tens
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     pointwise::number(value, dtype)?;
     let a = t.with_array(|a| a.empty_like(dtype))?;
-    a.fill(value)?;
+    host::unlocked_if_large(a.numel(), || a.fill(value))?;
     Ok(Tensor::new(a))
 }
 
@@ -101,7 +103,7 @@ fn sequence<T: Element>(n: usize, f: impl Fn(usize) -> T + Sync) -> Result<Tenso
     if n <= PIECE {
         some(0, n);
     } else {
-        parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, ((p + 1) * PIECE).min(n)));
+        host::unlocked_if_large(n, || parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, ((p + 1) * PIECE).min(n))));
     }
     Ok(Tensor::new(a))
 }

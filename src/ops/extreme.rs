@@ -5,6 +5,7 @@ use super::pointwise as pw;
 use super::reduce::{Over, node_op, one, one_dim, sum};
 use crate::array::{Array, SortPart};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -121,6 +122,14 @@ enum Choice {
         keepdim: bool,
         node: &'static str,
     },
+    /// The largest (or smallest) so far, at every place.
+    Running {
+        max: bool,
+    },
+    /// The most frequent.
+    Mode {
+        keepdim: bool,
+    },
 }
 
 /// Values chosen along `dim` and, as second output, where they came from.
@@ -136,6 +145,9 @@ impl Vjp for Choose {
         match self.how {
             Choice::Extreme { max: true, .. } => "MaxBackward0",
             Choice::Extreme { max: false, .. } => "MinBackward0",
+            Choice::Running { max: true } => "CummaxBackward0",
+            Choice::Running { max: false } => "CumminBackward0",
+            Choice::Mode { .. } => "ModeBackward0",
             Choice::Sort { node, .. } | Choice::Nth { node, .. } => node,
         }
         .into()
@@ -146,7 +158,10 @@ impl Vjp for Choose {
             return Ok(one(g.clone()));
         }
         let places = cx.output(1)?.detach();
-        let dropped = matches!(self.how, Choice::Extreme { keepdim: false, .. } | Choice::Nth { keepdim: false, .. });
+        let dropped = matches!(
+            self.how,
+            Choice::Extreme { keepdim: false, .. } | Choice::Nth { keepdim: false, .. } | Choice::Mode { keepdim: false }
+        );
         if !dropped {
             return Ok(one(spread(g, self.dim, &places, &self.shape)?));
         }
@@ -162,12 +177,17 @@ impl Op for Choose {
             Choice::Extreme { max: false, .. } => "min",
             Choice::Sort { .. } => "sort",
             Choice::Nth { .. } => "kthvalue",
+            Choice::Running { max: true } => "cummax",
+            Choice::Running { max: false } => "cummin",
+            Choice::Mode { .. } => "mode",
         }
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let (values, places) = match self.how {
             Choice::Extreme { max, keepdim } => x[0].extreme_along(max, self.dim, keepdim)?,
             Choice::Sort { part, .. } => x[0].sort_along(self.dim, part)?,
+            Choice::Running { max } => x[0].running_extreme(max, self.dim)?,
+            Choice::Mode { keepdim } => x[0].mode_along(self.dim, keepdim)?,
             Choice::Nth { k, keepdim, .. } => {
                 let part = SortPart { descending: false, keep: k + 1 };
                 let (v, p) = x[0].sort_along(self.dim, part)?;
@@ -205,6 +225,19 @@ pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tens
     choose(x, d, Choice::Extreme { max, keepdim })
 }
 
+/// The largest (smallest with `max` false) element so far along `dim` and where it stands, the last of equals; from the first nan on nan.
+pub fn cumulative(x: &Tensor, max: bool, dim: i64) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    choose(x, d, Choice::Running { max })
+}
+
+/// The most frequent element along `dim`, the smallest of equally frequent ones, and where it stands last.
+pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    check_not_empty("mode", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+    choose(x, d, Choice::Mode { keepdim })
+}
+
 /// Where the largest (or smallest) element stands along `dim`, or in the flattened tensor without. The first one wins.
 pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
     let name = if max { "argmax" } else { "argmin" };
@@ -216,7 +249,7 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
         Some(dim) => {
             let d = one_dim(x, dim)?;
             check_not_empty(name, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-            Ok(Tensor::new(a.extreme_along(max, d, keepdim)?.1))
+            Ok(Tensor::new(host::unlocked_if_large(a.numel(), || a.extreme_along(max, d, keepdim))?.1))
         }
         None => {
             if a.numel() == 0 {
@@ -224,7 +257,7 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
             }
             let a = a.contiguous()?;
             let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset()));
-            let place = flat.extreme_along(max, 0, false)?.1;
+            let place = host::unlocked_if_large(flat.numel(), || flat.extreme_along(max, 0, false))?.1;
             let shape: Dims = SmallVec::from_elem(1, if keepdim { a.rank() } else { 0 });
             Ok(Tensor::new(place.with_layout(place.layout().expand(&shape)?)))
         }

@@ -2,6 +2,7 @@
 
 use crate::array::{Array, Bounds, Plan, Write};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
 use crate::ops::pointwise;
@@ -57,6 +58,10 @@ impl Op for Take {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].take_rows(&self.plan, &x[1..])?])
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        let row: usize = (0..x[0].rank()).filter(|d| !self.plan.dims.contains(d)).map(|d| x[0].shape()[d]).product();
+        x[1..].iter().map(|i| i.numel()).max().unwrap_or(0).saturating_mul(row)
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         saves_index(1, self.plan.dims.len())
@@ -333,9 +338,11 @@ pub fn index_add(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Te
     }
     let source = if alpha == Scalar::Int(1) { source.clone() } else { pointwise::mul(source, alpha)? };
     let i = at_least_1d(index)?;
+    // PyTorch says IndexError of a vector, RuntimeError of anything else.
+    let bounds = if xs.len() <= 1 { Bounds::Select } else { Bounds::Exact };
     on_dims(place, x, |x, place| {
         let source = at_least_1d(&source)?;
-        put_at(place, x, Plan::one(d, Bounds::Exact), &[i], &source, true, "IndexAddBackward0", "index_add_")
+        put_at(place, x, Plan::one(d, bounds), &[i], &source, true, "IndexAddBackward0", "index_add_")
     })
 }
 
@@ -427,7 +434,8 @@ pub fn index_fill(place: Place, x: &Tensor, dim: i64, index: &Tensor, value: poi
 pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
     let a = x.array();
     let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a };
-    Ok(a.nonzero()?.into_iter().map(Tensor::new).collect())
+    let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
+    Ok(columns.into_iter().map(Tensor::new).collect())
 }
 
 /// The positions of the elements that are not zero, one in each row of an int64 matrix.
@@ -437,7 +445,7 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
         let n = usize::from(a.first()?.to_bool());
         return Ok(Tensor::new(Array::empty(&[n, 0], DType::I64)?));
     }
-    let columns = a.nonzero()?;
+    let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out = Array::empty(&[columns[0].numel(), columns.len()], DType::I64)?;
     for (d, c) in columns.iter().enumerate() {
         out.with_layout(out.layout().select(1, d as i64)?).copy_from(c)?;

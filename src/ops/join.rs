@@ -1,7 +1,7 @@
 //! Joining, repeating and rearranging tensors with a copy.
 
 use crate::array::{Array, Bounds, Plan};
-use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, linear, view};
+use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim, wrap_dims};
 use crate::ops::index::{self, Place};
@@ -60,7 +60,7 @@ impl Op for Cat {
     node_op!();
 }
 
-fn common_dtype(ts: &[Tensor]) -> DType {
+pub(crate) fn common_dtype(ts: &[Tensor]) -> DType {
     if ts.iter().all(|t| t.dtype() == ts[0].dtype()) {
         return ts[0].dtype();
     }
@@ -359,6 +359,9 @@ impl Op for Repeat {
         }
         Ok(smallvec![x[0].with_layout(layout).repeat(&self.times)?])
     }
+    fn work(&self, x: &[&Array]) -> usize {
+        self.times.iter().fold(x[0].numel(), |n, t| n.saturating_mul(*t))
+    }
     node_op!();
 }
 
@@ -378,7 +381,7 @@ pub fn repeat(t: &Tensor, times: &[i64]) -> Result<Tensor> {
     let mut pairs = Dims::from_slice(&times);
     pairs.extend_from_slice(&wide);
     checked_numel(&pairs, t.dtype().size())?;
-    apply1(&Repeat { times, wide, from }, &[t])
+    apply1_growing(&Repeat { times, wide, from }, &[t])
 }
 
 /// As `repeat`, with missing numbers in front taken as 1.
@@ -562,6 +565,9 @@ impl Op for DiagEmbed {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![Array::diag_embed(x[0], &self.shape, self.offset, self.dim1, self.dim2)?])
     }
+    fn work(&self, _x: &[&Array]) -> usize {
+        self.shape.iter().fold(1, |n, d| n.saturating_mul(*d))
+    }
     node_op!();
 }
 
@@ -582,7 +588,7 @@ pub fn diag_embed(t: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tenso
         .ok_or_else(|| Error::runtime("diag_embed: the sizes overflow"))?;
     let mut rest = from[..from.len() - 1].iter();
     let shape: Dims = (0..rank).map(|d| if d == dim1 || d == dim2 { n } else { *rest.next().unwrap_or(&1) }).collect();
-    apply1(&DiagEmbed { shape, offset, dim1, dim2 }, &[t])
+    apply1_growing(&DiagEmbed { shape, offset, dim1, dim2 }, &[t])
 }
 
 /// A square matrix from a vector, or a copy of a matrix's diagonal.

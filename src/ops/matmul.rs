@@ -34,6 +34,13 @@ fn right_grad(g: &Tensor, a: &Tensor, ta: bool, tb: bool) -> Result<Tensor> {
     if tb { product(g, true, a, ta) } else { product(a, !ta, g, false) }
 }
 
+/// The arithmetic of `op(a) @ op(b)` in units of an element's way through memory: some eight products.
+fn product_work(a: &Array, ta: bool, b: &Array, tb: bool) -> usize {
+    let size = |a: &Array, back: usize| a.rank().checked_sub(back).map_or(1, |d| a.shape()[d]);
+    let (m, n) = (size(a, if ta { 1 } else { 2 }), size(b, if tb { 2 } else { 1 }));
+    a.numel().saturating_mul(n).max(b.numel().saturating_mul(m)) / 8
+}
+
 /// What the gradients of a product's factors, inputs `first` and `first + 1`, read.
 fn product_saves(needs: &[bool], first: usize) -> Saves {
     let mut s = Saves::NOTHING;
@@ -64,6 +71,9 @@ impl Op for Product {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].matmul(x[1], (self.ta, self.tb))?])
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        product_work(x[0], self.ta, x[1], self.tb)
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
@@ -186,6 +196,9 @@ impl Op for Addmm {
             run(RowId::AddScaled, &[&out, &c], &[self.beta])?;
         }
         Ok(smallvec![out])
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        product_work(x[1], false, x[2], self.tb)
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 1)

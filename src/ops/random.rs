@@ -3,6 +3,7 @@
 use crate::array::{Array, Element};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, Vjp, VjpCx, apply_inplace};
 use crate::backend::cpu::random::{self, Bits, Draw, Normal, Uniform, blocks};
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, fmt_shape};
 use parking_lot::Mutex;
@@ -202,6 +203,10 @@ fn below(bits: u64, range: u64) -> u64 {
 
 /// Fills the memory of a dense array from its first element on.
 fn draw(out: &Array, dist: Dist, g: &Generator) {
+    host::unlocked_if_large(out.numel(), || draw_here(out, dist, g));
+}
+
+fn draw_here(out: &Array, dist: Dist, g: &Generator) {
     let n = out.numel();
     let p = out.ptr_mut();
     /// SAFETY of every call below: `out` is contiguous and writable for n elements of the type.
@@ -343,13 +348,18 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
     if !p.dtype().is_float() {
         return Err(Error::not_implemented(format!("\"bernoulli_tensor_cpu_p_\" not implemented for '{}'", p.dtype().type_name())));
     }
-    let probabilities = p.array().to_vec::<f64>()?;
+    let a = p.array();
+    host::unlocked_if_large(a.numel(), || tossed(&a, g.unwrap_or_else(|| default_generator()))).map(Tensor::new)
+}
+
+fn tossed(p: &Array, g: &Generator) -> Result<Array> {
+    let probabilities = p.to_vec::<f64>()?;
     if let Some(bad) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
         return Err(Error::runtime(format!("Expected p_in >= 0 && p_in <= 1 to be true: bernoulli got the probability {bad}")));
     }
     let n = probabilities.len();
-    let out = Array::empty(&p.shape(), p.dtype())?;
-    let (seed, at) = g.unwrap_or_else(|| default_generator()).take::<f64>(n);
+    let out = Array::empty(p.shape(), p.dtype())?;
+    let (seed, at) = g.take::<f64>(n);
     let hit = |i: usize, u: f64| u8::from(u < probabilities[i]);
     // SAFETY: fresh and contiguous, n elements.
     unsafe {
@@ -358,7 +368,7 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
             _ => random::fill::<f64, _, f64>(out.ptr_mut().cast(), n, seed, at, Uniform, |i, u| f64::from(hit(i, u))),
         }
     }
-    Ok(Tensor::new(out))
+    Ok(out)
 }
 
 /// Normal numbers with mean and standard deviation element by element; both broadcast.
@@ -391,9 +401,13 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     if n > most {
         return Err(Error::runtime(format!("n is too large for result tensor type {dtype}: got {n}")));
     }
+    let stream = g.unwrap_or_else(|| default_generator()).take::<u64>(count);
+    Ok(Tensor::new(host::unlocked_if_large(count, || shuffled(count, dtype, stream))?))
+}
+
+fn shuffled(count: usize, dtype: DType, (seed, at): (u64, u64)) -> Result<Array> {
     let a = Array::empty(&[count], DType::I64)?;
     let bits = Array::empty(&[count], DType::I64)?;
-    let (seed, at) = g.unwrap_or_else(|| default_generator()).take::<u64>(count);
     // SAFETY: both fresh and contiguous, `count` elements.
     let order = unsafe {
         random::fill::<u64, _, u64>(bits.ptr_mut().cast(), count, seed, at, Bits, |_, b| b);
@@ -405,7 +419,7 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     for i in (1..count).rev() {
         order.swap(i, below(words[i] as u64, i as u64 + 1) as usize);
     }
-    Ok(Tensor::new(a.cast(dtype)?))
+    a.cast(dtype)
 }
 
 /// Draws `count` positions of each row of weights, with or without giving them back.
@@ -428,13 +442,19 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
     if !replacement && count > k {
         return Err(Error::runtime(format!("cannot sample n_sample > prob_dist.size(-1) samples without replacement: got {count} > {k}")));
     }
-    let rows = if shape.len() == 2 { shape[0] } else { 1 };
-    let w = weights.array().to_vec::<f64>()?;
+    let (a, g) = (weights.array(), g.unwrap_or_else(|| default_generator()));
+    host::unlocked_if_large(a.numel().saturating_mul(count), || picked(&a, count, replacement, g)).map(Tensor::new)
+}
+
+fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Result<Array> {
+    let shape = weights.shape();
+    let (k, rows) = (shape[shape.len() - 1], if shape.len() == 2 { shape[0] } else { 1 });
+    let w = weights.to_vec::<f64>()?;
     if w.iter().any(|p| !p.is_finite() || *p < 0.0) {
         return Err(Error::runtime("probability tensor contains either `inf`, `nan` or element < 0"));
     }
     let units = Array::empty(&[rows * count], DType::F64)?;
-    let (seed, at) = g.unwrap_or_else(|| default_generator()).take::<f64>(rows * count);
+    let (seed, at) = g.take::<f64>(rows * count);
     // SAFETY: fresh and contiguous.
     unsafe { random::fill::<f64, _, f64>(units.ptr_mut().cast(), rows * count, seed, at, Uniform, |_, u| u) };
     let units = units.as_slice::<f64>().unwrap_or_default();
@@ -468,7 +488,7 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
         }
     }
     let out = if shape.len() == 2 { vec![rows, count] } else { vec![count] };
-    Ok(Tensor::new(Array::from_slice(&picked, &out)?))
+    Array::from_slice(&picked, &out)
 }
 
 /// A generator's state as a uint8 tensor, and back.

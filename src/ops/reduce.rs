@@ -4,6 +4,7 @@ use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
 use crate::pointwise::RowId;
@@ -317,7 +318,8 @@ pub fn truth(x: &Tensor, all: bool, dims: Option<&[i64]>, keepdim: bool) -> Resu
     if dims.is_some_and(<[i64]>::is_empty) {
         over.mask.fill(false);
     }
-    let out = x.array().truth(all, &over.mask, keepdim)?;
+    let a = x.array();
+    let out = host::unlocked_if_large(a.numel(), || a.truth(all, &over.mask, keepdim))?;
     // As in PyTorch, uint8 stays uint8.
     Ok(Tensor::new(if x.dtype() == DType::U8 { out.cast(DType::U8)? } else { out }))
 }
@@ -325,7 +327,8 @@ pub fn truth(x: &Tensor, all: bool, dims: Option<&[i64]>, keepdim: bool) -> Resu
 /// How many elements along `dims` (all without) are not 0, as int64.
 pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
     let over = Over::new(x, dims, false)?;
-    Ok(Tensor::new(x.array().count_nonzero(&over.mask, false)?))
+    let a = x.array();
+    Ok(Tensor::new(host::unlocked_if_large(a.numel(), || a.count_nonzero(&over.mask, false))?))
 }
 
 /// Shifts by `by` towards the front along `dim` (towards the back with `back`), filling up with `fill`.

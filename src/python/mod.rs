@@ -9,6 +9,7 @@ mod dtype;
 mod errors;
 mod function;
 mod hooks;
+mod host;
 mod identity;
 mod indexing;
 mod info;
@@ -36,6 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
+    host::register();
     site::register(m)?;
     wgpu::register(m)?;
     tensor::register(m)?;

@@ -2,10 +2,10 @@
 
 use super::errors::foreign;
 use crate::autograd::site;
+use crate::backend::wgpu::Context;
 use crate::backend::wgpu::context::{Features, Identity, Limits};
 use crate::backend::wgpu::host::{Hooks, register as register_hooks};
 use crate::backend::wgpu::native::{self, Api, Functions};
-use crate::backend::wgpu::Context;
 use crate::error::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -65,17 +65,13 @@ fn _wgpu_install(
         min_uniform_buffer_offset_alignment: small("min-uniform-buffer-offset-alignment")?,
     };
     let has = |f: &str| features.iter().any(|x| x == f);
-    let features = Features {
-        int64: has("shader-int64"),
-        float64: has("shader-f64"),
-        float16: has("shader-f16"),
-        subgroups: has("subgroup"),
-    };
+    let features =
+        Features { int64: has("shader-int64"), float64: has("shader-f64"), float16: has("shader-f16"), subgroups: has("subgroup") };
     let address = |name: &str| addresses.get_item(name).ok().flatten().and_then(|a| a.extract().ok());
     // SAFETY: the caller in rgrad.wgpu takes the addresses from the library that wgpu-py has loaded, which stays loaded, after it has
     // compared all signatures.
-    let functions = unsafe { Functions::load(address) }
-        .map_err(|missing| Error::runtime(format!("wgpu: the library has no function {missing}")))?;
+    let functions =
+        unsafe { Functions::load(address) }.map_err(|missing| Error::runtime(format!("wgpu: the library has no function {missing}")))?;
     if device == 0 || queue == 0 {
         return Err(Error::value("wgpu: the device has been released").into());
     }

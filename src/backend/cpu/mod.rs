@@ -13,6 +13,7 @@ pub mod pointwise;
 pub mod random;
 pub mod reduce;
 pub mod reducers;
+pub mod running;
 pub mod scan;
 pub mod select;
 pub mod softmax;

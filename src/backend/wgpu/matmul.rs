@@ -69,12 +69,8 @@ impl Form {
         let mut s = header(&[(a, "f32"), (b, "f32"), (out, "f32")], self.writes, FIXED + self.rank as usize * 3);
         // One quadruple of padding keeps neighbours along the sum out of each other's banks.
         let (ra, rb) = (rows / 4 + 1, columns / 4 + 1);
-        let _ = write!(
-            s,
-            "var<workgroup> left: array<vec4<f32>, {}>;\nvar<workgroup> right: array<vec4<f32>, {}>;\n",
-            depth * ra,
-            depth * rb
-        );
+        let _ =
+            write!(s, "var<workgroup> left: array<vec4<f32>, {}>;\nvar<workgroup> right: array<vec4<f32>, {}>;\n", depth * ra, depth * rb);
         for (name, buffer, size, across_step, along_step) in [("a", a, &m, param(7), param(8)), ("b", b, &n, param(10), param(9))] {
             // Four elements across the sum at place `p` of it; zeros outside.
             let _ = write!(s, "fn quad_{name}(r: u32, p: u32, from_: u32) -> vec4<f32> {{\nvar v = vec4<f32>();\n");
@@ -110,7 +106,11 @@ impl Form {
             let (mut place, mut fetch, mut put) = (String::new(), String::new(), String::new());
             for i in 0..each.max(1) {
                 let q = format!("(lid + {}u)", i * threads);
-                let (c, p) = if along { (format!("{q} / {depth}u"), format!("{q} % {depth}u")) } else { (format!("{q} % {quads}u"), format!("{q} / {quads}u")) };
+                let (c, p) = if along {
+                    (format!("{q} / {depth}u"), format!("{q} % {depth}u"))
+                } else {
+                    (format!("{q} % {quads}u"), format!("{q} / {quads}u"))
+                };
                 let from = if name == "a" { "o0" } else { "o1" };
                 let _ = writeln!(place, "let {name}c{i} = {c}; let {name}p{i} = {p}; var {name}v{i} = vec4<f32>();");
                 let fetched = format!("{name}v{i} = quad_{name}({origin} + {name}c{i} * 4u, next + {name}p{i}, {from});\n");
@@ -136,7 +136,10 @@ impl Form {
                 let _ = writeln!(s, "var c{i}_{j} = vec4<f32>();");
             }
         }
-        let _ = write!(s, "var next = begin;\n{fetch_a}{fetch_b}while (next < end) {{\n{put_a}{put_b}workgroupBarrier();\nnext += {depth}u;\nif (next < end) {{\n{fetch_a}{fetch_b}}}\n");
+        let _ = write!(
+            s,
+            "var next = begin;\n{fetch_a}{fetch_b}while (next < end) {{\n{put_a}{put_b}workgroupBarrier();\nnext += {depth}u;\nif (next < end) {{\n{fetch_a}{fetch_b}}}\n"
+        );
         // Where a part of the sum ends inside of a tile, what lies behind belongs to the next part: `split` is a multiple of the depth.
         let _ = writeln!(s, "for (var p = 0u; p < {depth}u; p += 1u) {{");
         for j in 0..bn {

@@ -48,7 +48,8 @@ fn tile(results: usize, elements: usize, along: bool) -> Tile {
     };
     let y = GROUP / x;
     let (each, groups) = (elements.div_ceil(y), results.div_ceil(x));
-    let mut segments = if each > ELEMENTS.0 && groups < WORKGROUPS { WORKGROUPS.div_ceil(groups).min(each.div_ceil(ELEMENTS.0)) } else { 1 };
+    let mut segments =
+        if each > ELEMENTS.0 && groups < WORKGROUPS { WORKGROUPS.div_ceil(groups).min(each.div_ceil(ELEMENTS.0)) } else { 1 };
     segments = segments.max(each.div_ceil(ELEMENTS.1));
     let segment = elements.div_ceil(segments).next_multiple_of(y);
     Tile { x, along: along && x < GROUP, segments: elements.div_ceil(segment.max(1)).max(1), segment }
@@ -226,7 +227,8 @@ pub fn reduce(
         return job.run(Source::Elements(ins), &kept, &over, t, None);
     }
     let size = reducer.code(job.from, job.to).size;
-    let bytes = t.segments.checked_mul(results * size).ok_or_else(|| Error::memory(format!("{op}: the intermediate results are too large")))?;
+    let bytes =
+        t.segments.checked_mul(results * size).ok_or_else(|| Error::memory(format!("{op}: the intermediate results are too large")))?;
     let partial = Buffer::new(first.buffer.context(), bytes)?;
     job.run(Source::Elements(ins), &kept, &over, t, Some(&partial))?;
     let kept = Walk::ordered([(results, [1, 1])].into_iter());

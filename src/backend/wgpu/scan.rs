@@ -77,7 +77,12 @@ impl Form {
             if self.shared { format!("var<workgroup> parts: array<Acc, {GROUP}>;\n") } else { String::new() }
         );
         s.push_str(&entry());
-        let place = format!("var o0 = {};\n{}let to = {} + (k / {inner}) * {n} * {inner} + k % {inner};\n", param(5), wgsl(self.rank, FIXED, "k", &["o0"]), param(7));
+        let place = format!(
+            "var o0 = {};\n{}let to = {} + (k / {inner}) * {n} * {inner} + k % {inner};\n",
+            param(5),
+            wgsl(self.rank, FIXED, "k", &["o0"]),
+            param(7)
+        );
         if self.shared {
             let _ = write!(
                 s,

@@ -106,7 +106,8 @@ impl Form {
             return with_library(&s);
         };
         let y = GROUP / rows;
-        let (lx, ly) = if along { (format!("lid / {y}u"), format!("lid % {y}u")) } else { (format!("lid % {rows}u"), format!("lid / {rows}u")) };
+        let (lx, ly) =
+            if along { (format!("lid / {y}u"), format!("lid % {y}u")) } else { (format!("lid % {rows}u"), format!("lid / {rows}u")) };
         let step = if along { 1 } else { rows };
         if y > 1 {
             let _ = writeln!(s, "var<workgroup> parts: array<f32, {GROUP}>;");

@@ -202,10 +202,8 @@ impl Api {
 
     /// A pipeline of WGSL whose entry point is `main`. `checked`: the library keeps every access within its buffer.
     pub fn create_pipeline(&self, label: &str, source: &str, layout: PipelineLayout, checked: bool) -> ComputePipeline {
-        let code = ShaderSourceWgsl {
-            chain: ChainedStruct { next: null(), s_type: SType::ShaderSourceWGSL },
-            code: StringView::of(source),
-        };
+        let code =
+            ShaderSourceWgsl { chain: ChainedStruct { next: null(), s_type: SType::ShaderSourceWGSL }, code: StringView::of(source) };
         let module = ShaderModuleDescriptor { next: from_ref(&code).cast(), label: StringView::of(label) };
         // SAFETY: the descriptors and what they point to are valid during the calls; the module is released once.
         unsafe {
@@ -236,12 +234,7 @@ impl Api {
         let entries: Vec<BindGroupEntry> = buffers
             .iter()
             .enumerate()
-            .map(|(i, (buffer, bytes))| BindGroupEntry {
-                binding: i as u32,
-                buffer: *buffer,
-                size: *bytes as u64,
-                ..Default::default()
-            })
+            .map(|(i, (buffer, bytes))| BindGroupEntry { binding: i as u32, buffer: *buffer, size: *bytes as u64, ..Default::default() })
             .collect();
         let d = BindGroupDescriptor {
             label: StringView::of("rgrad"),
