@@ -4,6 +4,7 @@
 //! Elements on the device: f32 and i32 as they are; bool and uint8 one `u32` each (WGSL cannot write single bytes without races);
 //! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
 
+mod accumulate;
 mod buffer;
 pub mod context;
 pub mod copy;
@@ -12,16 +13,23 @@ pub mod dispatch;
 mod elementwise;
 mod fault;
 pub mod host;
+pub mod index;
 pub mod matmul;
 pub mod native;
+pub mod nll;
 mod pipeline;
+mod prefix;
 mod queue;
+mod radix;
+pub mod random;
 pub mod reduce;
 mod reducers;
 pub mod scan;
+pub mod select;
 pub mod softmax;
 mod strided;
 pub mod wgsl;
+mod words;
 
 pub use buffer::Buffer;
 pub use context::Context;

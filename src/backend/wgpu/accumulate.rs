@@ -1,0 +1,163 @@
+//! Combining all that meets at one place without atomics on floats: positions are sorted, equal ones become runs, and runs are summed by
+//! chunks; what crosses the border of a chunk is handed on to the next, smaller round. The order of summation depends on positions alone.
+
+use super::index::{combine, slot_word, source_value};
+use super::radix::{self, Digits};
+use super::strided::Walk;
+use super::words::{Launch, NONE, Numbers, each, groups_for, load, scratch, store, wgsl_type, words};
+use super::{Bindings, Buffer, View};
+use crate::backend::cpu::index::Write;
+use crate::error::Result;
+use crate::layout::DType;
+
+/// Sorted entries that one invocation goes through.
+const CHUNK: usize = 32;
+
+/// `x[column, place of key[k]] += src[column, k]` for every column and k.
+pub(super) struct Runs<'a> {
+    pub op: &'static str,
+    pub x: View<'a>,
+    /// None: `number` everywhere.
+    pub src: Option<View<'a>>,
+    pub number: u64,
+    pub how: Write,
+    /// Strides of the array and the source.
+    pub columns: Walk<2>,
+    /// Strides of the source.
+    pub run: Walk<1>,
+    pub places: &'a Walk<1>,
+}
+
+/// What leaves a value as it is: minus zero, for which `x + v` keeps even the sign of a zero.
+fn identity(dtype: DType, how: Write) -> u64 {
+    match (how, dtype) {
+        (Write::Multiply, DType::F32) => u64::from(1f32.to_bits()),
+        (Write::Multiply, _) => 1,
+        (_, DType::F32) => u64::from((-0f32).to_bits()),
+        _ => 0,
+    }
+}
+
+/// `keys` are `n` numbers below `places`, or NONE.
+pub(super) fn accumulate(r: &Runs<'_>, n: usize, places: usize, keys: &Buffer) -> Result<()> {
+    let context = r.x.buffer.context();
+    // One bit more than the largest number needs, so that NONE sorts behind all.
+    let bits = usize::BITS - places.leading_zeros();
+    let order = radix::order(context, r.op, n, &[Digits::Key { keys, words: 1, word: 0, bits: bits.min(32) }])?;
+    let columns = r.columns.count();
+    let width = words(r.x.dtype);
+    let mut left: Option<(Buffer, Buffer)> = None;
+    let mut entries = n;
+    loop {
+        let chunks = entries.div_ceil(CHUNK);
+        let next = if chunks > 1 { Some((scratch(context, 2 * chunks)?, scratch(context, 2 * chunks * columns * width)?)) } else { None };
+        match &left {
+            None => r.round(Some(&order), keys, None, entries, columns, next.as_ref())?,
+            Some((k, v)) => r.round(None, k, Some(v), entries, columns, next.as_ref())?,
+        }
+        if next.is_none() {
+            return Ok(());
+        }
+        left = next;
+        entries = 2 * chunks;
+    }
+}
+
+impl Runs<'_> {
+    /// One round over `entries`: the first (with `order`) reads the source, later ones the partial values of the one before.
+    fn round(
+        &self,
+        order: Option<&Buffer>,
+        keys: &Buffer,
+        values: Option<&Buffer>,
+        entries: usize,
+        columns: usize,
+        next: Option<&(Buffer, Buffer)>,
+    ) -> Result<()> {
+        let (op, dtype, how) = (self.op, self.x.dtype, self.how);
+        let width = words(dtype);
+        let mut bindings = Bindings::new();
+        let (to, idx) = (bindings.write(self.x.buffer), bindings.read(keys));
+        let order = order.map(|o| bindings.read(o));
+        let from = match (values, &self.src) {
+            (Some(v), _) => Some(bindings.read(v)),
+            (None, Some(s)) => Some(bindings.read(s.buffer)),
+            (None, None) => None,
+        };
+        let next = next.map(|(k, v)| (bindings.write(k), bindings.write(v)));
+        let count = entries.div_ceil(CHUNK) * columns;
+        let ranks = (self.columns.rank(), self.run.rank(), self.places.rank());
+        let key = [
+            dtype as usize,
+            how as usize,
+            usize::from(order.is_some()) + 2 * usize::from(next.is_some()),
+            ranks.0 as usize,
+            ranks.1 as usize,
+            ranks.2 as usize,
+            slot_word(from),
+        ];
+        let numbers = Numbers::default().push(count).push(entries).push(columns).push(self.x.offset);
+        let numbers = numbers.push(self.src.map_or(0, |s| s.offset)).long(self.number).long(identity(dtype, how));
+        let numbers = numbers.walk(&self.columns).walk(&self.run).walk(self.places);
+        let launch = Launch { op, kind: "index_runs", words: &key, bindings, numbers, groups: groups_for(count), checked: false, atomics: 0 };
+        launch.run(self.x.buffer.context(), &|p| {
+            let [count, entries, columns, first, source, low, high, id_low, id_high] = p.many();
+            let column = p.walk(ranks.0, "c", &["x0", "s0"]);
+            let run = p.walk(ranks.1, "k", &["s"]);
+            let place = p.walk(ranks.2, "run", &["x"]);
+            let t = wgsl_type(width);
+            let same = source_value(None, width, &id_low, &id_high);
+            let key = match order {
+                Some(o) => format!("b{idx}[b{o}[j]]"),
+                None => format!("b{idx}[j]"),
+            };
+            let value = match order {
+                Some(o) => format!("let k = b{o}[j]; var s = s0;\n{run}return {};\n", source_value(from, width, &low, &high)),
+                None => format!("let s = j * {columns} + c;\nreturn {};\n", source_value(from, width, &low, &high)),
+            };
+            let (old, put) = (load(to, width, "x"), store(to, width, "x", "v"));
+            let hand_on = match next {
+                Some((k, v)) => format!(
+                    "if (c == 0u) {{ b{k}[2u * chunk] = head_key; b{k}[2u * chunk + 1u] = tail_key; }}\n{}{}",
+                    store(v, width, &format!("2u * chunk * {columns} + c"), "head"),
+                    store(v, width, &format!("(2u * chunk + 1u) * {columns} + c"), "tail")
+                ),
+                None => String::new(),
+            };
+            combine(op, dtype, how).unwrap_or_default()
+                + &format!(
+                    "fn key_at(j: u32) -> u32 {{ return {key}; }}
+fn value_at(j: u32, s0: u32, c: u32) -> {t} {{
+{value}}}
+fn leave(run: u32, x0: u32, sum: {t}) {{
+if (run == {NONE}) {{ return; }}
+var x = x0;
+{place}let v = combine({old}, sum);
+{put}}}
+"
+                )
+                + &each(
+                    &count,
+                    &format!(
+                        "let chunk = e / {columns}; let c = e % {columns};
+var x0 = {first}; var s0 = {source};
+{column}let begin = chunk * {CHUNK}u; let end = min(begin + {CHUNK}u, {entries});
+var run = key_at(begin); var sum = value_at(begin, s0, c);
+var open = begin > 0u && key_at(select(begin - 1u, 0u, begin == 0u)) == run;
+var head_key = {NONE}; var head = {same}; var tail_key = {NONE}; var tail = {same};
+for (var j = begin + 1u; j < end; j++) {{
+let k = key_at(j);
+if (k == run) {{ sum = combine(sum, value_at(j, s0, c)); continue; }}
+if (open) {{ head_key = run; head = sum; open = false; }} else {{ leave(run, x0, sum); }}
+run = k; sum = value_at(j, s0, c);
+}}
+let goes_on = end < {entries} && key_at(min(end, {entries} - 1u)) == run;
+if (open) {{ head_key = run; head = sum; if (goes_on) {{ tail_key = run; }} }}
+else if (goes_on) {{ tail_key = run; tail = sum; }}
+else {{ leave(run, x0, sum); }}
+{hand_on}"
+                    ),
+                )
+        })
+    }
+}

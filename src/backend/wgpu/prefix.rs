@@ -1,0 +1,72 @@
+//! Running sums of counts, and the order of sorted keys: integer work that other kernels are made of. No step waits for another workgroup.
+
+use super::words::{Launch, Names, Numbers, groups, scratch};
+use super::{Bindings, Buffer, Context};
+use crate::error::Result;
+use std::sync::Arc;
+
+/// Invocations of a workgroup of `exclusive`, and counts that each of them handles.
+const LANES: usize = 256;
+const OWN: usize = 4;
+
+/// Replaces `n` counts by the sums of all before each, in place.
+pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffer, n: usize) -> Result<()> {
+    let tiles = n.div_ceil(LANES * OWN);
+    let sums = scratch(context, tiles)?;
+    let mut bindings = Bindings::new();
+    (bindings.write(counts), bindings.write(&sums));
+    let numbers = Numbers::default().push(n);
+    Launch { op, kind: "prefix_tile", words: &[], bindings, numbers, groups: tiles, checked: false, atomics: 0 }.run(context, &tile_source)?;
+    if tiles == 1 {
+        return Ok(());
+    }
+    exclusive(context, op, &sums, tiles)?;
+    let mut bindings = Bindings::new();
+    (bindings.write(counts), bindings.read(&sums));
+    let numbers = Numbers::default().push(n);
+    Launch { op, kind: "prefix_add", words: &[], bindings, numbers, groups: tiles, checked: false, atomics: 0 }.run(context, &|p| {
+        let n = p.next();
+        groups(
+            LANES,
+            &format!(
+                "let first = group * {tile}u + lane * {OWN}u;
+for (var j = first; j < min(first + {OWN}u, {n}); j++) {{ b0[j] += b1[group]; }}
+",
+                tile = LANES * OWN
+            ),
+        )
+    })
+}
+
+fn tile_source(p: &mut Names) -> String {
+    let n = p.next();
+    format!("var<workgroup> sums: array<u32, {LANES}>;\n")
+        + &groups(
+            LANES,
+            &format!(
+                "let first = group * {tile}u + lane * {OWN}u;
+var own: array<u32, {OWN}>; var total = 0u;
+for (var i = 0u; i < {OWN}u; i++) {{
+if (first + i < {n}) {{ own[i] = b0[first + i]; }}
+total += own[i];
+}}
+sums[lane] = total;
+workgroupBarrier();
+for (var step = 1u; step < {LANES}u; step *= 2u) {{
+var before = 0u;
+if (lane >= step) {{ before = sums[lane - step]; }}
+workgroupBarrier();
+sums[lane] += before;
+workgroupBarrier();
+}}
+var sum = sums[lane] - total;
+for (var i = 0u; i < {OWN}u; i++) {{
+if (first + i < {n}) {{ b0[first + i] = sum; }}
+sum += own[i];
+}}
+if (lane == {LANES}u - 1u && group * {tile}u < {n}) {{ b1[group] = sum; }}
+",
+                tile = LANES * OWN
+            ),
+        )
+}

@@ -1,0 +1,282 @@
+//! Sorting along one dimension, and the positions of elements that are not zero.
+
+use super::prefix::exclusive;
+use super::radix::{self, Digits};
+use super::strided::Walk;
+use super::words::{Launch, Numbers, countable, each, groups, groups_for, load, scratch, store, wgsl_type, words};
+use super::{Bindings, Buffer, View};
+use crate::backend::cpu::select::Part;
+use crate::error::Result;
+use crate::layout::DType;
+
+/// The longest row that one workgroup sorts in its own memory.
+const ROW: usize = 1024;
+
+/// `ordered(v)`: an unsigned number that sorts as the element does; nan behind all else, zeros alike.
+fn ordered(dtype: DType, descending: bool) -> String {
+    let t = wgsl_type(words(dtype));
+    let body = match dtype {
+        DType::Bool | DType::U8 => "let k = v;",
+        DType::I32 => "let k = v ^ 0x80000000u;",
+        DType::I64 => "let k = vec2<u32>(v.x, v.y ^ 0x80000000u);",
+        DType::F32 => {
+            "var k = select(v | 0x80000000u, ~v, (v >> 31u) == 1u);
+if ((v & 0x7fffffffu) == 0u) { k = 0x80000000u; }
+if ((v & 0x7fffffffu) > 0x7f800000u) { k = 0xffffffffu; }"
+        }
+        DType::F64 => {
+            "var k = select(vec2<u32>(v.x, v.y | 0x80000000u), ~v, (v.y >> 31u) == 1u);
+let high = v.y & 0x7fffffffu;
+if (high == 0u && v.x == 0u) { k = vec2<u32>(0u, 0x80000000u); }
+if (high > 0x7ff00000u || (high == 0x7ff00000u && v.x != 0u)) { k = vec2<u32>(0xffffffffu); }"
+        }
+    };
+    format!("fn ordered(v: {t}) -> {t} {{\n{body}\nreturn {};\n}}\n", if descending { "~k" } else { "k" })
+}
+
+/// Rows of `x` along `dim`: their number, their length, and a walk over their first elements.
+struct Rows {
+    walk: Walk<1>,
+    count: usize,
+    length: usize,
+    stride: usize,
+    /// Elements between neighbours of a row in a row-major result.
+    inner: usize,
+}
+
+impl Rows {
+    fn new(x: &View<'_>, dim: usize) -> Rows {
+        let others = (0..x.shape.len()).filter(|d| *d != dim);
+        let walk = Walk::ordered(others.map(|d| (x.shape[d], [x.strides[d]])));
+        Rows {
+            count: walk.count(),
+            walk,
+            length: x.shape.get(dim).copied().unwrap_or(1),
+            stride: x.strides.get(dim).map_or(0, |s| *s as usize),
+            inner: x.shape.get(dim + 1..).map_or(1, |s| s.iter().product()),
+        }
+    }
+}
+
+/// Sorts along `dim`, stably, and writes the first `part.keep` of each row (`values`) with the places they came from (`places`, int64);
+/// both are row-major.
+pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, dim: usize, part: Part) -> Result<()> {
+    let rows = Rows::new(&x, dim);
+    let all = countable(op, x.shape)?;
+    if rows.length <= ROW {
+        return sort_rows(op, values, places, x, &rows, part);
+    }
+    let context = x.buffer.context();
+    let (dtype, width) = (x.dtype, words(x.dtype));
+    let descending = part.descending;
+    let keys = scratch(context, all * width)?;
+    let mut bindings = Bindings::new();
+    let (to, from) = (bindings.write(&keys), bindings.read(x.buffer));
+    let rank = rows.walk.rank();
+    let numbers = Numbers::default().push(all).push(rows.length).push(rows.stride).push(x.offset).walk(&rows.walk);
+    let key = [dtype as usize, usize::from(descending), rank as usize];
+    let launch = Launch { op, kind: "sort_keys", words: &key, bindings, numbers, groups: groups_for(all), checked: false, atomics: 0 };
+    launch.run(context, &|p| {
+        let [all, length, stride, first] = p.many();
+        let walk = p.walk(rank, "row", &["s"]);
+        let (value, put) = (load(from, width, "s"), store(to, width, "e", "v"));
+        ordered(dtype, descending)
+            + &each(
+                &all,
+                &format!("let row = e / {length}; var s = {first} + (e % {length}) * {stride};\n{walk}let v = ordered({value});\n{put}"),
+            )
+    })?;
+    let bits = match dtype {
+        DType::Bool | DType::U8 => 8,
+        _ => 32,
+    };
+    let mut digits: Vec<Digits<'_>> = (0..width).map(|word| Digits::Key { keys: &keys, words: width, word, bits }).collect();
+    if rows.count > 1 {
+        digits.push(Digits::Row { length: rows.length, bits: usize::BITS - (rows.count - 1).leading_zeros() });
+    }
+    let order = radix::order(context, op, all, &digits)?;
+    let n = rows.count * part.keep;
+    let mut bindings = Bindings::new();
+    let (to, at) = (bindings.write(values.buffer), bindings.write(places.buffer));
+    let (from, by) = (bindings.read(x.buffer), bindings.read(&order));
+    let numbers = Numbers::default().push(n).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
+    let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
+    let key = [width, rank as usize];
+    Launch { op, kind: "sort_out", words: &key, bindings, numbers, groups: groups_for(n), checked: false, atomics: 0 }.run(context, &|p| {
+        let [n, length, stride, first, keep, inner, to_first, at_first] = p.many();
+        let walk = p.walk(rank, "row", &["s"]);
+        let (value, put) = (load(from, width, "s"), store(to, width, &format!("{to_first} + o"), "v"));
+        let put_at = store(at, 2, &format!("{at_first} + o"), "place");
+        each(
+            &n,
+            &format!(
+                "let row = e / {keep}; let i = e % {keep};
+let j = b{by}[row * {length} + i] % {length};
+let o = ((row / {inner}) * {keep} + i) * {inner} + row % {inner};
+var s = {first} + j * {stride};
+{walk}let v = {value};
+{put}let place = vec2<u32>(j, 0u);
+{put_at}"
+            ),
+        )
+    })
+}
+
+/// A bitonic sort of each row in one workgroup; the place decides between equals.
+fn sort_rows(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, rows: &Rows, part: Part) -> Result<()> {
+    let (dtype, width) = (x.dtype, words(x.dtype));
+    let descending = part.descending;
+    let size = rows.length.next_power_of_two().max(2);
+    let lanes = (size / 2).clamp(32, 256);
+    let mut bindings = Bindings::new();
+    let (to, at, from) = (bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(x.buffer));
+    let rank = rows.walk.rank();
+    let numbers = Numbers::default().push(rows.count).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
+    let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
+    let key = [dtype as usize, usize::from(descending), rank as usize, size];
+    let launch = Launch { op, kind: "sort_rows", words: &key, bindings, numbers, groups: rows.count, checked: false, atomics: 0 };
+    launch.run(x.buffer.context(), &|p| {
+        let [count, length, stride, first, keep, inner, to_first, at_first] = p.many();
+        let walk = p.walk(rank, "row", &["x0"]);
+        let (value, put) = (load(from, width, "s"), store(to, width, &format!("{to_first} + o"), "v"));
+        let put_at = store(at, 2, &format!("{at_first} + o"), "place");
+        let t = wgsl_type(width);
+        let below = if width == 2 {
+            "let a = keys[i]; let b = keys[j];
+if (a.y != b.y) { return a.y < b.y; }
+if (a.x != b.x) { return a.x < b.x; }"
+        } else {
+            "if (keys[i] != keys[j]) { return keys[i] < keys[j]; }"
+        };
+        ordered(dtype, descending)
+            + &format!(
+                "var<workgroup> keys: array<{t}, {size}>;
+var<workgroup> at: array<u32, {size}>;
+fn below(i: u32, j: u32) -> bool {{
+{below}
+return at[i] < at[j];
+}}
+"
+            )
+            + &groups(
+                lanes,
+                &format!(
+                    "let row = min(group, {count} - 1u);
+var x0 = {first};
+{walk}for (var j = lane; j < {size}u; j += {lanes}u) {{
+at[j] = j;
+keys[j] = {t}(0xffffffffu);
+if (j < {length}) {{ let s = x0 + j * {stride}; keys[j] = ordered({value}); }}
+}}
+workgroupBarrier();
+for (var k = 2u; k <= {size}u; k *= 2u) {{
+for (var step = k / 2u; step > 0u; step /= 2u) {{
+for (var i = lane; i < {half}u; i += {lanes}u) {{
+let a = (i / step) * 2u * step + i % step; let b = a + step;
+if (below(b, a) == ((a & k) == 0u)) {{
+let key = keys[a]; keys[a] = keys[b]; keys[b] = key;
+let place = at[a]; at[a] = at[b]; at[b] = place;
+}}
+}}
+workgroupBarrier();
+}}
+}}
+if (group < {count}) {{
+for (var i = lane; i < {keep}; i += {lanes}u) {{
+let s = x0 + at[i] * {stride};
+let o = ((row / {inner}) * {keep} + i) * {inner} + row % {inner};
+let v = {value};
+{put}let place = vec2<u32>(at[i], 0u);
+{put_at}}}
+}}
+",
+                    half = size / 2
+                ),
+            )
+    })
+}
+
+/// The elements of an array that are not zero: how many, and what is needed to write their positions.
+pub struct Nonzero<'a> {
+    op: &'static str,
+    x: View<'a>,
+    /// For each element, how many stand before it; one more at the end.
+    before: Option<Buffer>,
+    pub count: usize,
+}
+
+impl<'a> Nonzero<'a> {
+    /// Counts them; waits for the device.
+    pub fn count(op: &'static str, x: View<'a>) -> Result<Nonzero<'a>> {
+        let n = countable(op, x.shape)?;
+        if n == 0 {
+            return Ok(Nonzero { op, x, before: None, count: 0 });
+        }
+        let context = x.buffer.context();
+        let (dtype, width) = (x.dtype, words(x.dtype));
+        let before = scratch(context, n + 1)?;
+        let mut bindings = Bindings::new();
+        let (to, from) = (bindings.write(&before), bindings.read(x.buffer));
+        let walk = Walk::ordered(x.shape.iter().zip(x.strides).map(|(n, s)| (*n, [*s])));
+        let rank = walk.rank();
+        let numbers = Numbers::default().push(n).push(n + 1).push(x.offset).walk(&walk);
+        let key = [dtype as usize, rank as usize];
+        let launch = Launch { op, kind: "nonzero_flags", words: &key, bindings, numbers, groups: groups_for(n + 1), checked: false, atomics: 0 };
+        launch.run(context, &|p| {
+            let [n, end, first] = p.many();
+            let walk = p.walk(rank, "e", &["s"]);
+            let value = load(from, width, "s");
+            // The sign of a zero is no value.
+            let holds = match dtype {
+                DType::F32 => "(v & 0x7fffffffu) != 0u",
+                DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
+                DType::I64 => "(v.x | v.y) != 0u",
+                _ => "v != 0u",
+            };
+            each(
+                &end,
+                &format!("if (e == {n}) {{ b{to}[e] = 0u; return; }}\nvar s = {first};\n{walk}let v = {value};\nb{to}[e] = select(0u, 1u, {holds});\n"),
+            )
+        })?;
+        exclusive(context, op, &before, n + 1)?;
+        let last = context.read(&before, n * 4, 4)?;
+        let count = last.iter().rev().fold(0usize, |v, b| v << 8 | usize::from(*b));
+        Ok(Nonzero { op, x, before: Some(before), count })
+    }
+
+    /// Writes their positions in row-major order: `out` is int64, row-major, (rank, count).
+    pub fn positions(&self, out: View<'_>) -> Result<()> {
+        let Some(before) = &self.before else { return Ok(()) };
+        if self.count == 0 {
+            return Ok(());
+        }
+        let n: usize = self.x.shape.iter().product();
+        let mut bindings = Bindings::new();
+        let (to, by) = (bindings.write(out.buffer), bindings.read(before));
+        let rank = self.x.shape.len();
+        let mut numbers = Numbers::default().push(n).push(self.count).push(out.offset);
+        for s in self.x.shape {
+            numbers = numbers.push(*s);
+        }
+        let launch = Launch {
+            op: self.op,
+            kind: "nonzero_positions",
+            words: &[rank],
+            bindings,
+            numbers,
+            groups: groups_for(n),
+            checked: false,
+            atomics: 0,
+        };
+        launch.run(out.buffer.context(), &|p| {
+            let [n, count, first] = p.many();
+            let sizes: Vec<String> = (0..rank).map(|_| p.next()).collect();
+            let mut body = format!("let at = b{by}[e];\nif (at == b{by}[e + 1u]) {{ return; }}\nvar rest = e;\n");
+            for (d, size) in sizes.iter().enumerate().rev() {
+                let put = store(to, 2, &format!("{first} + {d}u * {count} + at"), "place");
+                body += &format!("{{ let place = vec2<u32>(rest % {size}, 0u); rest /= {size};\n{put}}}\n");
+            }
+            each(&n, &body)
+        })
+    }
+}
