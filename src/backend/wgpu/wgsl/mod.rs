@@ -18,7 +18,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// The library's files: items (`fn`, `const`, `var`) with a blank line between them and none inside.
-const FILES: [&str; 2] = [include_str!("base.wgsl"), include_str!("int64.wgsl")];
+const FILES: [&str; 5] =
+    [include_str!("base.wgsl"), include_str!("int64.wgsl"), include_str!("exp_log.wgsl"), include_str!("trig.wgsl"), include_str!("erf.wgsl")];
 
 struct Item {
     /// Place in the library.
