@@ -1,8 +1,10 @@
 //! Reading and writing arrays at positions that are data.
 
+use super::storage::Device;
 use super::value::Array;
 pub use crate::backend::cpu::index::Write;
 use crate::backend::cpu::index::{self, Along, Block, Rows};
+use crate::backend::wgpu;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape};
 use smallvec::SmallVec;
@@ -24,7 +26,7 @@ pub enum Bounds {
 
 impl Bounds {
     #[inline]
-    fn wraps(self) -> bool {
+    pub(super) fn wraps(self) -> bool {
         matches!(self, Bounds::Wrap | Bounds::Take)
     }
 
@@ -63,7 +65,7 @@ impl Plan {
     }
 
     /// The dimensions that are not indexed: those before and those behind the index's in the result.
-    fn rest(&self, rank: usize) -> (SmallVec<[usize; 6]>, SmallVec<[usize; 6]>) {
+    pub(super) fn rest(&self, rank: usize) -> (SmallVec<[usize; 6]>, SmallVec<[usize; 6]>) {
         let mut before: SmallVec<[usize; 6]> = (0..rank).filter(|d| !self.dims.contains(d)).collect();
         let after = SmallVec::from_slice(&before[self.at..]);
         before.truncate(self.at);
@@ -90,6 +92,16 @@ impl Plan {
             Error::index(format!("shape mismatch: indexing tensors could not be broadcast together with shapes {}", shapes.join(", ")))
         })
     }
+}
+
+/// The error of values that do not fit where they are written.
+#[cold]
+pub(super) fn value_mismatch(src: &Array, full: &[usize]) -> Error {
+    Error::shape(format!(
+        "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
+        fmt_shape(src.shape()),
+        fmt_shape(full)
+    ))
 }
 
 impl Array {
@@ -131,6 +143,9 @@ impl Array {
 
     /// The elements at the positions that the index arrays name (`x[i, j]`), row-major.
     pub fn take_rows(&self, plan: &Plan, index: &[&Array]) -> Result<Array> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_take_rows(plan, index);
+        }
         let shape = plan.index_shape(index)?;
         let out = Array::empty(&plan.shape(self.shape(), &shape), self.dtype())?;
         if out.numel() == 0 && shape.contains(&0) {
@@ -144,15 +159,12 @@ impl Array {
 
     /// Writes `src`, broadcast to the shape that `take_rows` gives, to the positions. Nothing is written if a position is out of range.
     pub fn put_rows(&self, plan: &Plan, index: &[&Array], src: &Array, how: Write) -> Result<()> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_put_rows(plan, index, src, how);
+        }
         let shape = plan.index_shape(index)?;
         let full = plan.shape(self.shape(), &shape);
-        let wide = src.layout().expand(&full).map_err(|_| {
-            Error::shape(format!(
-                "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
-                fmt_shape(src.shape()),
-                fmt_shape(&full)
-            ))
-        })?;
+        let wide = src.layout().expand(&full).map_err(|_| value_mismatch(src, &full))?;
         if full.contains(&0) && shape.contains(&0) {
             return Ok(());
         }
@@ -189,6 +201,9 @@ impl Array {
 
     /// `out[.., j, ..] = self[.., index[.., j, ..], ..]`.
     pub fn gather(&self, dim: usize, index: &Array) -> Result<Array> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_gather(dim, index);
+        }
         let flat = self.along(dim, index)?;
         let out = Array::empty(index.shape(), self.dtype())?;
         // SAFETY: the caller checked that the index is no larger than this array apart from `dim`; positions were checked.
@@ -208,6 +223,9 @@ impl Array {
 
     /// `self[.., index[.., j, ..], ..] = src[.., j, ..]`. A 0-d `src` is one value for all; otherwise it is at least as large as the index.
     pub fn scatter_into(&self, dim: usize, index: &Array, src: &Array, how: Write) -> Result<()> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_scatter_into(dim, index, src, how);
+        }
         let flat = self.along(dim, index)?;
         let src = src.cast(self.dtype())?;
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };
@@ -232,6 +250,9 @@ impl Array {
 
     /// The positions of elements that are not zero, in row-major order: one i64 array for each dimension, side by side in memory.
     pub fn nonzero(&self) -> Result<SmallVec<[Array; 4]>> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_nonzero();
+        }
         let truth = self.cast(DType::Bool)?.contiguous()?;
         // Bool bytes are 0 or 1.
         let bytes = truth.as_slice::<bool>().unwrap_or_default();
@@ -270,7 +291,7 @@ impl Array {
 
     /// The elements in reverse order along `dims`, row-major.
     pub fn flip(&self, dims: &[usize]) -> Result<Array> {
-        let out = Array::empty(self.shape(), self.dtype())?;
+        let out = self.empty_beside(self.shape(), self.dtype())?;
         if out.numel() == 0 {
             return Ok(out);
         }
@@ -280,6 +301,11 @@ impl Array {
         for &d in dims {
             start += (self.shape()[d] as isize - 1) * strides[d];
             strides[d] = -strides[d];
+        }
+        if let (Some(to), Some(from)) = (out.on_gpu(), self.on_gpu()) {
+            let offset = to.offset.wrapping_add_signed(start);
+            wgpu::copy::copy(wgpu::View { offset, strides: &strides, ..to }, from)?;
+            return Ok(out);
         }
         // SAFETY: every element of `out` is named once; `out` is fresh.
         unsafe {
@@ -305,6 +331,9 @@ impl Array {
         let batch: usize = shape[..r - 2].iter().product();
         let clash = src.overlaps(self) && src.layout() != self.layout();
         let src = if clash { src.contiguous_copy()? } else { src.clone() };
+        if self.device() == Device::Wgpu {
+            return self.gpu_triangle_from(&src, diagonal, upper);
+        }
         let (to, from) = (Block::new(&shape[..r - 2], &self.strides()[..r - 2]), Block::new(&shape[..r - 2], &src.strides()[..r - 2]));
         let size = self.dtype().size();
         for b in 0..batch {
@@ -331,7 +360,7 @@ impl Array {
         for p in parts {
             shape[dim] = shape[dim].checked_add(p.shape()[dim]).ok_or_else(|| Error::runtime("cat: the sizes overflow"))?;
         }
-        let out = Array::empty(&shape, dtype)?;
+        let out = parts[0].empty_beside(&shape, dtype)?;
         let mut at = 0;
         for p in parts {
             let n = p.shape()[dim];
@@ -351,7 +380,7 @@ impl Array {
             let n = t.checked_mul(self.shape()[d]).ok_or_else(|| Error::runtime("repeat: the sizes overflow"))?;
             sizes.push(n);
         }
-        let out = Array::empty(&sizes, self.dtype())?;
+        let out = self.empty_beside(&sizes, self.dtype())?;
         let wide = Layout::from_parts(shape.clone(), strides, self.layout().offset());
         out.with_layout(Layout::contiguous(&shape)).copy_from(&self.with_layout(wide))?;
         Ok(out)
@@ -363,7 +392,7 @@ impl Array {
         for (&s, &d) in shifts.iter().zip(dims) {
             let n = from.shape()[d];
             let k = if n == 0 { 0 } else { s.rem_euclid(n as i64) as usize };
-            let out = Array::empty(from.shape(), from.dtype())?;
+            let out = from.empty_beside(from.shape(), from.dtype())?;
             let part = |a: &Array, start: usize, len: usize| a.layout().narrow(d, start, len).map(|l| a.with_layout(l));
             part(&out, k, n - k)?.copy_from(&part(&from, 0, n - k)?)?;
             part(&out, 0, k)?.copy_from(&part(&from, n - k, k)?)?;
@@ -374,7 +403,7 @@ impl Array {
 
     /// Zeros with `src` on a diagonal of the dimensions `dim1` and `dim2`.
     pub fn diag_embed(src: &Array, shape: &[usize], offset: i64, dim1: usize, dim2: usize) -> Result<Array> {
-        let out = Array::full(shape, Scalar::Int(0), src.dtype())?;
+        let out = src.full_beside(shape, Scalar::Int(0), src.dtype())?;
         out.with_layout(out.layout().diagonal(offset, dim1, dim2)?).copy_from(src)?;
         Ok(out)
     }

@@ -1,6 +1,7 @@
 //! Values without history: a storage, and arrays that look into it.
 
 mod gpu;
+mod gpu_index;
 mod gpu_reduce;
 mod index;
 mod matmul;

@@ -235,6 +235,9 @@ impl Array {
 
     /// Sorts along `dim` and keeps the first `part.keep` values with the places they came from.
     pub fn sort_along(&self, dim: usize, part: SortPart) -> Result<(Array, Array)> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_sort_along(dim, part);
+        }
         let x = self.contiguous()?;
         let mut shape = Dims::from_slice(self.shape());
         if let Some(n) = shape.get_mut(dim) {
@@ -309,9 +312,17 @@ impl Array {
         Ok(out)
     }
 
-    /// Picks (or, with `adjoint`, spreads) what nll_loss picks from `from` into this new row-major array; all are row-major floats of one
-    /// dtype, and the targets are valid.
-    pub fn nll(&self, classes: Classes, adjoint: bool, from: &Array, targets: &[i64], weight: Option<&Array>) -> Result<()> {
+    /// Picks (or, with `adjoint`, spreads) what nll_loss picks from `from` into this new row-major array. `from` and `weight` are row-major
+    /// floats of one dtype; a target that is neither a class nor ignored is an error.
+    pub fn nll(&self, classes: Classes, adjoint: bool, from: &Array, targets: &Array, weight: Option<&Array>) -> Result<()> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_nll(classes, adjoint, from, &targets.contiguous()?, weight);
+        }
+        let targets = targets.cast(DType::I64)?.contiguous()?;
+        let targets = targets.as_slice::<i64>().unwrap_or_default();
+        if let Some(bad) = classes.first_bad(targets) {
+            return Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", classes.classes)));
+        }
         float!(self.dtype(), T => {
             let x = from.as_slice::<T>().unwrap_or_default();
             let weight = weight.and_then(|w| w.as_slice::<T>());

@@ -1,7 +1,7 @@
 //! Dropout.
 
 use super::pointwise as pw;
-use super::random::{Dist, Generator, sample};
+use super::random::{Dist, Generator, sample_on};
 use super::reduce::with_number;
 use crate::autograd::Tensor;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ pub fn dropout(x: &Tensor, p: f64, training: bool, g: Option<&Generator>) -> Res
             x.dtype().type_name()
         )));
     }
-    let noise = sample(&x.shape(), x.dtype(), Dist::Bernoulli { p: 1.0 - p }, g)?;
+    let noise = sample_on(x.device(), &x.shape(), x.dtype(), Dist::Bernoulli { p: 1.0 - p }, g)?;
     if p < 1.0 {
         with_number(&noise.array(), RowId::Div, 1.0 - p)?;
     }

@@ -1,7 +1,7 @@
 //! Gathering and scattering along one dimension, and filling by a mask.
 
-use crate::array::{Array, Write};
-use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::array::{Array, Device, Write};
+use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
 use crate::ops::index::{Place, first_of, on_dims};
@@ -68,7 +68,7 @@ impl Op for GatherSpread {
         "gather_spread"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = Array::zeros(&self.shape, x[0].dtype())?;
+        let out = x[0].full_beside(&self.shape, Scalar::Int(0), x[0].dtype())?;
         out.scatter_into(self.dim, x[1], x[0], Write::Add)?;
         Ok(smallvec![out])
     }
@@ -109,7 +109,7 @@ pub fn gather(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
     check_index("gather", x, index)?;
     if index.numel() == 0 {
-        let empty = Array::empty(&index.shape(), x.dtype())?;
+        let empty = x.with_array(|a| a.empty_beside(&index.shape(), a.dtype()))?;
         if !x.requires_grad() || index.rank() != x.rank() {
             return Ok(Tensor::new(empty));
         }
@@ -172,6 +172,11 @@ pub fn take_along_dim(x: &Tensor, index: &Tensor, dim: Option<i64>) -> Result<Te
 
 /// Positions with the negative ones counted from the end.
 fn wrapped(index: &Tensor, size: usize, dim: usize) -> Result<Tensor> {
+    if index.device() != Device::Cpu {
+        // What is too small even so is found when it is used.
+        let back = pointwise::add(index, Scalar::Int(size as i64))?;
+        return pointwise::where_(&pointwise::lt(index, Scalar::Int(0))?, &back, index);
+    }
     let a = index.array().contiguous()?;
     let values = a.as_slice::<i64>().unwrap_or_default();
     if values.iter().all(|i| *i >= 0) {
@@ -238,6 +243,9 @@ impl Vjp for Scatter {
 impl Op for Scatter {
     fn name(&self) -> &'static str {
         self.label
+    }
+    fn devices(&self) -> Devices {
+        Devices::Numbers
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let out = x[0].clone_dense()?;
@@ -353,6 +361,9 @@ impl Vjp for MaskedFill {
 impl Op for MaskedFill {
     fn name(&self) -> &'static str {
         "masked_fill"
+    }
+    fn devices(&self) -> Devices {
+        Devices::Numbers
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let d = x[0].dtype();

@@ -1,7 +1,7 @@
 //! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
-use crate::array::{Array, Bounds, Plan, Write};
-use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::array::{Array, Bounds, Device, Plan, Write};
+use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
@@ -99,7 +99,7 @@ impl Op for Spread {
         "index_spread"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = Array::zeros(&self.shape, x[0].dtype())?;
+        let out = x[0].full_beside(&self.shape, Scalar::Int(0), x[0].dtype())?;
         out.put_rows(&self.plan, &x[1..], x[0], Write::Add)?;
         Ok(smallvec![out])
     }
@@ -109,6 +109,17 @@ impl Op for Spread {
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
+}
+
+/// Positions where the tensor lies that they index; those on the CPU are brought there.
+pub(crate) fn beside(index: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let (at, there) = (index.device(), x.device());
+    if at != there && at != Device::Cpu {
+        return Err(Error::runtime(format!(
+            "indices should be either on cpu or on the same device as the indexed tensor ({there}): got positions on {at}; move them with .cpu()"
+        )));
+    }
+    linear::to_device(index, there)
 }
 
 /// Reads rows of `x` under a node name.
@@ -167,6 +178,9 @@ impl Vjp for Put {
 impl Op for Put {
     fn name(&self) -> &'static str {
         self.label
+    }
+    fn devices(&self) -> Devices {
+        Devices::Numbers
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let out = x[0].clone_dense()?;
@@ -443,10 +457,10 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     let a = x.array();
     if a.rank() == 0 {
         let n = usize::from(a.first()?.to_bool());
-        return Ok(Tensor::new(Array::empty(&[n, 0], DType::I64)?));
+        return Ok(Tensor::new(a.empty_beside(&[n, 0], DType::I64)?));
     }
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
-    let out = Array::empty(&[columns[0].numel(), columns.len()], DType::I64)?;
+    let out = a.empty_beside(&[columns[0].numel(), columns.len()], DType::I64)?;
     for (d, c) in columns.iter().enumerate() {
         out.with_layout(out.layout().select(1, d as i64)?).copy_from(c)?;
     }

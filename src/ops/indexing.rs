@@ -131,20 +131,20 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
             Index::Bool(b) => {
                 out.x = view(&out.x, ViewOp::Unsqueeze(dim))?;
                 out.viewed = true;
-                out.index.push(truth(*b)?);
+                out.index.push(index::beside(&truth(*b)?, x)?);
                 dims.push(dim);
                 dim += 1;
             }
             Index::Tensor(t) if is_mask(t) && t.rank() == 0 => {
                 out.x = view(&out.x, ViewOp::Unsqueeze(dim))?;
                 out.viewed = true;
-                out.index.push(truth(t.array().first()?.to_bool())?);
+                out.index.push(index::beside(&truth(t.array().first()?.to_bool())?, x)?);
                 dims.push(dim);
                 dim += 1;
             }
             Index::Tensor(t) if is_mask(t) => {
                 check_mask(t, &out.x.shape(), dim)?;
-                for positions in index::nonzero_tuple(t)? {
+                for positions in index::nonzero_tuple(&index::beside(t, x)?)? {
                     out.index.push(positions);
                     dims.push(dim);
                     dim += 1;
@@ -162,7 +162,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 out.viewed = true;
             }
             Index::Tensor(t) => {
-                out.index.push(t.clone());
+                out.index.push(index::beside(t, x)?);
                 dims.push(dim);
                 dim += 1;
             }
@@ -188,13 +188,13 @@ pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(Plan, SmallV
             return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
         }
         if !is_mask(t) {
-            index.push(t.clone());
+            index.push(index::beside(t, x)?);
             dims.push(dim);
             dim += 1;
             continue;
         }
         check_mask(t, &shape, dim)?;
-        for p in index::nonzero_tuple(t)? {
+        for p in index::nonzero_tuple(&index::beside(t, x)?)? {
             index.push(p);
             dims.push(dim);
             dim += 1;

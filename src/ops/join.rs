@@ -53,7 +53,7 @@ impl Op for Cat {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let parts: SmallVec<[&Array; 4]> = x.iter().zip(&self.sizes).filter(|(_, n)| n.is_some()).map(|(a, _)| *a).collect();
         if parts.is_empty() {
-            return Ok(smallvec![Array::empty(&[0], self.dtype)?]);
+            return Ok(smallvec![x[0].empty_beside(&[0], self.dtype)?]);
         }
         Ok(smallvec![Array::concat(&parts, self.dim, self.dtype)?])
     }
@@ -399,6 +399,7 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
     if repeats.rank() != 1 {
         return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
+    // The size of the result is data: a device is waited for.
     let counts = repeats.array().to_vec::<i64>()?;
     if counts.iter().any(|c| *c < 0) {
         return Err(Error::runtime("repeats can not be negative"));
@@ -413,7 +414,7 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
         to[at..at + *c as usize].fill(i as i64);
         at += *c as usize;
     }
-    Ok(Tensor::new(out))
+    Ok(Tensor::new(out.to_device_of(&repeats.array())?))
 }
 
 /// How often each slice is repeated.
@@ -446,7 +447,7 @@ pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, out
         }
         Repeats::Tensor(r) => r.clone(),
     };
-    let at = repeat_positions(&repeats)?;
+    let at = linear::to_device(&repeat_positions(&repeats)?, t.device())?;
     if let Some(want) = output_size
         && want != at.numel() as i64
     {
@@ -515,7 +516,7 @@ impl Op for Triangle {
         if self.upper { "triu" } else { "tril" }
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = Array::empty(x[0].shape(), x[0].dtype())?;
+        let out = x[0].empty_beside(x[0].shape(), x[0].dtype())?;
         out.triangle_from(x[0], self.diagonal, self.upper)?;
         Ok(smallvec![out])
     }

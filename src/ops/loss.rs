@@ -128,7 +128,8 @@ pub fn binary_cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>
         )));
     }
     float_loss(x, target, "binary_cross_entropy")?;
-    let values = x.array().cast(DType::F64)?;
+    let values = x.array();
+    let values = if values.dtype().is_float() { values } else { values.cast(DType::F32)? };
     let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.len());
     if values.numel() > 0 {
         let (lo, hi) = (values.extreme(false, &all, false)?.first()?.to_f64(), values.extreme(true, &all, false)?.first()?.to_f64());
@@ -184,12 +185,6 @@ impl Op for Nll {
         "nll_loss"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let classes = self.classes();
-        let targets = x[1].cast(DType::I64)?.contiguous()?;
-        let targets = targets.as_slice::<i64>().unwrap_or_default();
-        if let Some(bad) = classes.first_bad(targets) {
-            return Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", classes.classes)));
-        }
         let from = x[0].contiguous()?;
         let weight = x.get(2).map(|w| w.contiguous()).transpose()?;
         let shape: &[usize] = match (self.adjoint, self.how) {
@@ -197,8 +192,8 @@ impl Op for Nll {
             (false, Reduction::None) => &self.target_shape,
             (false, _) => &[],
         };
-        let out = Array::empty(shape, from.dtype())?;
-        out.nll(classes, self.adjoint, &from, targets, weight.as_ref())?;
+        let out = from.empty_beside(shape, from.dtype())?;
+        out.nll(self.classes(), self.adjoint, &from, x[1], weight.as_ref())?;
         Ok(smallvec![out])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
@@ -311,7 +306,7 @@ pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: 
         Reduction::Sum => sum(&smooth, None, false, None)?,
         Reduction::Mean => {
             // The weights of the targets that count.
-            let ones = Tensor::new(Array::full(&sx, Scalar::Float(-1.0), x.dtype())?);
+            let ones = Tensor::new(x.with_array(|a| a.full_beside(&sx, Scalar::Float(-1.0), a.dtype()))?);
             let total = nll_loss(&ones, target, weight, Reduction::Sum, ignore)?;
             pw::div(&sum(&smooth, None, false, None)?, &total)?
         }

@@ -1,13 +1,14 @@
 //! Random numbers: a generator is a seed and a place in its stream; each call takes the counters that it needs.
 
-use crate::array::{Array, Element};
+use crate::array::{Array, Device, Element};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, Vjp, VjpCx, apply_inplace};
 use crate::backend::cpu::random::{self, Bits, Draw, Normal, Uniform, blocks};
+use crate::backend::wgpu::random::Draw as DeviceDraw;
 use crate::backend::host;
 use crate::error::{Error, Result};
-use crate::layout::{DType, fmt_shape};
+use crate::layout::{DType, Layout, fmt_shape};
 use parking_lot::Mutex;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,9 +202,53 @@ fn below(bits: u64, range: u64) -> u64 {
     if range == 0 { bits } else { ((u128::from(bits) * u128::from(range)) >> 64) as u64 }
 }
 
+/// How many integers there are that the dtype holds exactly, from 0 on.
+fn any_range(dtype: DType) -> u64 {
+    match dtype {
+        DType::Bool => 2,
+        DType::U8 => 1 << 8,
+        DType::I32 => 1 << 31,
+        DType::I64 => 1 << 63,
+        DType::F32 => (1 << 24) + 1,
+        DType::F64 => (1 << 53) + 1,
+    }
+}
+
+/// As `draw`, for an array in a device's memory: the same numbers from the same counters.
+fn draw_on_device(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
+    let n = out.numel();
+    let what = match dist {
+        Dist::Uniform { from, to } => {
+            let (a, below) = (from as f32, (to as f32).next_down().max(from as f32));
+            DeviceDraw::Uniform { from: a, width: (to - from) as f32, to: to as f32, below }
+        }
+        Dist::Normal { mean, std } => DeviceDraw::Normal { mean: mean as f32, std: std as f32 },
+        Dist::Exponential { rate } => DeviceDraw::Exponential { rate: rate as f32 },
+        Dist::Bernoulli { p } => DeviceDraw::Bernoulli { threshold: DeviceDraw::threshold(p) },
+        Dist::Integers { from, to } => DeviceDraw::Integers { from, range: to.wrapping_sub(from) as u64 },
+        Dist::Any => DeviceDraw::Integers { from: 0, range: any_range(out.dtype()) },
+    };
+    if !what.writes(out.dtype()) {
+        // Double precision is drawn by the host.
+        let made = Array::empty(&[n], out.dtype())?;
+        draw(&made, dist, g)?;
+        let flat = Layout::from_parts(smallvec![n], smallvec![1], out.layout().offset());
+        return out.with_layout(flat).copy_from(&made);
+    }
+    let (seed, at) = match what {
+        DeviceDraw::Uniform { .. } | DeviceDraw::Normal { .. } => g.take::<f32>(n),
+        _ => g.take::<u64>(n),
+    };
+    out.draw(dist.label(), what, seed, at)
+}
+
 /// Fills the memory of a dense array from its first element on.
-fn draw(out: &Array, dist: Dist, g: &Generator) {
+fn draw(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
+    if out.device() != Device::Cpu {
+        return draw_on_device(out, dist, g);
+    }
     host::unlocked_if_large(out.numel(), || draw_here(out, dist, g));
+    Ok(())
 }
 
 fn draw_here(out: &Array, dist: Dist, g: &Generator) {
@@ -266,25 +311,20 @@ fn draw_here(out: &Array, dist: Dist, g: &Generator) {
             }
         }
         (Dist::Integers { from, to }, _) => ints!(from, to.wrapping_sub(from) as u64),
-        (Dist::Any, d) => {
-            let range = match d {
-                DType::Bool => 2,
-                DType::U8 => 1 << 8,
-                DType::I32 => 1u64 << 31,
-                DType::I64 => 1u64 << 63,
-                DType::F32 => (1 << 24) + 1,
-                DType::F64 => (1 << 53) + 1,
-            };
-            ints!(0i64, range);
-        }
+        (Dist::Any, d) => ints!(0i64, any_range(d)),
     }
 }
 
 /// A new tensor of random numbers.
 pub fn sample(shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
+    sample_on(Device::Cpu, shape, dtype, dist, g)
+}
+
+/// As `sample`, on a device; the numbers are the same on every device (normal and exponential ones but for their last digits).
+pub fn sample_on(device: Device, shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
-    let a = Array::empty(shape, dtype)?;
-    draw(&a, dist, g.unwrap_or_else(|| default_generator()));
+    let a = Array::empty_on(device, shape, dtype)?;
+    draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
     Ok(Tensor::new(a))
 }
 
@@ -293,7 +333,7 @@ pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) 
     dist.check(dtype)?;
     let a = t.with_array(|a| a.empty_like(dtype))?;
     // Dense memory is filled in its own order.
-    draw(&a, dist, g.unwrap_or_else(|| default_generator()));
+    draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
     Ok(Tensor::new(a))
 }
 
@@ -318,17 +358,16 @@ impl Op for Fill {
         self.dist.label()
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = Array::empty(x[0].shape(), x[0].dtype())?;
-        draw(&out, self.dist, &self.generator);
+        let out = x[0].empty_beside(x[0].shape(), x[0].dtype())?;
+        draw(&out, self.dist, &self.generator)?;
         Ok(smallvec![out])
     }
     fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
         if out.is_contiguous() {
-            draw(out, self.dist, &self.generator);
-            return Ok(());
+            return draw(out, self.dist, &self.generator);
         }
-        let made = Array::empty(out.shape(), out.dtype())?;
-        draw(&made, self.dist, &self.generator);
+        let made = out.empty_beside(out.shape(), out.dtype())?;
+        draw(&made, self.dist, &self.generator)?;
         out.copy_from(&made)
     }
     fn node_op(&self) -> NodeOp {
@@ -353,9 +392,23 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
 }
 
 fn tossed(p: &Array, g: &Generator) -> Result<Array> {
+    let refuse = |bad: f64| Err(Error::runtime(format!("Expected p_in >= 0 && p_in <= 1 to be true: bernoulli got the probability {bad}")));
+    if p.device() != Device::Cpu && p.dtype() == DType::F32 {
+        let out = p.empty_beside(p.shape(), p.dtype())?;
+        let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, p.rank());
+        for max in [false, true] {
+            let end = if p.numel() == 0 { 0.0 } else { p.extreme(max, &all, false)?.first()?.to_f64() };
+            if !(0.0..=1.0).contains(&end) {
+                return refuse(end);
+            }
+        }
+        let (seed, at) = g.take::<f64>(p.numel());
+        out.draw_where("bernoulli", p, seed, at)?;
+        return Ok(out);
+    }
     let probabilities = p.to_vec::<f64>()?;
     if let Some(bad) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-        return Err(Error::runtime(format!("Expected p_in >= 0 && p_in <= 1 to be true: bernoulli got the probability {bad}")));
+        return refuse(*bad);
     }
     let n = probabilities.len();
     let out = Array::empty(p.shape(), p.dtype())?;
@@ -368,7 +421,7 @@ fn tossed(p: &Array, g: &Generator) -> Result<Array> {
             _ => random::fill::<f64, _, f64>(out.ptr_mut().cast(), n, seed, at, Uniform, |i, u| f64::from(hit(i, u))),
         }
     }
-    Ok(out)
+    out.to_device_of(p)
 }
 
 /// Normal numbers with mean and standard deviation element by element; both broadcast.
@@ -382,7 +435,7 @@ pub fn normal(mean: &Tensor, std: &Tensor, g: Option<&Generator>) -> Result<Tens
     }
     let (mean, std) = (mean.detach(), std.detach());
     let shape = crate::layout::broadcast(&mean.shape(), &std.shape())?;
-    let z = sample(&shape, mean.dtype(), Dist::Normal { mean: 0.0, std: 1.0 }, g)?;
+    let z = sample_on(mean.device(), &shape, mean.dtype(), Dist::Normal { mean: 0.0, std: 1.0 }, g)?;
     use crate::ops::pointwise::{add, mul};
     add(&mul(&z, &std)?, &mean)
 }
@@ -422,7 +475,7 @@ fn shuffled(count: usize, dtype: DType, (seed, at): (u64, u64)) -> Result<Array>
     a.cast(dtype)
 }
 
-/// Draws `count` positions of each row of weights, with or without giving them back.
+/// Draws `count` positions of each row of weights, with or without giving them back. The host draws them: a device is waited for.
 pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&Generator>) -> Result<Tensor> {
     let shape = weights.shape();
     if shape.is_empty() || shape.len() > 2 {
@@ -488,7 +541,7 @@ fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Re
         }
     }
     let out = if shape.len() == 2 { vec![rows, count] } else { vec![count] };
-    Array::from_slice(&picked, &out)
+    Array::from_slice(&picked, &out)?.to_device_of(weights)
 }
 
 /// A generator's state as a uint8 tensor, and back.

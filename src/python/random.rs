@@ -124,7 +124,7 @@ macro_rules! samples {
                 let g = take_generator(py, &mut o)?;
                 let shape = size_of(py, stringify!($name), size, &mut o)?;
                 o.done()?;
-                o.wrap(py, random::sample(&shape, o.float(), $dist, g.as_ref())?)
+                o.wrap(py, random::sample_on(o.place(), &shape, o.float(), $dist, g.as_ref())?)
             }
 
             /// The same, with the shape and dtype of `input`.
@@ -193,7 +193,7 @@ fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, 
     let (low, high, shape) = bounds(py, args, &mut o, true)?;
     o.done()?;
     let dist = Dist::Integers { from: low, to: high };
-    o.wrap(py, random::sample(&shape.unwrap_or_default(), o.dtype.unwrap_or(DType::I64), dist, g.as_ref())?)
+    o.wrap(py, random::sample_on(o.place(), &shape.unwrap_or_default(), o.dtype.unwrap_or(DType::I64), dist, g.as_ref())?)
 }
 
 /// Integers uniform in `low..high` with the shape and dtype of `input`.
@@ -242,7 +242,7 @@ fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&O
         let Some(size) = size else { return Err(type_error("normal() missing 1 required positional arguments: \"size\"")) };
         let dist = Dist::Normal { mean: number(Some(mean), "mean", 0.0)?, std: number(std, "std", 1.0)? };
         let shape = create::sizes(&sizes_arg(size, "normal", "size")?)?;
-        return o.wrap(py, random::sample(&shape, o.float(), dist, g.as_ref())?);
+        return o.wrap(py, random::sample_on(o.place(), &shape, o.float(), dist, g.as_ref())?);
     }
     let filled = |t: Option<&Tensor>, v: f64, like: Option<&Tensor>| -> PyResult<Tensor> {
         match t {
@@ -264,7 +264,7 @@ fn bernoulli(py: Python<'_>, input: &Bound<'_, PyTensor>, p: Option<f64>, genera
     wrap(
         py,
         match p {
-            Some(p) => random::sample(&t.shape(), t.dtype(), Dist::Bernoulli { p }, g.as_ref())?,
+            Some(p) => random::sample_on(t.device(), &t.shape(), t.dtype(), Dist::Bernoulli { p }, g.as_ref())?,
             None => random::bernoulli(t, g.as_ref())?,
         },
     )
