@@ -110,9 +110,12 @@ impl PyTensor {
         Self::of(slf).with_array(|a| a.layout().offset())
     }
 
-    /// The address of the first element.
-    fn data_ptr(slf: &Bound<'_, Self>) -> usize {
-        Self::of(slf).with_array(|a| if a.numel() == 0 { 0 } else { a.ptr() as usize })
+    /// The address of the first element. RuntimeError on a device: its memory has no address here.
+    fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Self::of(slf).with_array(|a| match a.device() {
+            Device::Cpu => Ok(if a.numel() == 0 { 0 } else { a.ptr() as usize }),
+            d => Err(Error::runtime(format!("data_ptr(): memory on {d} has no address in this process; use .cpu() first")).into()),
+        })
     }
 
     fn untyped_storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
