@@ -27,7 +27,7 @@ handles! {
 enums! {
     SType = "WGPUSType" { ShaderSourceWGSL = 0x02 }
     CallbackMode = "WGPUCallbackMode" { AllowSpontaneous = 3 }
-    ErrorFilter = "WGPUErrorFilter" { Validation = 1, OutOfMemory = 2, Internal = 3 }
+    ErrorFilter = "WGPUErrorFilter" { Validation = 1, OutOfMemory = 2 }
     ErrorType = "WGPUErrorType" { NoError = 1, Validation = 2, OutOfMemory = 3, Internal = 4, Unknown = 5 }
     PopErrorScopeStatus = "WGPUPopErrorScopeStatus" { Success = 1 }
     MapAsyncStatus = "WGPUMapAsyncStatus" { Success = 1 }
