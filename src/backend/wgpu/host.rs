@@ -1,5 +1,6 @@
 //! What the embedding language lends this room: call sites, and the choice of a device when none is in use yet.
 
+pub(super) use crate::backend::host::{interrupted, unlocked};
 use crate::error::Result;
 use std::sync::OnceLock;
 
@@ -12,16 +13,6 @@ pub struct Hooks {
     pub describe: fn(u32) -> Option<String>,
     /// Installs the default device, or says why there is none.
     pub install: fn() -> Result<()>,
-}
-
-/// Runs `f` with the host language's lock released.
-pub(super) fn unlocked<R>(f: impl FnOnce() -> R) -> R {
-    f()
-}
-
-/// Whether the host language wants the current work to stop.
-pub(super) fn interrupted() -> Result<()> {
-    Ok(())
 }
 
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
