@@ -253,3 +253,27 @@ fn by_reduction(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Re
     let (a, b) = (View { shape: &shape, strides: &sa, ..a }, View { shape: &shape, strides: &sb, ..b });
     reduce(op, Reducer::Dot, &[a, b], None, &reduced, 0.0, &[out])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::wgsl::validate;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for tile in 0..TILES.len() {
+            for (along, rank, slots) in [((true, false), 0, [0, 1, 2]), ((false, true), 2, [0, 1, 2]), ((true, true), 1, [0, 0, 1])] {
+                let form = Form { tile, along, rank, slots, writes: 1 << slots[2] };
+                validate::check(&format!("{form:?}"), &form.source());
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_fit_what_every_adapter_offers() {
+        for t in TILES {
+            assert!(t.depth * (t.rows / 4 + 1 + t.columns / 4 + 1) * 16 <= 16384, "{t:?}");
+            assert!(t.invocations() <= 256 && t.rows * t.depth / 4 % t.invocations().min(t.rows * t.depth / 4) == 0, "{t:?}");
+        }
+    }
+}

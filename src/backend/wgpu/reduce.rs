@@ -322,3 +322,56 @@ impl Job<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::wgsl::validate;
+
+    /// Every reducer with an element type that it is offered for, and its result's.
+    fn offered() -> Vec<(Reducer, DType, DType)> {
+        let mut all = Vec::new();
+        for d in DType::ALL {
+            let sum = if d.is_float() { d } else { DType::I64 };
+            all.extend([(Reducer::Sum, d, sum), (Reducer::Prod, d, sum), (Reducer::CountNonzero, d, DType::I64)]);
+            for flag in [false, true] {
+                all.extend([(Reducer::Extreme { max: flag }, d, d), (Reducer::Place { max: flag }, d, d), (Reducer::Truth { all: flag }, d, DType::Bool)]);
+            }
+            if d.is_float() {
+                all.extend([Reducer::Deviation, Reducer::SumAbs, Reducer::Root].map(|r| (r, d, d)));
+                all.extend([false, true].map(|max| (Reducer::ExtremeAbs { max }, d, d)));
+                all.push((Reducer::CountNonzero, d, d));
+            }
+        }
+        all.extend([Reducer::Power, Reducer::SumExp].map(|r| (r, DType::F32, DType::F32)));
+        all.extend([DType::F32, DType::F64, DType::I32, DType::I64].map(|d| (Reducer::Dot, d, d)));
+        all
+    }
+
+    #[test]
+    fn every_shader_is_valid() {
+        for (reducer, from, to) in offered() {
+            let shifted = matches!(reducer, Reducer::Deviation | Reducer::Power | Reducer::SumExp);
+            for (second, partial) in [(false, false), (false, true), (true, false)] {
+                for (tile, ranks) in [((GROUP, false), (0, 0)), ((1, true), (2, 3)), ((8, true), (1, 1)), ((32, false), (1, 2))] {
+                    let slots = if partial { [0, 0, 1, 2, 0] } else { [0, 1, 2, 3, 4] };
+                    let form = Form { reducer, from, to, second, partial, shifted, tile, ranks, slots, writes: if partial { 4 } else { 24 } };
+                    validate::check(&format!("{form:?}"), &form.source());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_cover_every_element_once() {
+        for results in [1, 3, 5, 100, 40_000] {
+            for elements in [0, 1, 15, 17, 500, 513, 70_000, 5_000_000] {
+                for along in [false, true] {
+                    let t = tile(results, elements, along);
+                    assert!(t.segments * t.segment >= elements && (t.segments - 1) * t.segment <= elements, "{results} {elements} {t:?}");
+                    assert!(t.segment.div_ceil(GROUP / t.x) <= ELEMENTS.1, "{results} {elements} {t:?}");
+                }
+            }
+        }
+    }
+}

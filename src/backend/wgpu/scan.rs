@@ -205,3 +205,23 @@ impl Job<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::wgsl::validate;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for from in DType::ALL {
+            let to = if from.is_float() { from } else { DType::I64 };
+            for pass in [Pass::Whole, Pass::Totals, Pass::Carried] {
+                for (shared, sum, rank) in [(true, true, 0), (true, false, 2), (false, true, 3), (false, false, 1)] {
+                    let (slots, writes) = if pass == Pass::Totals { ([0, 0, 1], 2) } else { ([0, 1, 2], 2) };
+                    let form = Form { sum, from, to, pass, shared, rank, slots, writes };
+                    validate::check(&format!("{form:?}"), &form.source());
+                }
+            }
+        }
+    }
+}

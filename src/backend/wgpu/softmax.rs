@@ -256,3 +256,20 @@ impl Job<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::wgsl::validate;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for tile in [None, Some((1, true)), Some((8, true)), Some((32, false)), Some((GROUP, false))] {
+            for (log, backward, rank) in [(false, false, 0), (true, false, 1), (false, true, 2), (true, true, 3)] {
+                let slots = if backward { [0, 1, 2, 0, 3] } else { [0, 0, 1, 2, 3] };
+                let form = Form { pass: Pass { log, backward }, tile, rank, slots, writes: if backward { 4 } else { 2 } };
+                validate::check(&format!("{form:?}"), &form.source());
+            }
+        }
+    }
+}
