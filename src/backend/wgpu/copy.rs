@@ -39,3 +39,23 @@ pub fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::elementwise::tests::{check, check_from};
+    use crate::layout::DType;
+
+    #[test]
+    fn every_conversion_compiles() {
+        for dtype in DType::ALL {
+            let body = |x: &[String], _: &[String]| Formula { lets: String::new(), value: x[0].clone(), dtype };
+            for out in DType::ALL {
+                check(&format!("copy {dtype} to {out}"), out, &[dtype], &[], &body);
+                check_from(&format!("load {out} as {dtype}"), out, dtype, &[dtype], &body);
+            }
+            let fill = |_: &[String], v: &[String]| Formula { lets: String::new(), value: v[0].clone(), dtype };
+            check(&format!("fill {dtype}"), dtype, &[], &[dtype], &fill);
+        }
+    }
+}

@@ -144,8 +144,6 @@ impl Plan {
         let declared: Vec<(u32, &str)> =
             self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect();
         let words = at + self.rank * (1 + strided.len());
-        let doubles = self.places.iter().map(|p| p.dtype).chain(self.wants.iter().copied()).chain([dtype]).any(|d| d == DType::F64);
-        let enable = if doubles { types::enable(DType::F64) } else { "" };
         let shader = format!(
             "{}{}let i = group * {GROUP}u + lid;\nif i >= {} {{ return; }}\nunknown = {};\n{text}\n}}\n",
             strided::header(&declared, self.writes, words),
@@ -153,7 +151,7 @@ impl Plan {
             param(0),
             param(1),
         );
-        format!("{enable}{}", wgsl::with_library(&shader))
+        wgsl::with_library(&shader)
     }
 }
 
@@ -239,4 +237,58 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
         groups: numel.div_ceil(GROUP),
         checked: false,
     })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::backend::wgpu::wgsl::validate;
+
+    /// Validates the sources of a body: with all operands dense, and with operands of any strides, numbers, and the output converted.
+    pub(in crate::backend::wgpu) fn check(
+        name: &str,
+        out: DType,
+        wants: &[DType],
+        numbers: &[DType],
+        body: &dyn Fn(&[String], &[String]) -> Formula,
+    ) {
+        let place = |access, slot, dtype| Place { access, slot, dtype };
+        let mut plan = Plan {
+            places: SmallVec::new(),
+            wants: SmallVec::from_slice(wants),
+            numbers: SmallVec::from_slice(numbers),
+            rank: 0,
+            writes: 1,
+        };
+        plan.places.push(place(Access::Linear, 0, out));
+        plan.places.extend(wants.iter().enumerate().map(|(k, d)| place(Access::Linear, 1 + k as u32, *d)));
+        validate::check(&format!("{name}, dense"), &plan.source(body));
+        plan.rank = 3;
+        for (k, p) in plan.places.iter_mut().enumerate() {
+            p.access = [Access::Strided, Access::Strided, Access::Number, Access::Single, Access::Unread, Access::Linear][k];
+        }
+        validate::check(&format!("{name}, strided"), &plan.source(body));
+    }
+
+    /// As `check`, where all operands are of another dtype than the body wants.
+    pub(in crate::backend::wgpu) fn check_from(
+        name: &str,
+        dtype: DType,
+        out: DType,
+        wants: &[DType],
+        body: &dyn Fn(&[String], &[String]) -> Formula,
+    ) {
+        let mut plan = Plan { places: SmallVec::new(), wants: SmallVec::from_slice(wants), numbers: SmallVec::new(), rank: 0, writes: 1 };
+        plan.places.push(Place { access: Access::Linear, slot: 0, dtype: out });
+        plan.places.extend((0..wants.len()).map(|k| Place { access: Access::Linear, slot: 1 + k as u32, dtype }));
+        validate::check(name, &plan.source(body));
+    }
+
+    #[test]
+    fn operands_have_words_of_their_own() {
+        let places = [(Access::Linear, 0, DType::F32), (Access::Strided, 1, DType::I64), (Access::Strided, 1, DType::F32)];
+        let words: Vec<u32> = places.map(|(access, slot, dtype)| Place { access, slot, dtype }.word()).into();
+        assert!(words.iter().all(|w| *w < 1 << 16));
+        assert!(words[0] != words[1] && words[1] != words[2]);
+    }
 }

@@ -69,3 +69,41 @@ fn body(func: Func, compute: DType, x: &[String], p: &[String]) -> Formula {
         Err(name) => Formula { lets: String::new(), value: format!("no_{name}_of_{compute}()"), dtype: compute },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::elementwise::tests::check;
+    use crate::pointwise::RowId;
+
+    /// Every kernel there is.
+    fn kernels() -> Vec<(Func, DType)> {
+        let funcs = RowId::ALL.iter().flat_map(|row| {
+            let vjps = (0..row.info().arity()).map(|i| Func::vjp(*row, i));
+            std::iter::once(Func::forward(*row)).chain(vjps)
+        });
+        funcs.flat_map(|f| DType::ALL.map(|d| (f, d))).filter(|(f, d)| has_kernel(*f, *d)).collect()
+    }
+
+    #[test]
+    fn every_row_compiles_for_every_dtype() {
+        let kernels = kernels();
+        assert!(kernels.len() > 600, "only {} kernels", kernels.len());
+        for (func, dtype) in kernels {
+            let wants: Vec<DType> = (0..func.inputs()).map(|k| func.in_dtype(k, dtype)).collect();
+            let numbers = vec![dtype; func.row.info().params.len()];
+            let name = format!("{} {:?} {dtype}", func.row.info().name, func.part);
+            check(&name, func.out_dtype(dtype), &wants, &numbers, &|x, p| body(func, dtype, x, p));
+        }
+    }
+
+    #[test]
+    fn what_the_cpu_computes_in_f32_and_integers_is_computed_here() {
+        for row in RowId::ALL {
+            for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32] {
+                let func = Func::forward(*row);
+                assert_eq!(has_kernel(func, dtype), crate::backend::cpu::pointwise::has_kernel(func, dtype), "{} {dtype}", row.info().name);
+            }
+        }
+    }
+}

@@ -99,59 +99,50 @@ fn f32_round(x: f32) -> f32 {
 // The quotient, correctly rounded: WGSL grants 2.5 units in the last place. The remainder of the driver's quotient is exact in
 // integers modulo 2^32, because it is small. At the ends of the range the driver's quotient stands.
 fn f32_div(a: f32, b: f32) -> f32 {
-    let q = a / b;
     let ba = bitcast<u32>(a);
     let bb = bitcast<u32>(b);
-    let bq = bitcast<u32>(q);
+    var bq = bitcast<u32>(a / b);
     let ea = (ba >> 23u) & 255u;
     let eb = (bb >> 23u) & 255u;
-    let eq = (bq >> 23u) & 255u;
-    let inside = (ea - 1u < 254u) & (eb - 1u < 254u) & (eq - 2u < 252u);
     let ma = (ba & 0x7fffffu) | 0x800000u;
     let mb = (bb & 0x7fffffu) | 0x800000u;
-    var mq = (bq & 0x7fffffu) | 0x800000u;
-    let s = (ea + 150u - eq - eb) & 31u;
-    var r = bitcast<i32>((ma << s) - mq * mb);
-    let edge = (mq == 0x800000u) & (r < 0);
-    r = select(r, 2 * r, edge);
     let m = bitcast<i32>(mb);
-    var step = 0;
-    for (var i = 0; i < 3; i++) {
-        let up = 2 * r > m;
-        let down = 2 * r < -m;
-        let d = select(select(0, -1, down), 1, up);
-        step += d;
-        r -= d * m;
+    let inside = (ea - 1u < 254u) & (eb - 1u < 254u) & (((bq >> 23u) & 255u) - 2u < 252u);
+    for (var i = select(5, 0, inside); i < 5; i++) {
+        let mq = (bq & 0x7fffffu) | 0x800000u;
+        let r = bitcast<i32>((ma << ((ea + 150u - ((bq >> 23u) & 255u) - eb) & 31u)) - mq * mb);
+        // Below a power of 2 the units are half as large.
+        let twice = 2 * select(r, 2 * r, (mq == 0x800000u) & (r < 0));
+        if (twice <= m) & (twice >= -m) {
+            break;
+        }
+        bq = select(bq - 1u, bq + 1u, r > 0);
     }
-    return select(q, bitcast<f32>(bq + bitcast<u32>(step)), inside);
+    return bitcast<f32>(bq);
 }
 
 // The square root, correctly rounded; see f32_div.
 fn f32_sqrt(x: f32) -> f32 {
-    let y = sqrt(x);
     let bx = bitcast<u32>(x);
-    let by = bitcast<u32>(y);
     let ex = bx >> 23u;
-    let ey = (by >> 23u) & 255u;
-    let inside = (ex - 1u < 254u) & (bx < 0x7f800000u);
-    let mx = (bx & 0x7fffffu) | 0x800000u;
-    let low = (by & 0x7fffffu) | 0x800000u;
-    let s = (ex + 150u - 2u * ey) & 31u;
-    var r = bitcast<i32>((mx << s) - low * low);
-    let edge = (low == 0x800000u) & (r < 0);
-    r = select(r, 4 * r, edge);
-    var m = select(bitcast<i32>(low), 0x1000000, edge);
-    var step = 0;
-    for (var i = 0; i < 3; i++) {
-        let up = r > m;
-        let down = r <= -m;
-        r += select(select(0, 2 * m - 1, down), -2 * m - 1, up);
-        let d = select(select(0, -1, down), 1, up);
-        m += d;
-        step += d;
+    if ex - 1u >= 254u {
+        let finite = select(sqrt(x), f32_lit(0x7fc00000u), bx > 0x80000000u);
+        return select(finite, x, (bx == 0x80000000u) | ((bx >= 0x7f800000u) & (bx < 0x80000000u)));
     }
-    let special = select(select(x, f32_lit(0x7fc00000u), f32_is_negative(x) & !f32_is_zero(x)), y, ex == 0u);
-    return select(special, bitcast<f32>(by + bitcast<u32>(step)), inside);
+    let mx = (bx & 0x7fffffu) | 0x800000u;
+    var by = bitcast<u32>(sqrt(x));
+    for (var i = 0; i < 5; i++) {
+        let low = (by & 0x7fffffu) | 0x800000u;
+        let r = bitcast<i32>((mx << ((ex + 150u - 2u * (by >> 23u)) & 31u)) - low * low);
+        let fine = (low == 0x800000u) & (r < 0);
+        let m = bitcast<i32>(select(low, 0x1000000u, fine));
+        let rest = select(r, 4 * r, fine);
+        if (rest <= m) & (rest > -m) {
+            break;
+        }
+        by = select(by - 1u, by + 1u, rest > 0);
+    }
+    return bitcast<f32>(by);
 }
 
 // The remainder of the division truncated towards zero, exact: in integers, eight bits of the quotient at a time.

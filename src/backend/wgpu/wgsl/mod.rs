@@ -13,13 +13,21 @@
 
 pub mod expr;
 pub mod types;
+#[cfg(test)]
+pub(super) mod validate;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// The library's files: items (`fn`, `const`, `var`) with a blank line between them and none inside.
-const FILES: [&str; 5] =
-    [include_str!("base.wgsl"), include_str!("int64.wgsl"), include_str!("exp_log.wgsl"), include_str!("trig.wgsl"), include_str!("erf.wgsl")];
+const FILES: [&str; 6] = [
+    include_str!("base.wgsl"),
+    include_str!("int64.wgsl"),
+    include_str!("float64.wgsl"),
+    include_str!("exp_log.wgsl"),
+    include_str!("trig.wgsl"),
+    include_str!("erf.wgsl"),
+];
 
 struct Item {
     /// Place in the library.
@@ -87,6 +95,17 @@ mod tests {
         }
         assert!(!s.contains("f32_max") && !s.contains("i64_"));
         assert_eq!(with_library("fn main() {}"), "fn main() {}");
+    }
+
+    #[test]
+    fn every_function_of_the_library_compiles() {
+        for (name, item) in library() {
+            if item.text.starts_with("fn") {
+                let source = with_library(&format!("@compute @workgroup_size(64)\nfn main() {{ unknown = 0u; }}\n// {name}"));
+                assert!(source.contains(&format!("fn {name}(")));
+                validate::check(name, &source);
+            }
+        }
     }
 
     #[test]

@@ -36,14 +36,6 @@ pub const fn zero(dtype: DType) -> &'static str {
     }
 }
 
-/// What a shader with values of this type must begin with.
-pub const fn enable(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 => "enable f64;\n",
-        _ => "",
-    }
-}
-
 /// The element `index` of the array `buffer`, as a value.
 pub fn load(dtype: DType, buffer: &str, index: &str) -> String {
     match dtype {
