@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 const PIECE: usize = 16 << 10;
 
 /// What a write does with the value that stands at its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Write {
     Set,
     Add,

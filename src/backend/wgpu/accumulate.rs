@@ -1,10 +1,10 @@
 //! Combining all that meets at one place without atomics on floats: positions are sorted, equal ones become runs, and runs are summed by
 //! chunks; what crosses the border of a chunk is handed on to the next, smaller round. The order of summation depends on positions alone.
 
-use super::index::{combine, slot_word, source_value};
+use super::index::{combine, source_value};
 use super::radix::{self, Digits};
 use super::strided::Walk;
-use super::words::{Launch, NONE, Numbers, each, groups_for, load, scratch, store, wgsl_type, words};
+use super::words::{Kernel, Launch, NONE, Names, Numbers, each, groups_for, load, scratch, store, wgsl_type, words};
 use super::{Bindings, Buffer, View};
 use crate::backend::cpu::index::Write;
 use crate::error::Result;
@@ -75,7 +75,6 @@ impl Runs<'_> {
         next: Option<&(Buffer, Buffer)>,
     ) -> Result<()> {
         let (op, dtype, how) = (self.op, self.x.dtype, self.how);
-        let width = words(dtype);
         let mut bindings = Bindings::new();
         let (to, idx) = (bindings.write(self.x.buffer), bindings.read(keys));
         let order = order.map(|o| bindings.read(o));
@@ -86,47 +85,55 @@ impl Runs<'_> {
         };
         let next = next.map(|(k, v)| (bindings.write(k), bindings.write(v)));
         let count = entries.div_ceil(CHUNK) * columns;
-        let ranks = (self.columns.rank(), self.run.rank(), self.places.rank());
-        let key = [
-            dtype as usize,
-            how as usize,
-            usize::from(order.is_some()) + 2 * usize::from(next.is_some()),
-            ranks.0 as usize,
-            ranks.1 as usize,
-            ranks.2 as usize,
-            slot_word(from),
-        ];
         let numbers = Numbers::default().push(count).push(entries).push(columns).push(self.x.offset);
         let numbers = numbers.push(self.src.map_or(0, |s| s.offset)).long(self.number).long(identity(dtype, how));
         let numbers = numbers.walk(&self.columns).walk(&self.run).walk(self.places);
-        let launch = Launch { op, kind: "index_runs", words: &key, bindings, numbers, groups: groups_for(count), checked: false, atomics: 0 };
-        launch.run(self.x.buffer.context(), &|p| {
-            let [count, entries, columns, first, source, low, high, id_low, id_high] = p.many();
-            let column = p.walk(ranks.0, "c", &["x0", "s0"]);
-            let run = p.walk(ranks.1, "k", &["s"]);
-            let place = p.walk(ranks.2, "run", &["x"]);
-            let t = wgsl_type(width);
-            let same = source_value(None, width, &id_low, &id_high);
-            let key = match order {
-                Some(o) => format!("b{idx}[b{o}[j]]"),
-                None => format!("b{idx}[j]"),
-            };
-            let value = match order {
-                Some(o) => format!("let k = b{o}[j]; var s = s0;\n{run}return {};\n", source_value(from, width, &low, &high)),
-                None => format!("let s = j * {columns} + c;\nreturn {};\n", source_value(from, width, &low, &high)),
-            };
-            let (old, put) = (load(to, width, "x"), store(to, width, "x", "v"));
-            let hand_on = match next {
-                Some((k, v)) => format!(
-                    "if (c == 0u) {{ b{k}[2u * chunk] = head_key; b{k}[2u * chunk + 1u] = tail_key; }}\n{}{}",
-                    store(v, width, &format!("2u * chunk * {columns} + c"), "head"),
-                    store(v, width, &format!("(2u * chunk + 1u) * {columns} + c"), "tail")
-                ),
-                None => String::new(),
-            };
-            combine(op, dtype, how).unwrap_or_default()
-                + &format!(
-                    "fn key_at(j: u32) -> u32 {{ return {key}; }}
+        let kernel = Round { dtype, how, ranks: [self.columns.rank(), self.run.rank(), self.places.rank()], to, idx, order, from, next };
+        Launch { op, bindings, numbers, groups: groups_for(count) }.run(self.x.buffer.context(), &kernel)
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Round {
+    dtype: DType,
+    how: Write,
+    ranks: [u32; 3],
+    to: u32,
+    idx: u32,
+    order: Option<u32>,
+    from: Option<u32>,
+    /// Keys and values for the next round.
+    next: Option<(u32, u32)>,
+}
+
+impl Kernel for Round {
+    const KIND: &'static str = "index_runs";
+
+    fn body(&self, p: &mut Names) -> String {
+        let (width, to, idx) = (words(self.dtype), self.to, self.idx);
+        let [count, entries, columns, first, source, low, high, id_low, id_high] = p.many();
+        let column = p.walk(self.ranks[0], "c", &["x0", "s0"]);
+        let run = p.walk(self.ranks[1], "k", &["s"]);
+        let place = p.walk(self.ranks[2], "run", &["x"]);
+        let t = wgsl_type(width);
+        let same = source_value(None, width, &id_low, &id_high);
+        let element = source_value(self.from, width, &low, &high);
+        let (key, value) = match self.order {
+            Some(o) => (format!("b{idx}[b{o}[j]]"), format!("let k = b{o}[j]; var s = s0;\n{run}return {element};\n")),
+            None => (format!("b{idx}[j]"), format!("let s = j * {columns} + c;\nreturn {element};\n")),
+        };
+        let (old, put) = (load(to, width, "x"), store(to, width, "x", "v"));
+        let hand_on = match self.next {
+            Some((k, v)) => format!(
+                "if (c == 0u) {{ b{k}[2u * chunk] = head_key; b{k}[2u * chunk + 1u] = tail_key; }}\n{}{}",
+                store(v, width, &format!("2u * chunk * {columns} + c"), "head"),
+                store(v, width, &format!("(2u * chunk + 1u) * {columns} + c"), "tail")
+            ),
+            None => String::new(),
+        };
+        combine("", self.dtype, self.how).unwrap_or_default()
+            + &format!(
+                "fn key_at(j: u32) -> u32 {{ return {key}; }}
 fn value_at(j: u32, s0: u32, c: u32) -> {t} {{
 {value}}}
 fn leave(run: u32, x0: u32, sum: {t}) {{
@@ -135,11 +142,11 @@ var x = x0;
 {place}let v = combine({old}, sum);
 {put}}}
 "
-                )
-                + &each(
-                    &count,
-                    &format!(
-                        "let chunk = e / {columns}; let c = e % {columns};
+            )
+            + &each(
+                &count,
+                &format!(
+                    "let chunk = e / {columns}; let c = e % {columns};
 var x0 = {first}; var s0 = {source};
 {column}let begin = chunk * {CHUNK}u; let end = min(begin + {CHUNK}u, {entries});
 var run = key_at(begin); var sum = value_at(begin, s0, c);
@@ -156,8 +163,28 @@ if (open) {{ head_key = run; head = sum; if (goes_on) {{ tail_key = run; }} }}
 else if (goes_on) {{ tail_key = run; tail = sum; }}
 else {{ leave(run, x0, sum); }}
 {hand_on}"
-                    ),
-                )
-        })
+                ),
+            )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::validate;
+    use super::*;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for dtype in DType::ALL {
+            for how in [Write::Add, Write::Multiply] {
+                if combine("test", dtype, how).is_err() {
+                    continue;
+                }
+                for (order, from, next) in [(Some(2), Some(3), Some((4, 5))), (Some(2), None, None), (None, Some(3), Some((4, 5))), (None, Some(3), None)] {
+                    let writes = 1 | if next.is_some() { 0x30 } else { 0 };
+                    validate(&Round { dtype, how, ranks: [2, 1, 2], to: 0, idx: 1, order, from, next }, writes);
+                }
+            }
+        }
     }
 }

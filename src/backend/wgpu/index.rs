@@ -6,8 +6,10 @@
 
 use super::accumulate::{self, Runs};
 use super::strided::Walk;
-use super::words::{Launch, NONE, Names, Numbers, countable, each, fill, groups_for, load, number_words, scratch, store, unsupported, words};
-use super::words::{WIDE_MUL, wgsl_type};
+use super::words::{
+    Kernel, Launch, NONE, Names, Numbers, WIDE_MUL, countable, each, fill, groups_for, load, number_words, scratch, store, unsupported, wgsl_type,
+    words,
+};
 use super::{Bindings, Buffer, View};
 use crate::backend::cpu::index::Write;
 use crate::error::Result;
@@ -84,17 +86,10 @@ impl<'a> Positions<'a> {
     }
 
     /// What a shader must know of them.
-    fn word(&self) -> usize {
+    fn form(&self, slot: u32) -> At {
         match self {
-            Positions::Made(_) => 0,
-            Positions::Raw { from, wraps } => {
-                let width = match from.index.dtype {
-                    DType::I64 => 1,
-                    DType::I32 => 2,
-                    _ => 3,
-                };
-                width + 4 * usize::from(*wraps)
-            }
+            Positions::Made(_) => At { slot, raw: None },
+            Positions::Raw { from, wraps } => At { slot, raw: Some((from.index.dtype, *wraps)) },
         }
     }
 
@@ -106,30 +101,35 @@ impl<'a> Positions<'a> {
             }
         }
     }
-
-    fn checked(&self) -> bool {
-        matches!(self, Positions::Raw { .. })
-    }
 }
 
-/// `position(at)`: the position that stands at element `at`, or NONE.
-fn position_function(p: &mut Names, word: usize, slot: u32) -> String {
-    if word == 0 {
-        return format!("fn position(at: u32) -> u32 {{ return b{slot}[at]; }}\n");
-    }
-    let [offset, size, dim, ticket] = p.many();
-    let read = match word & 3 {
-        1 => format!("let lo = b{slot}[at * 2u]; let hi = b{slot}[at * 2u + 1u];"),
-        2 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
-        _ => format!("let lo = b{slot}[at]; let hi = 0u;"),
-    };
-    let wrap = if word >= 4 {
-        format!("if (hi == 0xffffffffu && {size} != 0u && lo >= 0u - {size}) {{ return lo + {size}; }}\n")
-    } else {
-        String::new()
-    };
-    format!(
-        "fn position(number: u32) -> u32 {{
+/// Where a shader finds its positions: the binding and, where it has to check them, their type and whether negative ones count from the end.
+#[derive(Debug, Clone, Copy, Hash)]
+struct At {
+    slot: u32,
+    raw: Option<(DType, bool)>,
+}
+
+impl At {
+    /// `position(number)`: the position with this number, or NONE.
+    fn function(&self, p: &mut Names) -> String {
+        let slot = self.slot;
+        let Some((dtype, wraps)) = self.raw else {
+            return format!("fn position(number: u32) -> u32 {{ return b{slot}[number]; }}\n");
+        };
+        let [offset, size, dim, ticket] = p.many();
+        let read = match dtype {
+            DType::I64 => format!("let lo = b{slot}[at * 2u]; let hi = b{slot}[at * 2u + 1u];"),
+            DType::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
+            _ => format!("let lo = b{slot}[at]; let hi = 0u;"),
+        };
+        let wrap = if wraps {
+            format!("if (hi == 0xffffffffu && {size} != 0u && lo >= 0u - {size}) {{ return lo + {size}; }}\n")
+        } else {
+            String::new()
+        };
+        format!(
+            "fn position(number: u32) -> u32 {{
 let at = number + {offset};
 {read}
 if (hi == 0u && lo < {size}) {{ return lo; }}
@@ -137,7 +137,8 @@ if (hi == 0u && lo < {size}) {{ return lo; }}
 return {NONE};
 }}
 "
-    )
+        )
+    }
 }
 
 /// A position's number among all places that the indexed dimensions have, for each position; NONE where one is out of range. With
@@ -156,25 +157,39 @@ fn make(op: &'static str, indexed: &[Indexed<'_>], wraps: bool, others: Option<(
         let mut bindings = Bindings::new();
         let (to, idx) = (bindings.write(&out), bindings.read(from.index.buffer));
         let numbers = at.numbers(op, Numbers::default().push(n).push(step)).walk(&walk);
-        let key = [at.word(), usize::from(k == 0), walk.rank() as usize];
-        let (word, rank, first) = (at.word(), walk.rank(), k == 0);
-        Launch { op, kind: "index_positions", words: &key, bindings, numbers, groups: groups_for(n), checked: true, atomics: 0 }.run(
-            context,
-            &|p| {
-                let [n, step] = p.many();
-                let position = position_function(p, word, idx);
-                let walk = p.walk(rank, "e", &["at", "more"]);
-                let put = if first {
-                    format!("b{to}[e] = select(number + more, {NONE}, p == {NONE});\n")
-                } else {
-                    format!("b{to}[e] = select(b{to}[e] + number, {NONE}, p == {NONE} || b{to}[e] == {NONE});\n")
-                };
-                position
-                    + &each(&n, &format!("var at = 0u; var more = 0u;\n{walk}let p = position(at); let number = p * {step};\n{put}"))
-            },
-        )?;
+        let kernel = Make { to, at: at.form(idx), rank: walk.rank(), first: k == 0 };
+        Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)?;
     }
     Ok(out)
+}
+
+#[derive(Debug, Hash)]
+struct Make {
+    to: u32,
+    at: At,
+    rank: u32,
+    first: bool,
+}
+
+impl Kernel for Make {
+    const KIND: &'static str = "index_positions";
+
+    fn checked(&self) -> bool {
+        true
+    }
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, step] = p.many();
+        let position = self.at.function(p);
+        let walk = p.walk(self.rank, "e", &["at", "more"]);
+        let to = self.to;
+        let put = if self.first {
+            format!("b{to}[e] = select(number + more, {NONE}, p == {NONE});\n")
+        } else {
+            format!("b{to}[e] = select(b{to}[e] + number, {NONE}, p == {NONE} || b{to}[e] == {NONE});\n")
+        };
+        position + &each(&n, &format!("var at = 0u; var more = 0u;\n{walk}let p = position(at); let number = p * {step};\n{put}"))
+    }
 }
 
 /// `out[e] = x[walk of e, position of e]`: `dims` have the array's and the positions' strides, `places` are the indexed sizes and strides.
@@ -183,27 +198,47 @@ fn pick(op: &'static str, out: View<'_>, x: View<'_>, dims: Walk<2>, at: Positio
     let width = words(x.dtype);
     let mut bindings = Bindings::new();
     let (to, from, idx) = (bindings.write(out.buffer), bindings.read(x.buffer), bindings.read(at.buffer()));
-    let key = [width, at.word(), dims.rank() as usize, places.rank() as usize, from as usize, idx as usize];
     let numbers = at.numbers(op, Numbers::default().push(n).push(out.offset).push(x.offset)).walk(&dims).walk(&places);
-    let (word, ranks) = (at.word(), (dims.rank(), places.rank()));
-    Launch { op, kind: "index_pick", words: &key, bindings, numbers, groups: groups_for(n), checked: at.checked(), atomics: 0 }.run(
-        out.buffer.context(),
-        &|p| {
-            let [n, start, first] = p.many();
-            let position = position_function(p, word, idx);
-            let (walk, place) = (p.walk(ranks.0, "e", &["x", "k"]), p.walk(ranks.1, "key", &["x"]));
-            let put = store(to, width, &format!("{start} + e"), "v");
-            let v = load(from, width, "x");
-            let t = wgsl_type(width);
-            position
-                + &each(
-                    &n,
-                    &format!(
-                        "var x = {first}; var k = 0u;\n{walk}let key = position(k);\nvar v = {t}();\nif (key != {NONE}) {{\n{place}v = {v};\n}}\n{put}"
-                    ),
-                )
-        },
-    )
+    let kernel = Pick { width, at: at.form(idx), ranks: [dims.rank(), places.rank()], to, from };
+    Launch { op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &kernel)
+}
+
+#[derive(Debug, Hash)]
+struct Pick {
+    width: usize,
+    at: At,
+    ranks: [u32; 2],
+    to: u32,
+    from: u32,
+}
+
+impl Kernel for Pick {
+    const KIND: &'static str = "index_pick";
+
+    fn checked(&self) -> bool {
+        self.at.raw.is_some()
+    }
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, start, first] = p.many();
+        let position = self.at.function(p);
+        let (walk, place) = (p.walk(self.ranks[0], "e", &["x", "k"]), p.walk(self.ranks[1], "key", &["x"]));
+        let put = store(self.to, self.width, &format!("{start} + e"), "v");
+        let (t, v) = (wgsl_type(self.width), load(self.from, self.width, "x"));
+        position
+            + &each(
+                &n,
+                &format!(
+                    "var x = {first}; var k = 0u;
+{walk}let key = position(k);
+var v = {t}();
+if (key != {NONE}) {{
+{place}v = {v};
+}}
+{put}"
+                ),
+            )
+    }
 }
 
 impl Rows<'_> {
@@ -368,81 +403,35 @@ impl Writes<'_> {
     /// One invocation for each of `columns` (strides of the array, the source, the positions) goes along `run` (source, positions).
     fn in_order(&self, columns: Walk<3>, run: Walk<2>, at: Positions<'_>) -> Result<()> {
         let (op, dtype, how) = (self.op, self.x.dtype, self.how);
-        let width = words(dtype);
         combine(op, dtype, how)?;
         let n = columns.count();
         let mut bindings = Bindings::new();
         let (to, idx) = (bindings.write(self.x.buffer), bindings.read(at.buffer()));
         let from = self.source(&mut bindings);
-        let ranks = (columns.rank(), run.rank(), self.places.rank());
-        let key = [dtype as usize, how as usize, at.word(), ranks.0 as usize, ranks.1 as usize, ranks.2 as usize, slot_word(from), idx as usize];
         let numbers = Numbers::default().push(n).push(run.count()).push(self.x.offset).push(self.src.offset()).long(self.number());
         let numbers = at.numbers(op, numbers).walk(&columns).walk(&run).walk(&self.places);
-        let word = at.word();
-        let launch = Launch { op, kind: "index_in_order", words: &key, bindings, numbers, groups: groups_for(n), checked: at.checked(), atomics: 0 };
-        launch.run(self.x.buffer.context(), &|p| {
-            let [n, length, first, source, low, high] = p.many();
-            let position = position_function(p, word, idx);
-            let columns = p.walk(ranks.0, "e", &["x0", "s0", "k0"]);
-            let run = p.walk(ranks.1, "j", &["s", "k"]);
-            let place = p.walk(ranks.2, "key", &["x"]);
-            let value = source_value(from, width, &low, &high);
-            let (old, put) = (load(to, width, "x"), store(to, width, "x", "v"));
-            position
-                + &combine(op, dtype, how).unwrap_or_default()
-                + &each(
-                    &n,
-                    &format!(
-                        "var x0 = {first}; var s0 = {source}; var k0 = 0u;
-{columns}for (var j = 0u; j < {length}; j++) {{
-var s = s0; var k = k0;
-{run}let key = position(k);
-if (key == {NONE}) {{ continue; }}
-var x = x0;
-{place}let v = combine({old}, {value});
-{put}}}
-"
-                    ),
-                )
-        })
+        let kernel = InOrder { dtype, how, at: at.form(idx), ranks: [columns.rank(), run.rank(), self.places.rank()], to, from };
+        Launch { op, bindings, numbers, groups: groups_for(n) }.run(self.x.buffer.context(), &kernel)
     }
 
     /// The last of all positions that meet at a place writes there. `dims` have strides of the array, the source and the positions' number.
     fn last(&self, dims: Walk<3>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
-        let (op, width) = (self.op, words(self.x.dtype));
+        let op = self.op;
         let context = self.x.buffer.context();
         let table = scratch(context, places)?;
         fill(context, op, &table, places, 0)?;
         let mut bindings = Bindings::new();
         (bindings.read(keys), bindings.write(&table));
         let numbers = Numbers::default().push(k);
-        Launch { op, kind: "index_last", words: &[], bindings, numbers, groups: groups_for(k), checked: false, atomics: 2 }.run(context, &|p| {
-            each(&p.next(), &format!("let key = b0[e];\nif (key != {NONE}) {{ atomicMax(&b1[key], e + 1u); }}\n"))
-        })?;
+        Launch { op, bindings, numbers, groups: groups_for(k) }.run(context, &Mark)?;
         let n = dims.count();
         let mut bindings = Bindings::new();
         let (to, idx, win) = (bindings.write(self.x.buffer), bindings.read(keys), bindings.read(&table));
         let from = self.source(&mut bindings);
-        let ranks = (dims.rank(), self.places.rank());
-        let key = [width, ranks.0 as usize, ranks.1 as usize, slot_word(from)];
         let numbers = Numbers::default().push(n).push(self.x.offset).push(self.src.offset()).long(self.number());
         let numbers = numbers.walk(&dims).walk(&self.places);
-        Launch { op, kind: "index_set", words: &key, bindings, numbers, groups: groups_for(n), checked: false, atomics: 0 }.run(context, &|p| {
-            let [n, first, source, low, high] = p.many();
-            let (walk, place) = (p.walk(ranks.0, "e", &["x", "s", "k"]), p.walk(ranks.1, "key", &["x"]));
-            let (value, put) = (source_value(from, width, &low, &high), store(to, width, "x", "v"));
-            each(
-                &n,
-                &format!(
-                    "var x = {first}; var s = {source}; var k = 0u;
-{walk}let key = b{idx}[k];
-if (key != {NONE} && b{win}[key] == k + 1u) {{
-{place}let v = {value};
-{put}}}
-"
-                ),
-            )
-        })
+        let kernel = Set { width: words(self.x.dtype), ranks: [dims.rank(), self.places.rank()], slots: [to, idx, win], from };
+        Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)
     }
 
     /// All that meets at a place is combined, in an order that only the positions decide.
@@ -465,9 +454,94 @@ if (key != {NONE} && b{win}[key] == k + 1u) {{
     }
 }
 
-/// A source's binding as a word of a key.
-pub(super) fn slot_word(slot: Option<u32>) -> usize {
-    slot.map_or(0, |s| s as usize + 1)
+#[derive(Debug, Hash)]
+struct InOrder {
+    dtype: DType,
+    how: Write,
+    at: At,
+    ranks: [u32; 3],
+    to: u32,
+    /// None: one number is written.
+    from: Option<u32>,
+}
+
+impl Kernel for InOrder {
+    const KIND: &'static str = "index_in_order";
+
+    fn checked(&self) -> bool {
+        self.at.raw.is_some()
+    }
+
+    fn body(&self, p: &mut Names) -> String {
+        let width = words(self.dtype);
+        let [n, length, first, source, low, high] = p.many();
+        let position = self.at.function(p);
+        let columns = p.walk(self.ranks[0], "e", &["x0", "s0", "k0"]);
+        let run = p.walk(self.ranks[1], "j", &["s", "k"]);
+        let place = p.walk(self.ranks[2], "key", &["x"]);
+        let value = source_value(self.from, width, &low, &high);
+        let (old, put) = (load(self.to, width, "x"), store(self.to, width, "x", "v"));
+        position
+            + &combine("", self.dtype, self.how).unwrap_or_default()
+            + &each(
+                &n,
+                &format!(
+                    "var x0 = {first}; var s0 = {source}; var k0 = 0u;
+{columns}for (var j = 0u; j < {length}; j++) {{
+var s = s0; var k = k0;
+{run}let key = position(k);
+if (key == {NONE}) {{ continue; }}
+var x = x0;
+{place}let v = combine({old}, {value});
+{put}}}
+"
+                ),
+            )
+    }
+}
+
+/// Finds the last of the positions at each place.
+#[derive(Debug, Hash)]
+struct Mark;
+
+impl Kernel for Mark {
+    const KIND: &'static str = "index_last";
+    const ATOMICS: u32 = 2;
+
+    fn body(&self, p: &mut Names) -> String {
+        each(&p.next(), &format!("let key = b0[e];\nif (key != {NONE}) {{ atomicMax(&b1[key], e + 1u); }}\n"))
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Set {
+    width: usize,
+    ranks: [u32; 2],
+    /// The array, the positions, the last of them at each place.
+    slots: [u32; 3],
+    from: Option<u32>,
+}
+
+impl Kernel for Set {
+    const KIND: &'static str = "index_set";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, first, source, low, high] = p.many();
+        let (walk, place) = (p.walk(self.ranks[0], "e", &["x", "s", "k"]), p.walk(self.ranks[1], "key", &["x"]));
+        let [to, idx, win] = self.slots;
+        let (value, put) = (source_value(self.from, self.width, &low, &high), store(to, self.width, "x", "v"));
+        each(
+            &n,
+            &format!(
+                "var x = {first}; var s = {source}; var k = 0u;
+{walk}let key = b{idx}[k];
+if (key != {NONE} && b{win}[key] == k + 1u) {{
+{place}let v = {value};
+{put}}}
+"
+            ),
+        )
+    }
 }
 
 /// The source's element at `s`, or the number.
@@ -514,25 +588,80 @@ pub fn triangle(op: &'static str, out: View<'_>, x: View<'_>, diagonal: i64, upp
     // Beyond the matrix every diagonal is alike.
     let diagonal = diagonal.clamp(-(rows as i64) - 1, cols as i64 + 1) as i32 as u32;
     let numbers = Numbers::default().push(n).push(rows).push(cols).word(diagonal).push(out.offset).push(x.offset).walk(&walk);
-    let key = [width, usize::from(upper), walk.rank() as usize, from as usize];
-    let rank = walk.rank();
-    Launch { op, kind: "triangle", words: &key, bindings, numbers, groups: groups_for(n), checked: false, atomics: 0 }.run(
-        out.buffer.context(),
-        &|p| {
-            let [n, rows, cols, diagonal, first, source] = p.many();
-            let walk = p.walk(rank, "e", &["o", "s"]);
-            let (value, put, t) = (load(from, width, "s"), store(to, width, "o", "v"), wgsl_type(width));
-            let keeps = if upper { ">=" } else { "<=" };
-            each(
-                &n,
-                &format!(
-                    "let row = (e / {cols}) % {rows}; let column = e % {cols};
+    let kernel = Triangle { width, upper, rank: walk.rank(), to, from };
+    Launch { op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &kernel)
+}
+
+#[derive(Debug, Hash)]
+struct Triangle {
+    width: usize,
+    upper: bool,
+    rank: u32,
+    to: u32,
+    from: u32,
+}
+
+impl Kernel for Triangle {
+    const KIND: &'static str = "triangle";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, rows, cols, diagonal, first, source] = p.many();
+        let walk = p.walk(self.rank, "e", &["o", "s"]);
+        let (value, put, t) = (load(self.from, self.width, "s"), store(self.to, self.width, "o", "v"), wgsl_type(self.width));
+        let keeps = if self.upper { ">=" } else { "<=" };
+        each(
+            &n,
+            &format!(
+                "let row = (e / {cols}) % {rows}; let column = e % {cols};
 var o = {first}; var s = {source};
 {walk}var v = {t}();
 if (i32(column) - i32(row) {keeps} bitcast<i32>({diagonal})) {{ v = {value}; }}
 {put}"
-                ),
-            )
-        },
-    )
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::validate;
+    use super::*;
+
+    const AT: [At; 4] = [
+        At { slot: 1, raw: None },
+        At { slot: 1, raw: Some((DType::I64, true)) },
+        At { slot: 1, raw: Some((DType::I32, false)) },
+        At { slot: 1, raw: Some((DType::U8, true)) },
+    ];
+
+    #[test]
+    fn every_shader_is_valid() {
+        for at in AT {
+            for first in [true, false] {
+                if at.raw.is_some() {
+                    validate(&Make { to: 0, at, rank: 2, first }, 1);
+                }
+            }
+            for (width, rank) in [(1, 0), (2, 3)] {
+                validate(&Pick { width, at, ranks: [rank, rank], to: 0, from: 2 }, 1);
+            }
+            for dtype in DType::ALL {
+                for how in [Write::Set, Write::Add, Write::Multiply] {
+                    if combine("test", dtype, how).is_ok() {
+                        validate(&InOrder { dtype, how, at, ranks: [2, 1, 2], to: 0, from: Some(2) }, 1);
+                        validate(&InOrder { dtype, how, at, ranks: [0, 0, 0], to: 0, from: None }, 1);
+                    }
+                }
+            }
+        }
+        validate(&Mark, 2);
+        for width in [1, 2] {
+            for from in [None, Some(3)] {
+                validate(&Set { width, ranks: [2, 2], slots: [0, 1, 2], from }, 1);
+            }
+            for upper in [true, false] {
+                validate(&Triangle { width, upper, rank: 3, to: 0, from: 0 }, 1);
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint. float32, summed as trees of fixed shape.
 
-use super::words::{GROUP, Launch, NONE, Names, Numbers, countable, each, groups, groups_for, scratch, unsupported};
+use super::words::{GROUP, Kernel, Launch, NONE, Names, Numbers, countable, each, groups, groups_for, scratch, unsupported};
 use super::{Bindings, Buffer, View};
 use crate::backend::cpu::nll::{Classes, Reduction};
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub struct Nll<'a> {
 }
 
 /// What a sum over all targets gives.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Gives {
     /// The sum of losses and that of weights, for the next round.
     Parts,
@@ -32,6 +32,7 @@ enum Gives {
 }
 
 /// Bindings and text that all kernels here share.
+#[derive(Debug, Clone, Copy, Hash)]
 struct Common {
     targets: u32,
     weight: Option<u32>,
@@ -73,21 +74,7 @@ impl<'a> Nll<'a> {
         let (to, from) = (bindings.write(out.buffer), bindings.read(x.buffer));
         let common = self.bind(&mut bindings);
         let numbers = self.numbers(Numbers::default().push(n).push(out.offset).push(x.offset));
-        let key = [common.word(), from as usize];
-        let launch = Launch { op: self.op, kind: "nll_pick", words: &key, bindings, numbers, groups: groups_for(n), checked: true, atomics: 0 };
-        launch.run(out.buffer.context(), &|p| {
-            let [n, first, source] = p.many();
-            let text = common.functions(p, Some((from, &source)));
-            text + &each(
-                &n,
-                &format!(
-                    "let c = class_of(e); var v = 0.0;
-if (c != {NONE}) {{ v = loss(e, c); }}
-b{to}[{first} + e] = bitcast<u32>(v);
-"
-                ),
-            )
-        })
+        Launch { op: self.op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &Pick { common, to, from })
     }
 
     /// The adjoint of `pick`: the gradient of x from `g`, that of the losses.
@@ -96,36 +83,20 @@ b{to}[{first} + e] = bitcast<u32>(v);
             return Err(unsupported(self.op, g.dtype));
         }
         let context = out.buffer.context();
-        let total = scratch(context, 1)?;
-        let mean = self.classes.reduction == Reduction::Mean;
         let single = self.classes.reduction != Reduction::None;
-        if mean {
-            self.sum(&total, 0, None, Gives::Total)?;
+        let total = if self.classes.reduction == Reduction::Mean { Some(scratch(context, 1)?) } else { None };
+        if let Some(t) = &total {
+            self.sum(t, 0, None, Gives::Total)?;
         }
         let n = countable(self.op, out.shape)?;
         let mut bindings = Bindings::new();
-        let (to, from, by) = (bindings.write(out.buffer), bindings.read(g.buffer), bindings.read(&total));
+        let (to, from) = (bindings.write(out.buffer), bindings.read(g.buffer));
+        let total = total.as_ref().map(|t| bindings.read(t));
         let this = *self;
         let common = this.bind(&mut bindings);
         let numbers = self.numbers(Numbers::default().push(n).push(out.offset).push(g.offset));
-        let key = [common.word(), from as usize, usize::from(mean) + 2 * usize::from(single)];
-        let launch = Launch { op: self.op, kind: "nll_spread", words: &key, bindings, numbers, groups: groups_for(n), checked: true, atomics: 0 };
-        launch.run(context, &|p| {
-            let [n, first, source] = p.many();
-            let text = common.functions(p, None);
-            let at = if single { "0u" } else { "number" };
-            let scale = if mean { format!(" / bitcast<f32>(b{by}[0])") } else { String::new() };
-            text + &each(
-                &n,
-                &format!(
-                    "let row = e / inner(); let number = (row / classes()) * inner() + e % inner();
-let c = row % classes(); var v = 0.0;
-if (class_of(number) == c) {{ v = -bitcast<f32>(b{from}[{source} + {at}]){scale} * weight(c); }}
-b{to}[{first} + e] = bitcast<u32>(v);
-"
-                ),
-            )
-        })
+        let kernel = Spread { common, to, from, single, total };
+        Launch { op: self.op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)
     }
 
     /// Sums over all targets into the element `at` of `out`.
@@ -142,48 +113,136 @@ b{to}[{first} + e] = bitcast<u32>(v);
         let common = this.bind(&mut bindings);
         let start = if tiles > 1 { 0 } else { at };
         let numbers = self.numbers(Numbers::default().push(n).push(start).push(x.map_or(0, |x| x.offset)).word(f32::NAN.to_bits()));
-        let key = [common.word(), super::index::slot_word(from), now as usize];
-        Launch { op: self.op, kind: "nll_sum", words: &key, bindings, numbers, groups: tiles, checked: true, atomics: 0 }.run(context, &|p| {
-            let [n, start, source, nan] = p.many();
-            let text = common.functions(p, from.map(|f| (f, &source[..])));
-            let loss = if from.is_some() { "sum.x += loss(j, c);" } else { "" };
-            text + &joining(
-                &format!(
-                    "for (var i = 0u; i < {}u; i++) {{
+        Launch { op: self.op, bindings, numbers, groups: tiles }.run(context, &Sum { common, to, from, gives: now })?;
+        let Some(parts) = parts else { return Ok(()) };
+        let mut bindings = Bindings::new();
+        let (to, from) = (bindings.write(out), bindings.read(&parts));
+        let numbers = Numbers::default().push(tiles).push(at).word(f32::NAN.to_bits());
+        Launch { op: self.op, bindings, numbers, groups: 1 }.run(context, &Join { to, from, gives })
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Pick {
+    common: Common,
+    to: u32,
+    from: u32,
+}
+
+impl Kernel for Pick {
+    const KIND: &'static str = "nll_pick";
+
+    fn checked(&self) -> bool {
+        true
+    }
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, first, source] = p.many();
+        let text = self.common.functions(p, Some((self.from, &source)));
+        let to = self.to;
+        text + &each(
+            &n,
+            &format!(
+                "let c = class_of(e); var v = 0.0;
+if (c != {NONE}) {{ v = loss(e, c); }}
+b{to}[{first} + e] = bitcast<u32>(v);
+"
+            ),
+        )
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Spread {
+    common: Common,
+    to: u32,
+    from: u32,
+    /// Whether there is one gradient for all.
+    single: bool,
+    /// What a mean divides by.
+    total: Option<u32>,
+}
+
+impl Kernel for Spread {
+    const KIND: &'static str = "nll_spread";
+
+    fn checked(&self) -> bool {
+        true
+    }
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, first, source] = p.many();
+        let text = self.common.functions(p, None);
+        let (to, from) = (self.to, self.from);
+        let at = if self.single { "0u" } else { "number" };
+        let scale = self.total.map_or(String::new(), |t| format!(" / bitcast<f32>(b{t}[0])"));
+        text + &each(
+            &n,
+            &format!(
+                "let row = e / inner(); let number = (row / classes()) * inner() + e % inner();
+let c = row % classes(); var v = 0.0;
+if (class_of(number) == c) {{ v = -bitcast<f32>(b{from}[{source} + {at}]){scale} * weight(c); }}
+b{to}[{first} + e] = bitcast<u32>(v);
+"
+            ),
+        )
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Sum {
+    common: Common,
+    to: u32,
+    /// The input; None where only weights are summed.
+    from: Option<u32>,
+    gives: Gives,
+}
+
+impl Kernel for Sum {
+    const KIND: &'static str = "nll_sum";
+
+    fn checked(&self) -> bool {
+        true
+    }
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, start, source, nan] = p.many();
+        let text = self.common.functions(p, self.from.map(|f| (f, &source[..])));
+        let loss = if self.from.is_some() { "sum.x += loss(j, c);" } else { "" };
+        let add = format!(
+            "for (var i = 0u; i < {}u; i++) {{
 let j = group * {TILE}u + i * {GROUP}u + lane;
 if (j >= {n}) {{ break; }}
 let c = class_of(j);
 if (c != {NONE}) {{ {loss} sum.y += weight(c); }}
 }}
 ",
-                    TILE / GROUP
-                ),
-                to,
-                &start,
-                &nan,
-                now,
-            )
-        })?;
-        let Some(parts) = parts else { return Ok(()) };
-        let mut bindings = Bindings::new();
-        let (to, from) = (bindings.write(out), bindings.read(&parts));
-        let numbers = Numbers::default().push(tiles).push(at).word(f32::NAN.to_bits());
-        let key = [gives as usize];
-        Launch { op: self.op, kind: "nll_join", words: &key, bindings, numbers, groups: 1, checked: false, atomics: 0 }.run(context, &|p| {
-            let [tiles, start, nan] = p.many();
-            joining(
-                &format!(
-                    "for (var j = lane; j < {tiles}; j += {GROUP}u) {{
+            TILE / GROUP
+        );
+        text + &joining(&add, self.to, &start, &nan, self.gives)
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Join {
+    to: u32,
+    from: u32,
+    gives: Gives,
+}
+
+impl Kernel for Join {
+    const KIND: &'static str = "nll_join";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [tiles, start, nan] = p.many();
+        let from = self.from;
+        let add = format!(
+            "for (var j = lane; j < {tiles}; j += {GROUP}u) {{
 sum += vec2<f32>(bitcast<f32>(b{from}[2u * j]), bitcast<f32>(b{from}[2u * j + 1u]));
 }}
 "
-                ),
-                to,
-                &start,
-                &nan,
-                gives,
-            )
-        })
+        );
+        joining(&add, self.to, &start, &nan, self.gives)
     }
 }
 
@@ -219,10 +278,6 @@ if (lane == 0u && {guard}) {{ {write} }}
 }
 
 impl Common {
-    fn word(&self) -> usize {
-        usize::from(self.long) + 2 * super::index::slot_word(self.weight) + 64 * self.targets as usize
-    }
-
     /// `classes()`, `inner()`, `weight(class)`, `class_of(target)` (NONE if it counts for nothing) and, with an input, `loss(target, class)`.
     fn functions(&self, p: &mut Names, input: Option<(u32, &str)>) -> String {
         let [first, weights, classes, inner, ignore_low, ignore_high, dim, ticket] = p.many();
@@ -256,5 +311,26 @@ return {NONE};
 }}
 {loss}"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::validate;
+    use super::*;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for (long, weight) in [(true, None), (false, Some(3))] {
+            let common = Common { targets: 2, weight, long };
+            validate(&Pick { common, to: 0, from: 1 }, 1);
+            for (single, total) in [(false, None), (true, None), (true, Some(4))] {
+                validate(&Spread { common, to: 0, from: 1, single, total }, 1);
+            }
+            for gives in [Gives::Parts, Gives::Sum, Gives::Mean, Gives::Total] {
+                validate(&Sum { common, to: 0, from: if gives == Gives::Total { None } else { Some(1) }, gives }, 1);
+                validate(&Join { to: 0, from: 1, gives }, 1);
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! Running sums of counts, and the order of sorted keys: integer work that other kernels are made of. No step waits for another workgroup.
+//! Running sums of counts, which other kernels are made of. No step waits for another workgroup.
 
-use super::words::{Launch, Names, Numbers, groups, scratch};
+use super::words::{Kernel, Launch, Names, Numbers, groups, scratch};
 use super::{Bindings, Buffer, Context};
 use crate::error::Result;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffe
     let mut bindings = Bindings::new();
     (bindings.write(counts), bindings.write(&sums));
     let numbers = Numbers::default().push(n);
-    Launch { op, kind: "prefix_tile", words: &[], bindings, numbers, groups: tiles, checked: false, atomics: 0 }.run(context, &tile_source)?;
+    Launch { op, bindings, numbers, groups: tiles }.run(context, &Tile)?;
     if tiles == 1 {
         return Ok(());
     }
@@ -24,27 +24,45 @@ pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffe
     let mut bindings = Bindings::new();
     (bindings.write(counts), bindings.read(&sums));
     let numbers = Numbers::default().push(n);
-    Launch { op, kind: "prefix_add", words: &[], bindings, numbers, groups: tiles, checked: false, atomics: 0 }.run(context, &|p| {
+    Launch { op, bindings, numbers, groups: tiles }.run(context, &Add)
+}
+
+/// Adds what stands before a tile.
+#[derive(Debug, Hash)]
+struct Add;
+
+impl Kernel for Add {
+    const KIND: &'static str = "prefix_add";
+
+    fn body(&self, p: &mut Names) -> String {
         let n = p.next();
+        let tile = LANES * OWN;
         groups(
             LANES,
             &format!(
                 "let first = group * {tile}u + lane * {OWN}u;
 for (var j = first; j < min(first + {OWN}u, {n}); j++) {{ b0[j] += b1[group]; }}
-",
-                tile = LANES * OWN
+"
             ),
         )
-    })
+    }
 }
 
-fn tile_source(p: &mut Names) -> String {
-    let n = p.next();
-    format!("var<workgroup> sums: array<u32, {LANES}>;\n")
-        + &groups(
-            LANES,
-            &format!(
-                "let first = group * {tile}u + lane * {OWN}u;
+/// Sums within a tile, and the tile's own sum.
+#[derive(Debug, Hash)]
+struct Tile;
+
+impl Kernel for Tile {
+    const KIND: &'static str = "prefix_tile";
+
+    fn body(&self, p: &mut Names) -> String {
+        let n = p.next();
+        let tile = LANES * OWN;
+        format!("var<workgroup> sums: array<u32, {LANES}>;\n")
+            + &groups(
+                LANES,
+                &format!(
+                    "let first = group * {tile}u + lane * {OWN}u;
 var own: array<u32, {OWN}>; var total = 0u;
 for (var i = 0u; i < {OWN}u; i++) {{
 if (first + i < {n}) {{ own[i] = b0[first + i]; }}
@@ -65,8 +83,20 @@ if (first + i < {n}) {{ b0[first + i] = sum; }}
 sum += own[i];
 }}
 if (lane == {LANES}u - 1u && group * {tile}u < {n}) {{ b1[group] = sum; }}
-",
-                tile = LANES * OWN
-            ),
-        )
+"
+                ),
+            )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::validate;
+    use super::*;
+
+    #[test]
+    fn every_shader_is_valid() {
+        validate(&Tile, 3);
+        validate(&Add, 1);
+    }
 }

@@ -4,7 +4,7 @@
 //! neighbouring entries and a counter for each digit, so nothing depends on which invocation runs first.
 
 use super::prefix::exclusive;
-use super::words::{Launch, Numbers, groups, scratch};
+use super::words::{Kernel, Launch, Names, Numbers, groups, scratch};
 use super::{Bindings, Buffer, Context};
 use crate::error::Result;
 use std::sync::Arc;
@@ -59,38 +59,60 @@ fn pass(context: &Arc<Context>, op: &'static str, n: usize, from: Option<&Buffer
         let hist = if moves { bindings.read(&counts) } else { bindings.write(&counts) };
         let from = from.map(|f| bindings.read(f));
         let to = moves.then(|| bindings.write(to));
-        let (digit, kind, length) = match d {
-            Digits::Key { keys, words, word, .. } => (Some((bindings.read(keys), words, word)), words + 4 * word, 0),
-            Digits::Row { length, .. } => (None, 0, length),
+        let (keys, length) = match d {
+            Digits::Key { keys, words, word, .. } => (Some((bindings.read(keys), words, word)), 0),
+            Digits::Row { length, .. } => (None, length),
         };
         let numbers = Numbers::default().push(n).push(tiles).word(shift).push(length);
-        let key = [usize::from(moves), usize::from(from.is_some()), kind];
-        Launch { op, kind: "radix", words: &key, bindings, numbers, groups: tiles, checked: false, atomics: 0 }.run(context, &|p| {
-            let [n, tiles, shift, length] = p.many();
-            let entry = from.map_or("j".to_string(), |f| format!("b{f}[j]"));
-            let looked_up = match digit {
-                Some((b, words, word)) => format!("b{b}[v * {words}u + {word}u]"),
-                None => format!("(v / {length})"),
-            };
-            let count = format!(
-                "let first = group * {TILE}u + lane * {OWN}u;
+        Launch { op, bindings, numbers, groups: tiles }.run(context, &Pass { hist, from, to, keys })?;
+        if !moves {
+            exclusive(context, op, &counts, DIGITS * tiles)?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts digits or, with `to`, moves the entries.
+#[derive(Debug, Hash)]
+struct Pass {
+    hist: u32,
+    /// None: the entries are 0, 1, 2, ...
+    from: Option<u32>,
+    to: Option<u32>,
+    /// The keys' binding, their words, and which of them counts; None for rows.
+    keys: Option<(u32, usize, usize)>,
+}
+
+impl Kernel for Pass {
+    const KIND: &'static str = "radix";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, tiles, shift, length] = p.many();
+        let hist = self.hist;
+        let entry = self.from.map_or("j".to_string(), |f| format!("b{f}[j]"));
+        let looked_up = match self.keys {
+            Some((b, words, word)) => format!("b{b}[v * {words}u + {word}u]"),
+            None => format!("(v / {length})"),
+        };
+        let count = format!(
+            "let first = group * {TILE}u + lane * {OWN}u;
 let end = min(first + {OWN}u, {n});
 for (var d = 0u; d < {DIGITS}u; d++) {{ counts[d * {LANES}u + lane] = 0u; }}
 for (var j = first; j < end; j++) {{ counts[digit({entry}) * {LANES}u + lane]++; }}
 workgroupBarrier();
 "
-            );
-            let then = match to {
-                None => format!(
-                    "if (lane < {DIGITS}u && group < {tiles}) {{
+        );
+        let then = match self.to {
+            None => format!(
+                "if (lane < {DIGITS}u && group < {tiles}) {{
 var sum = 0u;
 for (var i = 0u; i < {LANES}u; i++) {{ sum += counts[lane * {LANES}u + i]; }}
 b{hist}[lane * {tiles} + group] = sum;
 }}
 "
-                ),
-                Some(to) => format!(
-                    "var total = 0u;
+            ),
+            Some(to) => format!(
+                "var total = 0u;
 for (var i = lane * {DIGITS}u; i < (lane + 1u) * {DIGITS}u; i++) {{ total += counts[i]; }}
 sums[lane] = total;
 workgroupBarrier();
@@ -112,21 +134,33 @@ counts[d * {LANES}u + lane] = rank + 1u;
 b{to}[b{hist}[d * {tiles} + group] + rank - starts[d]] = v;
 }}
 "
-                ),
-            };
-            format!(
-                "var<workgroup> counts: array<u32, {}>;
+            ),
+        };
+        format!(
+            "var<workgroup> counts: array<u32, {}>;
 var<workgroup> sums: array<u32, {LANES}>;
 var<workgroup> starts: array<u32, {DIGITS}>;
 fn digit(v: u32) -> u32 {{ return ({looked_up} >> {shift}) & {}u; }}
 ",
-                DIGITS * LANES,
-                DIGITS - 1
-            ) + &groups(LANES, &(count + &then))
-        })?;
-        if !moves {
-            exclusive(context, op, &counts, DIGITS * tiles)?;
+            DIGITS * LANES,
+            DIGITS - 1
+        ) + &groups(LANES, &(count + &then))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::validate;
+    use super::*;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for from in [None, Some(1)] {
+            for to in [None, Some(2)] {
+                for keys in [None, Some((3, 1, 0)), Some((3, 2, 1))] {
+                    validate(&Pass { hist: 0, from, to, keys }, if to.is_some() { 4 } else { 1 });
+                }
+            }
         }
     }
-    Ok(())
 }

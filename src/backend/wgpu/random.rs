@@ -1,10 +1,9 @@
 //! Random numbers on the device: the words of Philox4x32-10 are the CPU's, and so is every number that is made of them without a
 //! rounding. Where the CPU computes in double precision (normal, exponential), the device comes within some units of the last place.
 
-use super::View;
 use super::strided::Walk;
-use super::words::{Launch, Numbers, WIDE_MUL, countable, each, groups_for, load, store, unsupported, words};
-use super::Bindings;
+use super::words::{Kernel, Launch, Names, Numbers, WIDE_MUL, countable, each, groups_for, load, store, unsupported, words};
+use super::{Bindings, View};
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -158,7 +157,7 @@ pub fn fill(op: &'static str, out: View<'_>, draw: Draw<'_>, seed: u64, start: u
         return Err(unsupported(op, out.dtype));
     }
     let n = countable(op, out.shape)?;
-    let (dtype, width, per) = (out.dtype, words(out.dtype), draw.per_block());
+    let per = draw.per_block();
     let mut bindings = Bindings::new();
     let to = bindings.write(out.buffer);
     let numbers = Numbers::default().push(n).push(n.div_ceil(per)).push(out.offset).long(seed).long(start);
@@ -166,22 +165,50 @@ pub fn fill(op: &'static str, out: View<'_>, draw: Draw<'_>, seed: u64, start: u
     let mut from = 0;
     let (kind, numbers) = match draw {
         Draw::Uniform { from, width, to, below } => {
-            (0, numbers.word(from.to_bits()).word(width.to_bits()).word(to.to_bits()).word(below.to_bits()).word(0))
+            (Kind::Uniform, numbers.word(from.to_bits()).word(width.to_bits()).word(to.to_bits()).word(below.to_bits()).word(0))
         }
-        Draw::Normal { mean, std } => (1, numbers.word(mean.to_bits()).word(std.to_bits())),
-        Draw::Exponential { rate } => (2, numbers.word(rate.to_bits())),
-        Draw::Bernoulli { threshold } => (3, numbers.long(threshold)),
-        Draw::Integers { from, range } => (4, numbers.long(from as u64).long(range)),
+        Draw::Normal { mean, std } => (Kind::Normal, numbers.word(mean.to_bits()).word(std.to_bits())),
+        Draw::Exponential { rate } => (Kind::Exponential, numbers.word(rate.to_bits())),
+        Draw::Bernoulli { threshold } => (Kind::Bernoulli, numbers.long(threshold)),
+        Draw::Integers { from, range } => (Kind::Integers, numbers.long(from as u64).long(range)),
         Draw::BernoulliOf(p) => {
             let walk = Walk::ordered(p.shape.iter().zip(p.strides).map(|(n, s)| (*n, [*s])));
             rank = walk.rank();
             from = bindings.read(p.buffer);
-            (5, numbers.push(p.offset).walk(&walk))
+            (Kind::Chances, numbers.push(p.offset).walk(&walk))
         }
     };
-    let key = [kind, dtype as usize, rank as usize];
-    let groups = groups_for(n.div_ceil(per));
-    Launch { op, kind: "random", words: &key, bindings, numbers, groups, checked: false, atomics: 0 }.run(out.buffer.context(), &|p| {
+    let kernel = Fill { kind, per, dtype: out.dtype, rank, to, from };
+    Launch { op, bindings, numbers, groups: groups_for(n.div_ceil(per)) }.run(out.buffer.context(), &kernel)
+}
+
+/// `Draw` without its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Uniform,
+    Normal,
+    Exponential,
+    Bernoulli,
+    Integers,
+    Chances,
+}
+
+#[derive(Debug, Hash)]
+struct Fill {
+    kind: Kind,
+    per: usize,
+    dtype: DType,
+    /// Of the chances.
+    rank: u32,
+    to: u32,
+    from: u32,
+}
+
+impl Kernel for Fill {
+    const KIND: &'static str = "random";
+
+    fn body(&self, p: &mut Names) -> String {
+        let (dtype, width, per) = (self.dtype, words(self.dtype), self.per);
         let [n, blocks, first, seed_low, seed_high, start_low, start_high] = p.many();
         let float = |s: &str| format!("bitcast<f32>({s})");
         // How a truth value is written.
@@ -194,8 +221,8 @@ pub fn fill(op: &'static str, out: View<'_>, draw: Draw<'_>, seed: u64, start: u
         let unit = "let u = vec2<u32>((w[2u * i] << 21u) | (w[2u * i + 1u] >> 11u), w[2u * i] >> 11u);";
         let less = "(u.y < t.y || (u.y == t.y && u.x < t.x))";
         let mut parts = WIDE_MUL.to_string() + PHILOX;
-        let value = match kind {
-            0 => {
+        let value = match self.kind {
+            Kind::Uniform => {
                 let [from, width, to, below, zero] = p.many();
                 // The mask keeps product and sum from becoming one operation, which would round differently.
                 format!(
@@ -208,7 +235,7 @@ let v = bitcast<u32>(select(x, {}, x >= {}));",
                     float(&to)
                 )
             }
-            1 => {
+            Kind::Normal => {
                 parts += MINUS_LOG;
                 parts += TURN;
                 let [mean, std] = p.many();
@@ -220,15 +247,15 @@ let v = bitcast<u32>({} + z * {});",
                     float(&std)
                 )
             }
-            2 => {
+            Kind::Exponential => {
                 parts += MINUS_LOG;
                 format!("{unit}\nlet v = bitcast<u32>(minus_log(u) / {});", float(&p.next()))
             }
-            3 => {
+            Kind::Bernoulli => {
                 let [low, high] = p.many();
                 format!("{unit}\nlet t = vec2<u32>({low}, {high}); let v = {};", truth(less))
             }
-            4 => {
+            Kind::Integers => {
                 parts += BELOW;
                 let [low, high, range_low, range_high] = p.many();
                 let made = match dtype {
@@ -246,14 +273,14 @@ let v = bitcast<u32>({} + z * {});",
 let v = {made};"
                 )
             }
-            _ => {
+            Kind::Chances => {
                 parts += THRESHOLD;
                 let at = p.next();
-                let walk = p.walk(rank, "number", &["s"]);
-                format!("{unit}\nvar s = {at};\n{walk}let t = threshold({}); let v = {};", load(from, 1, "s"), truth(less))
+                let walk = p.walk(self.rank, "number", &["s"]);
+                format!("{unit}\nvar s = {at};\n{walk}let t = threshold({}); let v = {};", load(self.from, 1, "s"), truth(less))
             }
         };
-        let put = store(to, width, &format!("{first} + number"), "v");
+        let put = store(self.to, width, &format!("{first} + number"), "v");
         parts
             + &each(
                 &blocks,
@@ -268,5 +295,36 @@ if (number >= {n}) {{ return; }}
 "
                 ),
             )
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::validate;
+    use super::*;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for dtype in DType::ALL {
+            for (kind, draw) in [
+                (Kind::Uniform, Draw::Uniform { from: 0.0, width: 1.0, to: 1.0, below: 0.5 }),
+                (Kind::Normal, Draw::Normal { mean: 0.0, std: 1.0 }),
+                (Kind::Exponential, Draw::Exponential { rate: 1.0 }),
+                (Kind::Bernoulli, Draw::Bernoulli { threshold: 1 }),
+                (Kind::Chances, Draw::Bernoulli { threshold: 1 }),
+                (Kind::Integers, Draw::Integers { from: 0, range: 0 }),
+            ] {
+                if draw.writes(dtype) {
+                    validate(&Fill { kind, per: draw.per_block(), dtype, rank: 2, to: 0, from: 1 }, 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn thresholds_are_exact() {
+        assert_eq!((Draw::threshold(0.0), Draw::threshold(1.0)), (0, 1 << 53));
+        assert_eq!(Draw::threshold(0.3), (0.3 * 2f64.powi(53)) as u64);
+        assert_eq!(Draw::threshold(f64::MIN_POSITIVE), 1);
+    }
 }

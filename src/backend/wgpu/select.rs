@@ -3,7 +3,7 @@
 use super::prefix::exclusive;
 use super::radix::{self, Digits};
 use super::strided::Walk;
-use super::words::{Launch, Numbers, countable, each, groups, groups_for, load, scratch, store, wgsl_type, words};
+use super::words::{Kernel, Launch, Names, Numbers, countable, each, groups, groups_for, load, scratch, store, wgsl_type, words};
 use super::{Bindings, Buffer, View};
 use crate::backend::cpu::select::Part;
 use crate::error::Result;
@@ -74,18 +74,7 @@ pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, d
     let (to, from) = (bindings.write(&keys), bindings.read(x.buffer));
     let rank = rows.walk.rank();
     let numbers = Numbers::default().push(all).push(rows.length).push(rows.stride).push(x.offset).walk(&rows.walk);
-    let key = [dtype as usize, usize::from(descending), rank as usize];
-    let launch = Launch { op, kind: "sort_keys", words: &key, bindings, numbers, groups: groups_for(all), checked: false, atomics: 0 };
-    launch.run(context, &|p| {
-        let [all, length, stride, first] = p.many();
-        let walk = p.walk(rank, "row", &["s"]);
-        let (value, put) = (load(from, width, "s"), store(to, width, "e", "v"));
-        ordered(dtype, descending)
-            + &each(
-                &all,
-                &format!("let row = e / {length}; var s = {first} + (e % {length}) * {stride};\n{walk}let v = ordered({value});\n{put}"),
-            )
-    })?;
+    Launch { op, bindings, numbers, groups: groups_for(all) }.run(context, &Keys { dtype, descending, rank, to, from })?;
     let bits = match dtype {
         DType::Bool | DType::U8 => 8,
         _ => 32,
@@ -101,11 +90,51 @@ pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, d
     let (from, by) = (bindings.read(x.buffer), bindings.read(&order));
     let numbers = Numbers::default().push(n).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
     let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
-    let key = [width, rank as usize];
-    Launch { op, kind: "sort_out", words: &key, bindings, numbers, groups: groups_for(n), checked: false, atomics: 0 }.run(context, &|p| {
+    Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &Sorted { width, rank, slots: [to, at, from, by] })
+}
+
+#[derive(Debug, Hash)]
+struct Keys {
+    dtype: DType,
+    descending: bool,
+    rank: u32,
+    to: u32,
+    from: u32,
+}
+
+impl Kernel for Keys {
+    const KIND: &'static str = "sort_keys";
+
+    fn body(&self, p: &mut Names) -> String {
+        let width = words(self.dtype);
+        let [all, length, stride, first] = p.many();
+        let walk = p.walk(self.rank, "row", &["s"]);
+        let (value, put) = (load(self.from, width, "s"), store(self.to, width, "e", "v"));
+        ordered(self.dtype, self.descending)
+            + &each(
+                &all,
+                &format!("let row = e / {length}; var s = {first} + (e % {length}) * {stride};\n{walk}let v = ordered({value});\n{put}"),
+            )
+    }
+}
+
+/// Writes values and places in the order that was found.
+#[derive(Debug, Hash)]
+struct Sorted {
+    width: usize,
+    rank: u32,
+    /// Values, places, the array, the order.
+    slots: [u32; 4],
+}
+
+impl Kernel for Sorted {
+    const KIND: &'static str = "sort_out";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [to, at, from, by] = self.slots;
         let [n, length, stride, first, keep, inner, to_first, at_first] = p.many();
-        let walk = p.walk(rank, "row", &["s"]);
-        let (value, put) = (load(from, width, "s"), store(to, width, &format!("{to_first} + o"), "v"));
+        let walk = p.walk(self.rank, "row", &["s"]);
+        let (value, put) = (load(from, self.width, "s"), store(to, self.width, &format!("{to_first} + o"), "v"));
         let put_at = store(at, 2, &format!("{at_first} + o"), "place");
         each(
             &n,
@@ -119,25 +148,42 @@ var s = {first} + j * {stride};
 {put_at}"
             ),
         )
-    })
+    }
 }
 
 /// A bitonic sort of each row in one workgroup; the place decides between equals.
 fn sort_rows(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, rows: &Rows, part: Part) -> Result<()> {
-    let (dtype, width) = (x.dtype, words(x.dtype));
-    let descending = part.descending;
+    let (dtype, descending) = (x.dtype, part.descending);
     let size = rows.length.next_power_of_two().max(2);
-    let lanes = (size / 2).clamp(32, 256);
     let mut bindings = Bindings::new();
     let (to, at, from) = (bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(x.buffer));
     let rank = rows.walk.rank();
     let numbers = Numbers::default().push(rows.count).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
     let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
-    let key = [dtype as usize, usize::from(descending), rank as usize, size];
-    let launch = Launch { op, kind: "sort_rows", words: &key, bindings, numbers, groups: rows.count, checked: false, atomics: 0 };
-    launch.run(x.buffer.context(), &|p| {
+    let kernel = SortRows { dtype, descending, rank, size, slots: [to, at, from] };
+    Launch { op, bindings, numbers, groups: rows.count }.run(x.buffer.context(), &kernel)
+}
+
+#[derive(Debug, Hash)]
+struct SortRows {
+    dtype: DType,
+    descending: bool,
+    rank: u32,
+    /// A power of two that is not below the length of a row.
+    size: usize,
+    /// Values, places, the array.
+    slots: [u32; 3],
+}
+
+impl Kernel for SortRows {
+    const KIND: &'static str = "sort_rows";
+
+    fn body(&self, p: &mut Names) -> String {
+        let (size, width, [to, at, from]) = (self.size, words(self.dtype), self.slots);
+        let lanes = (size / 2).clamp(32, 256);
+        let half = size / 2;
         let [count, length, stride, first, keep, inner, to_first, at_first] = p.many();
-        let walk = p.walk(rank, "row", &["x0"]);
+        let walk = p.walk(self.rank, "row", &["x0"]);
         let (value, put) = (load(from, width, "s"), store(to, width, &format!("{to_first} + o"), "v"));
         let put_at = store(at, 2, &format!("{at_first} + o"), "place");
         let t = wgsl_type(width);
@@ -148,7 +194,7 @@ if (a.x != b.x) { return a.x < b.x; }"
         } else {
             "if (keys[i] != keys[j]) { return keys[i] < keys[j]; }"
         };
-        ordered(dtype, descending)
+        ordered(self.dtype, self.descending)
             + &format!(
                 "var<workgroup> keys: array<{t}, {size}>;
 var<workgroup> at: array<u32, {size}>;
@@ -189,11 +235,10 @@ let v = {value};
 {put}let place = vec2<u32>(at[i], 0u);
 {put_at}}}
 }}
-",
-                    half = size / 2
+"
                 ),
             )
-    })
+    }
 }
 
 /// The elements of an array that are not zero: how many, and what is needed to write their positions.
@@ -213,31 +258,13 @@ impl<'a> Nonzero<'a> {
             return Ok(Nonzero { op, x, before: None, count: 0 });
         }
         let context = x.buffer.context();
-        let (dtype, width) = (x.dtype, words(x.dtype));
         let before = scratch(context, n + 1)?;
         let mut bindings = Bindings::new();
         let (to, from) = (bindings.write(&before), bindings.read(x.buffer));
         let walk = Walk::ordered(x.shape.iter().zip(x.strides).map(|(n, s)| (*n, [*s])));
         let rank = walk.rank();
         let numbers = Numbers::default().push(n).push(n + 1).push(x.offset).walk(&walk);
-        let key = [dtype as usize, rank as usize];
-        let launch = Launch { op, kind: "nonzero_flags", words: &key, bindings, numbers, groups: groups_for(n + 1), checked: false, atomics: 0 };
-        launch.run(context, &|p| {
-            let [n, end, first] = p.many();
-            let walk = p.walk(rank, "e", &["s"]);
-            let value = load(from, width, "s");
-            // The sign of a zero is no value.
-            let holds = match dtype {
-                DType::F32 => "(v & 0x7fffffffu) != 0u",
-                DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
-                DType::I64 => "(v.x | v.y) != 0u",
-                _ => "v != 0u",
-            };
-            each(
-                &end,
-                &format!("if (e == {n}) {{ b{to}[e] = 0u; return; }}\nvar s = {first};\n{walk}let v = {value};\nb{to}[e] = select(0u, 1u, {holds});\n"),
-            )
-        })?;
+        Launch { op, bindings, numbers, groups: groups_for(n + 1) }.run(context, &Flags { dtype: x.dtype, rank, to, from })?;
         exclusive(context, op, &before, n + 1)?;
         let last = context.read(&before, n * 4, 4)?;
         let count = last.iter().rev().fold(0usize, |v, b| v << 8 | usize::from(*b));
@@ -258,25 +285,82 @@ impl<'a> Nonzero<'a> {
         for s in self.x.shape {
             numbers = numbers.push(*s);
         }
-        let launch = Launch {
-            op: self.op,
-            kind: "nonzero_positions",
-            words: &[rank],
-            bindings,
-            numbers,
-            groups: groups_for(n),
-            checked: false,
-            atomics: 0,
+        Launch { op: self.op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &Found { rank, to, by })
+    }
+}
+
+/// 1 for each element that is not zero, 0 for others and at the end.
+#[derive(Debug, Hash)]
+struct Flags {
+    dtype: DType,
+    rank: u32,
+    to: u32,
+    from: u32,
+}
+
+impl Kernel for Flags {
+    const KIND: &'static str = "nonzero_flags";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, end, first] = p.many();
+        let walk = p.walk(self.rank, "e", &["s"]);
+        let (to, value) = (self.to, load(self.from, words(self.dtype), "s"));
+        // The sign of a zero is no value.
+        let holds = match self.dtype {
+            DType::F32 => "(v & 0x7fffffffu) != 0u",
+            DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
+            DType::I64 => "(v.x | v.y) != 0u",
+            _ => "v != 0u",
         };
-        launch.run(out.buffer.context(), &|p| {
-            let [n, count, first] = p.many();
-            let sizes: Vec<String> = (0..rank).map(|_| p.next()).collect();
-            let mut body = format!("let at = b{by}[e];\nif (at == b{by}[e + 1u]) {{ return; }}\nvar rest = e;\n");
-            for (d, size) in sizes.iter().enumerate().rev() {
-                let put = store(to, 2, &format!("{first} + {d}u * {count} + at"), "place");
-                body += &format!("{{ let place = vec2<u32>(rest % {size}, 0u); rest /= {size};\n{put}}}\n");
+        each(
+            &end,
+            &format!("if (e == {n}) {{ b{to}[e] = 0u; return; }}\nvar s = {first};\n{walk}let v = {value};\nb{to}[e] = select(0u, 1u, {holds});\n"),
+        )
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Found {
+    rank: usize,
+    to: u32,
+    by: u32,
+}
+
+impl Kernel for Found {
+    const KIND: &'static str = "nonzero_positions";
+
+    fn body(&self, p: &mut Names) -> String {
+        let (to, by) = (self.to, self.by);
+        let [n, count, first] = p.many();
+        let sizes: Vec<String> = (0..self.rank).map(|_| p.next()).collect();
+        let mut body = format!("let at = b{by}[e];\nif (at == b{by}[e + 1u]) {{ return; }}\nvar rest = e;\n");
+        for (d, size) in sizes.iter().enumerate().rev() {
+            let put = store(to, 2, &format!("{first} + {d}u * {count} + at"), "place");
+            body += &format!("{{ let place = vec2<u32>(rest % {size}, 0u); rest /= {size};\n{put}}}\n");
+        }
+        each(&n, &body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::validate;
+    use super::*;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for dtype in DType::ALL {
+            for descending in [false, true] {
+                validate(&Keys { dtype, descending, rank: 2, to: 0, from: 1 }, 1);
+                for size in [2, 64, ROW] {
+                    validate(&SortRows { dtype, descending, rank: 1, size, slots: [0, 1, 2] }, 3);
+                }
             }
-            each(&n, &body)
-        })
+            validate(&Flags { dtype, rank: 2, to: 0, from: 1 }, 1);
+        }
+        for rank in [1, 3] {
+            validate(&Sorted { width: rank.min(2), rank: 1, slots: [0, 1, 2, 3] }, 3);
+            validate(&Found { rank, to: 0, by: 1 }, 1);
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape};
 use smallvec::SmallVec;
 use std::fmt::Write;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Marks a position that is out of range or not there.
@@ -71,24 +72,48 @@ pub(super) fn scratch(context: &Arc<Context>, n: usize) -> Result<Buffer> {
     Buffer::new(context, n * 4)
 }
 
-/// A shader of a family: what tells it apart, what it binds, its numbers, and its text.
+/// A family of shaders. Its fields are all that tells its shaders apart (they are the key), next to which bindings are written.
+pub(super) trait Kernel: Hash {
+    const KIND: &'static str;
+    /// Bit `i`: binding `i` is an array of atomics.
+    const ATOMICS: u32 = 0;
+    /// Whether it reports positions out of range.
+    fn checked(&self) -> bool {
+        false
+    }
+    /// Everything but the declarations of bindings.
+    fn body(&self, p: &mut Names) -> String;
+}
+
+/// Collects what a kernel's derived `Hash` writes: all its fields, in order.
+struct Fields(SmallVec<[u32; 8]>);
+
+impl Hasher for Fields {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(4) {
+            let mut word = [0; 4];
+            word[..part.len()].copy_from_slice(part);
+            self.0.push(u32::from_le_bytes(word));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+/// A dispatch of a kernel.
 pub(super) struct Launch<'a> {
     /// The operation that a user called.
     pub op: &'static str,
-    pub kind: &'static str,
-    pub words: &'a [usize],
     pub bindings: Bindings<'a>,
     pub numbers: Numbers,
     pub groups: usize,
-    pub checked: bool,
-    /// Bit `i`: binding `i` is an array of atomics.
-    pub atomics: u32,
 }
 
 impl Launch<'_> {
-    /// Records the dispatch. `body` writes everything but the bindings.
-    pub(super) fn run(self, context: &Context, body: &dyn Fn(&mut Names) -> String) -> Result<()> {
-        let Launch { op, kind, words, bindings, numbers, groups, checked, atomics } = self;
+    pub(super) fn run<K: Kernel>(self, context: &Context, kernel: &K) -> Result<()> {
+        let Launch { op, bindings, numbers, groups } = self;
         if groups == 0 {
             return Ok(());
         }
@@ -100,18 +125,30 @@ impl Launch<'_> {
             )));
         }
         let (writes, count) = (bindings.writes(), bindings.len());
-        let mut key = Key { kind, words: SmallVec::from_slice(&[writes, atomics, count as u32]) };
-        key.words.extend(words.iter().map(|w| *w as u32));
+        let mut fields = Fields(SmallVec::from_slice(&[writes, count as u32]));
+        kernel.hash(&mut fields);
+        let key = Key { kind: K::KIND, words: fields.0 };
         let length = numbers.0.len();
         // A copy, because the lifetime in `Bindings` cannot be shortened.
         let bindings = Bindings { slots: bindings.slots.iter().copied().collect() };
-        let source = || header(writes, atomics, count, length, checked) + &body(&mut Names::default());
-        context.dispatch(Dispatch { op, key, source: &source, bindings, params: &numbers.0, groups, checked })
+        let source = || source(kernel, writes, count, length);
+        context.dispatch(Dispatch { op, key, source: &source, bindings, params: &numbers.0, groups, checked: kernel.checked() })
     }
 }
 
+/// A whole shader.
+fn source<K: Kernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize) -> String {
+    header(writes, K::ATOMICS, buffers, numbers, kernel.checked()) + &kernel.body(&mut Names::default())
+}
+
+/// Lets naga check the shader of a kernel that writes these bindings.
+#[cfg(test)]
+pub(super) fn validate<K: Kernel + std::fmt::Debug>(kernel: &K, writes: u32) {
+    super::wgsl::validate::check(&format!("{} {kernel:?}", K::KIND), &source(kernel, writes, 8, 128));
+}
+
 /// Declarations of the buffers `b0`, `b1`, ... as words, of the numbers, and of what a checked shader needs.
-pub(super) fn header(writes: u32, atomics: u32, buffers: usize, numbers: usize, checked: bool) -> String {
+fn header(writes: u32, atomics: u32, buffers: usize, numbers: usize, checked: bool) -> String {
     let types: SmallVec<[(u32, &str); 8]> = 
         (0..buffers as u32).map(|i| (i, if atomics >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
     let mut s = strided::header(&types, writes, numbers);
@@ -201,10 +238,19 @@ pub(super) fn fill(context: &Context, op: &'static str, buffer: &Buffer, n: usiz
     let mut bindings = Bindings::new();
     bindings.write(buffer);
     let numbers = Numbers::default().push(n).word(value);
-    Launch { op, kind: "words_fill", words: &[], bindings, numbers, groups: groups_for(n), checked: false, atomics: 0 }.run(context, &|p| {
-        let (n, value) = (p.next(), p.next());
+    Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &Fill)
+}
+
+#[derive(Debug, Hash)]
+struct Fill;
+
+impl Kernel for Fill {
+    const KIND: &'static str = "words_fill";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, value] = p.many();
         each(&n, &format!("b0[e] = {value};\n"))
-    })
+    }
 }
 
 #[cfg(test)]
@@ -219,5 +265,26 @@ mod tests {
         let mut p = Names::default();
         assert!(p.next().starts_with("params[0") && !p.walk(w.rank(), "e", &["a", "b"]).is_empty());
         assert_eq!(p.many(), [strided::param(7), strided::param(8)]);
+    }
+
+    #[test]
+    fn keys_hold_every_field() {
+        #[derive(Hash)]
+        struct K(u32, bool, Option<u32>, [u32; 2]);
+        let words = |k: K| {
+            let mut f = Fields(SmallVec::new());
+            k.hash(&mut f);
+            f.0
+        };
+        let first = words(K(1, false, None, [2, 3]));
+        for other in [K(0, false, None, [2, 3]), K(1, true, None, [2, 3]), K(1, false, Some(0), [2, 3]), K(1, false, None, [3, 2])] {
+            assert_ne!(words(other), first);
+        }
+        assert_eq!(words(K(1, false, None, [2, 3])), first);
+    }
+
+    #[test]
+    fn shaders_are_valid() {
+        validate(&Fill, 1);
     }
 }
