@@ -1,7 +1,8 @@
 //! Values into tensors and out of them: Python sequences and numbers, NumPy arrays, `item`, `tolist`.
 
 use super::args::{as_tensor, type_name};
-use super::dtype::{device_of, dtype_option};
+use super::device::device_or_default;
+use super::dtype::dtype_option;
 use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::numpy_memory::{self, NdArray};
@@ -286,7 +287,7 @@ fn tensor(
 ) -> PyOut {
     let _ = pin_memory;
     let dtype = dtype_option(dtype, "tensor()")?;
-    let device = device_of(device)?;
+    let device = device_or_default(device)?;
     if as_tensor(data).is_some() {
         let message = "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or \
                        sourceTensor.detach().clone().requires_grad_(True), rather than rgrad.tensor(sourceTensor).";
@@ -304,7 +305,7 @@ fn tensor(
 #[pyo3(name = "as_tensor", signature = (data, dtype=None, device=None))]
 fn as_tensor_(py: Python<'_>, data: &Obj<'_>, dtype: Option<&Obj<'_>>, device: Option<&Obj<'_>>) -> PyOut {
     let dtype = dtype_option(dtype, "as_tensor()")?;
-    let device = device_of(device)?;
+    let device = device_or_default(device)?;
     if let Some(t) = as_tensor(data) {
         let (to, on) = (dtype.unwrap_or_else(|| t.dtype()), device.unwrap_or_else(|| t.device()));
         if (to, on) == (t.dtype(), t.device()) {
@@ -335,7 +336,7 @@ fn asarray(
     requires_grad: bool,
 ) -> PyOut {
     let out = if copy == Some(true) {
-        let on = device_of(device)?.unwrap_or_else(|| as_tensor(obj).map_or(Device::Cpu, Tensor::device));
+        let on = device_or_default(device)?.unwrap_or_else(|| as_tensor(obj).map_or(Device::Cpu, Tensor::device));
         wrap(py, linear::to_device(&tensor_from(obj, dtype_option(dtype, "asarray()")?)?, on)?)?
     } else {
         as_tensor_(py, obj, dtype, device)?

@@ -2,6 +2,7 @@
 
 use super::args::{self, as_tensor, scalar, sizes_arg, type_name, varargs};
 use super::convert::{require_grad, tensor_from};
+use super::device::default_device;
 use super::dtype::{device_of, dtype_option};
 use super::errors::type_error;
 use super::identity::wrap;
@@ -30,7 +31,15 @@ pub(super) struct Options {
 }
 
 impl Options {
+    /// Of a function that makes a tensor from nothing: where no device is named, the thread's default device counts as named.
     pub(super) fn parse(function: &'static str, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
+        let mut out = Options::parse_like(function, kwargs)?;
+        out.device = out.device.or_else(default_device);
+        Ok(out)
+    }
+
+    /// Of a function that makes a tensor after another one, whose device is the default.
+    pub(super) fn parse_like(function: &'static str, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         let mut out = Options { dtype: None, device: None, requires_grad: false, rest: Vec::new(), function };
         let Some(kwargs) = kwargs else { return Ok(out) };
         for (k, v) in kwargs {
@@ -143,7 +152,7 @@ macro_rules! filled {
             #[pyfunction]
             #[pyo3(signature = (input, **kwargs))]
             fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-                let o = Options::parse(stringify!($like), kwargs)?;
+                let o = Options::parse_like(stringify!($like), kwargs)?;
                 let value: Option<i64> = $value;
                 let t = match value {
                     Some(v) => create::full_like(PyTensor::of(input), Scalar::Int(v), o.dtype)?,
@@ -200,7 +209,7 @@ fn full(py: Python<'_>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bo
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, **kwargs))]
 fn full_like(py: Python<'_>, input: &Bound<'_, PyTensor>, fill_value: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-    let o = Options::parse("full_like", kwargs)?;
+    let o = Options::parse_like("full_like", kwargs)?;
     o.wrap(py, create::full_like(PyTensor::of(input), value_of(fill_value, "full_like", "fill_value")?, o.dtype)?)
 }
 
@@ -284,7 +293,7 @@ macro_rules! triangles {
             #[pyfunction]
             #[pyo3(signature = (row, col, offset=0))]
             fn $name(py: Python<'_>, row: i64, col: i64, offset: i64) -> PyOut {
-                wrap(py, create::triangle_indices(row, col, offset, $upper)?)
+                Options::parse(stringify!($name), None)?.wrap(py, create::triangle_indices(row, col, offset, $upper)?)
             }
         )+
     };
@@ -314,7 +323,7 @@ impl PyTensor {
     /// One number of this tensor's dtype.
     #[pyo3(signature = (size, fill_value, **kwargs))]
     fn new_full(slf: &Bound<'_, Self>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-        let o = Options::parse("new_full", kwargs)?;
+        let o = Options::parse_like("new_full", kwargs)?;
         let shape = create::sizes(&sizes_arg(size, "new_full", "size")?)?;
         let dtype = o.dtype.unwrap_or_else(|| Self::of(slf).dtype());
         o.wrap(
@@ -331,7 +340,7 @@ impl PyTensor {
     /// A copy of `data` in this tensor's dtype.
     #[pyo3(signature = (data, **kwargs))]
     fn new_tensor(slf: &Bound<'_, Self>, data: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-        let mut o = Options::parse("new_tensor", kwargs)?;
+        let mut o = Options::parse_like("new_tensor", kwargs)?;
         o.device.get_or_insert_with(|| Self::of(slf).device());
         let dtype = o.dtype.unwrap_or_else(|| Self::of(slf).dtype());
         o.wrap(slf.py(), tensor_from(data, Some(dtype))?)
@@ -346,7 +355,7 @@ fn new_filled(
     value: Option<i64>,
 ) -> PyOut {
     let py = slf.py();
-    let mut o = Options::parse(name, kwargs)?;
+    let mut o = Options::parse_like(name, kwargs)?;
     let shape = size_of(py, name, size, &mut o)?;
     let dtype = o.dtype.unwrap_or_else(|| PyTensor::of(slf).dtype());
     let device = o.device.unwrap_or_else(|| PyTensor::of(slf).device());

@@ -31,6 +31,12 @@ impl PyStorage {
         self.0.memory(crate::array::Access::Read) as usize
     }
 
+    /// A number that names the memory, on any device, while a tensor holds it.
+    #[getter]
+    fn _cdata(&self) -> usize {
+        self.0.id()
+    }
+
     fn nbytes(&self) -> usize {
         self.0.bytes()
     }
@@ -167,8 +173,9 @@ impl PyTensor {
         dtype_object(slf.py(), Self::of(slf).dtype())
     }
 
-    #[getter]
-    fn device(slf: &Bound<'_, Self>) -> PyDevice {
+    // Not named `device` here: pyo3 would give it the name that it gives to the method `get_device`.
+    #[getter(device)]
+    fn device_of_tensor(slf: &Bound<'_, Self>) -> PyDevice {
         device_object(Self::of(slf).device())
     }
 

@@ -5,6 +5,7 @@ mod autograd;
 mod both;
 mod convert;
 mod create;
+mod device;
 mod dtype;
 mod errors;
 mod function;
@@ -44,6 +45,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     identity::register(m)?;
     rows::register(m)?;
     dtype::register(m)?;
+    device::register(m)?;
     info::register(m)?;
     convert::register(m)?;
     shape::register(m)?;

@@ -131,7 +131,7 @@ macro_rules! samples {
             #[pyfunction]
             #[pyo3(signature = (input, **kwargs))]
             fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-                let mut o = Options::parse(stringify!($like), kwargs)?;
+                let mut o = Options::parse_like(stringify!($like), kwargs)?;
                 let g = take_generator(py, &mut o)?;
                 let t = PyTensor::of(input);
                 let dtype = o.dtype.unwrap_or_else(|| t.dtype());
@@ -200,7 +200,7 @@ fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, 
 #[pyfunction]
 #[pyo3(signature = (input, *args, **kwargs))]
 fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-    let mut o = Options::parse("randint_like", kwargs)?;
+    let mut o = Options::parse_like("randint_like", kwargs)?;
     let g = take_generator(py, &mut o)?;
     let (low, high, _) = bounds(py, args, &mut o, false)?;
     o.done()?;
@@ -226,7 +226,7 @@ fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut
 #[pyfunction]
 #[pyo3(name = "normal", signature = (mean, std=None, size=None, **kwargs))]
 fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&Obj<'_>>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-    let mut o = Options::parse("normal", kwargs)?;
+    let mut o = Options::parse_like("normal", kwargs)?;
     let g = take_generator(py, &mut o)?;
     o.done()?;
     let number = |obj: Option<&Obj<'_>>, name: &str, default: f64| -> PyResult<f64> {

@@ -1,0 +1,85 @@
+//! The device of new tensors that name none: `set_default_device`, and `with device:` around it.
+
+use super::args::type_name;
+use super::dtype::{PyDevice, device_object, device_of};
+use super::errors::type_error;
+use super::tensor::PyTensor;
+use crate::array::Device;
+use pyo3::prelude::*;
+use std::cell::{Cell, RefCell};
+
+thread_local! {
+    /// What this thread asked for; None leaves the choice to each function.
+    static CURRENT: Cell<Option<Device>> = const { Cell::new(None) };
+    /// What was asked for outside of each `with` that is open.
+    static OUTER: RefCell<Vec<Option<Device>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Where this thread wants new tensors that name no device.
+pub(super) fn default_device() -> Option<Device> {
+    CURRENT.get()
+}
+
+/// A device argument of a function that makes tensors from nothing or from host data: the argument, else what the thread wants.
+pub(super) fn device_or_default(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device>> {
+    Ok(device_of(obj)?.or_else(default_device))
+}
+
+/// Sets the device of this thread's new tensors that name none; None takes the setting back.
+///
+/// Raises RuntimeError for a device that rgrad has no tensors on. `from_numpy` and the `*_like` functions do not ask it.
+#[pyfunction]
+fn set_default_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    CURRENT.set(device_of(device)?);
+    Ok(())
+}
+
+/// The device of this thread's new tensors that name none.
+#[pyfunction]
+fn get_default_device() -> PyDevice {
+    device_object(CURRENT.get().unwrap_or_default())
+}
+
+/// The number of a tensor's device: 0 on wgpu, -1 on the CPU.
+#[pyfunction]
+fn get_device(input: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match input.cast::<PyTensor>() {
+        Ok(t) => Ok(PyTensor::get_device(t)),
+        Err(_) => Err(type_error(format!("get_device(): argument 'input' (position 1) must be Tensor, not {}", type_name(input)))),
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The number of the tensor's device: 0 on wgpu, -1 on the CPU.
+    fn get_device(slf: &Bound<'_, Self>) -> i64 {
+        match Self::of(slf).device() {
+            Device::Cpu => -1,
+            Device::Wgpu => 0,
+        }
+    }
+}
+
+#[pymethods]
+impl PyDevice {
+    /// Inside `with device:` new tensors that name no device are made on this one.
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let wanted = device_of(Some(slf.as_any()))?;
+        OUTER.with_borrow_mut(|outer| outer.push(CURRENT.replace(wanted)));
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, _error: &Bound<'_, pyo3::types::PyTuple>) {
+        // An exit without its enter changes nothing.
+        if let Some(before) = OUTER.with_borrow_mut(Vec::pop) {
+            CURRENT.set(before);
+        }
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(get_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(get_device, m)?)
+}
