@@ -198,6 +198,7 @@ def is_available() -> bool:
     """Whether tensors can be on the device ``"wgpu"``: the package is there and finds an adapter. Never raises."""
     try:
         if _core._wgpu_installed():
+            _core._wgpu_counts()  # raises in a forked child and for a lost device
             return True
         return bool(_adapters())
     except Exception:

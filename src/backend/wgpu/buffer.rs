@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::native::api::Api;
 use super::native::types::{self as native, COPY_DST, COPY_SRC, STORAGE};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -167,11 +167,12 @@ impl Buffer {
         let handle = match make() {
             Ok(handle) => handle,
             // What lies idle may be what is missing. Memory of buffers is free only when the work that uses them has run.
-            Err(_) => {
+            Err(e) if e.kind() == Kind::Memory => {
                 context.synchronize()?;
                 context.empty_cache()?;
                 make().map_err(|e| refuse(context, bytes, e.message()))?
             }
+            Err(e) => return Err(e),
         };
         let id = pool.next_id.fetch_add(1, Ordering::Relaxed) as u32;
         Ok(Box::new(Raw { handle, id, capacity, batch: AtomicU64::new(0) }))

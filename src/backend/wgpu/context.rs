@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::layout::DType;
 use parking_lot::{ReentrantMutex, RwLock};
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,6 @@ pub struct Context {
     features: Features,
     identity: Identity,
     forks: u32,
-    lost: AtomicBool,
     pool: Pool,
     tickets: Tickets,
     /// Reentrant only to notice that this thread has it already: the library logs through Python, which can run anything.
@@ -96,7 +95,6 @@ impl Context {
             features,
             identity,
             forks: FORKS.load(Ordering::Relaxed),
-            lost: AtomicBool::new(false),
             pool: Pool::new(),
             tickets: Tickets::default(),
             recorder: ReentrantMutex::new(RefCell::new(recorder)),
@@ -174,19 +172,20 @@ impl Context {
                 self.name()
             )));
         }
-        if self.lost.load(Ordering::Relaxed) {
-            return Err(self.lost_error("an operation"));
+        if self.api.is_lost() {
+            return Err(self.lost_error("an earlier call found it so"));
         }
         Ok(())
     }
 
     #[cold]
-    fn lost_error(&self, op: &str) -> Error {
+    fn lost_error(&self, why: &str) -> Error {
         Error::runtime(format!(
-            "{op}: the wgpu device {} is lost (destroyed, reset, or its driver failed), and its tensors with it. Choose a device with \
+            "the wgpu device {} is lost (destroyed, reset, or its driver failed), and its tensors with it. Choose a device with \
              rgrad.wgpu.set_device(...) and make the tensors again",
             self.name()
         ))
+        .note(format!("found by: {}", why.split_whitespace().collect::<Vec<_>>().join(" ")))
     }
 
     /// The recorder, alone.
@@ -199,7 +198,7 @@ impl Context {
         let mut recorder = guard.try_borrow_mut().map_err(|_| {
             Error::runtime("wgpu: an operation was started from within another one on the same thread (from a log handler, perhaps)")
         })?;
-        f(&mut recorder)
+        f(&mut recorder).map_err(|e| if self.api.is_lost() { self.lost_error(e.message()) } else { e })
     }
 
     /// Runs calls with error scopes open while nobody else does.
@@ -284,10 +283,7 @@ impl Context {
         if self.with(|r| Ok(r.unchecked))? {
             return self.fetch(op, None, 0).map(drop);
         }
-        let signal = self.with(|r| {
-            r.submit(&self.api)?;
-            Ok(self.api.when_done())
-        })?;
+        let signal = self.with(|r| r.finish(&self.api))?;
         self.wait(op, &signal)
     }
 
@@ -295,8 +291,14 @@ impl Context {
         let reading = self.with(|r| r.read(&self.api, from, bytes))?;
         let total = reading.bytes + if reading.status { WORDS * 4 } else { 0 };
         if let Err(e) = self.wait(op, &reading.signal) {
-            // A pending mapping ends with the buffer.
+            // A pending mapping ends with the buffer. What the status tells is still to be looked at.
             self.api.release_buffer(reading.staging);
+            if reading.status {
+                self.with(|r| {
+                    r.unchecked = true;
+                    Ok(())
+                })?;
+            }
             return Err(e);
         }
         let (data, fault) = self.with(|r| {
@@ -329,7 +331,7 @@ impl Context {
                 match signal.get() {
                     Some(true) => return Ok(()),
                     Some(false) => {
-                        self.lost.store(true, Ordering::Relaxed);
+                        self.api.lose();
                         return Err(self.lost_error(op));
                     }
                     None => self.api.poll(),
@@ -405,6 +407,7 @@ impl Context {
 
     /// Command buffers that were submitted so far.
     pub fn submits(&self) -> Result<u64> {
+        self.check()?;
         self.with(|r| Ok(r.submits))
     }
 

@@ -170,17 +170,22 @@ impl Recorder {
     /// Submits what is recorded, if anything is.
     pub(super) fn submit(&mut self, api: &Api) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
-        let params = &self.params;
-        let ring = self.own.ring;
-        let ((), fault) = api.scoped(|| {
+        // A write that does not happen tells that the device is lost, which must be known before anything is submitted.
+        self.params.resize(self.params.len().max(4), 0);
+        let (commands, fault) = api.scoped(|| {
             if let Some(pass) = open.pass.take() {
                 api.end_pass(pass);
             }
-            if !params.is_empty() {
-                api.write_buffer(ring, 0, params);
-            }
-            api.submit(open.encoder);
+            api.write_buffer(self.own.ring, 0, &self.params);
+            api.finish(open.encoder)
         });
+        let fault = match fault {
+            None => api.scoped(|| api.submit(commands)).1,
+            Some(fault) => {
+                api.release_commands(commands);
+                Some(fault)
+            }
+        };
         self.params.clear();
         self.batch += 1;
         self.count = 0;
@@ -255,6 +260,17 @@ impl Recorder {
         self.submit(api)?;
         let ((), fault) = api.scoped(|| api.write_buffer(self.own.status, 0, &[0; STATUS_BYTES]));
         fault.map_or(Ok(()), |fault| Err(failed("a transfer to the device", None, &fault)))
+    }
+
+    /// Submits what is recorded and asks when it has run.
+    pub(super) fn finish(&mut self, api: &Api) -> Result<Arc<Signal>> {
+        self.submit(api)?;
+        // On a lost device all work counts as done; a write tells.
+        let (signal, fault) = api.scoped(|| {
+            api.write_buffer(self.own.ring, 0, &[0; 4]);
+            api.when_done()
+        });
+        fault.map_or(Ok(signal), |fault| Err(failed("synchronize", None, &fault)))
     }
 
     /// Keeps a staging buffer for the next read, or releases it.

@@ -6,7 +6,7 @@ use super::types::*;
 use std::ffi::c_void;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What the library found wrong.
 #[derive(Debug)]
@@ -74,6 +74,7 @@ pub struct Api {
     f: Functions,
     device: Device,
     queue: Queue,
+    lost: AtomicBool,
 }
 
 impl Api {
@@ -88,7 +89,7 @@ impl Api {
             (f.device_add_ref)(device);
             (f.queue_add_ref)(queue);
         }
-        Api { f, device, queue }
+        Api { f, device, queue, lost: AtomicBool::new(false) }
     }
 
     /// Gives the references back. Not a destructor: in a forked child it must not be called.
@@ -116,7 +117,21 @@ impl Api {
         let result = calls();
         let validation = self.pop();
         let memory = self.pop();
-        (result, memory.or(validation))
+        let fault = memory.or(validation);
+        if fault.as_ref().is_some_and(|f| f.message.contains("device is lost")) {
+            self.lose();
+        }
+        (result, fault)
+    }
+
+    /// Whether a call has shown that the device is lost.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that the device is lost.
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
     }
 
     fn pop(&self) -> Option<Fault> {
@@ -292,16 +307,31 @@ impl Api {
         unsafe { (self.f.command_encoder_copy_buffer)(encoder, from.0, from.1 as u64, to.0, to.1 as u64, bytes as u64) };
     }
 
-    /// Finishes the encoder and submits it.
-    pub fn submit(&self, encoder: CommandEncoder) {
+    /// The commands that the encoder has recorded.
+    pub fn finish(&self, encoder: CommandEncoder) -> CommandBuffer {
         let d = CommandBufferDescriptor { label: StringView::of("rgrad"), ..Default::default() };
         // SAFETY: the encoder has no open pass, and the caller forgets it.
         unsafe {
             let commands = (self.f.command_encoder_finish)(encoder, &d);
             (self.f.command_encoder_release)(encoder);
+            commands
+        }
+    }
+
+    /// Submits commands. The library ends the process if they are not valid or the device is lost: scopes must have shown before that
+    /// all is well.
+    pub fn submit(&self, commands: CommandBuffer) {
+        // SAFETY: the caller forgets the commands.
+        unsafe {
             (self.f.queue_submit)(self.queue, 1, &commands);
             (self.f.command_buffer_release)(commands);
         }
+    }
+
+    /// Gives commands up that will not be submitted.
+    pub fn release_commands(&self, commands: CommandBuffer) {
+        // SAFETY: the caller forgets the commands.
+        unsafe { (self.f.command_buffer_release)(commands) };
     }
 
     /// Gives an encoder up that will not be submitted.
