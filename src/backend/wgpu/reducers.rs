@@ -163,19 +163,20 @@ impl Reducer {
             }
             Reducer::Root => {
                 // Sums of squares of small, medium and big elements, the first and last scaled by powers of two (Blue, ACM TOMS 4(1), 1978).
+                // `f32_keep` keeps compilers from gathering the powers, whose squares are out of range.
                 c.size = 12;
                 c.text.push_str(
                     "struct Acc { small: f32, medium: f32, big: f32 }\n\
                      fn init() -> Acc { return Acc(0.0, 0.0, 0.0); }\n\
                      fn lift(x: f32, y: f32, s: f32, j: u32) -> Acc {\n\
                      let size = bitcast<u32>(x) & 0x7fffffffu;\n\
-                     if (size > 0x57800000u && size <= 0x7f800000u) { let v = x * 0x1p-78f; return Acc(0.0, 0.0, v * v); }\n\
-                     if (size < 0x20000000u) { let v = x * 0x1p90f; return Acc(v * v, 0.0, 0.0); }\n\
+                     if (size > 0x57800000u && size <= 0x7f800000u) { let v = f32_keep(x * 0x1p-78f); return Acc(0.0, 0.0, v * v); }\n\
+                     if (size < 0x20000000u) { let v = f32_keep(x * 0x1p90f); return Acc(v * v, 0.0, 0.0); }\n\
                      return Acc(0.0, x * x, 0.0);\n}\n\
                      fn merge(a: Acc, b: Acc) -> Acc { return Acc(a.small + b.small, a.medium + b.medium, a.big + b.big); }\n\
                      fn root(a: Acc) -> f32 {\n\
-                     if (bitcast<u32>(a.big) != 0u) { return sqrt(a.big + a.medium * 0x1p-78f * 0x1p-78f) * 0x1p78f; }\n\
-                     if (bitcast<u32>(a.medium) != 0u) { return sqrt(a.medium + a.small * 0x1p-90f * 0x1p-90f); }\n\
+                     if (bitcast<u32>(a.big) != 0u) { let v = f32_keep(sqrt(a.medium) * 0x1p-78f); return sqrt(a.big + f32_keep(v * v)) * 0x1p78f; }\n\
+                     if (bitcast<u32>(a.medium) != 0u) { let v = f32_keep(sqrt(a.small) * 0x1p-90f); return sqrt(a.medium + f32_keep(v * v)); }\n\
                      return sqrt(a.small) * 0x1p-90f;\n}\n",
                 );
                 c.store = "{0}[k] = root(a);";
