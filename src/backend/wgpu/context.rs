@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::layout::DType;
 use parking_lot::{ReentrantMutex, RwLock};
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 /// What the device allows, as far as it matters here.
@@ -57,8 +57,19 @@ static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
 /// How often this process is a fork of one that had a device. The library's threads and locks do not survive a fork.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-extern "C" fn after_fork_in_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
+/// Lets `FORKS` count from now on.
+fn watch_forks() {
+    #[cfg(unix)]
+    {
+        extern "C" fn in_child() {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+        }
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        // SAFETY: the handler only counts.
+        ONCE.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+        });
+    }
 }
 
 /// A device, its queue, and everything cached for it.
@@ -82,13 +93,9 @@ impl Context {
     /// # Errors
     /// What the library says when the first buffers are made.
     pub fn install(api: Api, limits: Limits, features: Features, identity: Identity) -> Result<Arc<Context>> {
-        static ONCE: Once = Once::new();
-        // SAFETY: the handler only counts.
-        ONCE.call_once(|| unsafe {
-            libc::pthread_atfork(None, None, Some(after_fork_in_child));
-        });
+        watch_forks();
         let align = limits.min_uniform_buffer_offset_alignment as usize;
-        let recorder = Recorder::new(&api, align, false)?;
+        let recorder = Recorder::new(&api, align)?;
         let context = Arc::new(Context {
             api,
             limits,

@@ -75,7 +75,7 @@ fn refused(op: &str, what: &str, fault: &Fault) -> Error {
 
 impl Cache {
     /// The pipeline of a dispatch.
-    pub(super) fn pipeline(&mut self, api: &Api, work: &Dispatch<'_>, trusted: bool) -> Result<Pipeline> {
+    pub(super) fn pipeline(&mut self, api: &Api, work: &Dispatch<'_>) -> Result<Pipeline> {
         if let Some(p) = self.pipelines.get(&work.key) {
             if p.shape != Shape::of(work) {
                 return Err(Error::runtime(format!(
@@ -91,7 +91,7 @@ impl Cache {
         let shape = Shape::of(work);
         let layout = self.layout(api, work.op, shape)?;
         let source = (work.source)();
-        let (handle, fault) = api.scoped(|| api.create_pipeline(work.key.kind, &source, layout.pipeline, !trusted));
+        let (handle, fault) = api.scoped(|| api.create_pipeline(work.key.kind, &source, layout.pipeline));
         if let Some(fault) = fault {
             return Err(refused(work.op, "shader", &fault));
         }

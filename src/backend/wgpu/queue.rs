@@ -51,6 +51,10 @@ pub(super) struct Recorder {
     span: Option<[(&'static str, u32); 2]>,
     /// The parameters of the batch; in the ring before it is submitted.
     params: Vec<u8>,
+    /// Where the parameters of the last dispatch that had any lie in the ring, and how many bytes they are.
+    last: Option<(usize, usize)>,
+    /// The pipeline that the open pass has set.
+    set: Option<native::ComputePipeline>,
     align: usize,
     /// Checked shaders have run since the status was last looked at.
     pub(super) unchecked: bool,
@@ -58,7 +62,6 @@ pub(super) struct Recorder {
     pub(super) cache: Cache,
     own: Own,
     staging: Vec<(usize, native::Buffer)>,
-    trusted: bool,
 }
 
 /// The error of a batch.
@@ -83,7 +86,7 @@ fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> 
 }
 
 impl Recorder {
-    pub(super) fn new(api: &Api, align: usize, trusted: bool) -> Result<Recorder> {
+    pub(super) fn new(api: &Api, align: usize) -> Result<Recorder> {
         let (own, fault) = api.scoped(|| Own {
             ring: api.create_buffer("rgrad parameters", RING, UNIFORM | COPY_DST | COPY_SRC),
             status: api.create_buffer("rgrad status", STATUS_BYTES.next_multiple_of(16), STORAGE | COPY_DST | COPY_SRC),
@@ -98,13 +101,14 @@ impl Recorder {
             count: 0,
             span: None,
             params: Vec::with_capacity(RING),
+            last: None,
+            set: None,
             align: align.max(16),
             unchecked: false,
             submits: 0,
             cache: Cache::default(),
             own,
             staging: Vec::new(),
-            trusted,
         })
     }
 
@@ -120,38 +124,55 @@ impl Recorder {
         open.encoder
     }
 
-    /// Puts data into the ring; its offset there.
-    fn into_ring(&mut self, api: &Api, data: &[u8]) -> Result<usize> {
-        let end = self.params.len().next_multiple_of(self.align) + data.len().next_multiple_of(4);
-        if end > RING {
+    /// Puts data into the ring, in a place of `room` bytes; its offset there. May submit what is recorded.
+    fn into_ring(&mut self, api: &Api, data: &[u8], room: usize) -> Result<usize> {
+        if self.params.len().next_multiple_of(self.align) + room > RING {
             self.submit(api)?;
         }
         let at = self.params.len().next_multiple_of(self.align);
         self.params.resize(at, 0);
         self.params.extend_from_slice(data);
+        self.params.resize(at + room, 0);
         Ok(at)
+    }
+
+    /// The offset of a dispatch's parameters in the ring; those of the dispatch before if they are the same.
+    fn place(&mut self, api: &Api, params: &[u32], room: usize) -> Result<u32> {
+        // SAFETY: words are plain bytes.
+        let data = unsafe { std::slice::from_raw_parts(params.as_ptr().cast::<u8>(), params.len() * 4) };
+        if let Some((at, bytes)) = self.last
+            && bytes == data.len()
+            && self.params.get(at..at + bytes) == Some(data)
+        {
+            return Ok(at as u32);
+        }
+        let at = self.into_ring(api, data, room)?;
+        self.last = Some((at, data.len()));
+        Ok(at as u32)
     }
 
     /// Records a dispatch of `x` times `y` workgroups.
     pub(super) fn record(&mut self, api: &Api, work: &Dispatch<'_>, x: u32, y: u32) -> Result<()> {
-        let pipeline = self.cache.pipeline(api, work, self.trusted)?;
+        let pipeline = self.cache.pipeline(api, work)?;
         let group = self.cache.group(api, &self.own, &pipeline, work)?;
-        let offset = if work.params.is_empty() {
-            None
-        } else {
-            let bytes = pipeline.shape.param_bytes();
-            // SAFETY: words are plain bytes.
-            let data = unsafe { std::slice::from_raw_parts(work.params.as_ptr().cast::<u8>(), work.params.len() * 4) };
-            if self.params.len().next_multiple_of(self.align) + bytes > RING {
-                self.submit(api)?;
-            }
-            let at = self.into_ring(api, data)?;
-            self.params.resize(at + bytes, 0);
-            Some(at as u32)
+        let offset = match work.params {
+            [] => None,
+            params => Some(self.place(api, params, pipeline.shape.param_bytes())?),
         };
         let open = self.encoder(api);
-        let pass = *open.pass.get_or_insert_with(|| api.begin_pass(open.encoder));
-        api.set_pipeline(pass, pipeline.handle);
+        let pass = match open.pass {
+            Some(pass) => pass,
+            None => {
+                let pass = api.begin_pass(open.encoder);
+                open.pass = Some(pass);
+                self.set = None;
+                pass
+            }
+        };
+        if self.set != Some(pipeline.handle) {
+            api.set_pipeline(pass, pipeline.handle);
+            self.set = Some(pipeline.handle);
+        }
         api.set_bind_group(pass, group, offset);
         api.dispatch(pass, x, y);
         for (b, _) in &work.bindings.slots {
@@ -187,6 +208,7 @@ impl Recorder {
             }
         };
         self.params.clear();
+        self.last = None;
         self.batch += 1;
         self.count = 0;
         self.submits += 1;
@@ -207,7 +229,7 @@ impl Recorder {
         let raw = buffer.raw();
         if self.pending(raw) {
             if data.len() <= SMALL_WRITE {
-                let at = self.into_ring(api, data)?;
+                let at = self.into_ring(api, data, data.len())?;
                 if self.pending(raw) {
                     let encoder = self.end_pass(api);
                     api.copy(encoder, (self.own.ring, at), (raw.handle, offset), data.len());

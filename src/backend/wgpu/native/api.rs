@@ -214,18 +214,15 @@ impl Api {
         }
     }
 
-    /// A pipeline of WGSL whose entry point is `main`. `checked`: the library keeps every access within its buffer.
-    pub fn create_pipeline(&self, label: &str, source: &str, layout: PipelineLayout, checked: bool) -> ComputePipeline {
+    /// A pipeline of WGSL whose entry point is `main`. Every access is kept within its buffer, but loops are not counted: the library
+    /// would add a counter to each, against loops that never end.
+    pub fn create_pipeline(&self, label: &str, source: &str, layout: PipelineLayout) -> ComputePipeline {
         let code =
             ShaderSourceWgsl { chain: ChainedStruct { next: null(), s_type: SType::ShaderSourceWGSL }, code: StringView::of(source) };
         let module = ShaderModuleDescriptor { next: from_ref(&code).cast(), label: StringView::of(label) };
         // SAFETY: the descriptors and what they point to are valid during the calls; the module is released once.
         unsafe {
-            let module = if checked {
-                (self.f.device_create_shader_module)(self.device, &module)
-            } else {
-                (self.f.device_create_shader_module_trusted)(self.device, &module, NO_CHECKS)
-            };
+            let module = (self.f.device_create_shader_module_trusted)(self.device, &module, BOUNDS_CHECKS);
             let d = ComputePipelineDescriptor {
                 label: StringView::of(label),
                 layout,

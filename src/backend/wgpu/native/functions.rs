@@ -15,7 +15,6 @@ functions! {
     device_create_bind_group_layout = "wgpuDeviceCreateBindGroupLayout": fn(Device, *const BindGroupLayoutDescriptor) -> BindGroupLayout;
     device_create_pipeline_layout = "wgpuDeviceCreatePipelineLayout": fn(Device, *const PipelineLayoutDescriptor) -> PipelineLayout;
     device_create_compute_pipeline = "wgpuDeviceCreateComputePipeline": fn(Device, *const ComputePipelineDescriptor) -> ComputePipeline;
-    device_create_shader_module = "wgpuDeviceCreateShaderModule": fn(Device, *const ShaderModuleDescriptor) -> ShaderModule;
     device_create_shader_module_trusted = "wgpuDeviceCreateShaderModuleTrusted":
         fn(Device, *const ShaderModuleDescriptor, Flags) -> ShaderModule;
     device_create_command_encoder = "wgpuDeviceCreateCommandEncoder": fn(Device, *const CommandEncoderDescriptor) -> CommandEncoder;

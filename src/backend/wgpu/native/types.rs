@@ -57,7 +57,7 @@ flags! {
     STORAGE = "WGPUBufferUsage_Storage": 0x80,
     STAGE_COMPUTE = "WGPUShaderStage_Compute": 0x04,
     MODE_READ = "WGPUMapMode_Read": 0x01,
-    NO_CHECKS = "WGPUShaderRuntimeChecks_None": 0x00,
+    BOUNDS_CHECKS = "WGPUShaderRuntimeChecks_BoundsChecks": 0x01,
 }
 
 type Callback<S> = Option<unsafe extern "C" fn(S, StringView, *mut c_void, *mut c_void)>;
