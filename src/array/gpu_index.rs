@@ -2,11 +2,11 @@
 //! touches nothing, and the next wait for the device raises the error.
 
 use super::index::{Bounds, Plan, Write, value_mismatch};
-use super::{Array, Classes, Device, SortPart};
+use super::{Array, Classes, Device, SortPart, reduced_shape};
 use crate::backend::wgpu::index::{self, Indexed, Rows, Source};
 use crate::backend::wgpu::nll::Nll;
 use crate::backend::wgpu::random::{self, Draw};
-use crate::backend::wgpu::{View, select};
+use crate::backend::wgpu::{View, running, select};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Strides};
 use smallvec::SmallVec;
@@ -149,6 +149,29 @@ impl Array {
         let places = self.empty_beside(&shape, DType::I64)?;
         if values.numel() > 0 {
             select::sort("sort", values.gpu_view("sort")?, places.gpu_view("sort")?, self.gpu_view("sort")?, dim, part)?;
+        }
+        Ok((values, places))
+    }
+
+    pub(super) fn gpu_running_extreme(&self, max: bool, dim: usize) -> Result<(Array, Array)> {
+        let op = if max { "cummax" } else { "cummin" };
+        let values = self.empty_beside(self.shape(), self.dtype())?;
+        let places = self.empty_beside(self.shape(), DType::I64)?;
+        if values.numel() > 0 {
+            running::running_extreme(op, max, values.gpu_view(op)?, places.gpu_view(op)?, self.gpu_view(op)?, dim)?;
+        }
+        Ok((values, places))
+    }
+
+    pub(super) fn gpu_mode_along(&self, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+        let keep = self.layout().size_or_one(dim);
+        let (sorted, order) = self.gpu_sort_along(dim, SortPart { descending: false, keep })?;
+        let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
+        let shape = reduced_shape(self.shape(), &reduced, keepdim);
+        let (values, places) = (self.empty_beside(&shape, self.dtype())?, self.empty_beside(&shape, DType::I64)?);
+        if values.numel() > 0 {
+            let sorted = (sorted.gpu_view("mode")?, order.gpu_view("mode")?);
+            running::mode("mode", values.gpu_view("mode")?, places.gpu_view("mode")?, sorted.0, sorted.1, dim)?;
         }
         Ok((values, places))
     }

@@ -259,6 +259,9 @@ impl Array {
 
     /// The largest (or smallest) element so far along `dim` and where it stands, the last of equals.
     pub fn running_extreme(&self, max: bool, dim: usize) -> Result<(Array, Array)> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_running_extreme(max, dim);
+        }
         let x = self.contiguous()?;
         let values = Array::empty(self.shape(), self.dtype())?;
         let places = Array::empty(self.shape(), DType::I64)?;
@@ -273,6 +276,9 @@ impl Array {
 
     /// The most frequent element along `dim`, which is not empty, and where it stands last.
     pub fn mode_along(&self, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+        if self.device() == Device::Wgpu {
+            return self.gpu_mode_along(dim, keepdim);
+        }
         let x = self.contiguous()?;
         let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);

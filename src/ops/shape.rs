@@ -6,7 +6,7 @@ use crate::autograd::{
     view_inplace, views,
 };
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
+use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
 use crate::ops::join;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -351,14 +351,12 @@ impl Vjp for Parts {
         self.node.into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        if grads.iter().all(Option::is_none) {
-            return Ok(smallvec![None]);
-        }
+        let Some(device) = grads.iter().flatten().next().map(Tensor::device) else { return Ok(smallvec![None]) };
         let mut all = Views::new();
         for (g, shape) in grads.iter().zip(&self.shapes) {
             all.push(match g {
                 Some(g) => g.clone(),
-                None => Tensor::new(Array::zeros(shape, self.dtype)?),
+                None => Tensor::new(Array::full_on(device, shape, Scalar::Int(0), self.dtype)?),
             });
         }
         let dim = self.dim as i64;

@@ -24,6 +24,7 @@ mod radix;
 pub mod random;
 pub mod reduce;
 mod reducers;
+pub mod running;
 pub mod scan;
 pub mod select;
 pub mod softmax;

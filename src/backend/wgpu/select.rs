@@ -13,7 +13,7 @@ use crate::layout::DType;
 const ROW: usize = 1024;
 
 /// `ordered(v)`: an unsigned number that sorts as the element does; nan behind all else, zeros alike.
-fn ordered(dtype: DType, descending: bool) -> String {
+pub(super) fn ordered(dtype: DType, descending: bool) -> String {
     let t = wgsl_type(words(dtype));
     let body = match dtype {
         DType::Bool | DType::U8 => "let k = v;",
@@ -35,17 +35,17 @@ if (high > 0x7ff00000u || (high == 0x7ff00000u && v.x != 0u)) { k = vec2<u32>(0x
 }
 
 /// Rows of `x` along `dim`: their number, their length, and a walk over their first elements.
-struct Rows {
-    walk: Walk<1>,
-    count: usize,
-    length: usize,
-    stride: usize,
+pub(super) struct Rows {
+    pub walk: Walk<1>,
+    pub count: usize,
+    pub length: usize,
+    pub stride: usize,
     /// Elements between neighbours of a row in a row-major result.
-    inner: usize,
+    pub inner: usize,
 }
 
 impl Rows {
-    fn new(x: &View<'_>, dim: usize) -> Rows {
+    pub(super) fn new(x: &View<'_>, dim: usize) -> Rows {
         let others = (0..x.shape.len()).filter(|d| *d != dim);
         let walk = Walk::ordered(others.map(|d| (x.shape[d], [x.strides[d]])));
         Rows {
