@@ -9,10 +9,10 @@ use super::native::types::ErrorType;
 use super::queue::Recorder;
 use crate::error::{Error, Result};
 use crate::layout::DType;
-use parking_lot::{ReentrantMutex, RwLock};
+use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// What the device allows, as far as it matters here.
@@ -54,6 +54,8 @@ pub struct Identity {
 }
 
 static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
+/// Every context that may still have tensors: one for each device.
+static KNOWN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
 /// How often this process is a fork of one that had a device. The library's threads and locks do not survive a fork.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
@@ -88,24 +90,41 @@ pub struct Context {
 }
 
 impl Context {
-    /// Makes a device the current one. Tensors of the one before stay usable among themselves.
+    /// Makes a device the current one: a new one, or one that still has tensors. Tensors of the one before stay usable among themselves.
     ///
     /// # Errors
     /// What the library says when the first buffers are made.
     pub fn install(api: Api, limits: Limits, features: Features, identity: Identity) -> Result<Arc<Context>> {
         watch_forks();
-        let align = limits.min_uniform_buffer_offset_alignment as usize;
-        let recorder = Recorder::new(&api, align)?;
-        let context = Arc::new(Context {
-            api,
-            limits,
-            features,
-            identity,
-            forks: FORKS.load(Ordering::Relaxed),
-            pool: Pool::new(),
-            tickets: Tickets::default(),
-            recorder: ReentrantMutex::new(RefCell::new(recorder)),
-        });
+        let known = {
+            let mut known = KNOWN.lock();
+            known.retain(|c| c.strong_count() > 0);
+            let alive: Vec<Arc<Context>> = known.iter().filter_map(Weak::upgrade).collect();
+            alive
+        };
+        let same = known.into_iter().find(|c| c.api.device_handle() == api.device_handle() && !c.forked());
+        let context = match same {
+            Some(context) => {
+                api.release();
+                context
+            }
+            None => {
+                let align = limits.min_uniform_buffer_offset_alignment as usize;
+                let recorder = Recorder::new(&api, align)?;
+                let context = Arc::new(Context {
+                    api,
+                    limits,
+                    features,
+                    identity,
+                    forks: FORKS.load(Ordering::Relaxed),
+                    pool: Pool::new(),
+                    tickets: Tickets::default(),
+                    recorder: ReentrantMutex::new(RefCell::new(recorder)),
+                });
+                KNOWN.lock().push(Arc::downgrade(&context));
+                context
+            }
+        };
         let before = CURRENT.write().replace(context.clone());
         drop(before);
         Ok(context)
