@@ -87,6 +87,8 @@ fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
                 "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
                  `logical_not()` operator instead.",
             )),
+            // PyTorch takes it for `x ** 2`.
+            RowId::Square => Ok(DType::I64),
             _ => refuse(),
         },
         DTypeRule::Bitwise if common.is_float() => refuse(),
@@ -137,6 +139,9 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     if subtracts && args.iter().any(|a| standing(a).0 == DType::Bool) {
         compute_dtype(row, DType::Bool)?;
     }
+    if row == RowId::Lerp {
+        check_lerp(args)?;
+    }
     let compute = compute_dtype(row, common)?;
     let mut op = if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
     op.params[..params.len()].copy_from_slice(params);
@@ -155,13 +160,34 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
             }
             Arg::Tensor(t) => Some(linear::cast(t, want)?),
             Arg::Scalar(s) => {
-                op.with_number |= i > 0;
+                // The base of a power may be the number; any other number counts as second.
+                op.with_number |= i > 0 || row == RowId::Pow;
                 Some(number(*s, want)?)
             }
         });
     }
     check_values(row, compute, args, &made)?;
     Ok(Plan { op, made })
+}
+
+/// `lerp` promotes nothing but a weight without dimensions.
+fn check_lerp(args: &[Arg<'_>]) -> Result<()> {
+    let [Arg::Tensor(x), Arg::Tensor(end), weight] = args else { return Ok(()) };
+    let have = x.dtype();
+    let differs = |what: &str, got: DType| {
+        let word = |d: DType| d.type_name().to_lowercase();
+        Err(Error::runtime(format!("lerp: expected dtype {} for `{what}` but got dtype {}", word(have), word(got))))
+    };
+    if end.dtype() != have {
+        return differs("end", end.dtype());
+    }
+    match weight {
+        Arg::Tensor(w) if w.rank() > 0 && w.dtype() != have => differs("weight", w.dtype()),
+        Arg::Scalar(_) if !have.is_float() => {
+            Err(Error::not_implemented(format!("\"lerp_kernel_scalar\" not implemented for '{}'", have.type_name())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Values that integer rows refuse.
