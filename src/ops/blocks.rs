@@ -170,6 +170,13 @@ pub fn diff(t: &Tensor, n: i64, dim: i64, prepend: Option<&Tensor>, append: Opti
         return Err(Error::runtime(format!("order must be non-negative but got {n}")));
     }
     let d = wrap_dim(dim, t.rank())?;
+    if let Some(end) = [prepend, append].into_iter().flatten().find(|e| e.rank() != t.rank()) {
+        return Err(Error::runtime(format!(
+            "diff expects prepend or append to be the same dimension as input, got {} and {}",
+            end.rank(),
+            t.rank()
+        )));
+    }
     let ends: Views = [prepend, Some(t), append].into_iter().flatten().cloned().collect();
     let mut x = if ends.len() > 1 { join::cat(&ends, d as i64)? } else { t.clone() };
     if n == 0 {

@@ -16,6 +16,7 @@ pub mod norm;
 pub mod pointwise;
 pub mod quantile;
 pub mod random;
+pub mod rearrange;
 pub mod reduce;
 pub mod scan;
 pub mod shape;

@@ -190,7 +190,7 @@ fn check_lerp(args: &[Arg<'_>]) -> Result<()> {
     }
 }
 
-/// Values that integer rows refuse.
+/// Values that integer rows refuse. On the CPU the kernel looks for itself, before it writes anything.
 fn check_values(row: RowId, compute: DType, args: &[Arg<'_>], made: &[Option<Tensor>]) -> Result<()> {
     if compute.is_float() {
         return Ok(());
@@ -202,7 +202,7 @@ fn check_values(row: RowId, compute: DType, args: &[Arg<'_>], made: &[Option<Ten
             (None, Arg::Tensor(t)) => *t,
             (None, Arg::Scalar(_)) => return Ok(()),
         };
-        if divisor.array().to_vec::<i64>()?.contains(&0) {
+        if divisor.device() != crate::array::Device::Cpu && divisor.array().to_vec::<i64>()?.contains(&0) {
             return Err(Error::runtime(format!("ZeroDivisionError: {} of integers by zero", row.info().name)));
         }
     }
@@ -365,6 +365,24 @@ pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Ten
         (None, Some(hi)) => call(RowId::ClampMax, &[(&x).into()], &[hi]),
         (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
     }
+}
+
+/// Clamps to tensors (or numbers); at least one bound. At a bound the gradient is the input's.
+pub fn clamp_tensor(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<Tensor> {
+    let mut all: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
+    all.extend([min, max].into_iter().flatten());
+    if promote(&all).is_float() {
+        let (lo, hi) = (min.unwrap_or(f64::NEG_INFINITY.into()), max.unwrap_or(f64::INFINITY.into()));
+        return call(RowId::ClampTensor, &[x.into(), lo, hi], &[]);
+    }
+    let mut r = x.clone();
+    if let Some(lo) = min {
+        r = maximum(&r, lo)?;
+    }
+    if let Some(hi) = max {
+        r = minimum(&r, hi)?;
+    }
+    Ok(r)
 }
 
 #[cfg(test)]

@@ -104,8 +104,11 @@ pub fn quantile(x: &Tensor, q: Q<'_>, dim: Option<i64>, keepdim: bool, how: Inte
     let below = row(RowId::Floor, &ranks)?;
     let mut out = pick(&below)?;
     if matches!(how, Interpolation::Linear | Interpolation::Midpoint) {
-        let weight = if how == Interpolation::Midpoint { pw::mul(&pw::sub(&ranks, &ranks)?, 1.0)? } else { pw::sub(&ranks, &below)? };
-        let weight = if how == Interpolation::Midpoint { pw::add(&weight, 0.5)? } else { weight };
+        let weight = if how == Interpolation::Midpoint {
+            super::create::full_like(&ranks, Scalar::Float(0.5), None)?
+        } else {
+            pw::sub(&ranks, &below)?
+        };
         out = pw::call(RowId::Lerp, &[(&out).into(), (&pick(&row(RowId::Ceil, &ranks)?)?).into(), (&weight).into()], &[])?;
     }
     finish(&out, several, dim, keepdim, rank)
@@ -166,12 +169,11 @@ pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DT
 
 /// How often each of 0, 1, 2, ... stands among non-negative integers, or the sum of their weights; at least `minlength` results.
 pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<Tensor> {
-    if x.rank() != 1 || x.dtype().is_float() || x.dtype() == DType::Bool {
-        return Err(Error::runtime(format!(
-            "bincount only supports 1-d non-negative integral inputs, got {} of shape {:?}",
-            x.dtype(),
-            &x.shape()[..]
-        )));
+    if x.rank() != 1 {
+        return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got shape {:?}", &x.shape()[..])));
+    }
+    if x.dtype().is_float() || x.dtype() == DType::Bool {
+        return Err(Error::not_implemented(format!("\"bincount_cpu\" not implemented for '{}'", x.dtype().type_name())));
     }
     if minlength < 0 {
         return Err(Error::runtime(format!("minlength should be >= 0, got {minlength}")));

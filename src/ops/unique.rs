@@ -102,6 +102,9 @@ fn chosen(x: &Tensor, values: &Tensor, name: &'static str, node: &'static str) -
 /// The elements of each slice along `dim` as one row of a matrix.
 fn rows_of(x: &Tensor, dim: i64) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
+    if x.rank() == 0 {
+        return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
+    }
     let s = x.shape();
     if s.iter().enumerate().any(|(i, n)| *n == 0 && i != d) {
         return Err(Error::runtime(format!(
@@ -109,9 +112,8 @@ fn rows_of(x: &Tensor, dim: i64) -> Result<Tensor> {
             &s[..]
         )));
     }
-    let front = if s.is_empty() { x.detach() } else { shape::movedim(&x.detach(), &[dim], &[0])? };
-    let n = s.get(d).copied().unwrap_or(1);
-    linear::reshape(&front, &[n, if n == 0 { 0 } else { x.numel() / n }])
+    let n = s[d];
+    linear::reshape(&shape::movedim(&x.detach(), &[dim], &[0])?, &[n, if n == 0 { 0 } else { x.numel() / n }])
 }
 
 /// Whether some element of a row differs from the row before.
@@ -137,8 +139,10 @@ pub fn unique_along(x: &Tensor, dim: i64) -> Result<Unique> {
     Ok(Unique { values, inverse, counts: g.counts })
 }
 
+/// Slices of `x` along `dim`, which lie in memory one after the other.
 fn slices(x: &Tensor, dim: i64, which: &Tensor) -> Result<Tensor> {
-    if x.rank() == 0 { linear::reshape(&x.detach(), &[1]) } else { index_select(&x.detach(), dim, which) }
+    let chosen = index_select(&shape::movedim(&x.detach(), &[dim], &[0])?, 0, which)?;
+    shape::movedim(&chosen, &[0], &[dim])
 }
 
 /// The elements (slices along `dim`) that differ from their predecessor.

@@ -8,6 +8,7 @@ use super::identity::wrap;
 use super::rows::into_out;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
+use crate::layout::DType;
 use crate::ops::{extreme, norm as norms, pointwise as pw, quantile, reduce, scan, softmax as soft};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -44,6 +45,12 @@ pub(super) fn wrong(function: &str, name: &str, got: &Obj<'_>, expected: &str) -
         "{function}() received an invalid combination of arguments: argument '{name}' must be {expected}, not {}",
         type_name(got)
     ))
+}
+
+/// The dtype to compute in: what was asked for, or that of `out=`.
+fn dtype_or(dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>, function: &str) -> PyResult<Option<DType>> {
+    let given = dtype_option(dtype, function)?;
+    Ok(given.or_else(|| out.and_then(as_tensor).map(Tensor::dtype)))
 }
 
 /// A result, written over `out=` where that is given.
@@ -135,7 +142,7 @@ both! {
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let d = dims(dim, axis, "sum")?;
-        let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_option(dtype, "sum")?)?;
+        let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "sum")?)?;
         finish(x.py(), "sum", r, t, out)
     }
     /// The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float.
@@ -143,7 +150,7 @@ both! {
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let d = dims(dim, axis, "mean")?;
-        let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_option(dtype, "mean")?)?;
+        let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "mean")?)?;
         finish(x.py(), "mean", r, t, out)
     }
     /// The sum with nan counted as 0.
@@ -156,13 +163,13 @@ both! {
     fn nanmean(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, out=None) {
         let (t, d) = (PyTensor::of(x), dims(dim, None, "nanmean")?);
-        finish(x.py(), "nanmean", quantile::nanmean(t, d.as_deref(), keepdim, dtype_option(dtype, "nanmean")?)?, t, out)
+        finish(x.py(), "nanmean", quantile::nanmean(t, d.as_deref(), keepdim, dtype_or(dtype, out, "nanmean")?)?, t, out)
     }
     /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
     fn prod(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
-        let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_option(dtype, "prod")?)?;
+        let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_or(dtype, out, "prod")?)?;
         finish(x.py(), "prod", r, t, out)
     }
     /// The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0).
@@ -257,12 +264,12 @@ both! {
     /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
     fn cumsum(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
-        finish(x.py(), "cumsum", scan::cumsum(t, dim, dtype_option(dtype, "cumsum")?)?, t, out)
+        finish(x.py(), "cumsum", scan::cumsum(t, dim, dtype_or(dtype, out, "cumsum")?)?, t, out)
     }
     /// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
     fn cumprod(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
-        finish(x.py(), "cumprod", scan::cumprod(t, dim, dtype_option(dtype, "cumprod")?)?, t, out)
+        finish(x.py(), "cumprod", scan::cumprod(t, dim, dtype_or(dtype, out, "cumprod")?)?, t, out)
     }
     /// `exp(x) / sum(exp(x))` along `dim`, without overflow.
     fn softmax(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, dtype=None, *, out=None) {
