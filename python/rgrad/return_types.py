@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-__all__ = ["aminmax", "kthvalue", "max", "median", "min", "sort", "topk"]
+__all__ = ["aminmax", "cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "nanmedian", "sort", "topk"]
 
 
 class _Fields:
@@ -31,6 +31,30 @@ class min(_Fields, namedtuple("min", ("values", "indices"))):
 
 class median(_Fields, namedtuple("median", ("values", "indices"))):
     """The medians along a dimension and where they stand."""
+
+    __slots__ = ()
+
+
+class nanmedian(_Fields, namedtuple("nanmedian", ("values", "indices"))):
+    """The medians of what is not nan along a dimension and where they stand."""
+
+    __slots__ = ()
+
+
+class mode(_Fields, namedtuple("mode", ("values", "indices"))):
+    """The most frequent values along a dimension and where they stand."""
+
+    __slots__ = ()
+
+
+class cummax(_Fields, namedtuple("cummax", ("values", "indices"))):
+    """The largest values so far along a dimension and where they stand."""
+
+    __slots__ = ()
+
+
+class cummin(_Fields, namedtuple("cummin", ("values", "indices"))):
+    """The smallest values so far along a dimension and where they stand."""
 
     __slots__ = ()
 

@@ -350,16 +350,25 @@ impl Vjp for Unview {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
         let g = match &self.geometry {
             None => g.clone(),
-            Some(geometry) => in_geometry(g, geometry)?,
+            Some(geometry) => in_geometry(g, geometry, std::slice::from_ref(&self.op))?,
         };
         Ok(smallvec![Some(view(&g, self.op.clone())?)])
     }
 }
 
-/// A copy of `g` that lies in memory as `as_strided`'s input did.
-fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize)) -> Result<Tensor> {
+/// How far memory must go for a layout and for the views by place among `ops`.
+fn end_of(layout: &Layout, ops: &[ViewOp]) -> usize {
+    let ends = ops.iter().map(|op| match op {
+        ViewOp::AsStrided { shape, strides, offset } => Layout::from_parts(shape.clone(), strides.clone(), *offset).extent().1,
+        _ => 0,
+    });
+    ends.fold(layout.extent().1, usize::max)
+}
+
+/// A copy of `g` that lies in memory as the input of `ops` did, which look at places in memory.
+pub(crate) fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize), ops: &[ViewOp]) -> Result<Tensor> {
     let layout = Layout::from_parts(g.shape(), strides.clone(), *offset);
-    let flat = Tensor::new(g.with_array(|a| a.full_beside(&[layout.extent().1], Scalar::Int(0), a.dtype()))?);
+    let flat = Tensor::new(g.with_array(|a| a.full_beside(&[end_of(&layout, ops)], Scalar::Int(0), a.dtype()))?);
     let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
     copy_(&shaped, g)?;
     Ok(shaped)
@@ -380,10 +389,7 @@ impl Op for Unview {
                         "as_strided: the gradient of an input that overlaps itself is not supported; use contiguous() before as_strided",
                     ));
                 }
-                let mut end = layout.extent().1;
-                if let ViewOp::AsStrided { shape, strides, offset } = &self.op {
-                    end = end.max(Layout::from_parts(shape.clone(), strides.clone(), *offset).extent().1);
-                }
+                let end = end_of(&layout, std::slice::from_ref(&self.op));
                 g.full_beside(&[end], Scalar::Int(0), g.dtype())?.with_layout(layout)
             }
         };

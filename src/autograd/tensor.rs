@@ -79,6 +79,8 @@ pub(crate) struct Meta {
     pub hooks: LeafHooks,
     pub retains_grad: bool,
     pub view: Option<ViewInfo>,
+    /// How often an in-place view or `.data = ` has changed this tensor's layout: operations that views recorded before start elsewhere.
+    pub relaid: u32,
 }
 
 impl Drop for Inner {
@@ -431,6 +433,11 @@ impl Tensor {
         }
         let old = {
             let mut core = self.write();
+            let same = matches!((&core.value, &value), (Value::Array(a), Value::Array(b)) if a.layout() == b.layout());
+            if !same {
+                let meta = core.meta.get_or_insert_default();
+                meta.relaid = meta.relaid.wrapping_add(1);
+            }
             if let Some(m) = core.meta.as_mut() {
                 m.accumulate = Weak::new();
             }

@@ -121,6 +121,8 @@ pub struct ViewInfo {
     pub creation: Creation,
     /// The version for which the view's `grad_fn` is true.
     pub(crate) seen: Option<u32>,
+    /// The base's layout that `ops` start from, as `Meta::relaid` counts them.
+    pub(crate) relaid: u32,
 }
 
 impl ViewInfo {
@@ -212,12 +214,15 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
         };
         let seen = core.version.current(a.storage());
         let info = match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
-            None => ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, seen },
+            None => {
+                let relaid = core.meta.as_ref().map_or(0, |m| m.relaid);
+                ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, seen, relaid }
+            }
             Some(v) => {
                 let mut ops = v.ops.clone();
                 ops.push(op.clone());
                 let creation = if v.creation == Creation::Normal { how } else { v.creation };
-                ViewInfo { base: v.base.clone(), ops, creation, seen }
+                ViewInfo { base: v.base.clone(), ops, creation, seen, relaid: v.relaid }
             }
         };
         (array, core.version.clone(), mode.grad && core.needs_grad(), info)
@@ -290,15 +295,31 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
     {
         let mut core = t.write();
         core.value = Value::Array(new);
-        if let Some(v) = core.meta.as_mut().and_then(|m| m.view.as_mut()) {
-            v.ops.push(op);
-            v.seen = now;
+        let meta = core.meta.get_or_insert_default();
+        match meta.view.as_mut() {
+            Some(v) => {
+                v.ops.push(op);
+                v.seen = now;
+            }
+            None => meta.relaid = meta.relaid.wrapping_add(1),
         }
     }
     if let Some(edge) = grad_fn {
         set_grad_fn(t, edge);
     }
     Ok(())
+}
+
+/// The operations that make `t` from its base as that lies now. After an in-place view (`transpose_`) of the base the recorded ones lead
+/// elsewhere; then the view is named by its place in memory.
+fn way_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
+    if info.base.meta(|m| m.map_or(0, |m| m.relaid)) == info.relaid {
+        return info.ops.clone();
+    }
+    t.with_array(|a| {
+        let (shape, strides) = (Dims::from_slice(a.shape()), Strides::from_slice(a.strides()));
+        SmallVec::from_elem(ViewOp::AsStrided { shape, strides, offset: a.layout().offset() }, 1)
+    })
 }
 
 /// Makes the `grad_fn` of a view anew after its base was written.
@@ -309,8 +330,8 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     }
     let _grad = ModeGuard::grad(true);
     let mut made = info.base.clone();
-    for op in &info.ops {
-        made = view(&made, op.clone())?;
+    for op in way_from_base(t, &info) {
+        made = view(&made, op)?;
     }
     let grad_fn = made.read().grad_fn.clone();
     let now = t.version();
@@ -398,7 +419,10 @@ pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     edges.extend(node.edges()[1..].iter().cloned());
     let metas = SmallVec::from_elem(out_meta(&base.read().value), 1);
     let site = node.site();
-    let slices = CopySlices { ops: info.ops.clone(), inner: node };
+    let ops = way_from_base(t, &info);
+    let by_place = ops.iter().any(|o| matches!(o, ViewOp::AsStrided { .. }));
+    let geometry = by_place.then(|| base.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset())));
+    let slices = CopySlices { ops, geometry, inner: node };
     let node = Node::new(NodeOp::Other(Arc::new(slices)), edges, metas, SmallVec::<[Saved; 2]>::new(), super::door::Saves::NOTHING, site);
     set_grad_fn(base, Edge { node, nr: 0 });
     regenerate(t)
@@ -468,6 +492,8 @@ fn set_grad_fn(t: &Tensor, edge: Edge) {
 /// A write to a part of a base: the gradient of the written part goes through the operation that wrote it.
 struct CopySlices {
     ops: SmallVec<[ViewOp; 1]>,
+    /// Strides and offset of the base, where one of `ops` looks past them.
+    geometry: Option<(Strides, usize)>,
     inner: Arc<Node>,
 }
 
@@ -479,7 +505,10 @@ impl Vjp for CopySlices {
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let n = cx.node.edges().len();
         let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, n)) };
-        let result = linear::contiguous_copy(g)?;
+        let result = match &self.geometry {
+            None => linear::contiguous_copy(g)?,
+            Some(geometry) => linear::in_geometry(g, geometry, &self.ops)?,
+        };
         let mut part = result.clone();
         for op in &self.ops {
             part = view(&part, op.clone())?;

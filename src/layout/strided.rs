@@ -42,23 +42,26 @@ impl Layout {
     /// Dense, with the dimensions in the order of `like`'s strides: what a pointwise result keeps of its input.
     pub fn dense_like(shape: &[usize], like: &[isize]) -> Self {
         let rank = shape.len();
-        let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
-        // Insertion sort, stable: dimensions of size 1 and ties stay where they are.
+        // From the dimension that runs fastest on. Where strides do not decide (a stride of 0), the search goes on past the other.
+        let mut order: SmallVec<[usize; 8]> = (0..rank).rev().collect();
         for i in 1..rank {
-            let mut j = i;
-            while j > 0 {
-                let (p, q) = (order[j - 1], order[j]);
-                if shape[p] > 1 && shape[q] > 1 && like[p] < like[q] {
-                    order.swap(j - 1, j);
-                    j -= 1;
-                } else {
+            let mut at = i;
+            for j in (0..i).rev() {
+                let (p, q) = (order[j], order[at]);
+                let (fast, slow) = (like[p], like[q]);
+                if fast == 0 || slow == 0 || (fast == slow && shape[p] <= shape[q]) {
+                    continue;
+                }
+                if fast < slow {
                     break;
                 }
+                order.swap(j, at);
+                at = j;
             }
         }
         let mut strides = Strides::from_elem(1, rank);
         let mut step: isize = 1;
-        for &d in order.iter().rev() {
+        for &d in &order {
             strides[d] = step;
             step = step.wrapping_mul(shape[d].max(1) as isize);
         }

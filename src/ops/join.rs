@@ -3,7 +3,7 @@
 use crate::array::{Array, Bounds, Plan};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim, wrap_dims};
+use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim};
 use crate::ops::index::{self, Place};
 use crate::ops::shape::{self, Views};
 use smallvec::{SmallVec, smallvec};
@@ -203,122 +203,6 @@ pub fn column_stack(ts: &[Tensor]) -> Result<Tensor> {
     let columns: Views =
         ts.iter().map(|t| if t.rank() <= 1 { shape::view(t, &[t.numel() as i64, 1]) } else { Ok(t.clone()) }).collect::<Result<_>>()?;
     hstack(&columns)
-}
-
-// ---- flip and roll ---------------------------------------------------------------------------------------------------
-
-#[derive(Debug, Clone)]
-struct Flip(SmallVec<[usize; 4]>);
-
-impl Vjp for Flip {
-    fn node_name(&self) -> String {
-        "FlipBackward0".into()
-    }
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
-    }
-}
-
-impl Op for Flip {
-    fn name(&self) -> &'static str {
-        "flip"
-    }
-    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].flip(&self.0)?])
-    }
-    node_op!();
-}
-
-/// The elements in reverse order along `dims`.
-pub fn flip(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
-    let mut dims = wrap_dims(dims, t.rank())?;
-    if t.rank() == 0 {
-        dims.clear();
-    }
-    apply1(&Flip(dims), &[t])
-}
-
-pub fn fliplr(t: &Tensor) -> Result<Tensor> {
-    if t.rank() < 2 {
-        return Err(Error::runtime("Input must be >= 2-d."));
-    }
-    flip(t, &[1])
-}
-
-pub fn flipud(t: &Tensor) -> Result<Tensor> {
-    if t.rank() < 1 {
-        return Err(Error::runtime("Input must be >= 1-d."));
-    }
-    flip(t, &[0])
-}
-
-/// A quarter turn in the plane of two dimensions, `k` times, from the first towards the second.
-pub fn rot90(t: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
-    if dims.len() != 2 {
-        return Err(Error::runtime(format!("expected total rotation dims == 2, but got dims = {}", dims.len())));
-    }
-    if t.rank() < 2 {
-        return Err(Error::runtime(format!("expected total dims >= 2, but got total dims = {}", t.rank())));
-    }
-    let (a, b) = (wrap_dim(dims[0], t.rank())?, wrap_dim(dims[1], t.rank())?);
-    if a == b {
-        return Err(Error::runtime(format!("expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")));
-    }
-    let (a, b) = (a as i64, b as i64);
-    match k.rem_euclid(4) {
-        0 => linear::contiguous_copy(t),
-        1 => linear::contiguous_copy(&shape::transpose(&flip(t, &[b])?, a, b)?),
-        2 => flip(t, &[a, b]),
-        _ => linear::contiguous_copy(&shape::transpose(&flip(t, &[a])?, a, b)?),
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Roll {
-    shifts: SmallVec<[i64; 4]>,
-    dims: SmallVec<[usize; 4]>,
-}
-
-impl Vjp for Roll {
-    fn node_name(&self) -> String {
-        "RollBackward0".into()
-    }
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let back = Roll { shifts: self.shifts.iter().map(|s| s.wrapping_neg()).collect(), dims: self.dims.clone() };
-        Ok(smallvec![grads[0].as_ref().map(|g| apply1(&back, &[g])).transpose()?])
-    }
-}
-
-impl Op for Roll {
-    fn name(&self) -> &'static str {
-        "roll"
-    }
-    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].roll(&self.shifts, &self.dims)?])
-    }
-    node_op!();
-}
-
-/// The elements moved along `dims` by `shifts`; without dims, through the flattened tensor.
-pub fn roll(t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
-    if shifts.is_empty() {
-        return Err(Error::runtime("`shifts` required"));
-    }
-    if dims.is_empty() && shifts.len() == 1 {
-        let rolled = roll(&linear::reshape(t, &[t.numel()])?, shifts, &[0])?;
-        return linear::reshape(&rolled, &t.shape());
-    }
-    if shifts.len() != dims.len() {
-        return Err(Error::runtime(format!("shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), dims.len())));
-    }
-    if t.rank() == 0 {
-        for d in dims {
-            wrap_dim(*d, 0)?;
-        }
-        return linear::clone(t);
-    }
-    let dims = dims.iter().map(|d| wrap_dim(*d, t.rank())).collect::<Result<_>>()?;
-    apply1(&Roll { shifts: SmallVec::from_slice(shifts), dims }, &[t])
 }
 
 // ---- repeating -------------------------------------------------------------------------------------------------------
@@ -601,12 +485,38 @@ pub fn diag(t: &Tensor, offset: i64) -> Result<Tensor> {
     }
 }
 
+#[derive(Debug, Clone)]
+struct Trace {
+    shape: Dims,
+}
+
+const MAIN_DIAGONAL: ViewOp = ViewOp::Diagonal { offset: 0, dim1: 0, dim2: 1 };
+
+impl Vjp for Trace {
+    fn node_name(&self) -> String {
+        "TraceBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let n = self.shape[0].min(self.shape[1]);
+        Ok(smallvec![Some(linear::unview(&shape::expand_to(g, &[n])?, &MAIN_DIAGONAL, &self.shape, None)?)])
+    }
+}
+
+impl Op for Trace {
+    fn name(&self) -> &'static str {
+        "trace"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![MAIN_DIAGONAL.apply_to(x[0])?.sum(&[true], false)?])
+    }
+    node_op!();
+}
+
 /// The sum of a matrix's diagonal.
 pub fn trace(t: &Tensor) -> Result<Tensor> {
     if t.rank() != 2 {
         return Err(Error::runtime(format!("trace: expected a matrix, but got tensor with dim {}", t.rank())));
     }
-    let d = shape::diagonal(t, 0, 0, 1)?;
-    let d = if t.dtype().is_float() { d } else { linear::cast(&d, DType::I64)? };
-    linear::sum_to(&d, &[])
+    apply1(&Trace { shape: t.shape() }, &[t])
 }

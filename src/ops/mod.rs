@@ -1,5 +1,6 @@
 //! What can be done with tensors: one file per family, each with shape rule, forward and derivative together.
 
+pub mod blocks;
 pub mod compare;
 pub mod create;
 pub mod dropout;
@@ -13,8 +14,11 @@ pub mod loss;
 pub mod matmul;
 pub mod norm;
 pub mod pointwise;
+pub mod quantile;
 pub mod random;
+pub mod rearrange;
 pub mod reduce;
 pub mod scan;
 pub mod shape;
 pub mod softmax;
+pub mod unique;

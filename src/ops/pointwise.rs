@@ -87,6 +87,8 @@ fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
                 "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
                  `logical_not()` operator instead.",
             )),
+            // PyTorch takes it for `x ** 2`.
+            RowId::Square => Ok(DType::I64),
             _ => refuse(),
         },
         DTypeRule::Bitwise if common.is_float() => refuse(),
@@ -137,6 +139,9 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     if subtracts && args.iter().any(|a| standing(a).0 == DType::Bool) {
         compute_dtype(row, DType::Bool)?;
     }
+    if row == RowId::Lerp {
+        check_lerp(args)?;
+    }
     let compute = compute_dtype(row, common)?;
     let mut op = if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
     op.params[..params.len()].copy_from_slice(params);
@@ -155,7 +160,8 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
             }
             Arg::Tensor(t) => Some(linear::cast(t, want)?),
             Arg::Scalar(s) => {
-                op.with_number |= i > 0;
+                // The base of a power may be the number; any other number counts as second.
+                op.with_number |= i > 0 || row == RowId::Pow;
                 Some(number(*s, want)?)
             }
         });
@@ -164,7 +170,27 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     Ok(Plan { op, made })
 }
 
-/// Values that integer rows refuse.
+/// `lerp` promotes nothing but a weight without dimensions.
+fn check_lerp(args: &[Arg<'_>]) -> Result<()> {
+    let [Arg::Tensor(x), Arg::Tensor(end), weight] = args else { return Ok(()) };
+    let have = x.dtype();
+    let differs = |what: &str, got: DType| {
+        let word = |d: DType| d.type_name().to_lowercase();
+        Err(Error::runtime(format!("lerp: expected dtype {} for `{what}` but got dtype {}", word(have), word(got))))
+    };
+    if end.dtype() != have {
+        return differs("end", end.dtype());
+    }
+    match weight {
+        Arg::Tensor(w) if w.rank() > 0 && w.dtype() != have => differs("weight", w.dtype()),
+        Arg::Scalar(_) if !have.is_float() => {
+            Err(Error::not_implemented(format!("\"lerp_kernel_scalar\" not implemented for '{}'", have.type_name())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Values that integer rows refuse. On the CPU the kernel looks for itself, before it writes anything.
 fn check_values(row: RowId, compute: DType, args: &[Arg<'_>], made: &[Option<Tensor>]) -> Result<()> {
     if compute.is_float() {
         return Ok(());
@@ -176,7 +202,7 @@ fn check_values(row: RowId, compute: DType, args: &[Arg<'_>], made: &[Option<Ten
             (None, Arg::Tensor(t)) => *t,
             (None, Arg::Scalar(_)) => return Ok(()),
         };
-        if divisor.array().to_vec::<i64>()?.contains(&0) {
+        if divisor.device() != crate::array::Device::Cpu && divisor.array().to_vec::<i64>()?.contains(&0) {
             return Err(Error::runtime(format!("ZeroDivisionError: {} of integers by zero", row.info().name)));
         }
     }
@@ -339,6 +365,24 @@ pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Ten
         (None, Some(hi)) => call(RowId::ClampMax, &[(&x).into()], &[hi]),
         (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
     }
+}
+
+/// Clamps to tensors (or numbers); at least one bound. At a bound the gradient is the input's.
+pub fn clamp_tensor(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<Tensor> {
+    let mut all: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
+    all.extend([min, max].into_iter().flatten());
+    if promote(&all).is_float() {
+        let (lo, hi) = (min.unwrap_or(f64::NEG_INFINITY.into()), max.unwrap_or(f64::INFINITY.into()));
+        return call(RowId::ClampTensor, &[x.into(), lo, hi], &[]);
+    }
+    let mut r = x.clone();
+    if let Some(lo) = min {
+        r = maximum(&r, lo)?;
+    }
+    if let Some(hi) = max {
+        r = minimum(&r, hi)?;
+    }
+    Ok(r)
 }
 
 #[cfg(test)]

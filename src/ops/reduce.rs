@@ -169,7 +169,8 @@ pub fn nansum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DTy
     if !x.dtype().is_float() {
         return sum(x, dims, keepdim, dtype);
     }
-    sum(&pw::where_(&pw::isnan(x)?, 0.0, x)?, dims, keepdim, dtype)
+    let real = pw::where_(&pw::isnan(x)?, 0.0, x)?;
+    apply1(&Sum { over: Over::new(x, dims, keepdim)?, dtype, mean: false, node: "NansumBackward0" }, &[&real])
 }
 
 // ---- prod ------------------------------------------------------------------------------------------------------------

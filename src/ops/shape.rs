@@ -89,27 +89,26 @@ pub fn flatten(t: &Tensor, start: i64, end: i64) -> Result<Tensor> {
 
 /// All elements in one dimension.
 pub fn ravel(t: &Tensor) -> Result<Tensor> {
-    let n = t.numel();
-    if t.with_array(|a| a.is_contiguous()) {
-        return make_view(t, ViewOp::View(smallvec![n]));
-    }
-    to_shape(t, smallvec![n])
+    make_view(&contiguous(t)?, ViewOp::View(smallvec![t.numel()]))
 }
 
 /// Splits dimension `dim` into `sizes`; one of them may be -1.
 pub fn unflatten(t: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
     let shape = t.shape();
     let d = wrap_dim(dim, shape.len())?;
+    if shape.is_empty() {
+        return Err(Error::runtime(format!("unflatten: Dimension specified as {dim} but tensor has no dimensions")));
+    }
     if sizes.is_empty() {
         return Err(Error::runtime("unflatten: sizes must be non-empty"));
     }
-    let have = shape.get(d).copied().unwrap_or(1);
+    let have = shape[d];
     let inner = Layout::infer_shape(sizes, have).map_err(|_| {
         Error::runtime(format!("unflatten: Provided sizes {sizes:?} don't multiply up to the size of dim {d} ({have}) in the input tensor"))
     })?;
     let mut out = Dims::from_slice(&shape[..d]);
     out.extend_from_slice(&inner);
-    out.extend_from_slice(shape.get(d + 1..).unwrap_or_default());
+    out.extend_from_slice(&shape[d + 1..]);
     make_view(t, ViewOp::View(out))
 }
 
@@ -551,11 +550,11 @@ pub fn unsqueeze_(t: &Tensor, dim: i64) -> Result<()> {
 
 /// `squeeze`, `squeeze_dim` or `squeeze_dims`, changing the tensor itself.
 pub fn squeeze_(t: &Tensor, dims: Option<&[i64]>) -> Result<()> {
-    let dims = match dims {
-        Some(d) => wrap_dims(d, t.rank())?,
-        None => (0..t.rank()).collect(),
+    let (dims, node) = match dims {
+        Some(d) => (wrap_dims(d, t.rank())?, "SqueezeBackward4"),
+        None => ((0..t.rank()).collect(), "SqueezeBackward3"),
     };
-    view_inplace(t, ViewOp::Squeeze(dims), "squeeze_", "SqueezeBackward4")
+    view_inplace(t, ViewOp::Squeeze(dims), "squeeze_", node)
 }
 
 // ---- copies ----------------------------------------------------------------------------------------------------------

@@ -59,16 +59,20 @@ fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
+/// Where the gradients of `inputs` arrive; each must require one.
+fn edges_of(inputs: &[Tensor]) -> PyResult<Vec<Edge>> {
+    inputs
+        .iter()
+        .map(|t| t.gradient_edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad")))
+        .collect()
+}
+
 /// Gradients at the edges of `inputs`, added to their `.grad`.
 fn accumulate_at(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options, inputs: &[Tensor]) -> PyResult<()> {
     if inputs.is_empty() {
         return Err(runtime("`inputs` argument to `backward()` cannot be empty."));
     }
-    let mut edges = Vec::new();
-    for t in inputs {
-        edges.push(t.gradient_edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))?);
-    }
-    options.inputs = edges;
+    options.inputs = edges_of(inputs)?;
     let create = options.create_graph;
     let grads = run(py, roots, options)?;
     for (t, g) in inputs.iter().zip(grads) {
@@ -191,8 +195,10 @@ impl PyTensor {
     }
 
     #[getter]
-    fn is_leaf(slf: &Bound<'_, Self>) -> bool {
-        Self::of(slf).is_leaf()
+    fn is_leaf(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        // A view whose node cannot be made anew says so.
+        let t = Self::of(slf);
+        Ok(!t.requires_grad() || t.grad_fn()?.is_none())
     }
 
     /// Makes backward keep this tensor's gradient in `.grad` although it is no leaf.
@@ -313,21 +319,9 @@ fn _run_backward<'py>(
         accumulate_at(py, roots, options, &wanted)?;
         return Ok(PyTuple::empty(py));
     }
-    let mut at = Vec::new();
-    for t in &wanted {
-        match t.gradient_edge()? {
-            Some(e) => {
-                at.push(Some(options.inputs.len()));
-                options.inputs.push(e);
-            }
-            None if allow_unreachable => at.push(None),
-            None => return Err(runtime("One of the differentiated Tensors does not require grad")),
-        }
-    }
-    let mut grads = if options.inputs.is_empty() { Vec::new() } else { run(py, roots, options)? };
+    options.inputs = edges_of(&wanted)?;
     let mut out = Vec::new();
-    for a in at {
-        let g = a.and_then(|a| grads[a].take());
+    for g in run(py, roots, options)? {
         if g.is_none() && !allow_unreachable {
             return Err(runtime(
                 "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired \

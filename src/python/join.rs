@@ -9,6 +9,7 @@ use super::tensor::PyTensor;
 use crate::error::Error;
 use crate::ops::index::Place;
 use crate::ops::join::{self, Repeats};
+use crate::ops::rearrange;
 use crate::ops::shape as views;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -39,7 +40,7 @@ fn dims_of(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, funct
 #[pyfunction]
 #[pyo3(signature = (input, *dims, **kwargs))]
 fn flip(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
-    wrap(input.py(), join::flip(PyTensor::of(input), &dims_of(dims, kwargs, "flip")?)?)
+    wrap(input.py(), rearrange::flip(PyTensor::of(input), &dims_of(dims, kwargs, "flip")?)?)
 }
 
 /// The tensor so many times along each dimension; missing numbers in front count as 1.
@@ -52,11 +53,11 @@ fn tile(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&
 both! {
     /// The columns in reverse order.
     fn fliplr(x) sig() {
-        wrap(x.py(), join::fliplr(PyTensor::of(x))?)
+        wrap(x.py(), rearrange::fliplr(PyTensor::of(x))?)
     }
     /// The rows in reverse order.
     fn flipud(x) sig() {
-        wrap(x.py(), join::flipud(PyTensor::of(x))?)
+        wrap(x.py(), rearrange::flipud(PyTensor::of(x))?)
     }
     /// The elements moved along `dims` by `shifts`; what leaves at one end comes back at the other.
     fn roll(x, shifts: &Obj<'_>, dims: Option<&Obj<'_>>) sig(shifts, dims=None) {
@@ -64,7 +65,7 @@ both! {
             Some(d) if !d.is_none() => ints(d)?,
             _ => smallvec::SmallVec::new(),
         };
-        wrap(x.py(), join::roll(PyTensor::of(x), &ints(shifts)?, &dims)?)
+        wrap(x.py(), rearrange::roll(PyTensor::of(x), &ints(shifts)?, &dims)?)
     }
     /// A quarter turn in the plane of two dimensions, `k` times.
     fn rot90(x, k: i64, dims: Option<&Obj<'_>>) sig(k=1, dims=None) {
@@ -72,7 +73,7 @@ both! {
             Some(d) if !d.is_none() => ints(d)?,
             _ => smallvec::SmallVec::from_slice(&[0, 1]),
         };
-        wrap(x.py(), join::rot90(PyTensor::of(x), k, &dims)?)
+        wrap(x.py(), rearrange::rot90(PyTensor::of(x), k, &dims)?)
     }
     /// The lower triangle of each matrix, zero elsewhere.
     fn tril(x, diagonal: i64) sig(diagonal=0) {

@@ -2,6 +2,7 @@
 
 mod args;
 mod autograd;
+mod blocks;
 mod both;
 mod convert;
 mod create;
@@ -19,6 +20,7 @@ mod loss;
 mod matmul;
 mod node;
 mod numpy_memory;
+mod order;
 mod random;
 mod reduce;
 mod rows;
@@ -54,6 +56,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     create::register(m)?;
     random::register(m)?;
     reduce::register(m)?;
+    order::register(m)?;
+    blocks::register(m)?;
     matmul::register(m)?;
     loss::register(m)?;
     node::register(m)?;

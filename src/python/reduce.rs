@@ -1,4 +1,4 @@
-//! Reductions, scans, softmax and sorting in Python.
+//! Reductions, scans and softmax in Python.
 
 use super::args::{as_tensor, int, ints, operand, scalar, type_name};
 use super::both::both;
@@ -8,8 +8,8 @@ use super::identity::wrap;
 use super::rows::into_out;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
-
-use crate::ops::{extreme, norm as norms, pointwise as pw, reduce, scan, softmax as soft};
+use crate::layout::DType;
+use crate::ops::{extreme, norm as norms, pointwise as pw, quantile, reduce, scan, softmax as soft};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -21,18 +21,18 @@ type PyOut = PyResult<Py<PyAny>>;
 type Dims = SmallVec<[i64; 4]>;
 
 /// The argument under PyTorch's name, or under NumPy's.
-fn either<'a, 'py>(dim: Option<&'a Obj<'py>>, axis: Option<&'a Obj<'py>>) -> Option<&'a Obj<'py>> {
+pub(super) fn either<'a, 'py>(dim: Option<&'a Obj<'py>>, axis: Option<&'a Obj<'py>>) -> Option<&'a Obj<'py>> {
     dim.or(axis).filter(|d| !d.is_none())
 }
 
-fn dims(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<Dims>> {
+pub(super) fn dims(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<Dims>> {
     match either(dim, axis) {
         None => Ok(None),
         Some(d) => ints(d).map(Some).map_err(|_| wrong(function, "dim", d, "int or tuple of ints")),
     }
 }
 
-fn one_dim(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<i64>> {
+pub(super) fn one_dim(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<i64>> {
     match either(dim, axis) {
         None => Ok(None),
         Some(d) => int(d).map(Some).map_err(|_| wrong(function, "dim", d, "int")),
@@ -40,27 +40,41 @@ fn one_dim(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyR
 }
 
 #[cold]
-fn wrong(function: &str, name: &str, got: &Obj<'_>, expected: &str) -> PyErr {
+pub(super) fn wrong(function: &str, name: &str, got: &Obj<'_>, expected: &str) -> PyErr {
     type_error(format!(
         "{function}() received an invalid combination of arguments: argument '{name}' must be {expected}, not {}",
         type_name(got)
     ))
 }
 
+/// The dtype to compute in: what was asked for, or that of `out=`.
+fn dtype_or(dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>, function: &str) -> PyResult<Option<DType>> {
+    let given = dtype_option(dtype, function)?;
+    Ok(given.or_else(|| out.and_then(as_tensor).map(Tensor::dtype)))
+}
+
 /// A result, written over `out=` where that is given.
-fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out: Option<&Obj<'_>>) -> PyOut {
+pub(super) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out: Option<&Obj<'_>>) -> PyOut {
     match out.filter(|o| !o.is_none()) {
         None => wrap(py, t),
         Some(o) => into_out(py, function, &t, &[x], o),
     }
 }
 
-/// A tuple of the class `rgrad.return_types.<name>`.
-fn named(py: Python<'_>, name: &'static str, pair: (Tensor, Tensor)) -> PyOut {
+/// A tuple of the class `rgrad.return_types.<name>`, or its fields written over the two tensors of `out=`.
+pub(super) fn named(x: &Bound<'_, PyTensor>, name: &'static str, pair: (Tensor, Tensor), out: Option<&Obj<'_>>) -> PyOut {
     static TYPES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = x.py();
     let types = TYPES.get_or_try_init(py, || py.import("rgrad.return_types").map(|m| m.into_any().unbind()))?;
-    let fields = PyTuple::new(py, [wrap(py, pair.0)?, wrap(py, pair.1)?])?;
-    Ok(types.bind(py).getattr(name)?.call1(fields)?.unbind())
+    let fields = match out.filter(|o| !o.is_none()) {
+        None => [wrap(py, pair.0)?, wrap(py, pair.1)?],
+        Some(o) => {
+            let (a, b): (Obj<'_>, Obj<'_>) = o.extract().map_err(|_| wrong(name, "out", o, "tuple of 2 Tensors"))?;
+            let t = [PyTensor::of(x)];
+            [into_out(py, name, &pair.0, &t, &a)?, into_out(py, name, &pair.1, &t, &b)?]
+        }
+    };
+    Ok(types.bind(py).getattr(name)?.call1(PyTuple::new(py, fields)?)?.unbind())
 }
 
 /// `correction` from PyTorch's three ways of giving it; the first positional argument may be `unbiased`.
@@ -102,16 +116,23 @@ fn spread(
 }
 
 /// `max` and `min`: of everything, along a dimension, or of two tensors.
-fn extremes(x: &Bound<'_, PyTensor>, max: bool, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>) -> PyOut {
+fn extremes(
+    x: &Bound<'_, PyTensor>,
+    max: bool,
+    dim: Option<&Obj<'_>>,
+    keepdim: bool,
+    other: Option<&Obj<'_>>,
+    out: Option<&Obj<'_>>,
+) -> PyOut {
     let (py, t, name) = (x.py(), PyTensor::of(x), if max { "max" } else { "min" });
     let other = other.filter(|o| !o.is_none()).or_else(|| dim.filter(|d| as_tensor(d).is_some()));
     if let Some(o) = other {
         let Some(pw::Arg::Tensor(o)) = operand(o)? else { return Err(wrong(name, "other", o, "Tensor")) };
-        return wrap(py, if max { pw::maximum(t, o)? } else { pw::minimum(t, o)? });
+        return finish(py, name, if max { pw::maximum(t, o)? } else { pw::minimum(t, o)? }, t, out);
     }
     match one_dim(dim, None, name)? {
-        None => wrap(py, extreme::max_of_all(t, max)?),
-        Some(d) => named(py, name, extreme::max_along(t, max, d, keepdim)?),
+        None => finish(py, name, extreme::max_of_all(t, max)?, t, out),
+        Some(d) => named(x, name, extreme::max_along(t, max, d, keepdim)?, out),
     }
 }
 
@@ -121,7 +142,7 @@ both! {
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let d = dims(dim, axis, "sum")?;
-        let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_option(dtype, "sum")?)?;
+        let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "sum")?)?;
         finish(x.py(), "sum", r, t, out)
     }
     /// The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float.
@@ -129,69 +150,79 @@ both! {
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let d = dims(dim, axis, "mean")?;
-        let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_option(dtype, "mean")?)?;
+        let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "mean")?)?;
         finish(x.py(), "mean", r, t, out)
     }
     /// The sum with nan counted as 0.
-    fn nansum(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>)
-        sig(dim=None, keepdim=false, *, dtype=None) {
-        let d = dims(dim, None, "nansum")?;
-        wrap(x.py(), reduce::nansum(PyTensor::of(x), d.as_deref(), keepdim, dtype_option(dtype, "nansum")?)?)
+    fn nansum(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(dim, None, "nansum")?);
+        finish(x.py(), "nansum", reduce::nansum(t, d.as_deref(), keepdim, dtype_option(dtype, "nansum")?)?, t, out)
+    }
+    /// The arithmetic mean of what is not nan.
+    fn nanmean(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(dim, None, "nanmean")?);
+        finish(x.py(), "nanmean", quantile::nanmean(t, d.as_deref(), keepdim, dtype_or(dtype, out, "nanmean")?)?, t, out)
     }
     /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
     fn prod(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
-        let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_option(dtype, "prod")?)?;
+        let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_or(dtype, out, "prod")?)?;
         finish(x.py(), "prod", r, t, out)
     }
     /// The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0).
-    fn var(x, dim: Option<&Obj<'_>>, unbiased: Option<&Obj<'_>>, keepdim: bool, correction: Option<&Obj<'_>>, axis: Option<&Obj<'_>>)
-        sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None) {
+    fn var(x, dim: Option<&Obj<'_>>, unbiased: Option<&Obj<'_>>, keepdim: bool, correction: Option<&Obj<'_>>, axis: Option<&Obj<'_>>,
+        out: Option<&Obj<'_>>) sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None) {
         let (d, c, k) = spread(x, "var", (dim, unbiased, axis), correction, keepdim)?;
-        wrap(x.py(), reduce::var(PyTensor::of(x), d.as_deref(), c, k)?)
+        finish(x.py(), "var", reduce::var(PyTensor::of(x), d.as_deref(), c, k)?, PyTensor::of(x), out)
     }
     /// The largest elements over `dim` (all without). Equal ones share the gradient evenly.
-    fn amax(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
-        let d = dims(dim, None, "amax")?;
-        wrap(x.py(), extreme::amax(PyTensor::of(x), true, d.as_deref(), keepdim)?)
+    fn amax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(dim, None, "amax")?);
+        finish(x.py(), "amax", extreme::amax(t, true, d.as_deref(), keepdim)?, t, out)
     }
     /// The smallest elements over `dim` (all without). Equal ones share the gradient evenly.
-    fn amin(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
-        let d = dims(dim, None, "amin")?;
-        wrap(x.py(), extreme::amax(PyTensor::of(x), false, d.as_deref(), keepdim)?)
+    fn amin(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(dim, None, "amin")?);
+        finish(x.py(), "amin", extreme::amax(t, false, d.as_deref(), keepdim)?, t, out)
     }
     /// The smallest and the largest elements along `dim` (all without), as (min, max).
-    fn aminmax(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(*, dim=None, keepdim=false) {
+    fn aminmax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
         let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
         let of = |max| extreme::amax(PyTensor::of(x), max, d.as_ref().map(|d| &d[..]), keepdim);
-        named(x.py(), "aminmax", (of(false)?, of(true)?))
+        named(x, "aminmax", (of(false)?, of(true)?), out)
     }
     /// The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both elementwise.
-    fn max(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, other=None) {
-        extremes(x, true, dim, keepdim, other)
+    fn max(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, other=None, out=None) {
+        extremes(x, true, dim, keepdim, other, out)
     }
     /// The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both elementwise.
-    fn min(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, other=None) {
-        extremes(x, false, dim, keepdim, other)
+    fn min(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
+        sig(dim=None, keepdim=false, *, other=None, out=None) {
+        extremes(x, false, dim, keepdim, other, out)
     }
     /// Where the largest element stands along `dim`, or in the flattened tensor; the first of equals.
-    fn argmax(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
-        wrap(x.py(), extreme::argmax(PyTensor::of(x), true, one_dim(dim, None, "argmax")?, keepdim)?)
+    fn argmax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "argmax", extreme::argmax(t, true, one_dim(dim, None, "argmax")?, keepdim)?, t, out)
     }
     /// Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals.
-    fn argmin(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
-        wrap(x.py(), extreme::argmax(PyTensor::of(x), false, one_dim(dim, None, "argmin")?, keepdim)?)
+    fn argmin(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "argmin", extreme::argmax(t, false, one_dim(dim, None, "argmin")?, keepdim)?, t, out)
     }
     /// Whether all elements along `dim` (all without) are true.
-    fn all(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
-        let d = dims(dim, None, "all")?;
-        wrap(x.py(), reduce::truth(PyTensor::of(x), true, d.as_deref(), keepdim)?)
+    fn all(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(dim, None, "all")?);
+        finish(x.py(), "all", reduce::truth(t, true, d.as_deref(), keepdim)?, t, out)
     }
     /// Whether any element along `dim` (all without) is true.
-    fn any(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
-        let d = dims(dim, None, "any")?;
-        wrap(x.py(), reduce::truth(PyTensor::of(x), false, d.as_deref(), keepdim)?)
+    fn any(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(dim, None, "any")?);
+        finish(x.py(), "any", reduce::truth(t, false, d.as_deref(), keepdim)?, t, out)
     }
     /// How many elements along `dim` (all without) are not 0, as int64.
     fn count_nonzero(x, dim: Option<&Obj<'_>>) sig(dim=None) {
@@ -199,13 +230,13 @@ both! {
         wrap(x.py(), reduce::count_nonzero(PyTensor::of(x), d.as_deref())?)
     }
     /// `log(sum(exp(x)))` over `dim`, without overflow.
-    fn logsumexp(x, dim: &Obj<'_>, keepdim: bool) sig(dim, keepdim=false) {
-        let d = dims(Some(dim), None, "logsumexp")?.unwrap_or_default();
-        wrap(x.py(), norms::logsumexp(PyTensor::of(x), &d, keepdim)?)
+    fn logsumexp(x, dim: &Obj<'_>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim, keepdim=false, *, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(Some(dim), None, "logsumexp")?.unwrap_or_default());
+        finish(x.py(), "logsumexp", norms::logsumexp(t, &d, keepdim)?, t, out)
     }
     /// The vector norm of order `p` over `dim` (all without); 'fro' is order 2.
-    fn norm(x, p: Option<&Obj<'_>>, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>)
-        sig(p=None, dim=None, keepdim=false, dtype=None) {
+    fn norm(x, p: Option<&Obj<'_>>, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>, dtype: Option<&Obj<'_>>)
+        sig(p=None, dim=None, keepdim=false, out=None, dtype=None) {
         let order = match p.filter(|p| !p.is_none()) {
             None => 2.0,
             Some(p) if p.is_instance_of::<PyString>() => match p.extract::<String>()?.as_str() {
@@ -223,7 +254,7 @@ both! {
             },
         };
         let d = dims(dim, None, "norm")?;
-        wrap(x.py(), norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?)
+        finish(x.py(), "norm", norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?, PyTensor::of(x), out)
     }
     /// The norm of order `p` of the difference.
     fn dist(x, other: &Obj<'_>, p: f64) sig(other, p=2.0) {
@@ -231,52 +262,30 @@ both! {
         wrap(x.py(), norms::norm(&pw::sub(PyTensor::of(x), other)?, p, None, false, None)?)
     }
     /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
-    fn cumsum(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, *, dtype=None) {
-        wrap(x.py(), scan::cumsum(PyTensor::of(x), dim, dtype_option(dtype, "cumsum")?)?)
+    fn cumsum(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "cumsum", scan::cumsum(t, dim, dtype_or(dtype, out, "cumsum")?)?, t, out)
     }
     /// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
-    fn cumprod(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, *, dtype=None) {
-        wrap(x.py(), scan::cumprod(PyTensor::of(x), dim, dtype_option(dtype, "cumprod")?)?)
+    fn cumprod(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "cumprod", scan::cumprod(t, dim, dtype_or(dtype, out, "cumprod")?)?, t, out)
     }
     /// `exp(x) / sum(exp(x))` along `dim`, without overflow.
-    fn softmax(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, dtype=None) {
-        wrap(x.py(), soft::softmax(PyTensor::of(x), dim, dtype_option(dtype, "softmax")?)?)
+    fn softmax(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, dtype=None, *, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "softmax", soft::softmax(t, dim, dtype_option(dtype, "softmax")?)?, t, out)
     }
     /// `x - log(sum(exp(x)))` along `dim`, without overflow.
-    fn log_softmax(x, dim: i64, dtype: Option<&Obj<'_>>) sig(dim, dtype=None) {
-        wrap(x.py(), soft::log_softmax(PyTensor::of(x), dim, dtype_option(dtype, "log_softmax")?)?)
-    }
-    /// Sorted values along `dim` and where they came from; always stable, nan counts as the largest.
-    fn sort(x, dim: i64, descending: bool, stable: Option<bool>) sig(dim=-1, descending=false, stable=None) {
-        let _ = stable;
-        named(x.py(), "sort", extreme::sort(PyTensor::of(x), dim, descending)?)
-    }
-    /// The places of elements in sorted order along `dim`; always stable, nan counts as the largest.
-    fn argsort(x, dim: i64, descending: bool, stable: bool) sig(dim=-1, descending=false, stable=false) {
-        let _ = stable;
-        wrap(x.py(), extreme::sort(&PyTensor::of(x).detach(), dim, descending)?.1)
-    }
-    /// The `k` largest (or smallest) elements along `dim`, in order, and where they stand.
-    fn topk(x, k: i64, dim: i64, largest: bool, sorted: bool) sig(k, dim=-1, largest=true, sorted=true) {
-        let _ = sorted;
-        named(x.py(), "topk", extreme::topk(PyTensor::of(x), k, dim, largest)?)
-    }
-    /// The `k`-th smallest element along `dim`, counted from 1, and where it stands.
-    fn kthvalue(x, k: i64, dim: i64, keepdim: bool) sig(k, dim=-1, keepdim=false) {
-        named(x.py(), "kthvalue", extreme::kthvalue(PyTensor::of(x), k, dim, keepdim)?)
-    }
-    /// The lower median of all elements; with `dim` (values, indices) along it.
-    fn median(x, dim: Option<&Obj<'_>>, keepdim: bool) sig(dim=None, keepdim=false) {
-        match one_dim(dim, None, "median")? {
-            None => wrap(x.py(), extreme::median_of_all(PyTensor::of(x))?),
-            Some(d) => named(x.py(), "median", extreme::median(PyTensor::of(x), d, keepdim)?),
-        }
+    fn log_softmax(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, dtype=None, *, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "log_softmax", soft::log_softmax(t, dim, dtype_option(dtype, "log_softmax")?)?, t, out)
     }
 }
 
 /// The standard deviation: the root of `var`.
 #[pyfunction]
-#[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None))]
+#[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None))]
 fn standard_deviation(
     input: &Bound<'_, PyTensor>,
     dim: Option<&Obj<'_>>,
@@ -284,39 +293,35 @@ fn standard_deviation(
     keepdim: bool,
     correction: Option<&Obj<'_>>,
     axis: Option<&Obj<'_>>,
+    out: Option<&Obj<'_>>,
 ) -> PyOut {
     let (d, c, k) = spread(input, "std", (dim, unbiased, axis), correction, keepdim)?;
-    wrap(input.py(), reduce::std(PyTensor::of(input), d.as_deref(), c, k)?)
+    finish(input.py(), "std", reduce::std(PyTensor::of(input), d.as_deref(), c, k)?, PyTensor::of(input), out)
 }
 
-/// The variance and the mean over `dim`, as a tuple.
-#[pyfunction]
-#[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
-fn var_mean(
-    input: &Bound<'_, PyTensor>,
-    dim: Option<&Obj<'_>>,
-    unbiased: Option<&Obj<'_>>,
-    keepdim: bool,
-    correction: Option<&Obj<'_>>,
-) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-    let (py, t) = (input.py(), PyTensor::of(input));
-    let (d, c, k) = spread(input, "var_mean", (dim, unbiased, None), correction, keepdim)?;
-    Ok((wrap(py, reduce::var(t, d.as_deref(), c, k)?)?, wrap(py, reduce::mean(t, d.as_deref(), k, None)?)?))
+macro_rules! with_mean {
+    ($(#[doc = $doc:literal] $name:ident $of:ident)+) => {$(
+        #[doc = $doc]
+        #[pyfunction]
+        #[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
+        fn $name(
+            input: &Bound<'_, PyTensor>,
+            dim: Option<&Obj<'_>>,
+            unbiased: Option<&Obj<'_>>,
+            keepdim: bool,
+            correction: Option<&Obj<'_>>,
+        ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+            let (py, t) = (input.py(), PyTensor::of(input));
+            let (d, c, k) = spread(input, stringify!($name), (dim, unbiased, None), correction, keepdim)?;
+            Ok((wrap(py, reduce::$of(t, d.as_deref(), c, k)?)?, wrap(py, reduce::mean(t, d.as_deref(), k, None)?)?))
+        }
+    )+};
 }
-
-/// The standard deviation and the mean over `dim`, as a tuple.
-#[pyfunction]
-#[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
-fn std_mean(
-    input: &Bound<'_, PyTensor>,
-    dim: Option<&Obj<'_>>,
-    unbiased: Option<&Obj<'_>>,
-    keepdim: bool,
-    correction: Option<&Obj<'_>>,
-) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-    let (py, t) = (input.py(), PyTensor::of(input));
-    let (d, c, k) = spread(input, "std_mean", (dim, unbiased, None), correction, keepdim)?;
-    Ok((wrap(py, reduce::std(t, d.as_deref(), c, k)?)?, wrap(py, reduce::mean(t, d.as_deref(), k, None)?)?))
+with_mean! {
+    /// The variance and the mean over `dim`, as a tuple.
+    var_mean var
+    /// The standard deviation and the mean over `dim`, as a tuple.
+    std_mean std
 }
 
 #[pymethods]
@@ -331,7 +336,7 @@ impl PyTensor {
         correction: Option<&Obj<'_>>,
         axis: Option<&Obj<'_>>,
     ) -> PyOut {
-        standard_deviation(slf, dim, unbiased, keepdim, correction, axis)
+        standard_deviation(slf, dim, unbiased, keepdim, correction, axis, None)
     }
 
     /// Running sums along `dim`, written over this tensor.

@@ -404,6 +404,9 @@ pub(super) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
                     t.dtype().type_name()
                 )));
             }
+            if common == crate::layout::DType::Bool {
+                return Ok(linear::copy_(t, &pw::pow_scalar(t, s)?)?);
+            }
             Ok(pw::call_inplace(RowId::PowScalar, "pow_", t, &[], &[s])?)
         }
         e => Ok(pw::call_inplace(RowId::Pow, "pow_", t, &[e], &[])?),

@@ -84,19 +84,15 @@ fn pow(py: Python<'_>, input: &Obj<'_>, exponent: &Obj<'_>, out: Option<&Obj<'_>
     finish(py, "pow", r, &[a, b], out)
 }
 
+fn clamp_bound<'a>(o: Option<&'a Obj<'_>>, position: usize, name: &str) -> PyResult<Option<Arg<'a>>> {
+    o.filter(|o| !o.is_none()).map(|o| operand_of(o, "clamp", position, name)).transpose()
+}
+
 /// The bounds of a clamp: numbers or tensors.
 fn clamp_call(x: &Tensor, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>) -> PyResult<Tensor> {
-    let given = |o: Option<&Obj<'_>>| o.is_some_and(|o| !o.is_none());
     let tensors = min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some();
     if tensors {
-        let mut r = x.clone();
-        if let Some(lo) = min.filter(|_| given(min)) {
-            r = pw::maximum(&r, operand_of(lo, "clamp", 2, "min")?)?;
-        }
-        if let Some(hi) = max.filter(|_| given(max)) {
-            r = pw::minimum(&r, operand_of(hi, "clamp", 3, "max")?)?;
-        }
-        return Ok(r);
+        return Ok(pw::clamp_tensor(x, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?);
     }
     let bound = |o: Option<&Obj<'_>>, name: &str| -> PyResult<Option<Scalar>> {
         match o {

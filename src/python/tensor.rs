@@ -192,6 +192,10 @@ impl PyTensor {
         wrap(slf.py(), pw::abs(PyTensor::of(slf))?)
     }
     fn __invert__(slf: &Bound<'_, Self>) -> PyOut {
+        let dtype = PyTensor::of(slf).dtype();
+        if dtype.is_float() {
+            return Err(type_error(format!("~ (operator.invert) is only implemented on integer and Boolean-type tensors, got {dtype}")));
+        }
         wrap(slf.py(), pw::call(RowId::BitwiseNot, &[PyTensor::of(slf).into()], &[])?)
     }
     fn __lt__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {

@@ -166,7 +166,10 @@ def test_in_place_under_autograd(op: Op) -> None:
 
 
 # Made of other rows here (or not differentiable there): the last row gives the name.
-COMPOSED = {"c%x", "clamp", "clamp_tensors", "clamp_min", "round_decimals", "einsum", "roll_flat"}
+COMPOSED = {
+    "c%x", "clamp", "clamp_tensors", "clamp_min", "round_decimals", "einsum", "roll_flat", "nanmedian", "quantile",
+    "nanquantile", "kron", "sum_to_size",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,8 @@ class Op:
 
     call(T, *tensors, **params) -> tensor or tuple of tensors.
     samples(rng) yields samples; `ref(*arrays, **params)` is the NumPy truth or None.
-    grad: "smooth" (numeric gradients at every sample), "zero" (defined, zero almost everywhere), "none".
+    grad: "smooth" (numeric gradients at every sample), "zero" (defined, zero almost everywhere), "kink" (defined,
+    samples where differences say nothing), "none".
     """
 
     name: str

@@ -6,12 +6,13 @@ import pytest
 
 import op_index
 import op_linalg
+import op_order
 import op_pointwise
 import op_reduce
 import op_views
 from op_kit import Op, Sample
 
-OPS: list[Op] = [*op_pointwise.OPS, *op_reduce.OPS, *op_linalg.OPS, *op_index.OPS, *op_views.OPS]
+OPS: list[Op] = [*op_pointwise.OPS, *op_reduce.OPS, *op_linalg.OPS, *op_index.OPS, *op_views.OPS, *op_order.OPS]
 BY_NAME: dict[str, Op] = {op.name: op for op in OPS}
 assert len(BY_NAME) == len(OPS), "two rows of one name"
 

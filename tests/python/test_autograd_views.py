@@ -393,3 +393,87 @@ def test_zero_and_fill_cut_the_history() -> None:
     z.fill_(v[0])
     z.sum().backward()
     assert v.grad.item() == 2.0
+
+
+# ------------------------------------------------------------------ views of what changes its own shape in place
+
+
+def square() -> tuple[Any, Any]:
+    leaf = rgrad.arange(4.0, dtype=rgrad.float64).reshape(2, 2).requires_grad_()
+    return leaf, leaf * 1
+
+
+def test_a_view_made_before_its_base_is_transposed_in_place() -> None:
+    leaf, x = square()
+    row = x[0]
+    x.t_()
+    # Still the first row in memory, which is the first column of x now.
+    assert row.tolist() == x[:, 0].tolist() == [0.0, 1.0]
+    (row * rgrad.tensor([3.0, 5.0], dtype=rgrad.float64)).sum().backward()
+    assert leaf.grad.tolist() == [[3.0, 5.0], [0.0, 0.0]]
+
+
+def test_a_write_through_a_view_after_its_base_is_transposed_in_place() -> None:
+    leaf, x = square()
+    column = x[:, 1]
+    x.transpose_(0, 1)
+    column.mul_(rgrad.tensor([10.0, 20.0], dtype=rgrad.float64))
+    assert x.tolist() == [[0.0, 2.0], [10.0, 60.0]]
+    assert type(x.grad_fn).__name__ == "CopySlices"
+    (x * rgrad.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=rgrad.float64)).sum().backward()
+    assert leaf.grad.tolist() == [[1.0, 30.0], [2.0, 80.0]]
+
+
+def test_a_view_outlives_dimensions_of_its_base() -> None:
+    leaf = rgrad.arange(3.0, dtype=rgrad.float64).reshape(1, 3).requires_grad_()
+    x = leaf * 1
+    last = x[0, 2:]
+    x.squeeze_()
+    x.mul_(2)
+    assert last.tolist() == [4.0]
+    last.sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 0.0, 2.0]]
+
+
+def test_second_order_through_a_view_of_a_transposed_base() -> None:
+    def f(leaf: Any) -> Any:
+        x = leaf * leaf
+        row, whole = x[0], x.view(-1)
+        x.t_()
+        row.mul_(leaf[1])
+        return whole * whole
+
+    leaf = rgrad.tensor([[0.5, -1.0], [2.0, 0.25]], dtype=rgrad.float64, requires_grad=True)
+    assert rgrad.autograd.gradcheck(f, leaf)
+    assert rgrad.autograd.gradgradcheck(f, leaf)
+
+
+def test_writes_by_place_go_into_a_base_that_is_not_row_major() -> None:
+    leaf = rgrad.arange(6.0, dtype=rgrad.float64).reshape(2, 3).requires_grad_()
+    x = leaf.t() * 1  # keeps the order of its input: strides (1, 3)
+    x.as_strided((2,), (1,), 1).mul_(10)
+    assert x.tolist() == [[0.0, 3.0], [10.0, 4.0], [20.0, 5.0]]
+    x.sum().backward()
+    assert leaf.grad.tolist() == [[1.0, 10.0, 10.0], [1.0, 1.0, 1.0]]
+
+
+def test_differentiating_by_what_needs_no_gradient() -> None:
+    x = rgrad.ones(2, requires_grad=True)
+    y = rgrad.ones(2)
+    for unused in (None, False, True):
+        with pytest.raises(RuntimeError, match="does not require grad"):
+            rgrad.autograd.grad((x * y).sum(), [x, y], allow_unused=unused)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        rgrad.autograd.grad((x * y).sum(), [y], materialize_grads=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        (x * y).sum().backward(inputs=[y])
+
+
+def test_a_view_from_no_grad_mode_says_that_its_base_was_written() -> None:
+    x = rgrad.ones(3, requires_grad=True) * 1
+    with rgrad.no_grad():
+        view = x[0]
+    x.mul_(2)
+    for look in (lambda: view.grad_fn, lambda: view.is_leaf, lambda: view * 2):
+        with pytest.raises(RuntimeError, match="no_grad mode"):
+            look()

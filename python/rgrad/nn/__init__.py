@@ -2,6 +2,7 @@
 
 from . import functional as functional
 from . import init as init
+from . import modules as modules
 from . import utils as utils
 from .activation import (
     CELU,
@@ -43,7 +44,7 @@ from .loss import (
     SmoothL1Loss,
 )
 from .module import Module
-from .parameter import Parameter
+from .parameter import Buffer, Parameter
 
 __all__ = [
     "CELU",
@@ -52,6 +53,7 @@ __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
     "Bilinear",
+    "Buffer",
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
@@ -92,5 +94,6 @@ __all__ = [
     "Unflatten",
     "functional",
     "init",
+    "modules",
     "utils",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import Tensor, is_grad_enabled
 from ..autograd.function import Function
+from . import _global_hooks as everywhere
 
 if TYPE_CHECKING:
     from .module import Module
@@ -31,8 +32,8 @@ class _HookState:
 
     def __init__(self, module: "Module") -> None:
         self.module = module
-        self.pre_hooks = list(module._backward_pre_hooks.values())
-        self.hooks = list(module._backward_hooks.values())
+        self.pre_hooks = [*everywhere.backward_pre.values(), *module._backward_pre_hooks.values()]
+        self.hooks = [*everywhere.backward.values(), *module._backward_hooks.values()]
         self.grad_output: Grads | None = None
         # Positions of the tensors that passed through the input Function, and the number of arguments.
         self.input_positions: list[int] = []
@@ -118,8 +119,9 @@ def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, A
     try:
         return _call(module, args, kwargs, called)
     except Exception:
-        for key, hook in list(module._forward_hooks.items()):
-            if key in module._forward_hooks_always_called and key not in called:
+        for key, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
+            always = key in everywhere.forward_always_called or key in module._forward_hooks_always_called
+            if always and key not in called:
                 try:
                     hook(module, args, kwargs, None) if _takes_kwargs(module, key) else hook(module, args, None)
                 except Exception as error:
@@ -132,11 +134,11 @@ def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _takes_kwargs(module: "Module", key: int) -> bool:
-    return key in module._forward_hooks_with_kwargs
+    return key in everywhere.forward_with_kwargs or key in module._forward_hooks_with_kwargs
 
 
 def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
-    for key, hook in list(module._forward_pre_hooks.items()):
+    for key, hook in (*everywhere.forward_pre.items(), *module._forward_pre_hooks.items()):
         if key in module._forward_pre_hooks_with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is not None:
@@ -151,14 +153,15 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
                 args = changed if isinstance(changed, tuple) else (changed,)
 
     state: _HookState | None = None
-    if is_grad_enabled() and (module._backward_hooks or module._backward_pre_hooks):
+    hooked = module._backward_hooks or module._backward_pre_hooks or everywhere.backward or everywhere.backward_pre
+    if hooked and is_grad_enabled():
         state = _HookState(module)
         state.inputs = len(args)
         args = _through(state.on_input, args, state.input_positions)
 
     result = module.forward(*args, **kwargs)
 
-    for key, hook in list(module._forward_hooks.items()):
+    for key, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
         called.add(key)
         if _takes_kwargs(module, key):
             changed = hook(module, args, kwargs, result)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
 from .._core import Tensor
-from .module import Module, _addindent
+from ._text import indented
+from .module import Module
 from .parameter import Parameter
 
 
@@ -167,7 +168,7 @@ class ModuleList(_Listed):
             else:
                 runs.append([i, i, text])
         lines = [
-            _addindent(f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}", 2)
+            indented(f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}", 2)
             for first, last, text in runs
         ]
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"

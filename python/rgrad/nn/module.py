@@ -8,14 +8,11 @@ from .. import _core
 from .._core import Tensor, dtype
 from .._info import typename
 from ..utils.hooks import RemovableHandle
-from . import _state
+from . import _global_hooks, _state
 from ._call import call_with_hooks
+from ._convert import parse_to
+from ._text import indented, render
 from .parameter import Parameter
-
-
-def _addindent(text: str, spaces: int) -> str:
-    first, *rest = text.split("\n")
-    return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
 
 
 class Module:
@@ -71,7 +68,7 @@ class Module:
     forward: Callable[..., Any] = _forward_unimplemented
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooked:
+        if self._hooked or _global_hooks.hooked:
             return call_with_hooks(self, args, kwargs)
         # Unpacking an empty dict costs as much as the rest of this function.
         return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
@@ -101,8 +98,10 @@ class Module:
             if params is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_parameters", "_buffers")
-            tables["_modules"][name] = value
+            tables["_modules"][name] = _global_hooks.replaced(_global_hooks.module_registration, self, name, value)
         elif params is None:
+            if isinstance(value, Tensor) and getattr(value, "_is_buffer", False):
+                raise AttributeError("cannot assign buffer before Module.__init__() call")
             object.__setattr__(self, name, value)
         elif name in params:
             if value is not None:
@@ -116,10 +115,14 @@ class Module:
                     f"cannot assign '{typename(value)}' as child module '{name}' (rgrad.nn.Module or None expected)"
                 )
             tables["_modules"][name] = None
+        elif isinstance(value, Tensor) and getattr(value, "_is_buffer", False):
+            if name not in tables["_buffers"]:
+                self._forget(name)
+            self.register_buffer(name, value, getattr(value, "persistent", True))
         elif name in tables["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' (rgrad.Tensor or None expected)")
-            tables["_buffers"][name] = value
+            tables["_buffers"][name] = _global_hooks.replaced(_global_hooks.buffer_registration, self, name, value)
         else:
             object.__setattr__(self, name, value)
 
@@ -178,6 +181,7 @@ class Module:
                     f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
                     "forward() method."
                 )
+            param = _global_hooks.replaced(_global_hooks.parameter_registration, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -192,7 +196,7 @@ class Module:
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (rgrad Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _global_hooks.replaced(_global_hooks.buffer_registration, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -203,7 +207,7 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = _global_hooks.replaced(_global_hooks.module_registration, self, name, module)
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Another name of :meth:`add_module`."""
@@ -350,7 +354,7 @@ class Module:
         Raises:
             TypeError: a dtype that is not floating point, or an argument that is none of these.
         """
-        device, kind = _parse_to(args, kwargs)
+        device, kind = parse_to(args, kwargs)
         if kind is not None and not kind.is_floating_point:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
 
@@ -571,15 +575,8 @@ class Module:
     def __repr__(self) -> str:
         extra = self.extra_repr()
         extra_lines = extra.split("\n") if extra else []
-        child_lines = [f"({name}): " + _addindent(repr(child), 2) for name, child in self._modules.items()]
-        return _render(self._get_name(), extra_lines, child_lines)
-
-
-def _render(name: str, extra_lines: list[str], child_lines: list[str]) -> str:
-    if len(extra_lines) == 1 and not child_lines:
-        return f"{name}({extra_lines[0]})"
-    lines = extra_lines + child_lines
-    return f"{name}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{name}()"
+        child_lines = [f"({name}): " + indented(repr(child), 2) for name, child in self._modules.items()]
+        return render(self._get_name(), extra_lines, child_lines)
 
 
 def zero_grad_of(param: Tensor, set_to_none: bool) -> None:
@@ -595,25 +592,3 @@ def zero_grad_of(param: Tensor, set_to_none: bool) -> None:
     else:
         grad.requires_grad_(False)
         grad.zero_()
-
-
-def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None]:
-    known = {"device", "dtype", "non_blocking", "copy", "memory_format", "tensor"}
-    for name in kwargs:
-        if name not in known:
-            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
-    device, kind = kwargs.get("device"), kwargs.get("dtype")
-    like = kwargs.get("tensor")
-    # The last positional argument that is a bool is non_blocking, which means nothing here.
-    for arg in (like, *args):
-        if arg is None or isinstance(arg, bool):
-            continue
-        if isinstance(arg, Tensor):
-            device, kind = arg.device, arg.dtype
-        elif isinstance(arg, dtype):
-            kind = arg
-        elif isinstance(arg, (str, int, _core.device)):
-            device = arg
-        else:
-            raise TypeError(f"to() received an invalid combination of arguments - got {typename(arg)}")
-    return device, kind

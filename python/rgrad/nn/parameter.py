@@ -44,3 +44,34 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: object) -> bool:
+        if cls is Buffer:
+            return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False) is True
+        return bool(super().__instancecheck__(instance))
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that :class:`rgrad.nn.Module` registers as a buffer on assignment: state, but no parameter.
+
+    The result is a plain tensor that shares memory with ``data`` and is marked as a buffer.
+
+    Args:
+        data: initial value; an empty tensor if left out.
+        persistent: whether it is part of the module's ``state_dict``.
+    """
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Tensor:  # type: ignore[misc]
+        if data is None:
+            data = _core.empty(0)
+        elif not isinstance(data, Tensor):
+            raise TypeError(
+                f"Buffer: got {type(data).__name__} as data, expected a Tensor; rgrad.tensor(...) makes one"
+            )
+        made: Any = data.detach().requires_grad_(data.requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        buffer: Tensor = made
+        return buffer

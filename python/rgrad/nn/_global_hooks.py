@@ -1,0 +1,87 @@
+"""Hooks on every module there is: on calls, on backward, and on what is registered with a module."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from ..utils.hooks import RemovableHandle
+
+Hooks = OrderedDict[int, Callable[..., Any]]
+
+forward_pre: Hooks = OrderedDict()
+forward: Hooks = OrderedDict()
+forward_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+forward_always_called: OrderedDict[int, bool] = OrderedDict()
+backward_pre: Hooks = OrderedDict()
+backward: Hooks = OrderedDict()
+parameter_registration: Hooks = OrderedDict()
+buffer_registration: Hooks = OrderedDict()
+module_registration: Hooks = OrderedDict()
+
+# True once a hook on calls or backward was registered: the only thing that a module's call looks at.
+hooked = False
+
+
+def _register(table: Hooks, hook: Callable[..., Any], *extra: OrderedDict[int, bool]) -> RemovableHandle:
+    global hooked
+    handle = RemovableHandle(table, extra_dict=list(extra))
+    table[handle.id] = hook
+    for marks in extra:
+        marks[handle.id] = True
+    if any(table is calls for calls in (forward_pre, forward, backward_pre, backward)):
+        hooked = True
+    return handle
+
+
+def replaced(table: Hooks, module: object, name: str, value: Any) -> Any:
+    """What registration hooks make of ``value``, which is about to be registered under ``name``."""
+    for hook in list(table.values()):
+        other = hook(module, name, value)
+        if other is not None:
+            value = other
+    return value
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, args)`` before the forward of every module; a result replaces the arguments.
+
+    It runs before the module's own hooks. Meant for debugging and profiling: it is state of the whole process.
+    """
+    return _register(forward_pre, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call ``hook(module, args, output)`` after the forward of every module, before the module's own hooks.
+
+    What it returns (not None) replaces the output. With ``with_kwargs``: ``hook(module, args, kwargs, output)``. With
+    ``always_call`` it is called, with output None, also when forward raises.
+    """
+    extra = [forward_with_kwargs] * with_kwargs + [forward_always_called] * always_call
+    return _register(forward, hook, *extra)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_output)`` whenever the gradients of a module's outputs are known."""
+    return _register(backward_pre, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` whenever the gradients of a module's inputs are known."""
+    return _register(backward, hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, param)`` for every parameter that a module registers; a result replaces it."""
+    return _register(parameter_registration, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, buffer)`` for every buffer that a module registers; a result replaces it."""
+    return _register(buffer_registration, hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, submodule)`` for every submodule that a module registers; a result replaces it."""
+    return _register(module_registration, hook)

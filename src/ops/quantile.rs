@@ -1,0 +1,200 @@
+//! Quantiles and medians of what is not nan: places in sorted order, between which values are interpolated.
+
+use super::extreme::sort;
+use super::gather::gather;
+use super::pointwise as pw;
+use super::{index, reduce, shape};
+use crate::autograd::{Tensor, ViewOp, linear, view};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar};
+use crate::pointwise::RowId;
+
+/// What to take between two elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interpolation {
+    Linear,
+    Lower,
+    Higher,
+    Midpoint,
+    Nearest,
+}
+
+impl Interpolation {
+    pub fn parse(name: &str, word: &str) -> Result<Interpolation> {
+        Ok(match word {
+            "linear" => Interpolation::Linear,
+            "lower" => Interpolation::Lower,
+            "higher" => Interpolation::Higher,
+            "midpoint" => Interpolation::Midpoint,
+            "nearest" => Interpolation::Nearest,
+            other => {
+                return Err(Error::runtime(format!(
+                    "{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {other}"
+                )));
+            }
+        })
+    }
+}
+
+/// Which quantiles: one number, or a tensor of no or one dimension.
+#[derive(Debug, Clone, Copy)]
+pub enum Q<'a> {
+    Number(f64),
+    Tensor(&'a Tensor),
+}
+
+fn check(name: &str, x: &Tensor, q: Q<'_>) -> Result<()> {
+    let refuse = |what: String| Err(Error::runtime(format!("{name}() {what}")));
+    if !x.dtype().is_float() {
+        return refuse(format!("input tensor must be either float or double dtype, got {}", x.dtype()));
+    }
+    if x.numel() == 0 {
+        return refuse(format!("input tensor must be non-empty, got shape {:?}", &x.shape()[..]));
+    }
+    match q {
+        Q::Number(v) if !(0.0..=1.0).contains(&v) => refuse(format!("q must be in the range [0, 1] but got {v}")),
+        Q::Tensor(t) if t.rank() > 1 => refuse(format!("q must be a scalar or 1D tensor, got {} dimensions", t.rank())),
+        Q::Tensor(t) if t.dtype() != x.dtype() => {
+            refuse(format!("q tensor must be same dtype as the input tensor, got {} and {}", t.dtype(), x.dtype()))
+        }
+        Q::Tensor(t) if linear::cast(&t.detach(), DType::F64)?.array().to_vec::<f64>()?.iter().any(|v| !(0.0..=1.0).contains(v)) => {
+            refuse("q values must be in the range [0, 1]".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The `q`-quantiles along `dim` (of all elements without). Several of them form a new first dimension. A nan makes a row's quantiles nan,
+/// or with `skip_nan` is passed over.
+pub fn quantile(x: &Tensor, q: Q<'_>, dim: Option<i64>, keepdim: bool, how: Interpolation, skip_nan: bool) -> Result<Tensor> {
+    let name = if skip_nan { "nanquantile" } else { "quantile" };
+    check(name, x, q)?;
+    let several = matches!(q, Q::Tensor(t) if t.rank() == 1);
+    let rank = x.rank();
+    // Rows to the last dimension.
+    let rows = match dim {
+        None => linear::reshape(x, &[x.numel()])?,
+        Some(d) if rank > 0 => shape::movedim(x, &[d], &[-1])?,
+        Some(d) => shape::unsqueeze(x, d)?,
+    };
+    let (sorted, _) = sort(&rows, -1, false)?;
+    let n = sorted.shape()[sorted.rank() - 1];
+    let q = match q {
+        Q::Number(v) => pw::number(Scalar::Float(v), x.dtype())?,
+        Q::Tensor(t) => t.clone(),
+    };
+    let q = linear::reshape(&q, &[q.numel()])?;
+    let nan = pw::isnan(&sorted.detach())?;
+    let ranks = if skip_nan {
+        let last = pw::sub(&reduce::sum(&pw::logical_not(&nan)?, Some(&[-1]), true, None)?, Scalar::Int(1))?;
+        pw::maximum(&pw::mul(&q, &linear::cast(&last, x.dtype())?)?, 0.0)?
+    } else {
+        // nan sorts last: a row that holds one is asked for its last element.
+        let last = (n - 1) as f64;
+        pw::where_(&reduce::truth(&nan, false, Some(&[-1]), true)?, last, &pw::mul(&q, last)?)?
+    };
+    let row = |f: RowId, t: &Tensor| pw::call(f, &[t.into()], &[]);
+    let ranks = match how {
+        Interpolation::Lower => row(RowId::Floor, &ranks)?,
+        Interpolation::Higher => row(RowId::Ceil, &ranks)?,
+        Interpolation::Nearest => row(RowId::Round, &ranks)?,
+        _ => ranks,
+    };
+    let pick = |ranks: &Tensor| gather(&sorted, -1, &linear::cast(&ranks.detach(), DType::I64)?);
+    let below = row(RowId::Floor, &ranks)?;
+    let mut out = pick(&below)?;
+    if matches!(how, Interpolation::Linear | Interpolation::Midpoint) {
+        let weight = if how == Interpolation::Midpoint {
+            super::create::full_like(&ranks, Scalar::Float(0.5), None)?
+        } else {
+            pw::sub(&ranks, &below)?
+        };
+        out = pw::call(RowId::Lerp, &[(&out).into(), (&pick(&row(RowId::Ceil, &ranks)?)?).into(), (&weight).into()], &[])?;
+    }
+    finish(&out, several, dim, keepdim, rank)
+}
+
+/// From (rows, quantiles) to PyTorch's order: quantiles first if there may be several, the reduced dimension where it was if it stays.
+fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: usize) -> Result<Tensor> {
+    let mut out = match (dim, keepdim) {
+        (None, false) => out.clone(),
+        (None, true) => {
+            let mut s: Dims = Dims::from_elem(1, rank);
+            s.push(out.numel());
+            linear::reshape(out, &s)?
+        }
+        (Some(_), false) => out.clone(),
+        (Some(d), true) if rank > 0 => shape::movedim(&shape::unsqueeze(out, -2)?, &[-2], &[if d < 0 { d - 1 } else { d }])?,
+        (Some(_), true) => out.clone(),
+    };
+    let last = out.rank() as i64 - 1;
+    if several {
+        out = shape::movedim(&out, &[last], &[0])?;
+        return Ok(out);
+    }
+    view(&out, ViewOp::Squeeze(Dims::from_elem(last as usize, 1)))
+}
+
+/// The lower median along `dim` of what is not nan, and where it stands; nan where there is nothing else.
+pub fn nanmedian(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    if x.rank() == 0 || !x.dtype().is_float() || x.numel() == 0 {
+        return super::extreme::median(x, dim, keepdim);
+    }
+    let (values, places) = sort(x, dim, false)?;
+    let real = pw::logical_not(&pw::isnan(&values.detach())?)?;
+    let count = reduce::sum(&real, Some(&[dim]), true, None)?;
+    let middle = pw::maximum(&pw::sub(&count, Scalar::Int(1))?, Scalar::Int(0))?;
+    let middle = pw::call(RowId::FloorDivide, &[(&middle).into(), Scalar::Int(2).into()], &[])?;
+    let (v, p) = (gather(&values, dim, &middle)?, gather(&places, dim, &middle)?);
+    if keepdim { Ok((v, p)) } else { Ok((shape::squeeze_dim(&v, dim)?, shape::squeeze_dim(&p, dim)?)) }
+}
+
+/// The lower median of all elements that are not nan.
+pub fn nanmedian_of_all(x: &Tensor) -> Result<Tensor> {
+    if x.numel() == 0 {
+        return super::extreme::median_of_all(x);
+    }
+    Ok(nanmedian(&linear::reshape(x, &[x.numel()])?, 0, false)?.0)
+}
+
+/// The mean of what is not nan; nan of nothing.
+pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    if !x.dtype().is_float() {
+        return Err(Error::runtime(format!("nanmean(): expected input to have floating point or complex dtype but got {}", x.dtype().type_name())));
+    }
+    let sum = reduce::nansum(x, dims, keepdim, dtype)?;
+    let count = reduce::sum(&pw::logical_not(&pw::isnan(&x.detach())?)?, dims, keepdim, None)?;
+    pw::div(&sum, &count)
+}
+
+/// How often each of 0, 1, 2, ... stands among non-negative integers, or the sum of their weights; at least `minlength` results.
+pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<Tensor> {
+    if x.rank() != 1 {
+        return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got shape {:?}", &x.shape()[..])));
+    }
+    if x.dtype().is_float() || x.dtype() == DType::Bool {
+        return Err(Error::not_implemented(format!("\"bincount_cpu\" not implemented for '{}'", x.dtype().type_name())));
+    }
+    if minlength < 0 {
+        return Err(Error::runtime(format!("minlength should be >= 0, got {minlength}")));
+    }
+    let at = linear::cast(x, DType::I64)?;
+    let mut n = 0;
+    for v in at.array().to_vec::<i64>()? {
+        if v < 0 {
+            return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got an element {v}")));
+        }
+        n = n.max(v.saturating_add(1));
+    }
+    let size = usize::try_from(n.max(minlength)).unwrap_or(usize::MAX);
+    let weights = match weights {
+        None => super::create::full(&[x.numel()], Scalar::Int(1), Some(DType::I64))?,
+        Some(w) if w.rank() != 1 || w.numel() != x.numel() => {
+            return Err(Error::runtime("weights should be 1-d and have the same length as input"));
+        }
+        Some(w) if w.dtype() == DType::F32 => w.detach(),
+        Some(w) => linear::cast(&w.detach(), DType::F64)?,
+    };
+    let zeros = super::create::full(&[size], Scalar::Int(0), Some(weights.dtype()))?;
+    index::index_add(index::Place::New, &zeros, 0, &at, &weights, Scalar::Int(1))
+}

@@ -1,0 +1,160 @@
+//! The same elements in another order: flipped, turned, rolled.
+
+use super::reduce::node_op;
+use crate::array::Array;
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, wrap_dim, wrap_dims};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+#[derive(Debug, Clone)]
+struct Flip(SmallVec<[usize; 4]>);
+
+impl Vjp for Flip {
+    fn node_name(&self) -> String {
+        "FlipBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
+    }
+}
+
+impl Op for Flip {
+    fn name(&self) -> &'static str {
+        "flip"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].flip(&self.0)?])
+    }
+    node_op!();
+}
+
+/// The elements in reverse order along `dims`.
+pub fn flip(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let mut dims = wrap_dims(dims, t.rank())?;
+    if t.rank() == 0 {
+        dims.clear();
+    }
+    apply1(&Flip(dims), &[t])
+}
+
+pub fn fliplr(t: &Tensor) -> Result<Tensor> {
+    if t.rank() < 2 {
+        return Err(Error::runtime("Input must be >= 2-d."));
+    }
+    flip(t, &[1])
+}
+
+pub fn flipud(t: &Tensor) -> Result<Tensor> {
+    if t.rank() < 1 {
+        return Err(Error::runtime("Input must be >= 1-d."));
+    }
+    flip(t, &[0])
+}
+
+/// Quarter turns in the plane of two dimensions.
+#[derive(Debug, Clone)]
+struct Rot90 {
+    /// 0 to 3, from dimension `a` towards `b`.
+    turns: i64,
+    a: usize,
+    b: usize,
+}
+
+impl Vjp for Rot90 {
+    fn node_name(&self) -> String {
+        "Rot90Backward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let back = Rot90 { turns: (4 - self.turns) % 4, ..*self };
+        Ok(smallvec![grads[0].as_ref().map(|g| apply1(&back, &[g])).transpose()?])
+    }
+}
+
+impl Op for Rot90 {
+    fn name(&self) -> &'static str {
+        "rot90"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let (a, b) = (self.a, self.b);
+        let turned = |flipped: Array| flipped.with_layout(flipped.layout().transpose(a, b));
+        Ok(smallvec![match self.turns {
+            0 => x[0].contiguous_copy()?,
+            1 => turned(x[0].flip(&[b])?),
+            2 => x[0].flip(&[a, b])?,
+            _ => turned(x[0].flip(&[a])?),
+        }])
+    }
+    node_op!();
+}
+
+/// A quarter turn in the plane of two dimensions, `k` times, from the first towards the second.
+pub fn rot90(t: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
+    if dims.len() != 2 {
+        return Err(Error::runtime(format!("expected total rotation dims == 2, but got dims = {}", dims.len())));
+    }
+    if t.rank() < 2 {
+        return Err(Error::runtime(format!("expected total dims >= 2, but got total dims = {}", t.rank())));
+    }
+    let (a, b) = (wrap_dim(dims[0], t.rank())?, wrap_dim(dims[1], t.rank())?);
+    if a == b {
+        return Err(Error::runtime(format!("expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")));
+    }
+    apply1(&Rot90 { turns: k.rem_euclid(4), a, b }, &[t])
+}
+
+#[derive(Debug, Clone)]
+struct Roll {
+    shifts: SmallVec<[i64; 4]>,
+    /// None: through the flattened tensor.
+    dims: Option<SmallVec<[usize; 4]>>,
+}
+
+impl Vjp for Roll {
+    fn node_name(&self) -> String {
+        "RollBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let back = Roll { shifts: self.shifts.iter().map(|s| s.wrapping_neg()).collect(), dims: self.dims.clone() };
+        Ok(smallvec![grads[0].as_ref().map(|g| apply1(&back, &[g])).transpose()?])
+    }
+}
+
+impl Op for Roll {
+    fn name(&self) -> &'static str {
+        "roll"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![match &self.dims {
+            Some(dims) => x[0].roll(&self.shifts, dims)?,
+            None => {
+                let x = x[0].contiguous()?;
+                let flat = x.with_layout(Layout::from_parts(smallvec![x.numel()], smallvec![1], x.layout().offset()));
+                flat.roll(&self.shifts, &[0])?.with_layout(Layout::contiguous(x.shape()))
+            }
+        }])
+    }
+    node_op!();
+}
+
+/// The elements moved along `dims` by `shifts`; without dims, through the flattened tensor.
+pub fn roll(t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
+    if shifts.is_empty() {
+        return Err(Error::runtime("`shifts` required"));
+    }
+    if dims.is_empty() && shifts.len() == 1 {
+        return apply1(&Roll { shifts: SmallVec::from_slice(shifts), dims: None }, &[t]);
+    }
+    if shifts.len() != dims.len() {
+        return Err(Error::runtime(format!("shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), dims.len())));
+    }
+    if t.rank() == 0 {
+        for d in dims {
+            wrap_dim(*d, 0)?;
+        }
+        return linear::clone(t);
+    }
+    let dims = dims.iter().map(|d| wrap_dim(*d, t.rank())).collect::<Result<_>>()?;
+    apply1(&Roll { shifts: SmallVec::from_slice(shifts), dims: Some(dims) }, &[t])
+}

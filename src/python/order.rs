@@ -1,0 +1,141 @@
+//! Sorting, choosing by rank or frequency, and unique elements in Python.
+
+use super::args::{as_tensor, scalar, type_name};
+use super::both::both;
+use super::errors::type_error;
+use super::identity::wrap;
+use super::reduce::{finish, named, one_dim};
+use super::tensor::PyTensor;
+use crate::ops::quantile::{self as quantiles, Interpolation, Q};
+use crate::ops::{extreme, unique as uniques};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+type Obj<'py> = Bound<'py, PyAny>;
+type PyOut = PyResult<Py<PyAny>>;
+
+/// The two functions for quantiles, which differ in what they do with nan.
+fn quantile_call(
+    x: &Bound<'_, PyTensor>,
+    (q, dim, keepdim): (&Obj<'_>, Option<&Obj<'_>>, bool),
+    interpolation: &str,
+    out: Option<&Obj<'_>>,
+    skip_nan: bool,
+) -> PyOut {
+    let (t, name) = (PyTensor::of(x), if skip_nan { "nanquantile" } else { "quantile" });
+    let how = Interpolation::parse(name, interpolation)?;
+    let q = match (as_tensor(q), scalar(q)?) {
+        (Some(t), _) => Q::Tensor(t),
+        (None, Some(s)) => Q::Number(s.to_f64()),
+        (None, None) => return Err(type_error(format!("{name}(): argument 'q' must be Tensor or float, not {}", type_name(q)))),
+    };
+    finish(x.py(), name, quantiles::quantile(t, q, one_dim(dim, None, name)?, keepdim, how, skip_nan)?, t, out)
+}
+
+/// The values, and what else was asked for.
+fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, counts: bool) -> PyOut {
+    let py = x.py();
+    let values = wrap(py, found.values)?;
+    if !inverse && !counts {
+        return Ok(values);
+    }
+    let mut all = vec![values];
+    if inverse {
+        all.push(wrap(py, found.inverse)?);
+    }
+    if counts {
+        all.push(wrap(py, found.counts)?);
+    }
+    Ok(PyTuple::new(py, all)?.into_any().unbind())
+}
+
+both! {
+    /// Sorted values along `dim` and where they came from; always stable, nan counts as the largest.
+    fn sort(x, dim: i64, descending: bool, stable: Option<bool>, out: Option<&Obj<'_>>)
+        sig(dim=-1, descending=false, stable=None, *, out=None) {
+        let _ = stable;
+        named(x, "sort", extreme::sort(PyTensor::of(x), dim, descending)?, out)
+    }
+    /// The values sorted along dimension 0.
+    fn msort(x) sig() {
+        wrap(x.py(), extreme::sort(PyTensor::of(x), 0, false)?.0)
+    }
+    /// The places of elements in sorted order along `dim`; always stable, nan counts as the largest.
+    fn argsort(x, dim: i64, descending: bool, stable: bool) sig(dim=-1, descending=false, stable=false) {
+        let _ = stable;
+        wrap(x.py(), extreme::sort(&PyTensor::of(x).detach(), dim, descending)?.1)
+    }
+    /// The `k` largest (or smallest) elements along `dim`, in order, and where they stand.
+    fn topk(x, k: i64, dim: i64, largest: bool, sorted: bool, out: Option<&Obj<'_>>)
+        sig(k, dim=-1, largest=true, sorted=true, *, out=None) {
+        let _ = sorted;
+        named(x, "topk", extreme::topk(PyTensor::of(x), k, dim, largest)?, out)
+    }
+    /// The `k`-th smallest element along `dim`, counted from 1, and where it stands.
+    fn kthvalue(x, k: i64, dim: i64, keepdim: bool, out: Option<&Obj<'_>>) sig(k, dim=-1, keepdim=false, *, out=None) {
+        named(x, "kthvalue", extreme::kthvalue(PyTensor::of(x), k, dim, keepdim)?, out)
+    }
+    /// The lower median of all elements; with `dim` (values, indices) along it. nan where there is one.
+    fn median(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        match one_dim(dim, None, "median")? {
+            None => finish(x.py(), "median", extreme::median_of_all(PyTensor::of(x))?, PyTensor::of(x), out),
+            Some(d) => named(x, "median", extreme::median(PyTensor::of(x), d, keepdim)?, out),
+        }
+    }
+    /// The lower median of all elements that are not nan; with `dim` (values, indices) along it.
+    fn nanmedian(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+        match one_dim(dim, None, "nanmedian")? {
+            None => finish(x.py(), "nanmedian", quantiles::nanmedian_of_all(PyTensor::of(x))?, PyTensor::of(x), out),
+            Some(d) => named(x, "nanmedian", quantiles::nanmedian(PyTensor::of(x), d, keepdim)?, out),
+        }
+    }
+    /// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last.
+    fn mode(x, dim: i64, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=-1, keepdim=false, *, out=None) {
+        named(x, "mode", extreme::mode(PyTensor::of(x), dim, keepdim)?, out)
+    }
+    /// The largest element so far along `dim` and where it stands (the last of equals).
+    fn cummax(x, dim: i64, out: Option<&Obj<'_>>) sig(dim, *, out=None) {
+        named(x, "cummax", extreme::cumulative(PyTensor::of(x), true, dim)?, out)
+    }
+    /// The smallest element so far along `dim` and where it stands (the last of equals).
+    fn cummin(x, dim: i64, out: Option<&Obj<'_>>) sig(dim, *, out=None) {
+        named(x, "cummin", extreme::cumulative(PyTensor::of(x), false, dim)?, out)
+    }
+    /// The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A nan in a row makes its
+    /// quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.
+    fn quantile(x, q: &Obj<'_>, dim: Option<&Obj<'_>>, keepdim: bool, interpolation: &str, out: Option<&Obj<'_>>)
+        sig(q, dim=None, keepdim=false, *, interpolation="linear", out=None) {
+        quantile_call(x, (q, dim, keepdim), interpolation, out, false)
+    }
+    /// As `quantile`, passing over nan.
+    fn nanquantile(x, q: &Obj<'_>, dim: Option<&Obj<'_>>, keepdim: bool, interpolation: &str, out: Option<&Obj<'_>>)
+        sig(q, dim=None, keepdim=false, *, interpolation="linear", out=None) {
+        quantile_call(x, (q, dim, keepdim), interpolation, out, true)
+    }
+    /// The unique elements, or slices along `dim`, in ascending order; with `return_inverse` also the place of each input element among
+    /// them, with `return_counts` also how often each was found. They have no derivative.
+    fn unique(x, sorted: bool, return_inverse: bool, return_counts: bool, dim: Option<&Obj<'_>>)
+        sig(sorted=true, return_inverse=false, return_counts=false, dim=None) {
+        let _ = sorted;
+        let found = match one_dim(dim, None, "unique")? {
+            None => uniques::unique(PyTensor::of(x))?,
+            Some(d) => uniques::unique_along(PyTensor::of(x), d)?,
+        };
+        several(x, found, return_inverse, return_counts)
+    }
+    /// The elements, or slices along `dim`, that differ from the one before; further results as of `unique`.
+    fn unique_consecutive(x, return_inverse: bool, return_counts: bool, dim: Option<&Obj<'_>>)
+        sig(return_inverse=false, return_counts=false, dim=None) {
+        let found = uniques::unique_consecutive(PyTensor::of(x), one_dim(dim, None, "unique_consecutive")?)?;
+        several(x, found, return_inverse, return_counts)
+    }
+    /// How often each of 0, 1, 2, ... stands in a vector of non-negative integers, or the sum of its `weights` (float).
+    fn bincount(x, weights: Option<&Obj<'_>>, minlength: i64) sig(weights=None, minlength=0) {
+        let weights = weights.filter(|w| !w.is_none()).map(|w| super::args::tensor(w, "bincount(): argument 'weights' (position 2)")).transpose()?;
+        wrap(x.py(), quantiles::bincount(PyTensor::of(x), weights, minlength)?)
+    }
+}
+
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_both(m)
+}
