@@ -68,9 +68,9 @@ def _mismatches(description: Mapping[str, Any], ffi: Any, lib: Any) -> list[str]
             continue
         if their_size != size:
             wrong.append(f"struct {name}: {their_size} bytes, expected {size}")
-        for got, expected in zip(theirs, fields, strict=False):
-            if got != tuple(expected):
-                wrong.append(f"struct {name}: field (name, offset, type) is {got}, expected {tuple(expected)}")
+        for field, ours in zip(theirs, map(tuple, fields), strict=False):
+            if field != ours:
+                wrong.append(f"struct {name}: field (name, offset, type) is {field}, expected {ours}")
         if len(theirs) != len(fields):
             wrong.append(f"struct {name}: {len(theirs)} fields, expected {len(fields)}")
     for name, expected in description["constants"].items():

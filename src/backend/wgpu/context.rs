@@ -231,7 +231,7 @@ impl Context {
     pub(super) fn exclusive<R>(&self, what: &str, calls: impl FnOnce(&Api) -> R) -> Result<R> {
         self.with(|_| match self.api.scoped(|| calls(&self.api)) {
             (r, None) => Ok(r),
-            (_, Some(fault)) if fault.kind == ErrorType::OutOfMemory => Err(Error::memory(format!("{what}: {}", fault.message.trim()))),
+            (_, Some(fault)) if fault.kind == ErrorType::OutOfMemory => Err(Error::memory(fault.cause())),
             (_, Some(fault)) => Err(Error::runtime(format!("{what}: {}", fault.message.trim()))),
         })
     }

@@ -74,7 +74,7 @@ fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> 
     };
     let e = match fault.kind {
         ErrorType::OutOfMemory => {
-            Error::memory(format!("{during}: the wgpu device has no memory left: {text}. Free tensors or use smaller batches"))
+            Error::memory(format!("{during}: the wgpu device says: {}. Free tensors or use smaller batches", fault.cause()))
         }
         _ => Error::runtime(format!("{during}: wgpu says: {text}")),
     };
