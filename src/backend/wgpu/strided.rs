@@ -144,16 +144,30 @@ pub(super) fn element(dtype: DType) -> &'static str {
     }
 }
 
-/// Shaders compute offsets in 32 bits.
+/// Shaders compute offsets in 32 bits, and count elements with a bit to spare.
 pub(super) fn check(op: &str, v: &View<'_>) -> Result<()> {
-    let numel: usize = v.shape.iter().product();
-    let reach: usize = v.shape.iter().zip(v.strides).map(|(n, s)| n.saturating_sub(1) * s.unsigned_abs()).sum();
-    if numel > i32::MAX as usize || v.offset + reach > u32::MAX as usize {
+    check_count(op, v.shape.iter().product())?;
+    check_reach(op, v)
+}
+
+/// As `check`, of something that is counted by itself.
+pub(super) fn check_count(op: &str, count: usize) -> Result<()> {
+    if count > i32::MAX as usize {
         return Err(Error::not_implemented(format!(
-            "{op}: got {numel} elements that reach to element {}; on wgpu at most {} elements up to element {} are supported: work on \
-             parts of the tensor, or move it with .cpu()",
-            v.offset + reach,
-            i32::MAX,
+            "{op}: got {count} elements; on wgpu at most {} are supported: work on parts of the tensor, or move it with .cpu()",
+            i32::MAX
+        )));
+    }
+    Ok(())
+}
+
+/// As `check`, of the offsets alone.
+pub(super) fn check_reach(op: &str, v: &View<'_>) -> Result<()> {
+    let reach = v.shape.iter().zip(v.strides).map(|(n, s)| n.saturating_sub(1) * s.unsigned_abs()).sum::<usize>() + v.offset;
+    if reach > u32::MAX as usize {
+        return Err(Error::not_implemented(format!(
+            "{op}: got a tensor that reaches to element {reach} of its memory; on wgpu at most element {} is supported: work on a smaller \
+             tensor, or move it with .cpu()",
             u32::MAX
         )));
     }
