@@ -54,6 +54,9 @@ pub struct Identity {
 }
 
 static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
+/// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
+const SPIN: Duration = Duration::from_micros(200);
+
 /// Every context that may still have tensors: one for each device.
 static KNOWN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
 /// How often this process is a fork of one that had a device. The library's threads and locks do not survive a fork.
@@ -380,8 +383,8 @@ impl Context {
                     host::interrupted()?;
                 }
                 match waited {
-                    w if w < Duration::from_micros(50) => std::thread::yield_now(),
-                    w => std::thread::sleep((w / 10).clamp(Duration::from_micros(20), Duration::from_millis(1))),
+                    w if w < SPIN => std::thread::yield_now(),
+                    w => std::thread::sleep((w / 10).min(Duration::from_millis(1))),
                 }
             }
         })
