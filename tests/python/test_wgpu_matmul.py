@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import rgrad
-from rgrad import Tensor, wgpu
+from rgrad import Tensor
 from rgrad.nn import functional as F
-
-pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no wgpu adapter on this machine")
 
 
 def matrix(rng: np.random.Generator, *shape: int) -> Tensor:
