@@ -12,7 +12,6 @@ import pytest
 import rgrad
 from rgrad import Tensor
 
-
 Function = Callable[..., Any]
 NAN, INF = float("nan"), float("inf")
 
