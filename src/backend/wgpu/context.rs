@@ -274,7 +274,7 @@ impl Context {
 
     fn range(&self, op: &str, buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= buffer.raw().capacity);
-        if offset % 4 != 0 || bytes % 4 != 0 || !inside || !std::ptr::eq(&**buffer.context(), self) {
+        if !offset.is_multiple_of(4) || !bytes.is_multiple_of(4) || !inside || !std::ptr::eq(&**buffer.context(), self) {
             return Err(Error::runtime(format!(
                 "{op}: bytes {offset}..{} of a buffer of {} on {}: expected multiples of 4 within a buffer of this device",
                 offset.saturating_add(bytes),

@@ -129,7 +129,7 @@ impl Recorder {
     }
 
     /// Puts data into the ring, in a place of `room` bytes; its offset there. May submit what is recorded.
-    fn into_ring(&mut self, api: &Api, data: &[u8], room: usize) -> Result<usize> {
+    fn put_in_ring(&mut self, api: &Api, data: &[u8], room: usize) -> Result<usize> {
         if self.params.len().next_multiple_of(self.align) + room > RING {
             self.submit(api)?;
         }
@@ -150,7 +150,7 @@ impl Recorder {
         {
             return Ok(at as u32);
         }
-        let at = self.into_ring(api, data, room)?;
+        let at = self.put_in_ring(api, data, room)?;
         self.last = Some((at, data.len()));
         Ok(at as u32)
     }
@@ -235,7 +235,7 @@ impl Recorder {
         let raw = buffer.raw();
         if self.pending(raw) {
             if data.len() <= SMALL_WRITE {
-                let at = self.into_ring(api, data, data.len())?;
+                let at = self.put_in_ring(api, data, data.len())?;
                 if self.pending(raw) {
                     let encoder = self.end_pass(api);
                     api.copy(encoder, (self.own.ring, at), (raw.handle, offset), data.len());
