@@ -148,7 +148,7 @@ def test_long_dimensions(shape: tuple[int, ...], dim: int) -> None:
         (rgrad.cumsum(g, dim), exact.cumsum(dim)),
         (rgrad.var(g, dim), exact.var(dim, ddof=1)),
     ]:
-        np.testing.assert_allclose(got.cpu().numpy(), want, rtol=2e-6)
+        np.testing.assert_allclose(got.cpu().numpy(), want, rtol=2e-6, atol=1e-6)
     for f in (rgrad.sum, rgrad.cumsum, lambda t, d: rgrad.softmax(t, d)):
         assert rgrad.equal(f(g, dim).cpu(), f(g, dim).cpu())
     same(rgrad.max(g, dim), rgrad.max(x, dim))
