@@ -206,6 +206,27 @@ def test_products_of_equal_positions() -> None:
     same(there, here)
 
 
+def test_numbers_are_written_across_devices() -> None:
+    """As in PyTorch: a tensor without dimensions goes where it is written, a larger one does not."""
+    x, there = values((5, 4)), values((5, 4)).to("wgpu")
+    x[AT] = rgrad.tensor(3.0, device="wgpu")
+    there[AT.to("wgpu")] = rgrad.tensor(3.0)
+    same(there, x)
+    there.masked_fill_(there > 2, rgrad.tensor(-1.0))
+    there.index_fill_(1, rgrad.tensor([2], device="wgpu"), rgrad.tensor(7.0))
+    same(there, x.masked_fill(x > 2, -1.0).index_fill(1, rgrad.tensor([2]), 7.0))
+    with pytest.raises(RuntimeError, match="same device"):
+        there[AT.to("wgpu")] = values((4, 4))
+
+
+def test_more_workgroups_than_one_dimension_of_a_dispatch_has() -> None:
+    n = 8_400_000  # twice as many elements need some 65,600 workgroups of 256
+    x = rgrad.arange(2 * n, device="wgpu", dtype=rgrad.int32).reshape(2, n)
+    y = x.index_select(0, rgrad.tensor([1, 0], device="wgpu"))
+    assert [y[0, 0].item(), y[0, -1].item(), y[1, 0].item(), y[1, -1].item()] == [n, 2 * n - 1, 0, n - 1]
+    assert (y - x.flip(0)).count_nonzero().item() == 0
+
+
 def test_an_index_may_be_what_is_written() -> None:
     def f(x: Tensor) -> Tensor:
         x = x.clone()

@@ -259,6 +259,8 @@ impl Rows<'_> {
     pub fn put(&self, src: Source<'_>, how: Write) -> Result<()> {
         let shape = self.indexed[0].index.shape;
         let k = countable(self.op, shape)?;
+        let all: SmallVec<[usize; 8]> = self.dims().map(|d| d.0).collect();
+        countable(self.op, &all)?;
         let write = Writes { op: self.op, x: self.x, src, how, places: self.places() };
         let dims: SmallVec<[(usize, isize, Option<usize>); 8]> = self.dims().collect();
         let source = |d: usize| src.stride(d);
