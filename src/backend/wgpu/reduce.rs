@@ -222,7 +222,7 @@ pub fn reduce(
     }
     check_count(op, results.max(elements))?;
     let job = Job { op, reducer, from: first.dtype, to: outs[0].dtype, power, shift, outs };
-    let along = over.step(0).unwrap_or(usize::MAX) <= kept.step(0).unwrap_or(usize::MAX);
+    let along = over.step() <= kept.step();
     let t = tile(results, elements, along);
     if t.segments == 1 {
         return job.run(Source::Elements(ins), &kept, &over, t, None);
@@ -349,7 +349,7 @@ mod tests {
             }
         }
         all.extend([Reducer::Power, Reducer::SumExp].map(|r| (r, DType::F32, DType::F32)));
-        all.extend([DType::F32, DType::F64, DType::I32, DType::I64].map(|d| (Reducer::Dot, d, d)));
+        all.extend([DType::F32, DType::F64, DType::I32, DType::I64, DType::U8].map(|d| (Reducer::Dot, d, d)));
         all
     }
 

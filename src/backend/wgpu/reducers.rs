@@ -217,6 +217,9 @@ impl Reducer {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
                 c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
                 c.simple(e, &format!("{e}()"), e, lift, merge);
+                if from == DType::U8 {
+                    c.store = "{0}[k] = a & 255u;";
+                }
             }
         }
         c

@@ -139,7 +139,7 @@ pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>)
         return Ok(());
     }
     // Where neighbours along the dimension lie apart and there are many scans, invocations side by side read side by side.
-    let along = step.unsigned_abs() <= kept.step(0).unwrap_or(usize::MAX);
+    let along = step.unsigned_abs() <= kept.step();
     let shared = n > 32 && count < if along { BUSY } else { GROUP };
     let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
     let blocks = n.div_ceil(block);

@@ -50,9 +50,9 @@ impl<const N: usize> Walk<N> {
         self.0.len() as u32
     }
 
-    /// How far apart operand `k`'s neighbours lie, if there are any.
-    pub(super) fn step(&self, k: usize) -> Option<usize> {
-        self.0.last().map(|d| d.1[k].unsigned_abs())
+    /// How far apart neighbours lie, summed up over the operands; without neighbours, as far as can be.
+    pub(super) fn step(&self) -> usize {
+        self.0.last().map_or(usize::MAX, |d| d.1.iter().map(|s| s.unsigned_abs()).sum())
     }
 
     /// The same dimensions, for the first operand alone.
@@ -190,6 +190,6 @@ mod tests {
         let w = Walk::ordered([(2, [12, 0]), (3, [4, 0]), (4, [1, 1])].into_iter());
         assert_eq!(&w.0[..], [(6, [4, 0]), (4, [1, 1])]);
         let w = Walk::unordered([(4, [1]), (2, [12]), (3, [4])].into_iter());
-        assert_eq!((&w.0[..], w.count(), w.step(0)), (&[(24, [1])][..], 24, Some(1)));
+        assert_eq!((&w.0[..], w.count(), w.step()), (&[(24, [1])][..], 24, 1));
     }
 }
