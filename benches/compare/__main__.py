@@ -52,8 +52,9 @@ def main() -> int:
     from harness import Check, Line, Row, Settings, load_modules, measure
     from rows_large import ROWS as LARGE
     from rows_small import ROWS as SMALL
+    from rows_wgpu import CHECKS as WGPU
 
-    rows: list[Row | Check] = [*SMALL, *LARGE, *CHECKS]
+    rows: list[Row | Check] = [*SMALL, *LARGE, *CHECKS, *WGPU]
     patterns = args.names or ["*"]
     for pattern in patterns:
         if not any(fnmatch.fnmatch(row.name, pattern) for row in rows):

@@ -27,6 +27,7 @@ from . import cuda as cuda
 from . import nn as nn
 from . import optim as optim
 from . import utils as utils
+from . import wgpu as wgpu
 from ._info import finfo as finfo
 from ._info import iinfo as iinfo
 from ._info import is_tensor as is_tensor
@@ -61,6 +62,7 @@ __all__ = sorted(  # noqa: PLE0605
         "testing",
         "typename",
         "utils",
+        "wgpu",
     }
 )
 

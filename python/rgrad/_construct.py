@@ -14,14 +14,14 @@ def legacy(*args: Any) -> Any:
     """Make what ``Tensor(*args)`` stands for: an uninitialised tensor of these sizes, or one holding this data."""
     dtype = _core.get_default_dtype()
     if not args:
-        return _core.empty(0, dtype=dtype)
+        return _core.empty(0, dtype=dtype, device="cpu")
     if len(args) == 1 and not isinstance(args[0], int):
         data = args[0]
         if isinstance(data, _core.Size):
-            return _core.empty(data, dtype=dtype)
-        return _core.tensor(data, dtype=dtype)
+            return _core.empty(data, dtype=dtype, device="cpu")
+        return _core.tensor(data, dtype=dtype, device="cpu")
     if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
-        return _core.empty(args, dtype=dtype)
+        return _core.empty(args, dtype=dtype, device="cpu")
     raise TypeError(
         f"new(): expected sizes (integers) or data (a sequence or array), got {len(args)} arguments {args!r}"
     )
@@ -55,9 +55,9 @@ def deepcopy(t: Any, memo: dict[int, Any]) -> Any:
     return made
 
 
-def rebuild(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
-    """A tensor from what ``reduce`` gave."""
-    t = _core.tensor(values)
+def rebuild(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[str, Any], device: str = "cpu") -> Any:
+    """A tensor from what ``reduce`` gave, on the device that it was on."""
+    t = _core.tensor(values, device=device)
     if cls is _core.Tensor:
         made = t.requires_grad_(requires_grad)
     else:
@@ -68,12 +68,12 @@ def rebuild(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[s
 
 
 def reduce(t: Any, protocol: int) -> tuple[Any, ...]:
-    """What ``pickle`` keeps of a tensor: class, values, ``requires_grad`` and attributes; not ``.grad``."""
+    """What ``pickle`` keeps of a tensor: class, values, ``requires_grad``, attributes and device; not ``.grad``."""
     if not t.is_leaf:
         raise RuntimeError(
             "a tensor that an operation made cannot be pickled, for its graph cannot: pickle detach() of it instead"
         )
-    return rebuild, (type(t), t.detach().numpy(), t.requires_grad, dict(vars(t)))
+    return rebuild, (type(t), t.detach().cpu().numpy(), t.requires_grad, dict(vars(t)), t.device.type)
 
 
 def generator(state: Any) -> Any:

@@ -121,8 +121,21 @@ def _write(data: Any, dims: int, indent: int, style: _Format) -> str:
     return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
+def _to_host(t: Any, summarize: bool) -> Any:
+    """The values on the CPU: of a summary only those that it shows, and one more where it leaves some out."""
+    if t.device.type == "cpu":
+        return t
+    edge = _options.edgeitems
+    for dim, n in enumerate(t.shape if summarize else ()):
+        if n > 2 * edge + 1:
+            t = _core.cat([t.narrow(dim, 0, edge + 1), t.narrow(dim, n - edge, edge)], dim)
+    return t.cpu()
+
+
 def _suffixes(t: Any) -> Iterator[str]:
     default = _core.get_default_dtype()
+    if t.device.type != "cpu":
+        yield f"device='{t.device}'"
     if t.numel() == 0:
         if t.ndim != 1:
             yield f"size={tuple(t.shape)}"
@@ -150,7 +163,8 @@ def to_string(t: Any) -> str:
     if t.numel() == 0:
         body = "[]"
     else:
-        data = _nested(values, t.numel() > _options.threshold)
+        summarize = t.numel() > _options.threshold
+        data = _nested(_to_host(values, summarize), summarize)
         body = _write(data, t.ndim, len(prefix), _Format(list(_flat(data)), t.dtype.is_floating_point))
     text = prefix + body
     room = len(text) - text.rfind("\n") + 1

@@ -11,6 +11,8 @@ kind: ``["tensor", n]``, ``["param", n, requires_grad]``, ``["list", ...]``, ``[
 
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 from . import _core
@@ -97,7 +99,9 @@ class _Writer:
         if type(value) not in (Tensor, Parameter):
             raise TypeError(f"save: got {typename(value)} at {self._where()}, expected Tensor or nn.Parameter")
         # Tensors of equal memory and layout (tied weights) are written once, and are one memory again when loaded.
-        place: tuple[Any, ...] = (value.data_ptr(), value.dtype, tuple(value.shape), tuple(value.stride()))
+        storage: Any = value.untyped_storage()
+        layout = (value.storage_offset(), tuple(value.shape), tuple(value.stride()))
+        place: tuple[Any, ...] = (storage._cdata, value.dtype, layout)
         if value.numel() == 0:
             place = (id(value),)
         number = self._numbers.setdefault(place, len(self.tensors))
@@ -111,7 +115,8 @@ class _Writer:
 def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     """Write ``obj`` to a path or a binary file: tensors, numbers, strings, bytes, None and dicts, lists and tuples.
 
-    Values, dtypes, shapes, the structure and ``requires_grad`` of leaves and parameters come back; history does not.
+    Values, dtypes, shapes, devices, the structure and ``requires_grad`` of leaves and parameters come back; history
+    does not.
     A view is written with its own elements only. ``obj`` is checked before the file is touched. PyTorch's further
     arguments (``pickle_module``, ...) are accepted and ignored.
 
@@ -132,7 +137,8 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     for tensor in writer.tensors:
         array = np.ascontiguousarray(tensor.detach().cpu().numpy())
         arrays.append(array.astype(array.dtype.newbyteorder("<"), copy=False))
-        described.append({"dtype": str(tensor.dtype).rpartition(".")[2], "shape": [int(n) for n in tensor.shape]})
+        what = {"dtype": str(tensor.dtype).rpartition(".")[2], "shape": [int(n) for n in tensor.shape]}
+        described.append(what if tensor.device.type == "cpu" else {**what, "device": str(tensor.device)})
     header = {"format": FORMAT, "version": VERSION, "tensors": described, "obj": tree}
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_HEADER, json.dumps(header, ensure_ascii=False, separators=(",", ":")))
@@ -146,10 +152,13 @@ def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
 
     Args:
         f: path or seekable binary file.
-        map_location: device to put tensors on.
+        map_location: device to put tensors on; a dict from saved devices to devices, by name; or a function that is
+            given a tensor on the CPU and the name of its saved device, and returns the tensor, moved, or None to leave
+            that to ``load``. Default: each tensor goes back to the device that it was saved from.
 
     Raises:
-        FileNotFoundError: no such file. RuntimeError: not such a file, damaged, or from a later version.
+        FileNotFoundError: no such file. RuntimeError: not such a file, damaged, from a later version, or saved from a
+            device that is not here, without a ``map_location``.
     """
     import json
     import zipfile
@@ -166,20 +175,31 @@ def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
             raise RuntimeError(
                 f"load: {name} is not a file written by rgrad.save: got a zip archive without {_HEADER}.{hint}"
             )
-        try:
+        with _as_damage(name):
             header = json.loads(archive.read(_HEADER))
             if header["format"] != FORMAT or header["version"] != VERSION:
                 raise RuntimeError(
                     f"load: {name} has format {header['format']!r} version {header['version']!r}, "
                     f"expected {FORMAT!r} version {VERSION}"
                 )
-            tensors = [_read_tensor(archive, i, what, map_location) for i, what in enumerate(header["tensors"])]
-            return _Reader(tensors).decode(header["obj"], 0)
-        except (KeyError, ValueError, TypeError, IndexError, AttributeError, zipfile.BadZipFile, EOFError) as error:
-            raise RuntimeError(f"load: {name} is damaged: {type(error).__name__}: {error}") from error
+            devices = [str(what.get("device", "cpu")) for what in header["tensors"]]
+            tensors = [_read_tensor(archive, i, what) for i, what in enumerate(header["tensors"])]
+    moved = [_moved(tensor, device, map_location) for tensor, device in zip(tensors, devices, strict=True)]
+    with _as_damage(name):
+        return _Reader(moved).decode(header["obj"], 0)
 
 
-def _read_tensor(archive: Any, number: int, what: Any, map_location: Any) -> Tensor:
+@contextmanager
+def _as_damage(name: Any) -> Iterator[None]:
+    import zipfile
+
+    try:
+        yield
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        raise RuntimeError(f"load: {name} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _read_tensor(archive: Any, number: int, what: Any) -> Tensor:
     import math
     import zipfile
 
@@ -203,8 +223,32 @@ def _read_tensor(archive: Any, number: int, what: Any, map_location: Any) -> Ten
             if not got:
                 raise EOFError(f"tensor {number} ends after {done} of {expected} bytes")
             done += got
-    tensor = _core.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
-    return tensor if map_location is None else tensor.to(map_location)
+    return _core.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
+
+
+def _to_saved_device(tensor: Tensor, device: str) -> Tensor:
+    return tensor.to(device)
+
+
+def _moved(tensor: Tensor, saved_on: str, map_location: Any) -> Tensor:
+    """The tensor where it belongs."""
+    if callable(map_location):
+        moved = map_location(tensor, saved_on)
+        if isinstance(moved, Tensor):
+            return moved
+        map_location = None
+    elif isinstance(map_location, dict):
+        by_kind = map_location.get(saved_on.partition(":")[0])
+        map_location = map_location.get(saved_on, by_kind)
+    if map_location is not None:
+        return tensor.to(map_location)
+    try:
+        return _to_saved_device(tensor, saved_on)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"load: the file has a tensor saved on {saved_on}, which is not available here. Use "
+            f"map_location='cpu' to load it to the CPU ({error})"
+        ) from error
 
 
 class _Reader:

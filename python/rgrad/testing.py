@@ -151,7 +151,9 @@ def _tensor_difference(actual: Any, expected: Any, options: dict[str, Any]) -> s
 
     if not options["allow_subclasses"] and type(actual) is not type(expected):
         return f"The types do not match: {type(actual)} != {type(expected)}"
-    actual, expected = (value if isinstance(value, Tensor) else _core.as_tensor(value) for value in (actual, expected))
+    actual, expected = (
+        value if isinstance(value, Tensor) else _core.as_tensor(value, device="cpu") for value in (actual, expected)
+    )
     if actual.shape != expected.shape:
         return f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}."
     if options["device"] and actual.device != expected.device:
@@ -218,15 +220,14 @@ def make_tensor(
     spread = noncontiguous and count > 1
     full = (*sizes, 2) if spread else sizes
     if dtype == _core.bool:
-        values = _core.randint(0, 2, full).to(dtype)
+        values = _core.randint(0, 2, full, device="cpu").to(dtype)
     elif dtype.is_floating_point:
         a, b = (-9.0 if low is None else low), (9.0 if high is None else high)
-        values = (_core.rand(full, dtype=_core.float64) * (b - a) + a).to(dtype)
+        values = (_core.rand(full, dtype=_core.float64, device="cpu") * (b - a) + a).to(dtype)
     else:
         a, b = (0 if dtype == _core.uint8 else -9) if low is None else low, 10 if high is None else high
-        values = _core.randint(int(a), int(b), full).to(dtype)
-    if device is not None:
-        values = values.to(device)
+        values = _core.randint(int(a), int(b), full, device="cpu").to(dtype)
+    values = values.to(_core.get_default_device() if device is None else device)
     if spread:
         values = values[..., 0]
     return values.requires_grad_(requires_grad)

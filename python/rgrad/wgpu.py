@@ -1,13 +1,15 @@
 """The GPU backend: which device it uses, and what it holds there.
 
-Tensors live on the device ``"wgpu"``: ``x.to("wgpu")``. The device is one of the package ``wgpu`` (wgpu-py), which is imported on
-first use: its shared default device, or the one given to `set_device`. rgrad drives it by the C interface of the library that
-wgpu-py has loaded, after comparing every struct, constant and signature that it uses with that library's own header.
+Tensors live on the device ``"wgpu"``: ``x.to("wgpu")``. The device is one of the package ``wgpu`` (wgpu-py), which is
+imported on first use: its shared default device, or the one given to `set_device`. rgrad drives it by the C interface
+of the library that wgpu-py has loaded, after comparing every struct, constant and signature that it uses with that
+library's own header.
 """
 
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import rgrad
@@ -54,20 +56,21 @@ def _check_version(version: str) -> None:
 
 def _mismatches(description: Mapping[str, Any], ffi: Any, lib: Any) -> list[str]:
     """Where the loaded library's header differs from the interface that the core was compiled for."""
+    cffi = import_module("cffi")
     wrong = []
     for name, (size, fields) in description["structs"].items():
         try:
             ctype = ffi.typeof(name)
             theirs = [(field, f.offset, f.type.cname) for field, f in ctype.fields]
             their_size = ffi.sizeof(ctype)
-        except (ffi.error, TypeError, AttributeError):
+        except (cffi.CDefError, cffi.FFIError, TypeError, AttributeError):
             wrong.append(f"struct {name}: not in the library's header")
             continue
         if their_size != size:
             wrong.append(f"struct {name}: {their_size} bytes, expected {size}")
-        for got, expected in zip(theirs, fields, strict=False):
-            if got != tuple(expected):
-                wrong.append(f"struct {name}: field (name, offset, type) is {got}, expected {tuple(expected)}")
+        for field, ours in zip(theirs, map(tuple, fields), strict=False):
+            if field != ours:
+                wrong.append(f"struct {name}: field (name, offset, type) is {field}, expected {ours}")
         if len(theirs) != len(fields):
             wrong.append(f"struct {name}: {len(theirs)} fields, expected {len(fields)}")
     for name, expected in description["constants"].items():
@@ -89,8 +92,8 @@ def _check_interface(description: Mapping[str, Any], ffi: Any, lib: Any, version
     if wrong:
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         raise rgrad.OperationError(
-            f"the C interface of wgpu {version} (wgpu-native {native}) is not the one that rgrad {rgrad.__version__} was "
-            f"compiled for (wgpu-native {description['version']}): {'; '.join(wrong[:3])}{more}. "
+            f"the C interface of wgpu {version} (wgpu-native {native}) is not the one that rgrad {rgrad.__version__} "
+            f"was compiled for (wgpu-native {description['version']}): {'; '.join(wrong[:3])}{more}. "
             f'Install a tested version: pip install "wgpu{_range()}"'
         )
 
@@ -99,11 +102,12 @@ def _import() -> Any:
     """The package ``wgpu``, of a version that fits; the first call compares the C interfaces."""
     global _checked
     try:
-        import wgpu
-        import wgpu.backends.wgpu_native as native
+        wgpu = import_module("wgpu")
+        native = import_module("wgpu.backends.wgpu_native")
     except ImportError as e:
         raise rgrad.OperationError(
-            f'the device "wgpu" needs the package wgpu, which could not be imported ({e}). Install it: pip install "wgpu{_range()}"'
+            f'the device "wgpu" needs the package wgpu, which could not be imported ({e}). '
+            f'Install it: pip install "wgpu{_range()}"'
         ) from e
     if not _checked:
         _check_version(wgpu.__version__)
@@ -148,8 +152,7 @@ def _name(info: Mapping[str, Any]) -> str:
 
 def _install(device: Any) -> None:
     global _current
-    import wgpu.backends.wgpu_native as native
-
+    native = import_module("wgpu.backends.wgpu_native")
     ffi, lib = native.ffi, native.lib
 
     def address(pointer: Any) -> int:
@@ -178,10 +181,8 @@ def _install_default() -> None:
         if _core._wgpu_installed():
             return
         wgpu = _import()
-        from wgpu.utils import device as shared
-
-        helper = shared.helper
-        if helper._the_device is None:
+        shared = import_module("wgpu.utils.device")
+        if shared.helper._the_device is None:
             try:
                 adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
             except Exception as e:
@@ -228,8 +229,8 @@ def set_device(device: Any) -> None:
     """Chooses where new tensors go. Tensors of the device before stay usable among themselves.
 
     Args:
-        device: a ``wgpu.GPUAdapter`` (see `devices`), on which a device is opened with all its limits and the features that
-            shaders can use; or a ``wgpu.GPUDevice`` of your own, whose buffers then can be shared.
+        device: a ``wgpu.GPUAdapter`` (see `devices`), on which a device is opened with all its limits and the features
+            that shaders can use; or a ``wgpu.GPUDevice`` of your own.
 
     Raises:
         TypeError: it is neither.
@@ -261,12 +262,14 @@ def synchronize() -> None:
 
 def memory_allocated() -> int:
     """Bytes that tensors hold on the device, as it allocates them."""
-    return _core._wgpu_memory()[0]
+    held, _, _ = _core._wgpu_memory()
+    return held
 
 
 def max_memory_allocated() -> int:
     """The most that `memory_allocated` has been, in bytes, since the start or `reset_peak_memory_stats`."""
-    return _core._wgpu_memory()[1]
+    _, peak, _ = _core._wgpu_memory()
+    return peak
 
 
 def reset_peak_memory_stats() -> None:

@@ -6,7 +6,7 @@ use super::{Array, Classes, Device, SortPart, reduced_shape};
 use crate::backend::wgpu::index::{self, Indexed, Rows, Source};
 use crate::backend::wgpu::nll::Nll;
 use crate::backend::wgpu::random::{self, Draw};
-use crate::backend::wgpu::{View, running, select};
+use crate::backend::wgpu::{View, running, select, triangle};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Strides};
 use smallvec::SmallVec;
@@ -137,7 +137,7 @@ impl Array {
         if self.numel() == 0 {
             return Ok(());
         }
-        index::triangle(op, self.gpu_view(op)?, src.gpu_view(op)?, diagonal, upper)
+        triangle::triangle(op, self.gpu_view(op)?, src.gpu_view(op)?, diagonal, upper)
     }
 
     pub(super) fn gpu_sort_along(&self, dim: usize, part: SortPart) -> Result<(Array, Array)> {

@@ -1,6 +1,6 @@
 //! `x[...]`, read and write: views first, then at most one read or write at positions given by tensors.
 
-use crate::array::{Array, Plan};
+use crate::array::{Array, Device, Plan};
 use crate::autograd::{Tensor, ViewOp, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
@@ -260,6 +260,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
     let values = match value {
         Arg::Scalar(s) => pointwise::number(s, x.dtype())?,
         // A tensor without dimensions is converted, as a number is.
+        Arg::Tensor(t) if t.rank() == 0 && x.device() == Device::Cpu => linear::to_device(&linear::cast(t, x.dtype())?, Device::Cpu)?,
         Arg::Tensor(t) if t.rank() == 0 => linear::cast(t, x.dtype())?,
         Arg::Tensor(t) => t.clone(),
     };

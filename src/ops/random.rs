@@ -3,8 +3,8 @@
 use crate::array::{Array, Device, Element};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, Vjp, VjpCx, apply_inplace};
 use crate::backend::cpu::random::{self, Bits, Draw, Normal, Uniform, blocks};
-use crate::backend::wgpu::random::Draw as DeviceDraw;
 use crate::backend::host;
+use crate::backend::wgpu::random::Draw as DeviceDraw;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, fmt_shape};
 use parking_lot::Mutex;

@@ -1,11 +1,16 @@
-"""Settings of the Python suite: Hypothesis runs the same examples every time, without deadlines."""
+"""Settings of the Python suite: Hypothesis runs the same examples every time; the device as a parameter."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import rgrad
 from known_differences import mark
+from wgpu_gaps import mark_gaps
 
 settings.register_profile(
     "rgrad",
@@ -17,7 +22,59 @@ settings.register_profile(
 )
 settings.load_profile("rgrad")
 
+# With this set to 1 the tests on wgpu must run: a machine without an adapter fails. Else they are skipped there.
+REQUIRE_WGPU = "RGRAD_REQUIRE_WGPU"
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expected failures are listed in one place."""
+
+@pytest.fixture(params=["cpu", pytest.param("wgpu", marks=pytest.mark.wgpu)])
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The device under test. While the test runs, new tensors that name no device are on it."""
+    rgrad.set_default_device(request.param)
+    try:
+        yield request.param
+    finally:
+        rgrad.set_default_device(None)
+    if request.param == "wgpu":
+        rgrad.wgpu.synchronize()  # what went wrong there belongs to this test
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks the tests on wgpu, and the expected failures, which are listed in two places."""
     mark(items)
+    for item in items:
+        if item.path.name.startswith("test_wgpu"):
+            item.add_marker(pytest.mark.wgpu)
+    kept = [item for item in items if not (item.get_closest_marker("wgpu") and item.get_closest_marker("cpu_only"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+    on_wgpu = [item for item in items if item.get_closest_marker("wgpu")]
+    mark_gaps(on_wgpu)
+    if on_wgpu and os.environ.get(REQUIRE_WGPU) != "1" and not rgrad.wgpu.is_available():
+        for item in on_wgpu:
+            item.add_marker(pytest.mark.skip(reason=f"no wgpu adapter on this machine ({REQUIRE_WGPU}=1 demands one)"))
+
+
+_passed_on_wgpu = 0
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Counts the tests that passed on wgpu."""
+    global _passed_on_wgpu
+    if report.when == "call" and report.passed and "wgpu" in report.keywords:
+        _passed_on_wgpu += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fails a session that collected tests on wgpu, had to run them, and did not."""
+    collected = sum(item.get_closest_marker("wgpu") is not None for item in session.items)
+    if collected and not _passed_on_wgpu and os.environ.get(REQUIRE_WGPU) == "1":
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how many tests ran on wgpu."""
+    adapter = ""
+    if _passed_on_wgpu:
+        info = rgrad.wgpu.current_device().adapter.info
+        adapter = f", on {info['device']} ({info['adapter_type']}, {info['backend_type']})"
+    terminalreporter.write_line(f"{_passed_on_wgpu} tests passed on wgpu{adapter}")

@@ -23,7 +23,7 @@ def drawn(f: Callable[[str], Tensor], seed: int = 5) -> tuple[np.ndarray[Any, An
         rgrad.manual_seed(seed)
         t = f(device)
         assert t.device.type == device
-        out.append((t.cpu().numpy(), rgrad.random.get_rng_state().numpy()))
+        out.append((t.cpu().numpy(), rgrad.get_rng_state().numpy()))
     (here, state), (there, other) = out
     np.testing.assert_array_equal(state, other)
     assert (here.shape, here.dtype) == (there.shape, there.dtype)

@@ -22,18 +22,20 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def array_of(tensor: Tensor) -> Any:
-    """The tensor's memory as an array: writes go to the tensor, past version counters."""
-    return tensor.detach().numpy()
+    """The tensor's values as an array; on the CPU its memory: writes go to the tensor, past version counters."""
+    return tensor.detach().cpu().numpy()
 
 
 class Numeric:
     """A function at a point, to be evaluated around it.
 
-    Tensors of less than double precision are replaced by float64 copies, unless the function does not take them or
-    does not answer in float64: then :attr:`promoted` is False and :attr:`obstacle` says why.
+    Tensors of less than double precision or on another device are replaced by float64 copies on the CPU, unless the
+    function does not take them or does not answer in float64: then :attr:`promoted` is False and :attr:`obstacle`
+    says why.
 
     Perturbations are written into the memory of the inputs, so that a function that reaches them by another way than
-    its arguments sees them too; the values are put back whatever happens.
+    its arguments sees them too; the values are put back whatever happens. Inputs on a device are written by copies of
+    :attr:`arrays`.
     """
 
     def __init__(
@@ -59,22 +61,29 @@ class Numeric:
         self.roundoff = max((finfo(kind).eps for kind in kinds), default=finfo(_core.float64).eps)
         self.low_precision = any(self.inputs[i].dtype != _core.float64 for i in wanted)
         self.low_roundoff = self.roundoff if self.low_precision else 0.0
-        if self.low_precision:
+        if self.low_precision or any(self.inputs[i].device.type != "cpu" for i in wanted):
             self._promote()
         if not self.promoted:
             # Memory that must not be written is copied.
             self.inputs = tuple(
                 x.detach().clone().requires_grad_(x.requires_grad)
-                if i in self.wanted and not array_of(x).flags.writeable
+                if i in self.wanted and x.device.type == "cpu" and not array_of(x).flags.writeable
                 else x
                 for i, x in enumerate(self.inputs)
             )
         self.arrays = [array_of(self.inputs[i]) for i in self.wanted]
+        self._remote = [
+            (self.inputs[i].data, array)
+            for i, array in zip(self.wanted, self.arrays, strict=True)
+            if self.inputs[i].device.type != "cpu"
+        ]
 
     def _promote(self) -> None:
         copies = tuple(
-            x.detach().to(_core.float64).clone().requires_grad_(x.requires_grad)
+            x.detach().cpu().to(_core.float64, copy=True).requires_grad_(x.requires_grad)
             if isinstance(x, Tensor) and x.is_floating_point()
+            else x.cpu()
+            if isinstance(x, Tensor)
             else x
             for x in self.inputs
         )
@@ -82,7 +91,7 @@ class Numeric:
             outs = as_tuple(self.fn(*copies))
             chosen = [outs[i] for i in self.outputs]
         except Exception as error:
-            self.obstacle = f"it raised {type(error).__name__} for float64 copies of its inputs: {error}"
+            self.obstacle = f"it raised {type(error).__name__} for float64 copies of its inputs on the CPU: {error}"
             return
         for i, out, size in zip(self.outputs, chosen, self.sizes, strict=True):
             if not isinstance(out, Tensor) or out.dtype != _core.float64 or out.numel() != size:
@@ -92,7 +101,12 @@ class Numeric:
         self.inputs = copies
         self.roundoff = finfo(_core.float64).eps
 
+    def _upload(self) -> None:
+        for memory, array in self._remote:
+            memory.copy_(_core.from_numpy(array))
+
     def _values(self) -> list[Any]:
+        self._upload()
         outs = as_tuple(self.fn(*self.inputs))
         return [array_of(outs[i]).reshape(-1) for i in self.outputs]
 
@@ -124,6 +138,7 @@ class Numeric:
                 row[k] -= value
         finally:
             array[index] = middle
+            self._upload()
         # The step that was really made: eps itself is not representable at most points.
         return high - low
 
@@ -140,6 +155,7 @@ class Numeric:
             low = [np.array(value, dtype=np.float64) for value in self._values()]
         finally:
             array[...] = middle
+            self._upload()
         return [(a - b) / (2 * self.eps) for a, b in zip(high, low, strict=True)]
 
     def probe(self, which: int, index: Any, output: int, entry: int, step: float) -> tuple[float, float]:
@@ -152,6 +168,7 @@ class Numeric:
             return float(self._values()[output][entry]), made
         finally:
             array[index] = middle
+            self._upload()
 
 
 def vjp(output: Tensor, inputs: Sequence[Tensor], cotangent: Tensor) -> tuple[Tensor | None, ...]:
@@ -174,11 +191,11 @@ def analytical(output: Tensor, inputs: Sequence[Tensor], check_dtypes: bool) -> 
     import numpy as np
 
     rows = [np.zeros((output.numel(), x.numel())) for x in inputs]
-    basis = _core.zeros(tuple(output.shape), dtype=output.dtype)
+    basis = _core.zeros(tuple(output.shape), dtype=output.dtype, device="cpu")
     cotangent = basis.numpy().reshape(-1)
     for j in range(output.numel()):
         cotangent[j] = 1.0
-        for row, x, grad in zip(rows, inputs, vjp(output, inputs, basis), strict=True):
+        for row, x, grad in zip(rows, inputs, vjp(output, inputs, basis.to(output.device)), strict=True):
             if grad is not None:
                 check_gradient(grad, x, check_dtypes)
                 row[j] = array_of(grad).reshape(-1)
@@ -206,7 +223,7 @@ def irreproducible(output: Tensor, inputs: Sequence[Tensor], seed: int) -> float
     dense = rng.uniform(-1, 1, size)
     patterns = [dense] + [np.eye(1, size, j)[0] for j in sorted({0, size - 1})] if size else []
     for pattern in patterns:
-        cotangent = _core.from_numpy(pattern.reshape(tuple(output.shape))).to(output.dtype)
+        cotangent = _core.from_numpy(pattern.reshape(tuple(output.shape))).to(output.dtype).to(output.device)
         first, second = vjp(output, inputs, cotangent), vjp(output, inputs, cotangent)
         for a, b in zip(first, second, strict=True):
             if (a is None) != (b is None):

@@ -235,7 +235,7 @@ def jacobian(
         rows = [_rows(out, i, xs, create_graph, strict) for i, out in enumerate(outs)]
     blocks = tuple(
         tuple(
-            (_core.stack(entries, 0) if entries else _core.zeros(0, *x.shape, dtype=x.dtype)).reshape(
+            (_core.stack(entries, 0) if entries else _core.zeros(0, *x.shape, dtype=x.dtype, device=x.device)).reshape(
                 tuple(out.shape) + tuple(x.shape)
             )
             for entries, x in zip(per_output, xs, strict=True)

@@ -69,10 +69,10 @@ def gradcheck(
     Entries may differ by ``atol + rtol * |numerical|``; the defaults let an error of 0.1 % pass, and smaller
     tolerances (``rtol=1e-5``) work for most float64 functions.
 
-    The function is differentiated as given. Differences are taken in float64: if an input has less precision, the
-    function is run again on float64 copies of all its floating point inputs, and rounding of the low precision
-    gradients is allowed for. Where the function does not take float64 or does not answer in it, differences are
-    taken in its own precision, with a warning.
+    The function is differentiated as given. Differences are taken in float64 on the CPU: if an input has less precision
+    or lies on another device, the function is run again on float64 copies of all its floating point inputs there, and
+    rounding of the low precision gradients is allowed for. Where the function does not take these or does not answer
+    in float64, differences are taken in its own precision on its own device, with a warning.
 
     Args:
         func: takes tensors and gives a tensor or a tuple of tensors.
@@ -188,7 +188,7 @@ def _random_cotangent(out: Tensor, seed: int, spread: bool) -> Tensor:
 
     shape = tuple(out.shape)
     values = np.random.default_rng(seed).uniform(-1, 1, (*shape, 2) if spread else shape)
-    made = _core.from_numpy(np.asarray(values)).to(out.dtype)
+    made = _core.from_numpy(np.asarray(values)).to(out.dtype).to(out.device)
     return (made[..., 0] if spread else made).detach().requires_grad_()
 
 
@@ -375,7 +375,7 @@ def _check_direction(
     vs = [unit((size,)) for size in numeric.sizes]
     moved = [numeric.directional(i, u) for i, u in enumerate(us)]
     for o, (output, v) in enumerate(zip(outputs, vs, strict=True)):
-        cotangent = _core.from_numpy(v.reshape(tuple(output.shape))).to(output.dtype)
+        cotangent = _core.from_numpy(v.reshape(tuple(output.shape))).to(output.dtype).to(output.device)
         for i, (u, x, g) in enumerate(zip(us, inputs, vjp(output, inputs, cotangent), strict=True)):
             a = 0.0
             if g is not None:

@@ -214,7 +214,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if tensor.numel() == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return _core.zeros(*tensor.shape, num_classes, dtype=_core.int64)
+        return _core.zeros(*tensor.shape, num_classes, dtype=_core.int64, device=tensor.device)
     if int(tensor.min()) < 0:
         raise RuntimeError(f"Class values must be non-negative, but got {int(tensor.min())}.")
     top = int(tensor.max())
@@ -224,7 +224,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"num_classes should be positive, but got {num_classes}")
     elif top >= num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes: got {top}, num_classes is {num_classes}.")
-    return (tensor.unsqueeze(-1) == _core.arange(num_classes)).to(_core.int64)
+    return (tensor.unsqueeze(-1) == _core.arange(num_classes, device=tensor.device)).to(_core.int64)
 
 
 # Losses.

@@ -87,7 +87,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix, cut or padded with zeros; raises ValueError unless the tensor has 2 dimensions."""
     if tensor.dim() != 2:
         raise ValueError(f"Only tensors with 2 dimensions are supported, got {tensor.dim()}")
-    return tensor.copy_(_core.eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype))
+    return tensor.copy_(_core.eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
 
 
 @_without_history
@@ -103,7 +103,9 @@ def trunc_normal_(
         )
     # Inverse of the distribution function, applied to uniform numbers between its values at a and b.
     low, high = (0.5 * (1 + math.erf((x - mean) / std / math.sqrt(2))) for x in (a, b))
-    uniform = _core.empty(tuple(tensor.shape), dtype=_core.float64).uniform_(low, high, generator=generator)
+    # On the CPU: devices may lack float64.
+    uniform = _core.empty(tuple(tensor.shape), dtype=_core.float64, device="cpu")
+    uniform.uniform_(low, high, generator=generator)
     return tensor.copy_((_inverse_normal(uniform) * std + mean).clamp(a, b))
 
 

@@ -381,6 +381,10 @@ class Module:
         """Move all parameters and buffers to the CPU."""
         return self._apply(lambda t: t.to("cpu"))
 
+    def wgpu(self, device: Any = None) -> Self:
+        """Move all parameters and buffers to the wgpu device, as PyTorch's ``cuda()`` does to its own."""
+        return self._apply(lambda t: t.wgpu(device))
+
     def train(self, mode: bool = True) -> Self:
         """Set training mode (True) or evaluation mode (False) for the tree."""
         if not isinstance(mode, bool):

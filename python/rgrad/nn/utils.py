@@ -27,7 +27,7 @@ def clip_grad_norm_(
     """Scale gradients in place so that the norm of all of them together is ``max_norm`` at most (Pascanu et al. 2013).
 
     Returns:
-        The norm before, a tensor without dimensions.
+        The norm before, a tensor without dimensions on the device of the first gradient; nothing is read back.
 
     Raises:
         RuntimeError: the norm is not finite and ``error_if_nonfinite`` is set.
@@ -35,7 +35,8 @@ def clip_grad_norm_(
     grads = _gradients(parameters)
     if not grads:
         return _core.tensor(0.0)
-    norm: Tensor = _core.stack([grad.norm(norm_type) for grad in grads]).norm(norm_type)
+    home = grads[0].device
+    norm: Tensor = _core.stack([grad.norm(norm_type).to(home) for grad in grads]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(norm.item()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -44,7 +45,7 @@ def clip_grad_norm_(
         )
     scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
     for grad in grads:
-        grad.mul_(scale.to(grad.dtype))
+        grad.mul_(scale.to(grad.device, grad.dtype))
     return norm
 
 

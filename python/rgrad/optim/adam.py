@@ -66,8 +66,8 @@ class Adam(Optimizer):
         )
 
     def _start(self, param: Tensor, state: dict[str, Any], amsgrad: bool) -> None:
-        # float32, as PyTorch's: exact for 2^24 steps.
-        state["step"] = _core.tensor(0.0, dtype=_core.float32)
+        # float32, as PyTorch's: exact for 2^24 steps. On the CPU wherever the parameter is: the step reads it.
+        state["step"] = _core.tensor(0.0, dtype=_core.float32, device="cpu")
         state["exp_avg"] = _core.zeros_like(param)
         state["exp_avg_sq"] = _core.zeros_like(param)
         if amsgrad:

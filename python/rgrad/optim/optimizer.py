@@ -205,7 +205,7 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over options and state; tensors of the state are copied and cast to their parameter's dtype.
+        """Take over options and state; tensors of the state are copied to their parameter's device and dtype.
 
         Raises ValueError if the groups differ in number or size; nothing has changed then.
         """
@@ -260,10 +260,12 @@ def _fitted(name: str, item: Any, param: Tensor) -> Any:
     """An entry of a parameter's state as that parameter needs it."""
     if not isinstance(item, Tensor):
         return _copied(item)
-    # The count of steps stays float32 whatever the parameter is: float16 would stop counting at 2048.
-    if name != "step" and param.is_floating_point() and item.dtype != param.dtype:
-        return item.detach().to(param.dtype)
-    return item.detach().clone()
+    # The count of steps stays float32 on the CPU whatever the parameter is: float16 would stop counting at 2048, and
+    # reading it from another device would wait for that device.
+    if name == "step":
+        return item.detach().to("cpu", copy=True)
+    kind = param.dtype if param.is_floating_point() else item.dtype
+    return item.detach().to(param.device, kind, copy=True)
 
 
 def _copied(value: Any) -> Any:

@@ -1,10 +1,10 @@
 //! Combining all that meets at one place without atomics on floats: positions are sorted, equal ones become runs, and runs are summed by
 //! chunks; what crosses the border of a chunk is handed on to the next, smaller round. The order of summation depends on positions alone.
 
-use super::index::{combine, source_value};
 use super::radix::{self, Digits};
 use super::strided::Walk;
 use super::words::{Kernel, Launch, NONE, Names, Numbers, each, groups_for, load, scratch, store, wgsl_type, words};
+use super::write::{combine, source_value};
 use super::{Bindings, Buffer, View};
 use crate::backend::cpu::index::Write;
 use crate::error::Result;
@@ -180,7 +180,9 @@ mod tests {
                 if combine("test", dtype, how).is_err() {
                     continue;
                 }
-                for (order, from, next) in [(Some(2), Some(3), Some((4, 5))), (Some(2), None, None), (None, Some(3), Some((4, 5))), (None, Some(3), None)] {
+                for (order, from, next) in
+                    [(Some(2), Some(3), Some((4, 5))), (Some(2), None, None), (None, Some(3), Some((4, 5))), (None, Some(3), None)]
+                {
                     let writes = 1 | if next.is_some() { 0x30 } else { 0 };
                     validate(&Round { dtype, how, ranks: [2, 1, 2], to: 0, idx: 1, order, from, next }, writes);
                 }

@@ -38,7 +38,7 @@ pub(super) struct Raw {
 
 #[derive(Debug, Default)]
 struct Idle {
-    by_capacity: FxHashMap<usize, Vec<Box<Raw>>>,
+    by_capacity: FxHashMap<usize, Vec<Raw>>,
     bytes: usize,
 }
 
@@ -94,14 +94,14 @@ impl Pool {
         }
     }
 
-    fn reuse(&self, capacity: usize) -> Option<Box<Raw>> {
+    fn reuse(&self, capacity: usize) -> Option<Raw> {
         let mut idle = self.idle.lock();
         let raw = idle.by_capacity.get_mut(&capacity)?.pop()?;
         idle.bytes -= capacity;
         Some(raw)
     }
 
-    fn keep(&self, raw: Box<Raw>) {
+    fn keep(&self, raw: Raw) {
         self.allocated.fetch_sub(raw.capacity, Ordering::Relaxed);
         let mut idle = self.idle.lock();
         idle.bytes += raw.capacity;
@@ -115,7 +115,7 @@ impl Pool {
     }
 
     /// Takes every idle buffer out; the caller releases them.
-    pub(super) fn take_idle(&self) -> Vec<Box<Raw>> {
+    pub(super) fn take_idle(&self) -> Vec<Raw> {
         let mut idle = self.idle.lock();
         idle.bytes = 0;
         idle.by_capacity.drain().flat_map(|(_, raws)| raws).collect()
@@ -129,7 +129,7 @@ impl Pool {
 pub struct Buffer {
     context: Arc<Context>,
     /// Only a buffer that is being dropped has none.
-    raw: Option<Box<Raw>>,
+    raw: Option<Raw>,
     bytes: usize,
 }
 
@@ -158,7 +158,7 @@ impl Buffer {
     }
 
     #[cold]
-    fn create(context: &Arc<Context>, bytes: usize, capacity: usize) -> Result<Box<Raw>> {
+    fn create(context: &Arc<Context>, bytes: usize, capacity: usize) -> Result<Raw> {
         let pool = context.pool();
         if pool.overfull() {
             context.empty_cache()?;
@@ -175,7 +175,7 @@ impl Buffer {
             Err(e) => return Err(e),
         };
         let id = pool.next_id.fetch_add(1, Ordering::Relaxed) as u32;
-        Ok(Box::new(Raw { handle, id, capacity, batch: AtomicU64::new(0) }))
+        Ok(Raw { handle, id, capacity, batch: AtomicU64::new(0) })
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -190,11 +190,6 @@ impl Buffer {
         std::ptr::eq(self, other)
     }
 
-    /// The address of the library's object, for whoever binds it by other ways.
-    pub fn handle(&self) -> usize {
-        self.raw().handle.0 as usize
-    }
-
     pub(super) fn raw(&self) -> &Raw {
         self.raw.as_ref().expect("a buffer that is not being dropped has memory")
     }
@@ -205,10 +200,9 @@ impl Drop for Buffer {
         let Some(raw) = self.raw.take() else { return };
         if self.context.forked() {
             // The parent's memory, and locks that threads of the parent may hold.
-            std::mem::forget(raw);
-        } else {
-            self.context.pool().keep(raw);
+            return;
         }
+        self.context.pool().keep(raw);
     }
 }
 

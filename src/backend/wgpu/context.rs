@@ -54,6 +54,9 @@ pub struct Identity {
 }
 
 static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
+/// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
+const SPIN: Duration = Duration::from_micros(200);
+
 /// Every context that may still have tensors: one for each device.
 static KNOWN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
 /// How often this process is a fork of one that had a device. The library's threads and locks do not survive a fork.
@@ -231,7 +234,7 @@ impl Context {
     pub(super) fn exclusive<R>(&self, what: &str, calls: impl FnOnce(&Api) -> R) -> Result<R> {
         self.with(|_| match self.api.scoped(|| calls(&self.api)) {
             (r, None) => Ok(r),
-            (_, Some(fault)) if fault.kind == ErrorType::OutOfMemory => Err(Error::memory(format!("{what}: {}", fault.message.trim()))),
+            (_, Some(fault)) if fault.kind == ErrorType::OutOfMemory => Err(Error::memory(fault.cause())),
             (_, Some(fault)) => Err(Error::runtime(format!("{what}: {}", fault.message.trim()))),
         })
     }
@@ -271,7 +274,7 @@ impl Context {
 
     fn range(&self, op: &str, buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= buffer.raw().capacity);
-        if offset % 4 != 0 || bytes % 4 != 0 || !inside || !std::ptr::eq(&**buffer.context(), self) {
+        if !offset.is_multiple_of(4) || !bytes.is_multiple_of(4) || !inside || !std::ptr::eq(&**buffer.context(), self) {
             return Err(Error::runtime(format!(
                 "{op}: bytes {offset}..{} of a buffer of {} on {}: expected multiples of 4 within a buffer of this device",
                 offset.saturating_add(bytes),
@@ -380,8 +383,8 @@ impl Context {
                     host::interrupted()?;
                 }
                 match waited {
-                    w if w < Duration::from_micros(50) => std::thread::yield_now(),
-                    w => std::thread::sleep((w / 10).clamp(Duration::from_micros(20), Duration::from_millis(1))),
+                    w if w < SPIN => std::thread::yield_now(),
+                    w => std::thread::sleep((w / 10).min(Duration::from_millis(1))),
                 }
             }
         })

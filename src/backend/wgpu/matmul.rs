@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 /// Workgroups that fill a large device; with fewer of them a long sum is cut into several.
 const BUSY: usize = 128;
+/// Tiles that are cut smaller, so that there are more.
+const FEW: usize = 16;
 /// Products that one part of a cut sum has at least.
 const PART: usize = 512;
 /// Words of the parameters before the walk.
@@ -177,8 +179,10 @@ pub fn matmul(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Resu
     let rank = a.shape.len();
     let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
     match a.dtype {
-        DType::F32 | DType::I32 | DType::I64 | DType::F64 => {}
-        d => return Err(Error::not_implemented(format!("{op}: not implemented for {d} on wgpu yet; move the tensor with .cpu()"))),
+        DType::F32 | DType::I32 | DType::I64 | DType::F64 | DType::U8 => {}
+        d @ DType::Bool => {
+            return Err(Error::not_implemented(format!("{op}: not implemented for {d} on wgpu yet; move the tensor with .cpu()")));
+        }
     }
     let batch = Walk::ordered((0..rank - 2).map(|d| (a.shape[d], [a.strides[d], b.strides[d]])));
     let count = batch.count();
@@ -194,7 +198,7 @@ pub fn matmul(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Resu
     let groups = |t: &Tile| count * m.div_ceil(t.rows) * n.div_ceil(t.columns);
     let tile = match () {
         () if m.min(n) >= 128 && groups(&TILES[2]) >= BUSY => 2,
-        () if m.max(n) <= 32 => 0,
+        () if m.min(n) <= 32 || groups(&TILES[1]) < FEW => 0,
         () => 1,
     };
     let t = TILES[tile];

@@ -29,8 +29,10 @@ pub mod scan;
 pub mod select;
 pub mod softmax;
 mod strided;
+pub mod triangle;
 pub mod wgsl;
 mod words;
+mod write;
 
 pub use buffer::Buffer;
 pub use context::Context;

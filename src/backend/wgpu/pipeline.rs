@@ -1,8 +1,9 @@
 //! What is made once and found again: layouts by the kinds of their bindings, pipelines by their keys, bind groups by their buffers.
 
 use super::dispatch::{Dispatch, Key};
+use super::host;
 use super::native::api::{Api, Fault};
-use super::native::types::{BindGroup, BindGroupLayout, Buffer, BufferBindingType, ComputePipeline, PipelineLayout};
+use super::native::types::{BindGroup, BindGroupLayout, Buffer, BufferBindingType, ComputePipeline, ErrorType, PipelineLayout};
 use crate::error::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -70,7 +71,15 @@ pub(super) struct Own {
 }
 
 fn refused(op: &str, what: &str, fault: &Fault) -> Error {
-    Error::runtime(format!("{op}: wgpu refused the {what}: {}. This is a bug in rgrad, please report it", fault.message.trim()))
+    let text = format!("{op}: wgpu refused the {what}: {}. This is a bug in rgrad, please report it", fault.message.trim());
+    let e = match fault.kind {
+        ErrorType::OutOfMemory => Error::memory(format!("{op}: the wgpu device says: {}. Free tensors", fault.cause())),
+        _ => Error::runtime(text),
+    };
+    match host::called_at(host::site()) {
+        Some(line) => e.note(line),
+        None => e,
+    }
 }
 
 impl Cache {

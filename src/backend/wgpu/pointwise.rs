@@ -31,7 +31,7 @@ fn doubles(func: Func) -> bool {
 }
 
 /// Computes `func` in `compute` for every element of `out`; inputs are broadcast to its shape. An input may be `out` itself. Integers
-/// divided by 0 give 0: nothing on the device can refuse them in time.
+/// divided by 0 give 0.
 pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params: &[Scalar]) -> Result<()> {
     let info = func.row.info();
     if !has_kernel(func, compute) {

@@ -14,7 +14,8 @@ pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffe
     let tiles = n.div_ceil(LANES * OWN);
     let sums = scratch(context, tiles)?;
     let mut bindings = Bindings::new();
-    (bindings.write(counts), bindings.write(&sums));
+    bindings.write(counts);
+    bindings.write(&sums);
     let numbers = Numbers::default().push(n);
     Launch { op, bindings, numbers, groups: tiles }.run(context, &Tile)?;
     if tiles == 1 {
@@ -22,7 +23,8 @@ pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffe
     }
     exclusive(context, op, &sums, tiles)?;
     let mut bindings = Bindings::new();
-    (bindings.write(counts), bindings.read(&sums));
+    bindings.write(counts);
+    bindings.read(&sums);
     let numbers = Numbers::default().push(n);
     Launch { op, bindings, numbers, groups: tiles }.run(context, &Add)
 }

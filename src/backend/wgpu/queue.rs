@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering;
 
 /// Dispatches of one batch.
 const BATCH: usize = 512;
+/// Workgroups after which a batch is submitted: there is enough for the device to do while the next batch is recorded.
+const WORKGROUPS: usize = 1 << 17;
 /// Bytes of the ring of parameters; each batch starts at its beginning.
 const RING: usize = 256 << 10;
 /// Writes up to this size go through the ring where the buffer is in use by recorded work.
@@ -45,8 +47,9 @@ pub(super) struct Recorder {
     open: Option<Open>,
     /// The number of the batch that is being recorded; from 1 on.
     batch: u64,
-    /// Dispatches in it.
+    /// Dispatches in it, and their workgroups.
     count: usize,
+    workgroups: usize,
     /// The first and the last operation of the batch, with their sites.
     span: Option<[(&'static str, u32); 2]>,
     /// The parameters of the batch; in the ring before it is submitted.
@@ -74,7 +77,7 @@ fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> 
     };
     let e = match fault.kind {
         ErrorType::OutOfMemory => {
-            Error::memory(format!("{during}: the wgpu device has no memory left: {text}. Free tensors or use smaller batches"))
+            Error::memory(format!("{during}: the wgpu device says: {}. Free tensors or use smaller batches", fault.cause()))
         }
         _ => Error::runtime(format!("{during}: wgpu says: {text}")),
     };
@@ -99,6 +102,7 @@ impl Recorder {
             open: None,
             batch: 1,
             count: 0,
+            workgroups: 0,
             span: None,
             params: Vec::with_capacity(RING),
             last: None,
@@ -125,7 +129,7 @@ impl Recorder {
     }
 
     /// Puts data into the ring, in a place of `room` bytes; its offset there. May submit what is recorded.
-    fn into_ring(&mut self, api: &Api, data: &[u8], room: usize) -> Result<usize> {
+    fn put_in_ring(&mut self, api: &Api, data: &[u8], room: usize) -> Result<usize> {
         if self.params.len().next_multiple_of(self.align) + room > RING {
             self.submit(api)?;
         }
@@ -146,7 +150,7 @@ impl Recorder {
         {
             return Ok(at as u32);
         }
-        let at = self.into_ring(api, data, room)?;
+        let at = self.put_in_ring(api, data, room)?;
         self.last = Some((at, data.len()));
         Ok(at as u32)
     }
@@ -185,7 +189,8 @@ impl Recorder {
             None => self.span = Some([here, here]),
         }
         self.count += 1;
-        if self.count >= BATCH { self.submit(api) } else { Ok(()) }
+        self.workgroups += work.groups;
+        if self.count >= BATCH || self.workgroups >= WORKGROUPS { self.submit(api) } else { Ok(()) }
     }
 
     /// Submits what is recorded, if anything is.
@@ -211,6 +216,7 @@ impl Recorder {
         self.last = None;
         self.batch += 1;
         self.count = 0;
+        self.workgroups = 0;
         self.submits += 1;
         let span = self.span.take();
         match fault {
@@ -229,7 +235,7 @@ impl Recorder {
         let raw = buffer.raw();
         if self.pending(raw) {
             if data.len() <= SMALL_WRITE {
-                let at = self.into_ring(api, data, data.len())?;
+                let at = self.put_in_ring(api, data, data.len())?;
                 if self.pending(raw) {
                     let encoder = self.end_pass(api);
                     api.copy(encoder, (self.own.ring, at), (raw.handle, offset), data.len());

@@ -19,17 +19,9 @@ const DIGITS: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) enum Digits<'a> {
     /// The lowest `bits` of word `word` of each entry's key of `words` words.
-    Key {
-        keys: &'a Buffer,
-        words: usize,
-        word: usize,
-        bits: u32,
-    },
+    Key { keys: &'a Buffer, words: usize, word: usize, bits: u32 },
     /// The row of `length` entries that an entry stands in.
-    Row {
-        length: usize,
-        bits: u32,
-    },
+    Row { length: usize, bits: u32 },
 }
 
 /// The numbers 0..n in the order of their digits; the last of `digits` decides first.

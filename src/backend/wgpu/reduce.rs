@@ -5,7 +5,7 @@
 //! a second dispatch. All of it depends on sizes and strides alone, so results are the same bits in every run.
 
 use super::reducers::{Code, LOWEST, POWER, ZERO};
-use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
+use super::strided::{GROUP, Params, Walk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, Dispatch, Key, View};
 use crate::error::{Error, Result};
@@ -94,7 +94,7 @@ impl Form {
     fn source(&self) -> String {
         let Code { text, store, .. } = self.reducer.code(self.from, self.to);
         let n = self.operands();
-        let (e, o) = (element(self.from), element(self.to));
+        let (e, o) = (self.reducer.element(self.from), self.reducer.output(self.to));
         let (input, output) = (if self.second { "Acc" } else { e }, if self.partial { "Acc" } else { o });
         let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::new();
         types.push((self.slots[0], input));
@@ -209,7 +209,7 @@ pub fn reduce(
     outs: &[View<'_>],
 ) -> Result<()> {
     for v in ins {
-        check(op, v)?;
+        check_reach(op, v)?;
     }
     let (first, last) = (&ins[0], ins.last().unwrap_or(&ins[0]));
     let dim = |want: bool| {
@@ -220,8 +220,9 @@ pub fn reduce(
     if results == 0 {
         return Ok(());
     }
+    check_count(op, results.max(elements))?;
     let job = Job { op, reducer, from: first.dtype, to: outs[0].dtype, power, shift, outs };
-    let along = over.step(0).unwrap_or(usize::MAX) <= kept.step(0).unwrap_or(usize::MAX);
+    let along = over.step() <= kept.step();
     let t = tile(results, elements, along);
     if t.segments == 1 {
         return job.run(Source::Elements(ins), &kept, &over, t, None);
@@ -335,7 +336,11 @@ mod tests {
             let sum = if d.is_float() { d } else { DType::I64 };
             all.extend([(Reducer::Sum, d, sum), (Reducer::Prod, d, sum), (Reducer::CountNonzero, d, DType::I64)]);
             for flag in [false, true] {
-                all.extend([(Reducer::Extreme { max: flag }, d, d), (Reducer::Place { max: flag }, d, d), (Reducer::Truth { all: flag }, d, DType::Bool)]);
+                all.extend([
+                    (Reducer::Extreme { max: flag }, d, d),
+                    (Reducer::Place { max: flag }, d, d),
+                    (Reducer::Truth { all: flag }, d, DType::Bool),
+                ]);
             }
             if d.is_float() {
                 all.extend([Reducer::Deviation, Reducer::SumAbs, Reducer::Root].map(|r| (r, d, d)));
@@ -344,7 +349,7 @@ mod tests {
             }
         }
         all.extend([Reducer::Power, Reducer::SumExp].map(|r| (r, DType::F32, DType::F32)));
-        all.extend([DType::F32, DType::F64, DType::I32, DType::I64].map(|d| (Reducer::Dot, d, d)));
+        all.extend([DType::F32, DType::F64, DType::I32, DType::I64, DType::U8].map(|d| (Reducer::Dot, d, d)));
         all
     }
 
@@ -355,7 +360,8 @@ mod tests {
             for (second, partial) in [(false, false), (false, true), (true, false)] {
                 for (tile, ranks) in [((GROUP, false), (0, 0)), ((1, true), (2, 3)), ((8, true), (1, 1)), ((32, false), (1, 2))] {
                     let slots = if partial { [0, 0, 1, 2, 0] } else { [0, 1, 2, 3, 4] };
-                    let form = Form { reducer, from, to, second, partial, shifted, tile, ranks, slots, writes: if partial { 4 } else { 24 } };
+                    let form =
+                        Form { reducer, from, to, second, partial, shifted, tile, ranks, slots, writes: if partial { 4 } else { 24 } };
                     validate::check(&format!("{form:?}"), &form.source());
                 }
             }

@@ -72,6 +72,20 @@ impl Reducer {
         }
     }
 
+    /// How the elements are typed in a buffer: those of float64 by their bits where they are only compared.
+    pub(super) fn element(self, dtype: DType) -> &'static str {
+        let compared = matches!(
+            self,
+            Reducer::Extreme { .. } | Reducer::ExtremeAbs { .. } | Reducer::Place { .. } | Reducer::Truth { .. } | Reducer::CountNonzero
+        );
+        if compared && dtype == DType::F64 { element(DType::I64) } else { element(dtype) }
+    }
+
+    /// The same for the (first) output.
+    pub(super) fn output(self, dtype: DType) -> &'static str {
+        if self == Reducer::CountNonzero { element(dtype) } else { self.element(dtype) }
+    }
+
     /// How many operands are walked over.
     pub(super) fn operands(self) -> usize {
         1 + usize::from(self == Reducer::Dot)
@@ -91,15 +105,16 @@ impl Reducer {
             (DType::I32, false) => [i32::MAX as u32, 0],
             (DType::I64, true) => split(i64::MIN),
             (DType::I64, false) => split(i64::MAX),
-            // float64 is widened from single precision, which has the infinities too.
-            (DType::F32 | DType::F64, true) => [f32::NEG_INFINITY.to_bits(), 0],
-            (DType::F32 | DType::F64, false) => [f32::INFINITY.to_bits(), 0],
+            (DType::F32, true) => [f32::NEG_INFINITY.to_bits(), 0],
+            (DType::F32, false) => [f32::INFINITY.to_bits(), 0],
+            (DType::F64, true) => split(f64::NEG_INFINITY.to_bits() as i64),
+            (DType::F64, false) => split(f64::INFINITY.to_bits() as i64),
         }
     }
 
     /// The text for elements of `from` and results of `to`.
     pub(super) fn code(self, from: DType, to: DType) -> Code {
-        let e = element(from);
+        let e = self.element(from);
         let mut c = Code { text: String::new(), size: if from == DType::F64 { 8 } else { 4 }, store: "{0}[k] = a;" };
         let wide = to == DType::I64;
         match self {
@@ -116,7 +131,11 @@ impl Reducer {
                 }
             }
             Reducer::Extreme { max } | Reducer::ExtremeAbs { max } => {
-                let lift = if matches!(self, Reducer::Extreme { .. }) { "x" } else { "abs(x)" };
+                let lift = match (self, from) {
+                    (Reducer::Extreme { .. }, _) => "x",
+                    (_, DType::F64) => "vec2<u32>(x.x, x.y & 0x7fffffffu)",
+                    _ => "abs(x)",
+                };
                 c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
                 ahead(&mut c.text, from, max);
                 c.simple(e, &lowest(from), e, lift, "select(b, a, ahead(a, b))");
@@ -198,6 +217,9 @@ impl Reducer {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
                 c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
                 c.simple(e, &format!("{e}()"), e, lift, merge);
+                if from == DType::U8 {
+                    c.store = "{0}[k] = a & 255u;";
+                }
             }
         }
         c
@@ -231,7 +253,7 @@ fn truth(from: DType) -> String {
         DType::I64 => "min(x.x | x.y, 1u)".into(),
         // By bits, because comparisons may be folded as if nan did not exist.
         DType::F32 => "min(bitcast<u32>(x) & 0x7fffffffu, 1u)".into(),
-        DType::F64 => "select(1u, 0u, x == 0.0lf)".into(),
+        DType::F64 => "min(x.x | (x.y & 0x7fffffffu), 1u)".into(),
         DType::I32 => "select(0u, 1u, x != 0)".into(),
         DType::Bool | DType::U8 => "min(x, 1u)".into(),
     }
@@ -242,25 +264,36 @@ fn lowest(from: DType) -> String {
     match from {
         DType::Bool | DType::U8 => low,
         DType::I32 => format!("bitcast<i32>({low})"),
-        DType::I64 => format!("vec2<u32>({low}, {high})"),
+        DType::I64 | DType::F64 => format!("vec2<u32>({low}, {high})"),
         DType::F32 => format!("bitcast<f32>({low})"),
-        DType::F64 => format!("f64(bitcast<f32>({low}))"),
     }
 }
 
-/// `ahead(a, b)`: whether a must be chosen before b; nan is ahead of everything else.
+/// `ahead(a, b)`: whether a must be chosen before b; nan is ahead of everything else. Floats are compared by their bits: drivers may
+/// compare as if nan did not exist, and may flush subnormals.
 fn ahead(s: &mut String, from: DType, max: bool) {
-    let e = element(from);
+    let e = if from == DType::F64 { element(DType::I64) } else { element(from) };
     let than = if max { ">" } else { "<" };
+    let (first, second) = if max { ("q", "p") } else { ("p", "q") };
     let body = match from {
         DType::Bool | DType::U8 | DType::I32 => format!("return a {than} b;"),
-        DType::I64 if max => "return i64_lt(b, a);".into(),
-        DType::I64 => "return i64_lt(a, b);".into(),
+        DType::I64 => format!("let p = a; let q = b; return i64_lt({first}, {second});"),
         DType::F32 => format!(
-            "let p = (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; let q = (bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u; \
-             return (p && !q) || (!p && !q && a {than} b);"
+            "let p = f32_is_nan(a); let q = f32_is_nan(b); \
+             return (p && !q) || (!p && !q && f32_order(a) {than} f32_order(b));"
         ),
-        DType::F64 => format!("let p = a != a; let q = b != b; return (p && !q) || (!p && !q && a {than} b);"),
+        DType::F64 => {
+            s.push_str(
+                "fn is_nan(v: vec2<u32>) -> bool { let h = v.y & 0x7fffffffu; return h > 0x7ff00000u || (h == 0x7ff00000u && v.x != 0u); }\n\
+                 fn order(v: vec2<u32>) -> vec2<u32> {\n\
+                 let size = vec2<u32>(v.x, v.y & 0x7fffffffu);\n\
+                 return select(size, i64_neg(size), v.y >= 0x80000000u);\n}\n",
+            );
+            format!(
+                "if (is_nan(a) || is_nan(b)) {{ return is_nan(a) && !is_nan(b); }} \
+                 let p = order(a); let q = order(b); return i64_lt({first}, {second});"
+            )
+        }
     };
     let _ = writeln!(s, "fn ahead(a: {e}, b: {e}) -> bool {{ {body} }}");
 }

@@ -12,8 +12,8 @@ use crate::layout::DType;
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Elements of an invocation where a workgroup shares a block.
-const EACH: usize = 4;
+/// Elements of an invocation where a workgroup shares a block: they are read twice, so that they need not be kept.
+const EACH: usize = 16;
 /// The longest block of one invocation; longer sums in single precision would lose accuracy.
 const BLOCK: usize = 1024;
 /// Invocations that should be busy.
@@ -89,9 +89,9 @@ impl Form {
                 "if (group >= {count} * {blocks}) {{ return; }}\n\
                  let k = group / {blocks}; let block = group % {blocks};\n{place}\
                  let first = block * {block} + lid * {EACH}u;\n\
-                 var own: array<Acc, {EACH}>;\n\
+                 let end = min(first + {EACH}u, {n});\n\
                  var acc = init();\n\
-                 for (var i = 0u; i < {EACH}u; i += 1u) {{ if (first + i < {n}) {{ acc = merge(acc, at(first + i, o0)); }} own[i] = acc; }}\n\
+                 for (var i = first; i < end; i += 1u) {{ acc = merge(acc, at(i, o0)); }}\n\
                  parts[lid] = acc;\n\
                  for (var w = 1u; w < {GROUP}u; w <<= 1u) {{\n\
                  workgroupBarrier();\n\
@@ -106,7 +106,7 @@ impl Form {
                 let _ = write!(
                     s,
                     "acc = init();\n{carry}if (lid > 0u) {{ acc = merge(acc, parts[lid - 1u]); }}\n\
-                     for (var i = 0u; i < {EACH}u; i += 1u) {{ if (first + i < {n}) {{ b{out}[to + (first + i) * {inner}] = merge(acc, own[i]); }} }}\n}}\n"
+                     for (var i = first; i < end; i += 1u) {{ acc = merge(acc, at(i, o0)); b{out}[to + i * {inner}] = acc; }}\n}}\n"
                 );
             }
         } else {
@@ -138,7 +138,9 @@ pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>)
     if count * n == 0 {
         return Ok(());
     }
-    let shared = n > 32 && count < BUSY;
+    // Where neighbours along the dimension lie apart and there are many scans, invocations side by side read side by side.
+    let along = step.unsigned_abs() <= kept.step();
+    let shared = n > 32 && count < if along { BUSY } else { GROUP };
     let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
     let blocks = n.div_ceil(block);
     let job = Job { op, sum, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };

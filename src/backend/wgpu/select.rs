@@ -314,7 +314,9 @@ impl Kernel for Flags {
         };
         each(
             &end,
-            &format!("if (e == {n}) {{ b{to}[e] = 0u; return; }}\nvar s = {first};\n{walk}let v = {value};\nb{to}[e] = select(0u, 1u, {holds});\n"),
+            &format!(
+                "if (e == {n}) {{ b{to}[e] = 0u; return; }}\nvar s = {first};\n{walk}let v = {value};\nb{to}[e] = select(0u, 1u, {holds});\n"
+            ),
         )
     }
 }

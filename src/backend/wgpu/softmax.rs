@@ -179,7 +179,7 @@ pub fn softmax(pass: Pass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: Vi
     }
     let job = Job { op, pass, x, g, out, kept, sizes: [count, n, inner], steps };
     if n <= LONG || count >= FEW {
-        let along = steps[0].unsigned_abs() <= job.kept.step(0).unwrap_or(usize::MAX);
+        let along = steps[0].unsigned_abs() + steps[1].unsigned_abs() <= job.kept.step();
         let rows = match () {
             () if n <= 16 => GROUP,
             () if along && n > 512 => 1,

@@ -50,9 +50,9 @@ impl<const N: usize> Walk<N> {
         self.0.len() as u32
     }
 
-    /// How far apart operand `k`'s neighbours lie, if there are any.
-    pub(super) fn step(&self, k: usize) -> Option<usize> {
-        self.0.last().map(|d| d.1[k].unsigned_abs())
+    /// How far apart neighbours lie, summed up over the operands; without neighbours, as far as can be.
+    pub(super) fn step(&self) -> usize {
+        self.0.last().map_or(usize::MAX, |d| d.1.iter().map(|s| s.unsigned_abs()).sum())
     }
 
     /// The same dimensions, for the first operand alone.
@@ -144,16 +144,30 @@ pub(super) fn element(dtype: DType) -> &'static str {
     }
 }
 
-/// Shaders compute offsets in 32 bits.
+/// Shaders compute offsets in 32 bits, and count elements with a bit to spare.
 pub(super) fn check(op: &str, v: &View<'_>) -> Result<()> {
-    let numel: usize = v.shape.iter().product();
-    let reach: usize = v.shape.iter().zip(v.strides).map(|(n, s)| n.saturating_sub(1) * s.unsigned_abs()).sum();
-    if numel > i32::MAX as usize || v.offset + reach > u32::MAX as usize {
+    check_count(op, v.shape.iter().product())?;
+    check_reach(op, v)
+}
+
+/// As `check`, of something that is counted by itself.
+pub(super) fn check_count(op: &str, count: usize) -> Result<()> {
+    if count > i32::MAX as usize {
         return Err(Error::not_implemented(format!(
-            "{op}: got {numel} elements that reach to element {}; on wgpu at most {} elements up to element {} are supported: work on \
-             parts of the tensor, or move it with .cpu()",
-            v.offset + reach,
-            i32::MAX,
+            "{op}: got {count} elements; on wgpu at most {} are supported: work on parts of the tensor, or move it with .cpu()",
+            i32::MAX
+        )));
+    }
+    Ok(())
+}
+
+/// As `check`, of the offsets alone.
+pub(super) fn check_reach(op: &str, v: &View<'_>) -> Result<()> {
+    let reach = v.shape.iter().zip(v.strides).map(|(n, s)| n.saturating_sub(1) * s.unsigned_abs()).sum::<usize>() + v.offset;
+    if reach > u32::MAX as usize {
+        return Err(Error::not_implemented(format!(
+            "{op}: got a tensor that reaches to element {reach} of its memory; on wgpu at most element {} is supported: work on a smaller \
+             tensor, or move it with .cpu()",
             u32::MAX
         )));
     }
@@ -176,6 +190,6 @@ mod tests {
         let w = Walk::ordered([(2, [12, 0]), (3, [4, 0]), (4, [1, 1])].into_iter());
         assert_eq!(&w.0[..], [(6, [4, 0]), (4, [1, 1])]);
         let w = Walk::unordered([(4, [1]), (2, [12]), (3, [4])].into_iter());
-        assert_eq!((&w.0[..], w.count(), w.step(0)), (&[(24, [1])][..], 24, Some(1)));
+        assert_eq!((&w.0[..], w.count(), w.step()), (&[(24, [1])][..], 24, 1));
     }
 }

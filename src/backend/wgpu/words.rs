@@ -149,7 +149,7 @@ pub(super) fn validate<K: Kernel + std::fmt::Debug>(kernel: &K, writes: u32) {
 
 /// Declarations of the buffers `b0`, `b1`, ... as words, of the numbers, and of what a checked shader needs.
 fn header(writes: u32, atomics: u32, buffers: usize, numbers: usize, checked: bool) -> String {
-    let types: SmallVec<[(u32, &str); 8]> = 
+    let types: SmallVec<[(u32, &str); 8]> =
         (0..buffers as u32).map(|i| (i, if atomics >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
     let mut s = strided::header(&types, writes, numbers);
     if checked {
@@ -229,7 +229,10 @@ pub(super) fn unsupported(op: &str, dtype: DType) -> Error {
 pub(super) fn countable(op: &str, shape: &[usize]) -> Result<usize> {
     let n = shape.iter().try_fold(1usize, |a, b| a.checked_mul(*b)).filter(|n| *n <= i32::MAX as usize);
     n.ok_or_else(|| {
-        Error::not_implemented(format!("{op}: shape {} has more elements than wgpu kernels count (2^31 - 1); split the tensor", fmt_shape(shape)))
+        Error::not_implemented(format!(
+            "{op}: shape {} has more elements than wgpu kernels count (2^31 - 1); split the tensor",
+            fmt_shape(shape)
+        ))
     })
 }
 

@@ -128,11 +128,11 @@ class DataLoader:
             for start in range(0, total - total % size if plan.drop_last else total, size):
                 yield [_copied(tensor[start : start + size]) for tensor in tensors]
             return
-        table = None if subset is None else _core.tensor(subset, dtype=_core.int64)
+        table = None if subset is None else _core.tensor(subset, dtype=_core.int64, device="cpu")
         for chosen in self._index_tensors():
             # Not index_select: samplers and subsets of users may count from the end.
             rows = chosen if table is None else table[chosen]
-            yield [tensor[rows] for tensor in tensors]
+            yield [tensor[rows.to(tensor.device)] for tensor in tensors]
 
     def _index_tensors(self) -> Iterator[Tensor]:
         """The numbers of each batch as an int64 tensor."""
@@ -140,13 +140,13 @@ class DataLoader:
         if type(plan) is BatchSampler and type(plan.sampler) in (RandomSampler, SequentialSampler):
             sampler: Any = plan.sampler
             size = plan.batch_size
-            order = sampler._order() if type(sampler) is RandomSampler else _core.arange(len(sampler))
+            order = sampler._order() if type(sampler) is RandomSampler else _core.arange(len(sampler), device="cpu")
             total = order.numel()
             for start in range(0, total - total % size if plan.drop_last else total, size):
                 yield order[start : start + size]
         else:
             for indices in plan or ():
-                yield _core.as_tensor(indices, dtype=_core.int64)
+                yield _core.as_tensor(indices, dtype=_core.int64, device="cpu")
 
     def _iterate_batches(self, plan: Iterable[Any]) -> Iterator[Any]:
         fetch = getattr(self.dataset, "__getitems__", None)

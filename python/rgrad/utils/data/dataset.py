@@ -155,7 +155,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
             raise ValueError(f"random_split: got lengths {list(lengths)}, expected whole numbers or fractions of 1")
     if sum(counts) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order: list[int] = _core.randperm(total, generator=generator).tolist()
+    order: list[int] = _core.randperm(total, generator=generator, device="cpu").tolist()
     return [
         Subset(dataset, order[end - count : end])
         for count, end in zip(counts, itertools.accumulate(counts), strict=True)

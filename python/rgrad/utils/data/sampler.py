@@ -67,13 +67,13 @@ class RandomSampler(Sampler[int]):
         if self.replacement:
             if n == 0 and count > 0:
                 raise ValueError("RandomSampler: cannot draw from an empty data source")
-            return _core.randint(0, max(n, 1), (count,), generator=self.generator)
+            return _core.randint(0, max(n, 1), (count,), generator=self.generator, device="cpu")
         if count <= n:
-            order = _core.randperm(n, generator=self.generator)
+            order = _core.randperm(n, generator=self.generator, device="cpu")
             return order if count == n else order[:count]
         if n == 0:
             raise ValueError("RandomSampler: cannot draw from an empty data source")
-        rounds = [_core.randperm(n, generator=self.generator) for _ in range(-(-count // n))]
+        rounds = [_core.randperm(n, generator=self.generator, device="cpu") for _ in range(-(-count // n))]
         return _core.cat(rounds)[:count]
 
     def __iter__(self) -> Iterator[int]:
@@ -91,7 +91,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for i in _core.randperm(len(self.indices), generator=self.generator).tolist():
+        for i in _core.randperm(len(self.indices), generator=self.generator, device="cpu").tolist():
             yield self.indices[i]
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        given = _core.as_tensor(weights, dtype=_core.float64)
+        given = _core.as_tensor(weights, dtype=_core.float64, device="cpu")
         if given.dim() != 1:
             raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(given.shape)}")
         if given.numel() == 0 or not bool((given >= 0).all()) or not 0 < given.sum().item() < float("inf"):
@@ -124,16 +124,19 @@ class WeightedRandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
 
+    def _uniform(self, count: int) -> Any:
+        return _core.rand(count, dtype=_core.float64, generator=self.generator, device="cpu").numpy()
+
     def __iter__(self) -> Iterator[int]:
         import numpy as np
 
         if self.replacement:
-            uniform = _core.rand(self.num_samples, dtype=_core.float64, generator=self.generator).numpy()
+            uniform = self._uniform(self.num_samples)
             edges = np.cumsum(self.weights.numpy())
             chosen = np.searchsorted(edges, uniform * edges[-1], side="right")
         else:
             # The smallest of exponential variables with rates w come first (Efraimidis and Spirakis 2006).
-            uniform = _core.rand(self.weights.numel(), dtype=_core.float64, generator=self.generator).numpy()
+            uniform = self._uniform(self.weights.numel())
             with np.errstate(divide="ignore"):
                 keys = -np.log1p(-uniform) / self.weights.numpy()
             chosen = np.argsort(keys, kind="stable")[: self.num_samples]

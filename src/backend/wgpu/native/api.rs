@@ -15,6 +15,13 @@ pub struct Fault {
     pub message: String,
 }
 
+impl Fault {
+    /// The innermost cause, on one line.
+    pub fn cause(&self) -> &str {
+        self.message.lines().rev().map(str::trim).find(|l| !l.is_empty()).unwrap_or("no reason given").trim_end_matches('.')
+    }
+}
+
 /// Whether something that was asked for has come: written by a callback, on whatever thread polls the device.
 #[derive(Debug, Default)]
 pub struct Signal(AtomicU32);
@@ -117,7 +124,11 @@ impl Api {
         let result = calls();
         let validation = self.pop();
         let memory = self.pop();
-        let fault = memory.or(validation);
+        let mut fault = memory.or(validation);
+        // wgpu-native 29 reports both by the scope of validation errors.
+        if let Some(f) = fault.as_mut().filter(|f| f.message.contains("Not enough memory left")) {
+            f.kind = ErrorType::OutOfMemory;
+        }
         if fault.as_ref().is_some_and(|f| f.message.contains("device is lost")) {
             self.lose();
         }

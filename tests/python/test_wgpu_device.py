@@ -1,0 +1,502 @@
+"""The wgpu device itself: its choice, the check of the C interface, memory, the order of work, waits and faults."""
+
+from __future__ import annotations
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rgrad
+from rgrad import _core
+
+pytestmark = pytest.mark.wgpu
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh interpreter prints for `code`; for what would spoil the device of this one."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def native() -> Any:
+    """wgpu-py's native backend, with a device in use."""
+    rgrad.wgpu.current_device()
+    import wgpu.backends.wgpu_native as native
+
+    return native
+
+
+@pytest.fixture
+def description() -> dict[str, Any]:
+    return copy.deepcopy(_core._wgpu_description())
+
+
+@pytest.fixture(autouse=True)
+def same_device() -> Iterator[None]:
+    """Leaves the device in use that a test found."""
+    before = rgrad.wgpu.current_device()
+    yield
+    rgrad.wgpu.set_device(before)
+
+
+# The choice of a device
+
+
+def test_importing_rgrad_does_not_import_wgpu() -> None:
+    assert run("import rgrad, sys; print('wgpu' in sys.modules, 'cffi' in sys.modules)") == "False False\n"
+
+
+def test_the_first_use_brings_the_shared_default_device_in() -> None:
+    assert rgrad.wgpu.is_available()
+    assert rgrad.ones(2).to("wgpu").sum().item() == 2
+    from wgpu.utils.device import get_default_device
+
+    out = run(
+        """
+        import rgrad
+        assert rgrad.ones(2).to("wgpu").sum().item() == 2
+        from wgpu.utils.device import get_default_device
+        print(get_default_device() is rgrad.wgpu.current_device())
+        """
+    )
+    assert out == "True\n"
+    assert get_default_device() is rgrad.wgpu.current_device()
+
+
+def test_the_default_device_has_the_limits_and_features_of_its_adapter() -> None:
+    device = rgrad.wgpu.current_device()
+    assert device.limits["max-buffer-size"] == device.adapter.limits["max-buffer-size"]
+    assert device.limits["max-storage-buffer-binding-size"] == device.adapter.limits["max-storage-buffer-binding-size"]
+    useful = {"shader-f16", "subgroup", "timestamp-query", "immediates", "shader-int64", "shader-f64"}
+    assert useful & device.adapter.features <= device.features
+
+
+def test_devices_lists_adapters_that_set_device_takes() -> None:
+    adapters = rgrad.wgpu.devices()
+    assert adapters
+    x = rgrad.ones(3).to("wgpu")
+    before = rgrad.wgpu.current_device()
+    rgrad.wgpu.set_device(rgrad.wgpu.current_device().adapter)
+    assert rgrad.wgpu.current_device() is not before
+    y = rgrad.ones(3).to("wgpu")
+    # Tensors of either device are usable among themselves, not together.
+    assert (x + x).sum().item() == 6
+    assert (y + y).sum().item() == 6
+    with pytest.raises(RuntimeError, match="two wgpu devices"):
+        x + y
+    rgrad.wgpu.set_device(before)
+    assert (x + rgrad.ones(3).to("wgpu")).sum().item() == 6
+
+
+def test_set_device_takes_a_device_of_the_user() -> None:
+    device = rgrad.wgpu.current_device().adapter.request_device_sync(label="mine")
+    rgrad.wgpu.set_device(device)
+    assert rgrad.wgpu.current_device() is device
+    assert rgrad.arange(4).to("wgpu").sum().item() == 6
+
+
+@pytest.mark.parametrize("wrong", [None, 0, "wgpu", object()])
+def test_set_device_refuses_anything_else(wrong: object) -> None:
+    with pytest.raises(TypeError, match=r"expected a wgpu\.GPUAdapter or a wgpu\.GPUDevice, got"):
+        rgrad.wgpu.set_device(wrong)
+
+
+def test_software_adapters_are_named_as_such() -> None:
+    info = rgrad.wgpu.current_device().adapter.info
+    x = rgrad.ones(3)
+    _core._wgpu_fail_in(0)
+    with pytest.raises(MemoryError) as caught:
+        x.to("wgpu")
+    assert info["device"] in str(caught.value)
+    assert ("software" in str(caught.value)) == (info["adapter_type"].lower() == "cpu")
+
+
+def test_without_an_adapter_the_error_says_what_was_looked_for() -> None:
+    out = run(
+        """
+        import rgrad, wgpu, wgpu.backends.wgpu_native  # which replaces wgpu.gpu
+        def nothing(**_): raise RuntimeError("none fits")
+        wgpu.gpu.request_adapter_sync = nothing
+        wgpu.gpu.enumerate_adapters_sync = lambda: []
+        print(rgrad.wgpu.is_available())
+        try:
+            rgrad.ones(2).to("wgpu")
+        except RuntimeError as e:
+            print(e)
+        """
+    )
+    assert out.startswith("False\n")
+    for word in ("Vulkan", "Metal", "Direct3D 12", "none fits", "mesa-vulkan-drivers"):
+        assert word in out
+
+
+def test_without_the_package_the_error_says_how_to_install_it() -> None:
+    out = run(
+        """
+        import sys
+        sys.modules["wgpu"] = None
+        import rgrad
+        print(rgrad.wgpu.is_available())
+        try:
+            rgrad.ones(2).to("wgpu")
+        except RuntimeError as e:
+            print(e)
+        """
+    )
+    assert out.startswith("False\n")
+    assert 'pip install "wgpu>=' in out
+
+
+@pytest.mark.parametrize(
+    ("version", "age"), [("0.31.4", "old"), ("0.33.0", "new"), ("1.0", "new"), ("0.9.5.dev3", "old")]
+)
+def test_versions_that_were_not_tested_are_refused(version: str, age: str) -> None:
+    with pytest.raises(RuntimeError, match=rf"wgpu {version} is too {age} .*pip install"):
+        rgrad.wgpu._check_version(version)
+
+
+# The C interface
+
+
+def test_the_interface_of_the_loaded_library_is_the_expected_one(native: Any, description: dict[str, Any]) -> None:
+    assert rgrad.wgpu._mismatches(description, native.ffi, native.lib) == []
+    assert len(description["structs"]) > 15
+    assert len(description["functions"]) > 25
+
+
+def forged_size(d: dict[str, Any]) -> str:
+    size, fields = d["structs"]["WGPUBufferDescriptor"]
+    d["structs"]["WGPUBufferDescriptor"] = (size + 8, fields)
+    return "struct WGPUBufferDescriptor"
+
+
+def forged_offset(d: dict[str, Any]) -> str:
+    size, fields = d["structs"]["WGPUBindGroupEntry"]
+    name, offset, kind = fields[2]
+    d["structs"]["WGPUBindGroupEntry"] = (size, [*fields[:2], (name, offset + 4, kind), *fields[3:]])
+    return "struct WGPUBindGroupEntry: field"
+
+
+def forged_field_type(d: dict[str, Any]) -> str:
+    size, fields = d["structs"]["WGPUStringView"]
+    d["structs"]["WGPUStringView"] = (size, [fields[0], ("length", fields[1][1], "uint64_t")])
+    return "struct WGPUStringView: field"
+
+
+def forged_missing_field(d: dict[str, Any]) -> str:
+    size, fields = d["structs"]["WGPUStringView"]
+    d["structs"]["WGPUStringView"] = (size, fields[:1])
+    return "struct WGPUStringView: 2 fields, expected 1"
+
+
+def forged_struct(d: dict[str, Any]) -> str:
+    d["structs"]["WGPUNoSuchThing"] = (8, [])
+    return "struct WGPUNoSuchThing: not in the library's header"
+
+
+def forged_constant(d: dict[str, Any]) -> str:
+    d["constants"]["WGPUBufferUsage_Storage"] = 0x100
+    return "constant WGPUBufferUsage_Storage: 128, expected 256"
+
+
+def forged_missing_constant(d: dict[str, Any]) -> str:
+    d["constants"]["WGPUBufferUsage_Telepathic"] = 1
+    return "constant WGPUBufferUsage_Telepathic: not there"
+
+
+def forged_signature(d: dict[str, Any]) -> str:
+    d["functions"]["wgpuDevicePoll"] = "void(*)(struct WGPUDeviceImpl *)"
+    return "function wgpuDevicePoll"
+
+
+def forged_function(d: dict[str, Any]) -> str:
+    d["functions"]["wgpuDeviceThink"] = "void(*)(void)"
+    return "function wgpuDeviceThink: not there"
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        forged_size,
+        forged_offset,
+        forged_field_type,
+        forged_missing_field,
+        forged_struct,
+        forged_constant,
+        forged_missing_constant,
+        forged_signature,
+        forged_function,
+    ],
+)
+def test_a_mismatch_is_one_error_that_names_both_versions(forge: Any, native: Any, description: dict[str, Any]) -> None:
+    expected = forge(description)
+    with pytest.raises(RuntimeError) as caught:
+        rgrad.wgpu._check_interface(description, native.ffi, native.lib, "0.32.7", "29.1")
+    text = str(caught.value)
+    assert expected in text
+    assert "wgpu 0.32.7 (wgpu-native 29.1)" in text
+    assert f"rgrad {rgrad.__version__} was compiled for (wgpu-native {description['version']})" in text
+
+
+# Memory
+
+
+def test_memory_is_counted_and_reused() -> None:
+    w = rgrad.wgpu
+    before = w.memory_allocated()
+    w.reset_peak_memory_stats()
+    x = rgrad.ones(1 << 20).to("wgpu")
+    assert w.memory_allocated() - before >= 4 << 20
+    y = x + 1
+    assert w.max_memory_allocated() - before >= 8 << 20
+    del x, y
+    assert w.memory_allocated() == before
+    idle = _core._wgpu_memory()[2]
+    assert idle >= 8 << 20
+    z = rgrad.ones(1 << 20).to("wgpu")
+    assert _core._wgpu_memory()[2] < idle
+    del z
+    w.synchronize()
+    w.empty_cache()
+    assert _core._wgpu_memory()[2] == 0
+    w.reset_peak_memory_stats()
+    assert w.max_memory_allocated() == w.memory_allocated()
+
+
+def test_memory_is_flat_over_many_steps() -> None:
+    x = rgrad.arange(16.0).to("wgpu")
+
+    def steps(n: int) -> None:
+        y = x
+        for _ in range(n):
+            y = y * 0.5 + 1
+        rgrad.wgpu.synchronize()
+
+    steps(600)
+    before, compiled = _core._wgpu_memory(), _core._wgpu_counts()[1]
+    steps(10_000)
+    after = _core._wgpu_memory()
+    assert after[0] == before[0]
+    assert after[2] <= before[2] + 4096
+    assert _core._wgpu_counts()[1] == compiled
+
+
+def test_out_of_memory_leaves_device_and_operands_usable() -> None:
+    x = rgrad.arange(5.0).to("wgpu")
+    _core._wgpu_fail_in(0)
+    with pytest.raises(MemoryError, match=r"cannot allocate .* bytes on wgpu .*use smaller batches"):
+        x + 1
+    assert (x + 1).cpu().tolist() == [1, 2, 3, 4, 5]
+
+
+def test_tensors_beyond_the_binding_limit_are_refused_with_the_limit() -> None:
+    limits = rgrad.wgpu.current_device().limits
+    most = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
+    with pytest.raises(MemoryError, match=f"at most {most // 4 * 4} bytes"):
+        rgrad.empty(most // 4 + 1, device="wgpu")
+
+
+# Order
+
+
+def test_transfers_keep_their_place_among_recorded_operations() -> None:
+    # Each round's buffers are those that the round before has dropped, while work that reads them is not submitted yet.
+    for n in (3, 5000):
+        sums = []
+        for i in range(40):
+            a = rgrad.full((n,), float(i)).to("wgpu")
+            sums.append(a * 2)
+            del a
+        assert [s[-1].item() for s in sums] == [2.0 * i for i in range(40)]
+
+
+def test_long_chains_are_few_submissions() -> None:
+    x = rgrad.zeros(16).to("wgpu")
+    rgrad.wgpu.synchronize()
+    before = _core._wgpu_counts()[0]
+    for _ in range(1000):
+        x = x + 1
+    assert x.cpu().tolist() == [1000.0] * 16
+    assert _core._wgpu_counts()[0] - before <= 4
+
+
+def test_threads_share_the_device() -> None:
+    wrong: list[object] = []
+
+    def work(k: int) -> None:
+        try:
+            for i in range(30):
+                x = rgrad.full((100,), float(k)).to("wgpu")
+                for _ in range(20):
+                    x = x + 1
+                if i % 3 == 0:
+                    rgrad.wgpu.synchronize()
+                if not (x.cpu() == k + 20).all():
+                    wrong.append((k, i))
+        except Exception as e:
+            wrong.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
+
+
+# Faults
+
+SLOW = """
+import rgrad, os, signal, time
+x = rgrad.rand(448, 448).to("wgpu") / 448
+rgrad.wgpu.synchronize()
+def work():
+    y = x
+    for _ in range(20):
+        y = y @ x
+    return y
+"""
+
+
+def test_a_wait_ends_after_the_time_limit_and_can_be_repeated() -> None:
+    out = run(
+        SLOW
+        + """
+os.environ["RGRAD_WGPU_TIMEOUT"] = "0.01"
+y = work()
+try:
+    y.cpu()
+except RuntimeError as e:
+    print(e)
+del os.environ["RGRAD_WGPU_TIMEOUT"]
+print(y.cpu().isfinite().all().item())
+"""
+    )
+    assert "has not finished within 0.01 s" in out
+    assert "RGRAD_WGPU_TIMEOUT" in out
+    assert out.endswith("True\n")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer here")
+def test_a_wait_can_be_interrupted() -> None:
+    out = run(
+        SLOW
+        + """
+def stop(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, stop)
+y = work()
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    rgrad.wgpu.synchronize()
+    print("ran through")
+except KeyboardInterrupt:
+    print("interrupted")
+print(y.cpu().isfinite().all().item())
+"""
+    )
+    assert out == "interrupted\nTrue\n"
+
+
+def test_an_index_out_of_range_is_raised_at_the_next_synchronisation() -> None:
+    x = rgrad.arange(5.0).to("wgpu")
+    bad = rgrad.tensor([1, 7]).to("wgpu")
+    y = x.index_select(0, bad)
+    with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 0 with size 5") as caught:
+        rgrad.wgpu.synchronize()
+    assert "test_wgpu_device.py" in "".join(caught.value.__notes__)
+    rgrad.wgpu.synchronize()
+    assert x.index_select(0, rgrad.tensor([4, 0]).to("wgpu")).cpu().tolist() == [4, 0]
+    del y
+
+
+def test_a_lost_device_is_an_error_of_every_later_call() -> None:
+    out = run(
+        """
+        import logging, rgrad, wgpu
+        logging.getLogger("wgpu").disabled = True
+        x = rgrad.ones(3).to("wgpu")
+        y = x + 1
+        rgrad.wgpu.current_device().destroy()
+        calls = {
+            "read": lambda: y.cpu(),
+            "operation": lambda: (x + y).cpu(),
+            "transfer": lambda: rgrad.ones(3).to("wgpu"),
+            "synchronize": rgrad.wgpu.synchronize,
+        }
+        for name, call in calls.items():
+            try:
+                call()
+                print(name, "passed")
+            except RuntimeError as e:
+                print(name, "is lost" in str(e) and "set_device" in str(e))
+        rgrad.wgpu.set_device(rgrad.wgpu.devices()[0])
+        print(rgrad.ones(3).to("wgpu").sum().item())
+        """
+    )
+    assert out == "read True\noperation True\ntransfer True\nsynchronize True\n3.0\n"
+
+
+def test_a_lost_device_is_found_by_synchronize_alone() -> None:
+    out = run(
+        """
+        import logging, rgrad, wgpu
+        logging.getLogger("wgpu").disabled = True
+        x = rgrad.ones(3).to("wgpu")
+        rgrad.wgpu.synchronize()
+        rgrad.wgpu.current_device().destroy()
+        try:
+            rgrad.wgpu.synchronize()
+        except RuntimeError as e:
+            print("is lost" in str(e))
+        """
+    )
+    assert out == "True\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_gets_a_clear_error() -> None:
+    out = run(
+        """
+        import os, sys, rgrad
+        x = rgrad.ones(3).to("wgpu")
+        y = x + 1
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            for call in (lambda: x + 1, lambda: y.cpu(), lambda: rgrad.ones(2).to("wgpu"), rgrad.wgpu.synchronize):
+                try:
+                    call()
+                    print("passed")
+                except RuntimeError as e:
+                    print("forked" in str(e) and "spawn" in str(e))
+            print(rgrad.wgpu.is_available(), (rgrad.ones(2) + 1).sum().item())
+            del x, y
+            sys.stdout.flush()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(y.cpu().sum().item())
+        """
+    )
+    assert out == "True\n" * 4 + "False 4.0\n" + "6.0\n"
+
+
+def test_an_interpreter_ends_with_work_that_was_never_waited_for() -> None:
+    assert run("import rgrad; x = rgrad.ones(9).to('wgpu')\nfor _ in range(700): x = x + 1\nprint('end')") == "end\n"

@@ -1,0 +1,424 @@
+"""Every pointwise operation on the device beside the CPU: special values, dtypes, layouts, gradients of both orders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rgrad
+import rgrad.nn.functional as F
+from rgrad import Tensor, _core
+
+Function = Callable[..., Any]
+NAN, INF = float("nan"), float("inf")
+
+# No subnormals: devices may flush them.
+SPECIAL = np.float32(
+    [0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3, 7, -10, INF, -INF, NAN, 3.4e38, -3.4e38, 1.2e-38, -1.2e-38]
+    + [8388607.5, 16777216, 1e10, -1e10, 88.7, 88.8, -87.3, 1e-7, -1e-7, 0.99999994, 1.0000001, -0.99999994, 3.1415927]
+)
+
+
+def names(text: str) -> list[str]:
+    return text.split()
+
+
+# Computed by the same IEEE operations on both devices, so the bits are the same.
+EXACT = names(
+    """
+    mul floor_divide fmod remainder neg abs sign sgn copysign reciprocal square sqrt floor ceil trunc frac maximum
+    minimum fmax fmin nan_to_num relu leaky_relu hardtanh threshold softshrink hardshrink eq ne lt le gt ge isnan
+    isinf isfinite isposinf isneginf logical_and logical_or logical_xor logical_not addcmul addcdiv lerp add sub
+    rsub div div_floor div_trunc clamp clamp_min clamp_max clamp_tensor where masked_fill round add_scaled
+    sub_scaled mse_loss
+    """
+)
+
+UNARY = names(
+    """
+    neg abs sign sgn reciprocal square sqrt rsqrt floor ceil trunc frac nan_to_num exp exp2 expm1 log log2 log10
+    log1p logit sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc sigmoid relu isnan isinf
+    isfinite isposinf isneginf logical_not bitwise_not round
+    """
+)
+BINARY = names(
+    """
+    add sub rsub div mul floor_divide fmod remainder copysign hypot maximum minimum fmax fmin logaddexp xlogy
+    atan2 eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor
+    bitwise_left_shift bitwise_right_shift pow
+    """
+)
+CALLS: dict[str, tuple[int, Function]] = {
+    **{n: (1, getattr(rgrad, n)) for n in UNARY},
+    **{n: (2, getattr(rgrad, n)) for n in BINARY},
+    "lerp": (3, rgrad.lerp),
+    "addcmul": (3, lambda x, a, b: rgrad.addcmul(x, a, b, value=0.7 if x.is_floating_point() else 2)),
+    "addcdiv": (3, lambda x, a, b: rgrad.addcdiv(x, a, b, value=0.7)),
+    "add_scaled": (2, lambda a, b: rgrad.add(a, b, alpha=3)),
+    "sub_scaled": (2, lambda a, b: rgrad.sub(a, b, alpha=3)),
+    "div_floor": (2, lambda a, b: rgrad.div(a, b, rounding_mode="floor")),
+    "div_trunc": (2, lambda a, b: rgrad.div(a, b, rounding_mode="trunc")),
+    "clamp": (1, lambda x: rgrad.clamp(x, -2, 3)),
+    "clamp_min": (1, lambda x: rgrad.clamp(x, min=1)),
+    "clamp_max": (1, lambda x: rgrad.clamp(x, max=1)),
+    "clamp_tensor": (3, rgrad.clamp),
+    "where": (2, lambda a, b: rgrad.where(a > b, a, b)),
+    "masked_fill": (2, lambda a, b: a.masked_fill(b > 0, 1)),
+    "logsigmoid": (1, F.logsigmoid),
+    "leaky_relu": (1, lambda x: F.leaky_relu(x, 0.1)),
+    "elu": (1, lambda x: F.elu(x, 0.8)),
+    "celu": (1, lambda x: F.celu(x, 0.8)),
+    "gelu": (1, F.gelu),
+    "gelu_tanh": (1, lambda x: F.gelu(x, approximate="tanh")),
+    "silu": (1, F.silu),
+    "mish": (1, F.mish),
+    "softplus": (1, lambda x: F.softplus(x, 1.3, 10.0)),
+    "hardtanh": (1, F.hardtanh),
+    "hardswish": (1, F.hardswish),
+    "hardsigmoid": (1, F.hardsigmoid),
+    "threshold": (1, lambda x: F.threshold(x, 0.4, 0.1)),
+    "softshrink": (1, lambda x: F.softshrink(x, 0.5)),
+    "hardshrink": (1, lambda x: F.hardshrink(x, 0.5)),
+    "mse_loss": (2, lambda a, b: F.mse_loss(a, b, reduction="none")),
+    "smooth_l1_loss": (2, lambda a, b: F.smooth_l1_loss(a, b, reduction="none", beta=1.7)),
+    "huber_loss": (2, lambda a, b: F.huber_loss(a, b, reduction="none", delta=1.7)),
+    "binary_cross_entropy_with_logits": (2, lambda a, b: F.binary_cross_entropy_with_logits(a, b, reduction="none")),
+}
+CALLS["pow_scalar"] = (1, lambda x: rgrad.pow(x, 3))
+
+# Not in float32.
+INTEGER = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift")
+FLOAT = [n for n in CALLS if n not in INTEGER]
+
+
+def to_wgpu(t: Tensor) -> Tensor:
+    return t.to("wgpu")
+
+
+def grids(values: np.ndarray, arity: int) -> list[Tensor]:
+    """Every combination of the values, as `arity` tensors; of three operands the third takes few."""
+    if arity == 3:
+        values = values[::2]
+    return [rgrad.tensor(np.ascontiguousarray(g.ravel())) for g in np.meshgrid(*[values] * arity, indexing="ij")]
+
+
+def close(got: Tensor, want: Tensor, ulps: float, label: str) -> None:
+    """Equal up to units in the last place; nan where nan is wanted; what is subnormal may be 0."""
+    assert got.device.type == "wgpu"
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), label
+    a, b = got.detach().cpu().numpy(), want.detach().numpy()
+    if b.dtype.kind != "f":
+        np.testing.assert_array_equal(a, b, err_msg=label)
+        return
+    np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=label)
+    np.testing.assert_array_equal(np.isinf(a), np.isinf(b), err_msg=label)
+    fine = np.isfinite(b)
+    a, b = a[fine].astype(np.float64), b[fine].astype(np.float64)
+    size = np.exp2(np.floor(np.log2(np.maximum(np.abs(b), 1.2e-38))) - 23)
+    worst = np.max(np.abs(a - b) / size, initial=0.0, where=np.abs(b) > 1.2e-38)
+    assert worst <= ulps, f"{label}: {worst} units in the last place"
+    assert np.all(np.abs(a - b) <= ulps * size + 1.2e-38), label
+    if ulps == 0:
+        np.testing.assert_array_equal(np.signbit(a), np.signbit(b), err_msg=label)
+
+
+# Formulas of several functions lose more than one function does.
+ULPS = {"gelu": 30, "gelu_tanh": 30, "mish": 30, "logaddexp": 40, "hypot": 4}
+ULPS |= dict.fromkeys(("logit", "xlogy", "softplus", "logsigmoid"), 8)
+
+
+def test_the_table_of_this_file_is_complete() -> None:
+    aliases = names(
+        """
+        multiply negative absolute fix arcsin arccos arctan arctan2 arcsinh arccosh arctanh expit not_equal less
+        less_equal greater greater_equal
+        """
+    )
+    assert set(_core.pointwise_names) - set(aliases) <= set(CALLS)
+    assert set(EXACT) <= set(CALLS)
+
+
+@pytest.mark.parametrize("name", FLOAT)
+def test_special_values(name: str) -> None:
+    arity, f = CALLS[name]
+    xs = grids(SPECIAL, arity)
+    if name == "rsqrt" or name.startswith("hardswish"):
+        ulps = 2.0
+    else:
+        ulps = 0.0 if name in EXACT else ULPS.get(name, 6.0)
+    close(f(*map(to_wgpu, xs)), f(*xs), ulps, name)
+
+
+ELEMENTARY = names(
+    """
+    exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc
+    sigmoid sqrt rsqrt
+    """
+)
+
+
+@pytest.mark.parametrize("name", [*ELEMENTARY, "pow", "atan2", "hypot", "div", "fmod"])
+def test_accuracy_over_all_floats(name: str) -> None:
+    """Beside the CPU's float64; random bits reach every exponent."""
+    rng = np.random.default_rng(7)
+    arity, f = CALLS[name]
+    xs = []
+    for _ in range(arity):
+        bits = rng.integers(0, 2**32, 20000, dtype=np.uint32).view(np.float32)
+        near = rng.normal(size=20000).astype(np.float32) * rng.choice(np.float32([0.01, 1, 8, 80]), 20000)
+        x = np.concatenate([bits, near])
+        xs.append(np.where(np.isnan(x) | (np.abs(x) < 1.2e-38), np.float32(0.75), x))
+    got = f(*[to_wgpu(rgrad.tensor(x)) for x in xs])
+    want = f(*[rgrad.tensor(x.astype(np.float64)) for x in xs]).to(rgrad.float32)
+    exact = name in ("sqrt", "div", "fmod")
+    close(got, want, 0.0 if exact else 4.0, name)
+
+
+EXTREMES = {
+    "int64": [
+        0,
+        1,
+        -1,
+        2,
+        -2,
+        3,
+        7,
+        -7,
+        2**31,
+        -(2**31),
+        2**32,
+        2**32 + 5,
+        -(2**40) - 3,
+        2**53 + 1,
+        2**63 - 1,
+        -(2**63),
+    ],
+    "int32": [0, 1, -1, 2, -2, 3, 7, -7, 31, 32, 255, 256, 65537, 2**31 - 1, -(2**31)],
+    "uint8": [0, 1, 2, 3, 7, 8, 9, 16, 127, 128, 200, 255],
+    "bool": [0, 1],
+}
+
+
+@pytest.mark.parametrize("dtype", EXTREMES)
+@pytest.mark.parametrize("name", CALLS)
+def test_integers(name: str, dtype: str) -> None:
+    """Integers wrap on both devices alike; what the CPU refuses is refused with the same words."""
+    arity, f = CALLS[name]
+    xs = grids(np.array(EXTREMES[dtype]).astype(dtype), arity)
+    if "div" in name or name in ("fmod", "remainder"):
+        xs[-1] = rgrad.where(xs[-1] == 0, rgrad.ones_like(xs[-1]), xs[-1])
+    if name == "pow":
+        xs[-1] = xs[-1].abs() % 70 if dtype != "bool" else xs[-1]
+    try:
+        want = f(*xs)
+    except (RuntimeError, TypeError) as e:
+        refused = e
+    else:
+        refused = None
+    if refused is not None:
+        with pytest.raises(type(refused), match=re.escape(str(refused))):
+            f(*map(to_wgpu, xs))
+        return
+    close(f(*map(to_wgpu, xs)), want, 0.0 if name in EXACT else ULPS.get(name, 6.0), f"{name} of {dtype}")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_integers_divided_by_zero_are_refused(dtype: str) -> None:
+    x = rgrad.tensor([0, 1, 7], dtype=getattr(rgrad, dtype), device="wgpu")
+    for f in (rgrad.floor_divide, rgrad.fmod, rgrad.remainder):
+        with pytest.raises(rgrad.RgradError, match="ZeroDivisionError"):
+            f(x, rgrad.zeros_like(x))
+        assert f(x, rgrad.ones_like(x)).shape == (3,)
+
+
+def layouts() -> list[Function]:
+    """Ways to see a tensor of shape (6, 8, 10); each gives the shape (3, 4, 5)."""
+    return [
+        lambda t: t[:3, :4, :5],
+        lambda t: t[::2, ::2, ::2],
+        lambda t: t[3:, 4:, 5:].clone(),
+        lambda t: t.permute(2, 0, 1)[:3, :4, :5],
+        lambda t: t.permute(1, 2, 0)[1:4, 2:6, 1:],
+        lambda t: t[:1, :1, :5].expand(3, 4, 5),
+        lambda t: t[2, 3, 4].expand(3, 4, 5),
+        lambda t: t[:, 1:2, 1:2][:3].expand(3, 4, 5),
+        lambda t: t.flatten()[7:67].view(3, 4, 5),
+    ]
+
+
+@pytest.mark.parametrize(("i", "j"), list(product(range(9), range(9))))
+def test_layouts(i: int, j: int) -> None:
+    rng = np.random.default_rng(i)
+    a, b = (rgrad.tensor(rng.normal(size=(6, 8, 10)).astype(np.float32)) for _ in range(2))
+    v, w = layouts()[i], layouts()[j]
+    close(v(to_wgpu(a)) * w(to_wgpu(b)), v(a) * w(b), 0, "mul")
+    # Written through a view: what lies beside it stays.
+    out, there = a.clone(), to_wgpu(a)
+    if i not in (5, 6, 7):
+        v(out).copy_(w(b))
+        v(there).copy_(w(to_wgpu(b)))
+        v(out).add_(w(b), alpha=2)
+        v(there).add_(w(to_wgpu(b)), alpha=2)
+        close(there, out, 0, "add_")
+
+
+def test_many_dimensions() -> None:
+    x = rgrad.arange(2**9, dtype=rgrad.float32).view(*[2] * 9)
+    y = x.permute(8, 0, 6, 2, 4, 1, 5, 7, 3)
+    gx = to_wgpu(x)
+    gy = gx.permute(8, 0, 6, 2, 4, 1, 5, 7, 3)
+    close(gx - gy, x - y, 0, "sub")
+    close(gy.contiguous(), y.contiguous(), 0, "contiguous")
+
+
+def test_broadcasting_of_every_operand() -> None:
+    a, b, c = rgrad.randn(4, 1, 5), rgrad.randn(3, 1), rgrad.randn(5)
+    close(rgrad.addcmul(to_wgpu(a), to_wgpu(b), to_wgpu(c)), rgrad.addcmul(a, b, c), 0, "addcmul")
+    assert (to_wgpu(rgrad.empty(0, 3)) + to_wgpu(c[:3])).shape == (0, 3)
+
+
+def test_numbers_are_operands() -> None:
+    x = rgrad.tensor(SPECIAL)
+    for number in (0.0, -0.0, NAN, INF, -INF, 1e-30, 3, True, 2**40):
+        close(to_wgpu(x) * number, x * number, 0, f"mul {number}")
+        close(number + to_wgpu(x), number + x, 0, f"add {number}")
+        close(to_wgpu(x) == number, x == number, 0, f"eq {number}")
+    i = rgrad.tensor([1, -5, 2**40])
+    close(to_wgpu(i) + 2**35, i + 2**35, 0, "int64 and a number")
+    close(to_wgpu(i) / 3, i / 3, 0, "int64 / 3")
+
+
+@pytest.mark.parametrize(("left", "right"), list(product(["bool", "uint8", "int32", "int64", "float32"], repeat=2)))
+def test_operands_of_different_dtypes(left: str, right: str) -> None:
+    a = rgrad.tensor([0, 1, 2, 250]).to(getattr(rgrad, left))
+    b = rgrad.tensor([3, 1, 0, 7]).to(getattr(rgrad, right))
+    for f in (rgrad.add, rgrad.mul, rgrad.maximum, rgrad.lt, rgrad.logical_xor):
+        close(f(to_wgpu(a), to_wgpu(b)), f(a, b), 0, f"{f.__name__} {left} {right}")
+    close(rgrad.where(to_wgpu(a) > 1, to_wgpu(a), to_wgpu(b)), rgrad.where(a > 1, a, b), 0, "where")
+
+
+def test_in_place_on_its_own_operand() -> None:
+    x = rgrad.randn(5, 5)
+    y = to_wgpu(x)
+    x.mul_(x)
+    y.mul_(y)
+    x.sub_(x.clone().t())
+    y.sub_(y.clone().t())
+    close(y, x, 0, "in place")
+    x.copy_(x.clone().t())
+    y.copy_(y.t())
+    close(y, x, 0, "copy of its own transpose")
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(["bool", "uint8", "int32", "int64", "float32"], repeat=2)))
+def test_conversions(source: str, target: str) -> None:
+    values = SPECIAL if source == "float32" else np.array(EXTREMES[source]).astype(source)
+    more = np.float32([2.0**31, -(2.0**31), 2.0**62, 2.0**63, -(2.0**63), 2.0**64, 300.7, -1.9, 4294967296.0, 1e20])
+    x = rgrad.tensor(np.concatenate([values, more]) if source == "float32" else values)
+    to = getattr(rgrad, target)
+    close(to_wgpu(x).to(to), x.to(to), 0, f"{source} to {target}")
+    wide = x.repeat(3, 1).t()[1:]
+    close(to_wgpu(x).repeat(3, 1).t()[1:].to(to), wide.to(to), 0, f"strided {source} to {target}")
+
+
+def test_large_int64_become_the_nearest_float() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(-(2**63), 2**63 - 1, 5000) >> rng.integers(0, 62, 5000)
+    got = rgrad.tensor(x, device="wgpu").to(rgrad.float32)
+    np.testing.assert_array_equal(got.cpu().numpy(), x.astype(np.float32))
+
+
+def test_fills() -> None:
+    for value, dtype in (
+        (NAN, "float32"),
+        (-INF, "float32"),
+        (-0.0, "float32"),
+        (-(2**63), "int64"),
+        (255, "uint8"),
+        (True, "bool"),
+    ):
+        x = rgrad.zeros(3, 4, dtype=getattr(rgrad, dtype))
+        y = to_wgpu(x)
+        x[:, 1::2].fill_(value)
+        y[:, 1::2].fill_(value)
+        close(y, x, 0, f"fill {value}")
+
+
+def test_more_workgroups_than_one_dimension_has() -> None:
+    n = 65535 * 256 + 1000
+    x = rgrad.full((n,), 2.0, device="wgpu")
+    x[-1] = 5.0
+    y = x * 3
+    assert y[[0, n // 2, n - 2, n - 1]].tolist() == [6.0, 6.0, 6.0, 15.0]
+
+
+@pytest.mark.parametrize("name", [n for n in FLOAT if n not in ("isnan", "isinf", "isfinite", "isposinf", "isneginf")])
+def test_gradients_of_first_and_second_order(name: str) -> None:
+    """At smooth points, at zeros and at nan and infinities: what the CPU has."""
+    arity, f = CALLS[name]
+    rng = np.random.default_rng(5)
+    edges = np.float32([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, INF, -INF, NAN, 30.0, -30.0])
+    values = []
+    for _ in range(arity):
+        parts = [rng.uniform(0.1, 0.9, 40), rng.uniform(-3, 3, 40), rng.permutation(edges)]
+        values.append(np.concatenate(parts).astype(np.float32))
+
+    def run(device: str) -> list[Tensor]:
+        xs = [rgrad.tensor(v).to(device).requires_grad_() for v in values]
+        y = f(*xs)
+        if not y.requires_grad:
+            return []
+        weight = rgrad.linspace(0.5, 2.0, y.numel()).to(device)
+        first = rgrad.autograd.grad(y, xs, weight, create_graph=True, allow_unused=True)
+        out = [g for g in first if g is not None]
+        for g in [g for g in out if g.requires_grad]:
+            out += [
+                h for h in rgrad.autograd.grad(g, xs, weight, retain_graph=True, allow_unused=True) if h is not None
+            ]
+        return out
+
+    got, want = run("wgpu"), run("cpu")
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        x, y = a.detach().cpu().numpy(), b.detach().numpy()
+        np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5, equal_nan=True, err_msg=name)
+
+
+def test_float64_arithmetic_is_the_cpus() -> None:
+    try:
+        rgrad.zeros(1, dtype=rgrad.float64, device="wgpu")
+    except NotImplementedError:
+        pytest.skip("the adapter has no 64-bit floats")
+    rng = np.random.default_rng(2)
+    a, b = (rgrad.tensor(rng.normal(size=1000) * 10.0 ** rng.integers(-200, 200, 1000)) for _ in range(2))
+    a[:3] = rgrad.tensor([NAN, INF, -0.0])
+    for f in (rgrad.add, rgrad.sub, rgrad.mul, rgrad.div, rgrad.maximum, rgrad.fmin, rgrad.lt, rgrad.eq, rgrad.ne):
+        got, want = f(to_wgpu(a), to_wgpu(b)).cpu(), f(a, b)
+        np.testing.assert_array_equal(got.numpy(), want.numpy(), err_msg=f.__name__)
+    for f in (
+        rgrad.isnan,
+        rgrad.isinf,
+        rgrad.sqrt,
+        rgrad.floor,
+        rgrad.round,
+        rgrad.sign,
+        rgrad.relu,
+        rgrad.logical_not,
+    ):
+        np.testing.assert_array_equal(f(to_wgpu(a)).cpu().numpy(), f(a).numpy(), err_msg=f.__name__)
+    for number in (0.1, -1e-300, 1e300, INF, -INF, NAN, -0.0, 5e-324 * 2**52):
+        got, want = (to_wgpu(a) * number).cpu(), a * number
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=0, atol=1e-307, equal_nan=True)
+        np.testing.assert_array_equal(
+            rgrad.full((2,), number, dtype=rgrad.float64, device="wgpu").cpu().numpy(), [number] * 2
+        )
+    i = rgrad.tensor([0, 1, -1, 2**53 + 2, -(2**62), 2**63 - 1])
+    assert to_wgpu(i).to(rgrad.float64).cpu().equal(i.to(rgrad.float64))
+    x = rgrad.tensor([0.0, -1.9, 1e10, -3e18, 1e19, NAN, INF, 4294967296.5], dtype=rgrad.float64)
+    for dtype in (rgrad.int64, rgrad.int32, rgrad.uint8, rgrad.bool, rgrad.float32):
+        np.testing.assert_array_equal(to_wgpu(x).to(dtype).cpu().numpy(), x.to(dtype).numpy(), err_msg=str(dtype))
