@@ -55,7 +55,7 @@ pub struct Identity {
 
 static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
 /// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
-const SPIN: Duration = Duration::from_micros(200);
+const SPIN: Duration = Duration::from_micros(100);
 
 /// Every context that may still have tensors: one for each device.
 static KNOWN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
@@ -384,7 +384,7 @@ impl Context {
                 }
                 match waited {
                     w if w < SPIN => std::thread::yield_now(),
-                    w => std::thread::sleep((w / 10).min(Duration::from_millis(1))),
+                    w => std::thread::sleep((w / 6).min(Duration::from_millis(1))),
                 }
             }
         })

@@ -16,6 +16,8 @@ use std::sync::atomic::Ordering;
 const BATCH: usize = 512;
 /// Workgroups after which a batch is submitted: there is enough for the device to do while the next batch is recorded.
 const WORKGROUPS: usize = 1 << 17;
+/// Bytes of writes after which a batch is submitted.
+const WRITTEN: usize = 64 << 20;
 /// Bytes of the ring of parameters; each batch starts at its beginning.
 const RING: usize = 256 << 10;
 /// Writes up to this size go through the ring where the buffer is in use by recorded work.
@@ -50,6 +52,8 @@ pub(super) struct Recorder {
     /// Dispatches in it, and their workgroups.
     count: usize,
     workgroups: usize,
+    /// Bytes that the library was given to write since the last batch.
+    written: usize,
     /// The first and the last operation of the batch, with their sites.
     span: Option<[(&'static str, u32); 2]>,
     /// The parameters of the batch; in the ring before it is submitted.
@@ -103,6 +107,7 @@ impl Recorder {
             batch: 1,
             count: 0,
             workgroups: 0,
+            written: 0,
             span: None,
             params: Vec::with_capacity(RING),
             last: None,
@@ -217,6 +222,7 @@ impl Recorder {
         self.batch += 1;
         self.count = 0;
         self.workgroups = 0;
+        self.written = 0;
         self.submits += 1;
         let span = self.span.take();
         match fault {
@@ -246,7 +252,16 @@ impl Recorder {
             }
         }
         let ((), fault) = api.scoped(|| api.write_buffer(raw.handle, offset, data));
-        fault.map_or(Ok(()), |fault| Err(failed("a transfer to the device", None, &fault)))
+        if let Some(fault) = fault {
+            return Err(failed("a transfer to the device", None, &fault));
+        }
+        self.written += data.len();
+        if self.written >= WRITTEN {
+            // Even without recorded work: the library keeps a copy of what is written until something is submitted.
+            self.encoder(api);
+            self.submit(api)?;
+        }
+        Ok(())
     }
 
     /// Submits a copy of `bytes` bytes (0: nothing) and of the status behind everything recorded, and asks for them.
