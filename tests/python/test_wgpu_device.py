@@ -410,6 +410,47 @@ def test_a_training_step_is_few_submissions() -> None:
     assert _core._wgpu_counts()[0] - before <= 3
 
 
+def test_the_library_may_log_through_python_at_any_time() -> None:
+    # The library calls Python's log handlers in the middle of its work, while other threads wait for the queue; and a
+    # handler may drop tensors, or even use the device.
+    out = run(
+        """
+        import logging, threading, rgrad, wgpu
+        x = rgrad.ones(1).to("wgpu")
+        records, refused, kept = [], [], [x + 1 for _ in range(20)]
+        class Handler(logging.Handler):
+            def emit(self, record):
+                records.append(record)
+                if kept:
+                    kept.pop()
+                try:
+                    rgrad.wgpu.synchronize()
+                except RuntimeError as e:
+                    refused.append(str(e))
+        log = logging.getLogger("wgpu")
+        log.handlers[:] = [Handler()]
+        log.propagate = False
+        log.setLevel(logging.DEBUG)
+        wrong = []
+        def work(k):
+            for _ in range(5):
+                y = rgrad.full((100,), float(k)).to("wgpu")
+                for _ in range(30):
+                    y = y + 1
+                if not (y.cpu() == k + 30).all():
+                    wrong.append(k)
+                rgrad.wgpu.empty_cache()
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        print(bool(records), all("from within another one" in r for r in refused), wrong)
+        """
+    )
+    assert out == "True True []\n"
+
+
 # Faults
 
 SLOW = """
