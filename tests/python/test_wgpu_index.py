@@ -303,7 +303,6 @@ def test_sorting(shape: tuple[int, ...], dim: int, dtype: Any) -> None:
         on_both(lambda t: t.median(dim), x)
 
 
-@pytest.mark.skipif(not hasattr(Tensor, "cummax"), reason="this build has no running extremes")
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_running_extremes_and_modes(dim: int, dtype: Any) -> None:
