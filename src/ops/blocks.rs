@@ -7,7 +7,7 @@ use super::join;
 use crate::array::Array;
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, fmt_shape, wrap_dim};
+use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ impl Op for BlockDiag {
         "block_diag"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = Array::zeros(&[self.size.0, self.size.1], self.dtype)?;
+        let out = x[0].full_beside(&[self.size.0, self.size.1], Scalar::Int(0), self.dtype)?;
         for (a, ((row, column), (rows, columns))) in x.iter().zip(&self.blocks) {
             let part = out.with_layout(out.layout().narrow(0, *row, *rows)?.narrow(1, *column, *columns)?);
             let block = a.contiguous()?;

@@ -80,7 +80,7 @@ pub fn quantile(x: &Tensor, q: Q<'_>, dim: Option<i64>, keepdim: bool, how: Inte
     let (sorted, _) = sort(&rows, -1, false)?;
     let n = sorted.shape()[sorted.rank() - 1];
     let q = match q {
-        Q::Number(v) => pw::number(Scalar::Float(v), x.dtype())?,
+        Q::Number(v) => linear::to_device(&pw::number(Scalar::Float(v), x.dtype())?, x.device())?,
         Q::Tensor(t) => t.clone(),
     };
     let q = linear::reshape(&q, &[q.numel()])?;
@@ -188,13 +188,13 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<
     }
     let size = usize::try_from(n.max(minlength)).unwrap_or(usize::MAX);
     let weights = match weights {
-        None => super::create::full(&[x.numel()], Scalar::Int(1), Some(DType::I64))?,
+        None => super::create::full_on(x.device(), &[x.numel()], Scalar::Int(1), Some(DType::I64))?,
         Some(w) if w.rank() != 1 || w.numel() != x.numel() => {
             return Err(Error::runtime("weights should be 1-d and have the same length as input"));
         }
         Some(w) if w.dtype() == DType::F32 => w.detach(),
         Some(w) => linear::cast(&w.detach(), DType::F64)?,
     };
-    let zeros = super::create::full(&[size], Scalar::Int(0), Some(weights.dtype()))?;
+    let zeros = super::create::full_on(x.device(), &[size], Scalar::Int(0), Some(weights.dtype()))?;
     index::index_add(index::Place::New, &zeros, 0, &at, &weights, Scalar::Int(1))
 }

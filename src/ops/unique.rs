@@ -60,11 +60,11 @@ struct Groups {
 }
 
 fn groups(n: usize, differs: &Tensor) -> Result<Groups> {
-    let one = super::create::full(&[n.min(1)], Scalar::Bool(true), Some(DType::Bool))?;
+    let one = super::create::full_on(differs.device(), &[n.min(1)], Scalar::Bool(true), Some(DType::Bool))?;
     let starts = join::cat(&[one, differs.clone()], 0)?;
     let number = pw::sub(&scan::cumsum(&starts, 0, None)?, Scalar::Int(1))?;
     let first = shape::select(&nonzero(&starts)?, 1, 0)?;
-    let end = super::create::full(&[1], Scalar::Int(n as i64), Some(DType::I64))?;
+    let end = super::create::full_on(differs.device(), &[1], Scalar::Int(n as i64), Some(DType::I64))?;
     let bounds = join::cat(&[first.clone(), end], 0)?;
     let k = first.numel() as i64;
     let counts = pw::sub(&shape::narrow(&bounds, 0, 1, k)?, &shape::narrow(&bounds, 0, 0, k)?)?;
@@ -80,7 +80,7 @@ fn differs(rows: &Tensor) -> Result<Tensor> {
 
 /// The inverse of sorting: `number[i]` to where the i-th sorted element came from.
 fn unsort(number: &Tensor, order: &Tensor) -> Result<Tensor> {
-    let zeros = super::create::full(&number.shape(), Scalar::Int(0), Some(DType::I64))?;
+    let zeros = super::create::full_on(number.device(), &number.shape(), Scalar::Int(0), Some(DType::I64))?;
     gather::scatter(Place::New, &zeros, 0, order, number.into(), gather::Reduce::Set)
 }
 
@@ -125,7 +125,8 @@ fn rows_differ(rows: &Tensor) -> Result<Tensor> {
 pub fn unique_along(x: &Tensor, dim: i64) -> Result<Unique> {
     let rows = rows_of(x, dim)?;
     let n = rows.shape()[0];
-    let mut order = super::create::arange(Scalar::Int(0), Scalar::Int(n as i64), Scalar::Int(1), None)?;
+    let order = super::create::arange(Scalar::Int(0), Scalar::Int(n as i64), Scalar::Int(1), None)?;
+    let mut order = linear::to_device(&order, x.device())?;
     // Columns from the least significant on: each stable sort keeps the order of what it takes for equal.
     for c in (0..rows.shape()[1] as i64).rev() {
         let key = index_select(&shape::select(&rows, 1, c)?, 0, &order)?;
