@@ -183,14 +183,21 @@ def _install_default() -> None:
         wgpu = _import()
         shared = import_module("wgpu.utils.device")
         if shared.helper._the_device is None:
-            try:
-                adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
-            except Exception as e:
-                raise _no_adapter(e) from e
+            # What other packages have asked for stands; wgpu-py will find the same adapter by it.
+            wishes = dict(shared.helper._adapter_kwargs)
+            adapter = wishes.pop("adapter", None)
+            if adapter is None:
+                if not wishes:
+                    wishes = {"power_preference": "high-performance"}
+                    shared.preconfigure_default_device("rgrad", **wishes)
+                try:
+                    adapter = wgpu.gpu.request_adapter_sync(**wishes)
+                except Exception as e:
+                    raise _no_adapter(e) from e
             if adapter is None:
                 raise _no_adapter(None)
             shared.preconfigure_default_device(
-                "rgrad", adapter=adapter, preferred_features=set(_FEATURES), required_limits=dict(adapter.limits)
+                "rgrad", preferred_features=set(_FEATURES), required_limits=dict(adapter.limits)
             )
         _install(shared.get_default_device())
 

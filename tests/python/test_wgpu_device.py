@@ -80,6 +80,24 @@ def test_the_first_use_brings_the_shared_default_device_in() -> None:
     assert get_default_device() is rgrad.wgpu.current_device()
 
 
+def test_what_other_packages_have_asked_of_the_default_device_stands() -> None:
+    out = run(
+        """
+        import logging, rgrad, wgpu
+        from wgpu.utils.device import preconfigure_default_device
+        warnings = []
+        class Handler(logging.Handler):
+            def emit(self, record):
+                warnings.append(record.getMessage())
+        logging.getLogger("wgpu").addHandler(Handler())
+        preconfigure_default_device("someone", power_preference="low-power", required_limits={"max-bind-groups": 3})
+        assert rgrad.ones(2).to("wgpu").sum().item() == 2
+        print(rgrad.wgpu.current_device().limits["max-bind-groups"], [w for w in warnings if "override" in w])
+        """
+    )
+    assert out == "3 []\n"
+
+
 def test_the_default_device_has_the_limits_and_features_of_its_adapter() -> None:
     device = rgrad.wgpu.current_device()
     assert device.limits["max-buffer-size"] == device.adapter.limits["max-buffer-size"]
