@@ -9,7 +9,7 @@ use super::native::types::ErrorType;
 use super::queue::Recorder;
 use crate::error::{Error, Result};
 use crate::layout::DType;
-use parking_lot::{Mutex, ReentrantMutex, RwLock};
+use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard, RwLock};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -219,15 +219,19 @@ impl Context {
 
     /// The recorder, alone.
     fn with<R>(&self, f: impl FnOnce(&mut Recorder) -> Result<R>) -> Result<R> {
-        let guard = match self.recorder.try_lock() {
-            Some(g) => g,
-            // Who has it may need the host language's lock to go on.
-            None => host::unlocked(|| self.recorder.lock()),
+        let alone = |guard: ReentrantMutexGuard<'_, RefCell<Recorder>>| {
+            let mut recorder = guard.try_borrow_mut().map_err(|_| {
+                Error::runtime("wgpu: an operation was started from within another one on the same thread (from a log handler, perhaps)")
+            })?;
+            f(&mut recorder).map_err(|e| if self.api.is_lost() { self.lost_error(e.message()) } else { e })
         };
-        let mut recorder = guard.try_borrow_mut().map_err(|_| {
-            Error::runtime("wgpu: an operation was started from within another one on the same thread (from a log handler, perhaps)")
-        })?;
-        f(&mut recorder).map_err(|e| if self.api.is_lost() { self.lost_error(e.message()) } else { e })
+        match self.recorder.try_lock() {
+            Some(guard) => alone(guard),
+            // Who has it may need the host language's lock to go on. This thread asks for that one again only when it has given the
+            // recorder back: else a thread with the host's lock that waits for a tensor, whose reader waits for the recorder, would
+            // close a circle.
+            None => host::unlocked(|| alone(self.recorder.lock())),
+        }
     }
 
     /// Runs calls with error scopes open while nobody else does.
@@ -360,8 +364,8 @@ impl Context {
                 match signal.get() {
                     Some(true) => return Ok(()),
                     Some(false) => {
-                        self.api.lose();
-                        return Err(self.lost_error(op));
+                        self.with(|r| r.probe(&self.api))?;
+                        return Err(Error::runtime(format!("{op}: the wgpu device {} gave the work up", self.name())));
                     }
                     None => self.api.poll(),
                 }

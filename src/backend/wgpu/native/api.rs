@@ -130,7 +130,7 @@ impl Api {
             f.kind = ErrorType::OutOfMemory;
         }
         if fault.as_ref().is_some_and(|f| f.message.contains("device is lost")) {
-            self.lose();
+            self.lost.store(true, Ordering::Relaxed);
         }
         (result, fault)
     }
@@ -138,11 +138,6 @@ impl Api {
     /// Whether a call has shown that the device is lost.
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
-    }
-
-    /// Remembers that the device is lost.
-    pub fn lose(&self) {
-        self.lost.store(true, Ordering::Relaxed);
     }
 
     fn pop(&self) -> Option<Fault> {
