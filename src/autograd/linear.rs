@@ -229,7 +229,7 @@ pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 
 /// The gradient of what was overwritten.
 fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
-    g.map(|g| Ok(Tensor::new(g.with_array(|a| a.full_beside(a.shape(), Scalar::Int(0), a.dtype()))?))).transpose()
+    g.map(|g| Ok(Tensor::new(g.array().full_beside(&g.shape(), Scalar::Int(0), g.dtype())?))).transpose()
 }
 
 /// Keeps where its source lies.
@@ -368,7 +368,7 @@ fn end_of(layout: &Layout, ops: &[ViewOp]) -> usize {
 /// A copy of `g` that lies in memory as the input of `ops` did, which look at places in memory.
 pub(crate) fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize), ops: &[ViewOp]) -> Result<Tensor> {
     let layout = Layout::from_parts(g.shape(), strides.clone(), *offset);
-    let flat = Tensor::new(g.with_array(|a| a.full_beside(&[end_of(&layout, ops)], Scalar::Int(0), a.dtype()))?);
+    let flat = Tensor::new(g.array().full_beside(&[end_of(&layout, ops)], Scalar::Int(0), g.dtype())?);
     let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
     copy_(&shaped, g)?;
     Ok(shaped)

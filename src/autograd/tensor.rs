@@ -191,7 +191,8 @@ impl Tensor {
         }
     }
 
-    /// Runs `f` on the array without cloning it.
+    /// Runs `f` on the array without cloning it. `f` looks and computes nothing: the tensor is locked meanwhile, and on a device even
+    /// an allocation may wait for the host's lock, which a thread that waits for this tensor may hold.
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
         let core = self.read();

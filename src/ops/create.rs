@@ -51,14 +51,14 @@ pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DTy
 pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     pointwise::number(value, dtype)?;
-    let a = t.with_array(|a| a.empty_like(dtype))?;
+    let a = t.array().empty_like(dtype)?;
     host::unlocked_if_large(a.numel(), || a.fill(value))?;
     Ok(Tensor::new(a))
 }
 
 pub fn empty_like(t: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
-    Ok(Tensor::new(t.with_array(|a| a.empty_like(dtype))?))
+    Ok(Tensor::new(t.array().empty_like(dtype)?))
 }
 
 /// Ones on the main diagonal, zero elsewhere.

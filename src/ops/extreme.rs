@@ -326,7 +326,7 @@ pub fn median(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
 /// The lower median of all elements; nan if there is one or nothing to choose from.
 pub fn median_of_all(x: &Tensor) -> Result<Tensor> {
     if x.numel() == 0 {
-        return Ok(Tensor::new(x.with_array(|a| a.full_beside(&[], Scalar::Float(f64::NAN), a.dtype()))?));
+        return Ok(Tensor::new(x.array().full_beside(&[], Scalar::Float(f64::NAN), x.dtype())?));
     }
     Ok(median(&linear::reshape(x, &[x.numel()])?, 0, false)?.0)
 }

@@ -109,7 +109,7 @@ pub fn gather(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
     check_index("gather", x, index)?;
     if index.numel() == 0 {
-        let empty = x.with_array(|a| a.empty_beside(&index.shape(), a.dtype()))?;
+        let empty = x.array().empty_beside(&index.shape(), x.dtype())?;
         if !x.requires_grad() || index.rank() != x.rank() {
             return Ok(Tensor::new(empty));
         }

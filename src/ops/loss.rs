@@ -306,7 +306,7 @@ pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: 
         Reduction::Sum => sum(&smooth, None, false, None)?,
         Reduction::Mean => {
             // The weights of the targets that count.
-            let ones = Tensor::new(x.with_array(|a| a.full_beside(&sx, Scalar::Float(-1.0), a.dtype()))?);
+            let ones = Tensor::new(x.array().full_beside(&sx, Scalar::Float(-1.0), x.dtype())?);
             let total = nll_loss(&ones, target, weight, Reduction::Sum, ignore)?;
             pw::div(&sum(&smooth, None, false, None)?, &total)?
         }

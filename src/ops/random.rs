@@ -331,7 +331,7 @@ pub fn sample_on(device: Device, shape: &[usize], dtype: DType, dist: Dist, g: O
 /// Random numbers in a tensor's shape and, where it is dense, order of dimensions.
 pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
-    let a = t.with_array(|a| a.empty_like(dtype))?;
+    let a = t.array().empty_like(dtype)?;
     // Dense memory is filled in its own order.
     draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
     Ok(Tensor::new(a))

@@ -340,7 +340,7 @@ pub(crate) fn shifted(x: &Tensor, dim: usize, by: usize, back: bool, fill: f64) 
     let (start, end) = if back { (0, n - by) } else { (by, n) };
     let rest = view(x, ViewOp::Slice { dim, start, end, step: 1 })?;
     shape[dim] = by;
-    let filled = Tensor::new(x.with_array(|a| a.full_beside(&shape, Scalar::Float(fill), a.dtype()))?);
+    let filled = Tensor::new(x.array().full_beside(&shape, Scalar::Float(fill), x.dtype())?);
     join::cat(&if back { [filled, rest] } else { [rest, filled] }, dim as i64)
 }
 

@@ -6,6 +6,7 @@ use super::hooks::{HookHandle, PyHook};
 use super::identity::{release_pending, wrap, wrap_option};
 use super::node::node_object;
 use super::tensor::PyTensor;
+use crate::array::Array;
 use crate::autograd::hooks::{Registration, next_id};
 use crate::autograd::mode::{self, Mode};
 use crate::autograd::{Edge, Tensor, engine};
@@ -28,6 +29,11 @@ fn no_graph(i: usize) -> PyErr {
     runtime(format!("element {i} of tensors does not require grad and does not have a grad_fn"))
 }
 
+/// Ones like an array. Not under the lock of its tensor: what is made on a device may have to wait.
+fn ones_beside(a: &Array) -> PyResult<Tensor> {
+    Ok(Tensor::new(a.full_beside(a.shape(), Scalar::Int(1), a.dtype())?))
+}
+
 /// A root and its gradient; ones for a scalar that has none.
 fn root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
     let Some(edge) = t.gradient_edge()? else { return Err(no_graph(i)) };
@@ -42,7 +48,7 @@ fn root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)>
             }
             g.clone()
         }
-        None if t.numel() == 1 => Tensor::new(t.with_array(|a| a.full_beside(a.shape(), Scalar::Int(1), a.dtype()))?),
+        None if t.numel() == 1 => ones_beside(&t.array())?,
         None => return Err(runtime("grad can be implicitly created only for scalar outputs")),
     };
     Ok((edge, grad))
