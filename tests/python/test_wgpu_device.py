@@ -562,6 +562,24 @@ def test_a_lost_device_is_an_error_of_every_later_call() -> None:
     assert out == "read True\noperation True\ntransfer True\nsynchronize True\n3.0\n"
 
 
+@pytest.mark.parametrize("wait", ["y.cpu()", "rgrad.wgpu.synchronize()"])
+def test_a_device_that_is_lost_during_a_wait_is_an_error(wait: str) -> None:
+    out = run(
+        SLOW
+        + f"""
+import threading, wgpu, logging
+logging.getLogger("wgpu").disabled = True
+y = work()
+threading.Timer(0.05, rgrad.wgpu.current_device().destroy).start()
+try:
+    {wait}
+except RuntimeError as e:
+    print("is lost" in str(e))
+"""
+    )
+    assert out == "True\n"
+
+
 def test_a_lost_device_is_found_by_synchronize_alone() -> None:
     out = run(
         """

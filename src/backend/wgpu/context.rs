@@ -317,7 +317,8 @@ impl Context {
             return self.fetch(op, None, 0).map(drop);
         }
         let signal = self.with(|r| r.finish(&self.api))?;
-        self.wait(op, &signal)
+        self.wait(op, &signal)?;
+        self.with(|r| r.probe(&self.api))
     }
 
     fn fetch(&self, op: &'static str, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<Vec<u8>> {
@@ -335,6 +336,11 @@ impl Context {
             return Err(e);
         }
         let (data, fault) = self.with(|r| {
+            // The library ends the process when asked for memory of a device that was lost meanwhile.
+            if let Err(e) = r.probe(&self.api) {
+                self.api.release_buffer(reading.staging);
+                return Err(e);
+            }
             let (data, fault) = self.api.scoped(|| self.api.take_mapped(reading.staging, total));
             r.keep_staging(&self.api, reading.capacity, reading.staging);
             Ok((data, fault))
