@@ -324,7 +324,10 @@ mod tests {
     #[test]
     fn thresholds_are_exact() {
         assert_eq!((Draw::threshold(0.0), Draw::threshold(1.0)), (0, 1 << 53));
-        assert_eq!(Draw::threshold(0.3), (0.3 * 2f64.powi(53)) as u64);
+        for p in [0.3, 0.5, 1.0 / 3.0, 1e-9] {
+            let unit = |bits: u64| bits as f64 / 2f64.powi(53);
+            assert!(unit(Draw::threshold(p) - 1) < p && unit(Draw::threshold(p)) >= p, "{p}");
+        }
         assert_eq!(Draw::threshold(f64::MIN_POSITIVE), 1);
     }
 }
