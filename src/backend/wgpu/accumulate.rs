@@ -46,21 +46,25 @@ pub(super) fn accumulate(r: &Runs<'_>, n: usize, places: usize, keys: &Buffer) -
     let order = radix::order(context, r.op, n, &[Digits::Key { keys, words: 1, word: 0, bits: bits.min(32) }])?;
     let columns = r.columns.count();
     let width = words(r.x.dtype);
-    let mut left: Option<(Buffer, Buffer)> = None;
+    // Everything is allocated before anything is written.
+    let mut rounds: Vec<(usize, Option<(Buffer, Buffer)>)> = Vec::new();
     let mut entries = n;
     loop {
         let chunks = entries.div_ceil(CHUNK);
-        let next = if chunks > 1 { Some((scratch(context, 2 * chunks)?, scratch(context, 2 * chunks * columns * width)?)) } else { None };
-        match &left {
-            None => r.round(Some(&order), keys, None, entries, columns, next.as_ref())?,
-            Some((k, v)) => r.round(None, k, Some(v), entries, columns, next.as_ref())?,
+        if chunks == 1 {
+            rounds.push((entries, None));
+            break;
         }
-        if next.is_none() {
-            return Ok(());
-        }
-        left = next;
+        rounds.push((entries, Some((scratch(context, 2 * chunks)?, scratch(context, 2 * chunks * columns * width)?))));
         entries = 2 * chunks;
     }
+    for (i, (entries, next)) in rounds.iter().enumerate() {
+        match i.checked_sub(1).and_then(|before| rounds[before].1.as_ref()) {
+            None => r.round(Some(&order), keys, None, *entries, columns, next.as_ref())?,
+            Some((k, v)) => r.round(None, k, Some(v), *entries, columns, next.as_ref())?,
+        }
+    }
+    Ok(())
 }
 
 impl Runs<'_> {
