@@ -154,9 +154,10 @@ impl Context {
 
     /// Refuses element types that the adapter has no arithmetic for.
     pub fn supports(&self, dtype: DType) -> Result<()> {
-        if dtype == DType::F64 && !self.features.float64 {
+        // Elementary functions of float64 read its bits, in 64-bit integers.
+        if dtype == DType::F64 && !(self.features.float64 && self.features.int64) {
             return Err(Error::not_implemented(format!(
-                "the wgpu adapter {} has no float64 (its feature shader-f64). Convert with .to(rgrad.float32), or use .cpu()",
+                "the wgpu adapter {} has no float64 (the features shader-f64 and shader-int64). Convert with .to(rgrad.float32), or use .cpu()",
                 self.name()
             )));
         }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 struct Node {
     text: String,
     reads: SmallVec<[u32; 3]>,
-    /// A sum or product of f32 that a driver could fuse with others.
+    /// A sum or product of floats that a driver could fuse with others.
     fusible: bool,
 }
 
@@ -21,8 +21,6 @@ struct Node {
 struct Graph {
     nodes: Vec<Node>,
     index: HashMap<String, u32>,
-    /// The first function that this dtype does not have on the device.
-    missing: Option<&'static str>,
 }
 
 type Shared = Rc<RefCell<Graph>>;
@@ -36,6 +34,18 @@ fn node(graph: &Shared, text: String, reads: &[u32], fusible: bool) -> u32 {
     g.index.insert(text.clone(), id);
     g.nodes.push(Node { text, reads: SmallVec::from_slice(reads), fusible });
     id
+}
+
+/// How the library's functions of a dtype begin.
+fn prefix(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::U8 => "u8",
+        DType::I32 => "i32",
+        DType::I64 => "i64",
+        DType::F32 => "f32",
+        DType::F64 => "f64",
+    }
 }
 
 /// A number of the language: a node and its dtype.
@@ -92,46 +102,28 @@ impl Value {
 
     fn compare(&self, op: &str, f: &str, o: &Value) -> Truth {
         let text = match self.dtype {
-            DType::F32 => format!("f32_{f}(v{}, v{})", self.id, o.id),
-            DType::I64 => format!("i64_{f}(v{}, v{})", self.id, o.id),
+            DType::F32 | DType::F64 | DType::I64 => format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id),
             _ => format!("v{} {op} v{}", self.id, o.id),
         };
         self.truth(text, &[self.id, o.id])
     }
 
-    /// A function that only f32 has.
-    fn real(&self, f: &'static str) -> Value {
-        self.missing(f);
-        self.call(&format!("f32_{f}"))
+    /// The library's function of this dtype and name.
+    fn typed(&self, f: &str) -> Value {
+        self.call(&format!("{}_{f}", prefix(self.dtype)))
     }
 
-    fn real2(&self, f: &'static str, o: &Value) -> Value {
-        self.missing(f);
-        self.call2(&format!("f32_{f}"), o)
+    fn typed2(&self, f: &str, o: &Value) -> Value {
+        self.call2(&format!("{}_{f}", prefix(self.dtype)), o)
     }
 
-    fn missing(&self, f: &'static str) {
-        if self.dtype != DType::F32 {
-            self.graph.borrow_mut().missing.get_or_insert(f);
-        }
+    /// A predicate of floats; None for integers.
+    fn float_test(&self, f: &str) -> Option<Truth> {
+        self.dtype.is_float().then(|| self.truth(format!("{}_{f}(v{})", prefix(self.dtype), self.id), &[self.id]))
     }
 
-    /// `f32_f`, `i32_f`, ... of two numbers, where bool has a formula of its own.
-    fn typed2(&self, f: &'static str, o: &Value) -> Value {
-        match self.dtype {
-            DType::U8 => self.call2(&format!("u8_{f}"), o),
-            DType::I32 => self.call2(&format!("i32_{f}"), o),
-            DType::I64 => self.call2(&format!("i64_{f}"), o),
-            _ => self.real2(f, o),
-        }
-    }
-
-    fn rounded(&self, f: &'static str) -> Value {
-        match self.dtype {
-            DType::F32 => self.call(&format!("f32_{f}")),
-            DType::F64 => self.call(f),
-            _ => self.clone(),
-        }
+    fn rounded(&self, f: &str) -> Value {
+        if self.dtype.is_float() { self.typed(f) } else { self.clone() }
     }
 }
 
@@ -142,8 +134,8 @@ impl Add for Value {
             DType::Bool => self.infix("|", &o),
             DType::U8 => self.infix_u8("+", &o),
             DType::I64 => self.call2("i64_add", &o),
-            DType::F32 => self.fusible("+", &o),
-            DType::I32 | DType::F64 => self.infix("+", &o),
+            DType::F32 | DType::F64 => self.fusible("+", &o),
+            DType::I32 => self.infix("+", &o),
         }
     }
 }
@@ -155,8 +147,8 @@ impl Sub for Value {
             DType::Bool => self.infix("^", &o),
             DType::U8 => self.infix_u8("-", &o),
             DType::I64 => self.call2("i64_sub", &o),
-            DType::F32 => self.fusible("-", &o),
-            DType::I32 | DType::F64 => self.infix("-", &o),
+            DType::F32 | DType::F64 => self.fusible("-", &o),
+            DType::I32 => self.infix("-", &o),
         }
     }
 }
@@ -168,8 +160,8 @@ impl Mul for Value {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.infix_u8("*", &o),
             DType::I64 => self.call2("i64_mul", &o),
-            DType::F32 => self.fusible("*", &o),
-            DType::I32 | DType::F64 => self.infix("*", &o),
+            DType::F32 | DType::F64 => self.fusible("*", &o),
+            DType::I32 => self.infix("*", &o),
         }
     }
 }
@@ -181,9 +173,7 @@ impl Neg for Value {
             DType::Bool => self,
             DType::U8 => self.made(format!("(0u - v{}) & 255u", self.id), &[self.id]),
             DType::I32 => self.made(format!("0 - v{}", self.id), &[self.id]),
-            DType::I64 => self.call("i64_neg"),
-            DType::F32 => self.call("f32_neg"),
-            DType::F64 => self.made(format!("-v{}", self.id), &[self.id]),
+            DType::I64 | DType::F32 | DType::F64 => self.typed("neg"),
         }
     }
 }
@@ -214,22 +204,14 @@ impl Num for Value {
             DType::I32 => format!("bitcast<i32>({}u)", whole as u32),
             DType::I64 => format!("vec2<u32>({}u, {}u)", whole as u32, (whole >> 32) as u32),
             DType::F32 => format!("f32_lit({:#010x}u)", (v as f32).to_bits()),
-            DType::F64 => {
-                if !v.is_finite() {
-                    self.missing("constants that are not finite");
-                }
-                format!("{v:e}lf")
-            }
+            DType::F64 => format!("f64_lit({}u, {}u)", v.to_bits() as u32, (v.to_bits() >> 32) as u32),
         };
         self.made(text, &[])
     }
     fn abs(self) -> Self {
         match self.dtype {
             DType::Bool | DType::U8 => self,
-            DType::I32 => self.call("i32_abs"),
-            DType::I64 => self.call("i64_abs"),
-            DType::F32 => self.call("f32_abs"),
-            DType::F64 => self.call("abs"),
+            _ => self.typed("abs"),
         }
     }
     fn lt(&self, o: &Self) -> Truth {
@@ -243,24 +225,15 @@ impl Num for Value {
     }
     fn truthy(&self) -> Truth {
         match self.dtype {
-            DType::F32 => self.truth(format!("!f32_is_zero(v{})", self.id), &[self.id]),
-            DType::I64 => self.truth(format!("!i64_is_zero(v{})", self.id), &[self.id]),
+            DType::F32 | DType::F64 | DType::I64 => self.truth(format!("!{}_is_zero(v{})", prefix(self.dtype), self.id), &[self.id]),
             _ => self.ne(&self.lit(0.0)),
         }
     }
     fn is_nan(&self) -> Truth {
-        match self.dtype {
-            DType::F32 => self.truth(format!("f32_is_nan(v{})", self.id), &[self.id]),
-            DType::F64 => self.ne(self),
-            _ => self.truth("false".into(), &[]),
-        }
+        self.float_test("is_nan").unwrap_or_else(|| self.truth("false".into(), &[]))
     }
     fn is_inf(&self) -> Truth {
-        match self.dtype {
-            DType::F32 => self.truth(format!("f32_is_inf(v{})", self.id), &[self.id]),
-            DType::F64 => self.clone().abs().gt(&self.lit(f64::MAX)),
-            _ => self.truth("false".into(), &[]),
-        }
+        self.float_test("is_inf").unwrap_or_else(|| self.truth("false".into(), &[]))
     }
     fn select(c: Truth, a: Self, b: Self) -> Self {
         a.made(format!("select(v{}, v{}, v{})", b.id, a.id, c.id), &[b.id, a.id, c.id])
@@ -269,18 +242,14 @@ impl Num for Value {
         match self.dtype {
             DType::Bool => self.infix("|", &o),
             DType::U8 | DType::I32 => self.call2("max", &o),
-            DType::I64 => self.call2("i64_max", &o),
-            DType::F32 => self.call2("f32_max", &o),
-            DType::F64 => Value::select(o.lt(&self).or(self.is_nan()), self, o),
+            _ => self.typed2("max", &o),
         }
     }
     fn min(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 | DType::I32 => self.call2("min", &o),
-            DType::I64 => self.call2("i64_min", &o),
-            DType::F32 => self.call2("f32_min", &o),
-            DType::F64 => Value::select(self.lt(&o).or(self.is_nan()), self, o),
+            _ => self.typed2("min", &o),
         }
     }
     fn sign(self) -> Self {
@@ -288,13 +257,7 @@ impl Num for Value {
             DType::Bool => self,
             DType::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
             DType::I32 => self.call("sign"),
-            DType::I64 => self.call("i64_sign"),
-            DType::F32 => self.call("f32_sign"),
-            DType::F64 => {
-                let (zero, one, minus) = (self.lit(0.0), self.lit(1.0), self.lit(-1.0));
-                let negative = Value::select(self.lt(&zero), minus, zero.clone());
-                Value::select(zero.lt(&self), one, negative)
-            }
+            _ => self.typed("sign"),
         }
     }
     fn pow(self, e: Self) -> Self {
@@ -314,7 +277,6 @@ impl Num for Value {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.call2("u8_div", &o),
-            DType::F64 => self.infix("/", &o).rounded("trunc"),
             _ => self.typed2("div_trunc", &o),
         }
     }
@@ -377,19 +339,13 @@ impl Int for Value {
 }
 
 macro_rules! reals {
-    (one $($f:ident)+) => { $(fn $f(self) -> Self { self.real(stringify!($f)) })+ };
-    (two $($f:ident)+) => { $(fn $f(self, o: Self) -> Self { self.real2(stringify!($f), &o) })+ };
+    (one $($f:ident)+) => { $(fn $f(self) -> Self { self.typed(stringify!($f)) })+ };
+    (two $($f:ident)+) => { $(fn $f(self, o: Self) -> Self { self.typed2(stringify!($f), &o) })+ };
 }
 
 impl Real for Value {
-    fn div(self, o: Self) -> Self {
-        if self.dtype == DType::F64 { self.infix("/", &o) } else { self.real2("div", &o) }
-    }
-    fn sqrt(self) -> Self {
-        if self.dtype == DType::F64 { self.call("sqrt") } else { self.real("sqrt") }
-    }
-    reals!(one exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc sigmoid);
-    reals!(two atan2 hypot copysign);
+    reals!(one sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc sigmoid);
+    reals!(two div atan2 hypot copysign);
 }
 
 macro_rules! forwards {
@@ -422,8 +378,8 @@ pub struct Formula {
 }
 
 /// `func` computed in `dtype` from inputs that are expressions (of `func.in_dtype`; those not read may be anything) and parameters (of
-/// `dtype`). Err names a function that the dtype does not have on the device. The kind of the row must admit the dtype.
-pub fn formula(func: Func, dtype: DType, ins: &[String], params: &[String]) -> Result<Formula, &'static str> {
+/// `dtype`). The kind of the row must admit the dtype.
+pub fn formula(func: Func, dtype: DType, ins: &[String], params: &[String]) -> Formula {
     let graph = Shared::default();
     let leaf = |k: usize, x: &String| Value::new(&graph, func.in_dtype(k, dtype), x.clone(), &[]);
     let x: Vec<Value> = ins.iter().enumerate().map(|(k, x)| leaf(k, x)).collect();
@@ -433,9 +389,6 @@ pub fn formula(func: Func, dtype: DType, ins: &[String], params: &[String]) -> R
         Part::Vjp(i) => func.row.vjp(i as usize, &x[0], &x[1..x.len() - 1], &x[x.len() - 1], &p),
     };
     let g = graph.borrow();
-    if let Some(name) = g.missing {
-        return Err(name);
-    }
     let mut used = vec![false; g.nodes.len()];
     used[v.id as usize] = true;
     let mut lets = String::new();
@@ -448,10 +401,13 @@ pub fn formula(func: Func, dtype: DType, ins: &[String], params: &[String]) -> R
     }
     for (id, n) in g.nodes.iter().enumerate() {
         if used[id] && id != v.id as usize {
-            let _ = if n.fusible { writeln!(lets, "let v{id} = f32_keep({});", n.text) } else { writeln!(lets, "let v{id} = {};", n.text) };
+            let _ = match n.fusible {
+                true => writeln!(lets, "let v{id} = {}_keep({});", prefix(dtype), n.text),
+                false => writeln!(lets, "let v{id} = {};", n.text),
+            };
         }
     }
-    Ok(Formula { lets, value: g.nodes[v.id as usize].text.clone(), dtype: v.dtype })
+    Formula { lets, value: g.nodes[v.id as usize].text.clone(), dtype: v.dtype }
 }
 
 #[cfg(test)]
@@ -460,7 +416,7 @@ mod tests {
 
     fn text(func: Func, dtype: DType, ins: &[&str]) -> String {
         let ins: Vec<String> = ins.iter().map(|s| (*s).to_owned()).collect();
-        let f = formula(func, dtype, &ins, &[]).expect("a formula");
+        let f = formula(func, dtype, &ins, &[]);
         f.lets + &f.value
     }
 
@@ -481,12 +437,5 @@ mod tests {
         assert!(text(Func::forward(RowId::Mul), DType::U8, &["a", "b"]).ends_with("(v0 * v1) & 255u"));
         assert!(text(Func::forward(RowId::Add), DType::I64, &["a", "b"]).ends_with("i64_add(v0, v1)"));
         assert!(text(Func::forward(RowId::Lt), DType::F32, &["a", "b"]).ends_with("select(0u, 1u, v2)"));
-    }
-
-    #[test]
-    fn functions_that_a_dtype_lacks_are_named() {
-        let ins = ["x".to_owned()];
-        assert_eq!(formula(Func::forward(RowId::Sin), DType::F64, &ins, &[]).err(), Some("sin"));
-        assert!(formula(Func::forward(RowId::Sqrt), DType::F64, &ins, &[]).is_ok());
     }
 }

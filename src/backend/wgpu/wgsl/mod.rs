@@ -4,12 +4,14 @@
 //! `with_library` puts in front of a shader the functions that it calls, by name. Besides arithmetic on int64 (`i64_add`, `i64_mul`,
 //! `i64_lt`, ...) and uint8 there are the functions of f32 that WGSL leaves out, leaves vague, or leaves to drivers that take nan
 //! and infinity for impossible: `f32_lt`, `f32_max`, `f32_exp`, `f32_log1p`, `f32_sin`, `f32_fmod`, ... They hold for every f32,
-//! special values included. (Subnormals are as the device treats them.)
+//! special values included (subnormals are as the device treats them), and are within 3.2 units in the last place; quotients and
+//! square roots are correctly rounded. The same functions of f64, `f64_exp` and so on, are within 1.5 units; they need an adapter that
+//! has 64-bit floats and 64-bit integers (for their bits).
 //!
 //! # The zero that no compiler knows
-//! Drivers may fuse, reorder and fold arithmetic on f32 as if it were exact and finite. `f32_keep(x)` is `x` and stops that: it xors
+//! Drivers may fuse, reorder and fold arithmetic on floats as if it were exact and finite. `f32_keep(x)` is `x` and stops that: it xors
 //! the bits with `unknown`, a variable that `main` sets to zero from a parameter. So a shader whose source mentions any function of
-//! the library for f32 begins with `unknown = params[..]..;` where that word is 0. (`f32_lit(bits)` is a number in the same way.)
+//! the library for floats begins with `unknown = params[..]..;` where that word is 0. (`f32_lit(bits)` is a number in the same way.)
 
 pub mod expr;
 pub mod types;
@@ -20,13 +22,17 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// The library's files: items (`fn`, `const`, `var`) with a blank line between them and none inside.
-const FILES: [&str; 6] = [
-    include_str!("base.wgsl"),
+const FILES: [&str; 10] = [
+    include_str!("f32_base.wgsl"),
     include_str!("int64.wgsl"),
-    include_str!("float64.wgsl"),
-    include_str!("exp_log.wgsl"),
-    include_str!("trig.wgsl"),
-    include_str!("erf.wgsl"),
+    include_str!("f32_exp_log.wgsl"),
+    include_str!("f32_trig.wgsl"),
+    include_str!("f32_erf.wgsl"),
+    include_str!("f64_base.wgsl"),
+    include_str!("f64_exp.wgsl"),
+    include_str!("f64_log.wgsl"),
+    include_str!("f64_trig.wgsl"),
+    include_str!("f64_erf.wgsl"),
 ];
 
 struct Item {

@@ -79,8 +79,7 @@ pub fn convert(from: DType, to: DType, v: &str) -> String {
         (F32, I32) => format!("f32_to_i32({v})"),
         (F32, I64) => format!("f32_to_i64({v})"),
         (F32, F64) => format!("f64({v})"),
-        // Drivers take "differs from 0" for false where it is nan.
-        (F64, Bool) => format!("select(1u, 0u, {v} == 0.0lf)"),
+        (F64, Bool) => format!("select(1u, 0u, f64_is_zero({v}))"),
         (F64, U8) => format!("(f64_to_i64({v}).x & 255u)"),
         (F64, I32) => format!("f64_to_i32({v})"),
         (F64, I64) => format!("f64_to_i64({v})"),
