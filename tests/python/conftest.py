@@ -38,19 +38,24 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
         rgrad.wgpu.synchronize()  # what went wrong there belongs to this test
 
 
+def on_wgpu(item: pytest.Item) -> bool:
+    """Whether a test runs there."""
+    return item.get_closest_marker("wgpu") is not None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the tests on wgpu, and the expected failures, which are listed in two places."""
     mark(items)
     for item in items:
         if item.path.name.startswith("test_wgpu"):
             item.add_marker(pytest.mark.wgpu)
-    kept = [item for item in items if not (item.get_closest_marker("wgpu") and item.get_closest_marker("cpu_only"))]
+    kept = [item for item in items if not item.get_closest_marker("cpu_only" if on_wgpu(item) else "wgpu_only")]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
     items[:] = kept
-    on_wgpu = [item for item in items if item.get_closest_marker("wgpu")]
-    mark_gaps(on_wgpu)
-    if on_wgpu and os.environ.get(REQUIRE_WGPU) != "1" and not rgrad.wgpu.is_available():
-        for item in on_wgpu:
+    there = [item for item in items if on_wgpu(item)]
+    mark_gaps(there)
+    if there and os.environ.get(REQUIRE_WGPU) != "1" and not rgrad.wgpu.is_available():
+        for item in there:
             item.add_marker(pytest.mark.skip(reason=f"no wgpu adapter on this machine ({REQUIRE_WGPU}=1 demands one)"))
 
 
@@ -66,7 +71,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fails a session that collected tests on wgpu, had to run them, and did not."""
-    collected = sum(item.get_closest_marker("wgpu") is not None for item in session.items)
+    collected = any(map(on_wgpu, session.items))
     if collected and not _passed_on_wgpu and os.environ.get(REQUIRE_WGPU) == "1":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

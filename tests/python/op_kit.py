@@ -232,4 +232,4 @@ def as_tuple(out: Any) -> tuple[Any, ...]:
 
 def to_numpy(t: Any) -> np.ndarray:
     """A copy of the values, whatever history or laziness the tensor has."""
-    return np.array(t.detach().clone().numpy())
+    return np.array(t.detach().cpu().clone().numpy())

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 import rgrad
+from devices import real
+
+pytestmark = pytest.mark.usefixtures("device")
 
 
 def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=rgrad.float64, requires_grad=True)
+    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def test_tensor_hook_sees_and_replaces_the_gradient() -> None:
@@ -94,7 +97,7 @@ def test_hook_that_returns_nonsense() -> None:
         x.sum().backward()
     assert x.grad is None
     y = leaf(1.0, 2.0)
-    y.register_hook(lambda g: rgrad.ones(3, dtype=rgrad.float64))
+    y.register_hook(lambda g: rgrad.ones(3, dtype=real()))
     with pytest.raises(RuntimeError, match="hook.*size|size.*hook|shape"):
         y.sum().backward()
     assert y.grad is None

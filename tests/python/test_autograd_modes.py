@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 import rgrad
+from devices import real
+
+pytestmark = pytest.mark.usefixtures("device")
 
 
 def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=rgrad.float64, requires_grad=True)
+    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def test_no_grad() -> None:
@@ -196,7 +199,7 @@ def test_inference_mode() -> None:
 
 def test_inference_tensor_outside() -> None:
     with rgrad.inference_mode():
-        y = rgrad.ones(2, dtype=rgrad.float64)
+        y = rgrad.ones(2, dtype=real())
     x = leaf(1.0, 2.0)
     assert not (y + 1).requires_grad
     with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 import rgrad
+from devices import real
 from rgrad.autograd import Function
+
+pytestmark = pytest.mark.usefixtures("device")
 
 
 def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=rgrad.float64, requires_grad=True)
+    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def here(offset: int = 0) -> int:
@@ -92,7 +95,7 @@ def test_wrong_gradient_shape_names_the_forward_line() -> None:
 
         @staticmethod
         def backward(ctx: Any, g: Any) -> Any:
-            return rgrad.ones(7, dtype=rgrad.float64)
+            return rgrad.ones(7, dtype=real())
 
     y = Wrong.apply(leaf(1.0, 2.0))
     line = here(-1)

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 import rgrad
+from devices import real
+
+pytestmark = pytest.mark.usefixtures("device")
 
 
 def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=rgrad.float64, requires_grad=True)
+    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def grad_of(f: Any, *values: float) -> list[float]:
@@ -121,7 +124,7 @@ def test_in_place_on_a_leaf() -> None:
 
 def test_in_place_writes_a_constant_that_becomes_part_of_the_graph() -> None:
     x = leaf(1.0, 2.0)
-    c = rgrad.zeros(2, dtype=rgrad.float64)
+    c = rgrad.zeros(2, dtype=real())
     c.add_(x * 3)
     assert c.requires_grad
     assert not c.is_leaf
@@ -236,7 +239,7 @@ def test_assigning_differentiable_values() -> None:
 
 def test_assigning_into_a_constant() -> None:
     x = leaf(1.0, 2.0)
-    c = rgrad.zeros(3, dtype=rgrad.float64)
+    c = rgrad.zeros(3, dtype=real())
     v = c[:1]
     c[1:] = x * x
     assert c.requires_grad
@@ -247,7 +250,7 @@ def test_assigning_into_a_constant() -> None:
 
 def test_a_view_of_a_constant_written_with_history() -> None:
     x = leaf(2.0)
-    c = rgrad.zeros(2, 2, dtype=rgrad.float64)
+    c = rgrad.zeros(2, 2, dtype=real())
     c.view(4)[1:2].copy_(x)
     assert c.requires_grad
     (c * 3).sum().backward()
@@ -263,7 +266,7 @@ def test_setitem_with_masks_and_tensors() -> None:
     a, v = leaf(1.0, 2.0, 3.0), leaf(7.0, 8.0)
     b = a * 1
     b[rgrad.tensor([2, 0])] = v
-    (b * rgrad.tensor([1.0, 10.0, 100.0], dtype=rgrad.float64)).sum().backward()
+    (b * rgrad.tensor([1.0, 10.0, 100.0], dtype=real())).sum().backward()
     assert a.grad.tolist() == [0.0, 10.0, 0.0]
     assert v.grad.tolist() == [100.0, 1.0]
 
@@ -281,16 +284,16 @@ def test_detach_of_a_view_is_cut_off() -> None:
 def test_expanded_views_sum_their_gradient() -> None:
     x = leaf(1.0, 2.0)
     y = x.unsqueeze(1).expand(2, 3)
-    (y * rgrad.arange(6, dtype=rgrad.float64).view(2, 3)).sum().backward()
+    (y * rgrad.arange(6, dtype=real()).view(2, 3)).sum().backward()
     assert x.grad.tolist() == [3.0, 12.0]
 
 
 def test_as_strided_of_a_non_contiguous_base() -> None:
-    x = rgrad.arange(6.0, dtype=rgrad.float64).reshape(2, 3).requires_grad_()
+    x = rgrad.arange(6.0, dtype=real()).reshape(2, 3).requires_grad_()
     y = (x * 1).t()
     z = y.as_strided((2, 2), (1, 3), 1)
     assert z.tolist() == [[1.0, 4.0], [2.0, 5.0]]
-    (z * rgrad.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=rgrad.float64)).sum().backward()
+    (z * rgrad.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=real())).sum().backward()
     assert x.grad.tolist() == [[0.0, 1.0, 3.0], [0.0, 2.0, 4.0]]
 
 
@@ -361,7 +364,7 @@ def test_second_derivative_through_copy_slices() -> None:
 
 
 def test_requires_grad_of_a_view_of_a_constant() -> None:
-    c = rgrad.zeros(2, dtype=rgrad.float64)
+    c = rgrad.zeros(2, dtype=real())
     v = c[0]
     v.requires_grad_()
     assert v.is_leaf

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("device")
+
 
 @pytest.fixture
 def harness(monkeypatch: pytest.MonkeyPatch) -> ModuleType:

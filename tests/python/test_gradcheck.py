@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
 import rgrad
+from devices import real, tol
 from rgrad.autograd import Function, GradcheckError, gradcheck, gradgradcheck
 
-F64 = rgrad.float64
+pytestmark = pytest.mark.usefixtures("device")
 
 
-def point(*shape: int, seed: int = 0, dtype: rgrad.dtype = F64) -> rgrad.Tensor:
+def point(*shape: int, seed: int = 0, dtype: rgrad.dtype | None = None) -> rgrad.Tensor:
     values = np.random.default_rng(seed).uniform(0.3, 1.5, shape)
-    return rgrad.tensor(values, dtype=dtype, requires_grad=True)
+    return rgrad.tensor(values, dtype=dtype or real(), requires_grad=True)
 
 
 def scaled_sine(first: float, second: float = 1.0) -> type[Function]:
@@ -147,14 +149,14 @@ def test_verdict_wrong_formula_says_by_which_factor() -> None:
     ids=["relu", "clamp", "root", "jump", "pole"],
 )
 def test_verdict_kink(func) -> None:
-    x = rgrad.tensor([0.7, 0.0, -0.4], dtype=F64, requires_grad=True)
+    x = rgrad.tensor([0.7, 0.0, -0.4], dtype=real(), requires_grad=True)
     kind, text = verdict(func, x)
     assert kind == "kink or not differentiable there"
     assert "with respect to input[1]" in text
 
 
 def test_verdict_not_deterministic() -> None:
-    kind, _ = verdict(lambda x: x * rgrad.rand(3, dtype=F64), point(3))
+    kind, _ = verdict(lambda x: x * rgrad.rand_like(x), point(3))
     assert kind == "not deterministic"
 
 
@@ -221,7 +223,7 @@ def test_backward_that_is_not_reentrant() -> None:
 
         @staticmethod
         def backward(ctx, g):
-            return g * (1 + 1e-7 * rgrad.rand(g.shape, dtype=F64))
+            return g * (1 + 1e-7 * rgrad.rand(g.shape, dtype=real()))
 
     x = point(3)
     with pytest.raises(GradcheckError, match="Backward is not reentrant"):
@@ -237,7 +239,7 @@ def test_backward_not_multiplied_by_grad_output() -> None:
 
         @staticmethod
         def backward(ctx, g):
-            return rgrad.ones(3, dtype=F64)
+            return rgrad.ones(3, dtype=real())
 
     with pytest.raises(GradcheckError, match="not multiplied by grad_output"):
         gradcheck(Constant.apply, (point(3),))
@@ -307,6 +309,7 @@ def test_inputs_come_back_as_they_were() -> None:
     assert x.grad is None
 
 
+@pytest.mark.cpu_only  # of functions that hold device tensors there is a test of its own
 def test_parameters_that_are_reached_by_a_closure() -> None:
     layer = rgrad.nn.Linear(3, 2).double()
     data = point(4, 3).detach()
@@ -314,9 +317,9 @@ def test_parameters_that_are_reached_by_a_closure() -> None:
 
 
 def test_shapes_without_elements_or_dimensions() -> None:
-    assert gradcheck(lambda x: x * 2, (rgrad.tensor(0.5, dtype=F64, requires_grad=True),)) is True
-    assert gradcheck(lambda x: x * 2, (rgrad.zeros(0, 3, dtype=F64, requires_grad=True),)) is True
-    assert gradcheck(lambda x: x.sum(0), (rgrad.zeros(2, 0, dtype=F64, requires_grad=True),), fast_mode=True) is True
+    assert gradcheck(lambda x: x * 2, (rgrad.tensor(0.5, dtype=real(), requires_grad=True),)) is True
+    assert gradcheck(lambda x: x * 2, (rgrad.zeros(0, 3, dtype=real(), requires_grad=True),)) is True
+    assert gradcheck(lambda x: x.sum(0), (rgrad.zeros(2, 0, dtype=real(), requires_grad=True),), fast_mode=True) is True
 
 
 def test_inputs_that_are_not_contiguous() -> None:
@@ -338,7 +341,7 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="expects at least one input tensor to require gradient"):
         gradcheck(lambda x: x * 2, (x.detach(),))
     with pytest.raises(RuntimeError, match="dimension with stride 0"):
-        gradcheck(lambda x: x * 2, (rgrad.ones(1, dtype=F64).expand(3).requires_grad_(),))
+        gradcheck(lambda x: x * 2, (rgrad.ones(1, dtype=real()).expand(3).requires_grad_(),))
     with pytest.raises(ValueError, match="output 0 of the function is int, expected a Tensor"):
         gradcheck(lambda x: 3, (x,))
     with pytest.raises(AssertionError, match="at least one of check_forward_ad or check_backward_ad"):
@@ -364,9 +367,9 @@ def test_jacobian_and_hessian() -> None:
     x = point(3)
     a = point(2, 3, seed=4).detach()
     j = functional.jacobian(lambda x: a @ x.sin(), x)
-    np.testing.assert_allclose(j.numpy(), a.numpy() * np.cos(x.detach().numpy()), rtol=1e-12)
+    np.testing.assert_allclose(j.cpu().numpy(), a.cpu().numpy() * np.cos(x.detach().cpu().numpy()), rtol=1e-12)
     h = functional.hessian(lambda x: (x**3).sum(), x)
-    np.testing.assert_allclose(h.numpy(), np.diag(6 * x.detach().numpy()), rtol=1e-12)
+    np.testing.assert_allclose(h.cpu().numpy(), np.diag(6 * x.detach().cpu().numpy()), rtol=1e-12)
     assert not h.requires_grad
     pair = functional.jacobian(lambda x, y: (x * y, x.sum()), (x, x.detach()), create_graph=True)
     assert len(pair) == 2
@@ -380,25 +383,26 @@ def test_jacobian_and_hessian() -> None:
 def test_products_with_vectors() -> None:
     functional = rgrad.autograd.functional
     x = point(3).detach()
+    close = partial(np.testing.assert_allclose, rtol=tol(1e-9))
     v3, v2 = point(3, seed=1).detach(), point(2, seed=2).detach()
     a = point(2, 3, seed=4).detach()
 
     def func(x):
         return a @ x.sin()
 
-    j = a.numpy() * np.cos(x.numpy())
+    j = a.cpu().numpy() * np.cos(x.cpu().numpy())
     out, product = functional.vjp(func, x, v2)
-    np.testing.assert_allclose(out.numpy(), func(x).numpy())
-    np.testing.assert_allclose(product.numpy(), v2.numpy() @ j, rtol=1e-12)
+    close(out.cpu().numpy(), func(x).cpu().numpy())
+    close(product.cpu().numpy(), v2.cpu().numpy() @ j)
     _, product = functional.jvp(func, x, v3)
-    np.testing.assert_allclose(product.numpy(), j @ v3.numpy(), rtol=1e-12)
+    close(product.cpu().numpy(), j @ v3.cpu().numpy())
 
     def scalar(x):
         return (x.prod() + (x**2).sum()).exp() * 0.1
 
-    h = functional.hessian(scalar, x).numpy()
-    np.testing.assert_allclose(functional.hvp(scalar, x, v3)[1].numpy(), h @ v3.numpy(), rtol=1e-9)
-    np.testing.assert_allclose(functional.vhp(scalar, x, v3)[1].numpy(), v3.numpy() @ h, rtol=1e-9)
+    h = functional.hessian(scalar, x).cpu().numpy()
+    close(functional.hvp(scalar, x, v3)[1].cpu().numpy(), h @ v3.cpu().numpy())
+    close(functional.vhp(scalar, x, v3)[1].cpu().numpy(), v3.cpu().numpy() @ h)
 
 
 def test_functional_refuses() -> None:
@@ -407,7 +411,7 @@ def test_functional_refuses() -> None:
     with pytest.raises(TypeError, match="must be either a Tensor or a tuple of Tensors"):
         functional.jacobian(lambda x: 3, x)
     with pytest.raises(RuntimeError, match="v has invalid size"):
-        functional.vjp(lambda x: x, x, rgrad.ones(2, dtype=F64))
+        functional.vjp(lambda x: x, x, rgrad.ones(2, dtype=real()))
     with pytest.raises(RuntimeError, match="The vector v can only be None"):
         functional.vjp(lambda x: x, x)
     with pytest.raises(RuntimeError, match="should contain a single element"):

@@ -109,6 +109,37 @@ def test_second_order(op: Op, sample: Sample) -> None:
     assert_grads(got, numeric(lambda moved: float(first(moved, False)[0].item()), arrays, which))
 
 
+def derivatives(op: Op, sample: Sample, dtype: str) -> list[np.ndarray]:
+    """Of the weighted sum of the outputs: the gradients, and those of their own weighted sum, on the default device."""
+    which = [k for k, a in enumerate(sample.args) if a.differentiable]
+    leaf = leaves(rgrad, sample, dtype)
+    xs = [leaf[k].requires_grad_() for k in which]
+    rng = np.random.default_rng(7)
+
+    def weighted(tensors: Sequence[Any]) -> Any:
+        terms = [(t * rgrad.tensor(rng.uniform(0.5, 1.5, tuple(t.shape)).astype(dtype))).sum() for t in tensors]
+        return sum(terms[1:], terms[0])
+
+    outs = as_tuple(op.call(rgrad, *views(sample, leaf), **sample.params))
+    first = analytic(weighted([o for o in outs if o.dtype.is_floating_point]), xs, create_graph=op.grad == "smooth")
+    second = analytic(weighted(first), xs) if op.grad == "smooth" else []
+    return [to_numpy(g) for g in (*first, *second)]
+
+
+@pytest.mark.wgpu
+@pytest.mark.parametrize(("op", "sample"), cases("smooth", "zero"))
+def test_derivatives_on_wgpu(op: Op, sample: Sample) -> None:
+    """First and second order in float32 on wgpu beside float64 on the CPU, which the numeric tests above vouch for."""
+    want = derivatives(op, sample, "float64")
+    with rgrad.device("wgpu"):
+        got = derivatives(op, sample, "float32")
+    for g, w in zip(got, want, strict=True):
+        assert g.shape == w.shape
+        assert g.dtype == np.float32
+        scale = max(1.0, float(np.abs(w).max(initial=0.0)))
+        np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5 * scale)
+
+
 @pytest.mark.parametrize("op", [op for op in OPS if op.grad == "smooth"], ids=lambda op: op.name)
 def test_only_the_inputs_that_ask_get_gradients(op: Op) -> None:
     """Each floating argument alone requires grad: its gradient is the one it gets together with the others."""

@@ -15,6 +15,8 @@ import rgrad
 from rgrad import nn, optim
 from rgrad.optim import lr_scheduler
 
+pytestmark = pytest.mark.usefixtures("device")
+
 F64 = rgrad.float64
 
 
@@ -25,13 +27,13 @@ def param(*shape: int, seed: int = 0) -> nn.Parameter:
 def run(make, steps: int = 6, maximize: bool = False) -> tuple[np.ndarray, list[np.ndarray]]:
     """The starting point, and the points after each of some steps with gradients from a fixed sequence."""
     p = param(3, 2)
-    start = p.detach().numpy().copy()
+    start = p.detach().cpu().numpy().copy()
     optimizer = make([p])
     points = []
     for g in gradients(steps):
         p.grad = rgrad.tensor(g)
         optimizer.step()
-        points.append(p.detach().numpy().copy())
+        points.append(p.detach().cpu().numpy().copy())
     return start, points
 
 
@@ -192,7 +194,7 @@ def test_zero_grad() -> None:
     assert p.grad is grad
     assert grad.tolist() == [0, 0]
     p.grad = None
-    (g,) = rgrad.autograd.grad((p**3).sum(), p, create_graph=True)
+    (g,) = rgrad.autograd.grad((p * p * p).sum(), p, create_graph=True)
     p.grad = g
     optimizer.zero_grad(set_to_none=False)
     assert p.grad.grad_fn is None

@@ -212,11 +212,11 @@ def test_walking_a_network_gives_what_backward_gives(shape: tuple[int, ...]) -> 
     walk(first(x).sum().grad_fn, torch.tensor(1.0))
     second(x).sum().backward()
     assert x.walked.shape == x.grad.shape
-    np.testing.assert_allclose(x.walked.detach().numpy(), x.grad.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(x.walked.detach().cpu().numpy(), x.grad.cpu().numpy(), rtol=1e-6)
     for mine, theirs in zip(first.parameters(), second.parameters(), strict=True):
         # Fitting a gradient to a smaller shape (a bias that was broadcast) is the engine's work, so here it is ours.
-        fitted = mine.walked.detach().numpy().reshape(-1, *theirs.shape).sum(axis=0)
-        np.testing.assert_allclose(fitted, theirs.grad.numpy(), rtol=1e-5, atol=1e-7)
+        fitted = mine.walked.detach().cpu().numpy().reshape(-1, *theirs.shape).sum(axis=0)
+        np.testing.assert_allclose(fitted, theirs.grad.cpu().numpy(), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -440,9 +440,9 @@ def test_jacobian_and_hessian() -> None:
     expected = np.zeros((2, 2, 4, 4), dtype=np.float32)
     for i in range(2):
         for j in range(2):
-            block = matrix.detach().numpy()[2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+            block = matrix.detach().cpu().numpy()[2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
             expected[i, j, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2] = block.mean() / 2
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.detach().cpu().numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------------- batch norm as one Function
@@ -485,7 +485,7 @@ def test_batch_norm_function() -> None:
     x = torch.rand(1, 2, 3, 4, requires_grad=True, dtype=torch.double)
     assert gradcheck(BatchNorm.apply, (x,), fast_mode=False) is True
     assert gradcheck(BatchNorm.apply, (x, 0.1)) is True
-    y = BatchNorm.apply(x, 0.0).detach().numpy()
+    y = BatchNorm.apply(x, 0.0).detach().cpu().numpy()
     np.testing.assert_allclose(y.mean(axis=(0, 2, 3)), 0, atol=1e-12)
     np.testing.assert_allclose(y.std(axis=(0, 2, 3), ddof=1), 1, rtol=1e-12)
 
@@ -593,7 +593,7 @@ def test_numbers_and_zero_dimensions() -> None:
     three = torch.tensor(3)
     assert (three.ndim, tuple(three.shape), three.item(), repr(three)) == (0, (), 3, "tensor(3)")
     assert np.asarray(three).shape == ()
-    assert torch.tensor([1, 2]).numpy().tolist() == [1, 2]
+    assert torch.tensor([1, 2]).cpu().numpy().tolist() == [1, 2]
     loss = (torch.ones(3, requires_grad=True) ** 2).mean()
     assert isinstance(loss.item(), float)
     loss.backward()

@@ -1,0 +1,20 @@
+"""The floating point numbers that a test computes in, on the device that it runs on."""
+
+from __future__ import annotations
+
+import rgrad
+
+
+def real() -> rgrad.dtype:
+    """float64, or float32 where new tensors go to wgpu: few GPUs have more; float64 there has tests of its own."""
+    return rgrad.float64 if rgrad.get_default_device().type == "cpu" else rgrad.float32
+
+
+def tol(exact: float) -> float:
+    """A relative tolerance that fits `real()`, given the one for float64."""
+    return exact if real() == rgrad.float64 else max(exact, 2e-5)
+
+
+def memory(t: rgrad.Tensor) -> tuple[int, int]:
+    """Where a tensor's first element lies: a number for the storage, which every device has, and the offset in it."""
+    return t.untyped_storage()._cdata, t.storage_offset()
