@@ -2,6 +2,7 @@
 
     ./run example                       # builds everything first
     python examples/digits.py --help
+    python examples/digits.py --device wgpu
 
 The data are the 1,797 digits of 8x8 pixels that scikit-learn ships. The script checks the Function's gradients,
 trains, tests, saves the model, loads it back, and leaves a plot of loss and accuracy.
@@ -65,12 +66,12 @@ def check_function():
 # --- 2. The data and the network ---------------------------------------------------------------------------------
 
 
-def load_data(seed):
+def load_data(seed, device="cpu"):
     """Digits as float32 in [0, 1], one row of 64 pixels each, three quarters to train on and one to test."""
     images, labels = load_digits(return_X_y=True)
     parts = train_test_split(images / 16, labels, test_size=0.25, random_state=seed, stratify=labels)
-    train_x, test_x = (rgrad.tensor(part, dtype=rgrad.float32) for part in parts[:2])
-    train_y, test_y = (rgrad.tensor(part, dtype=rgrad.int64) for part in parts[2:])
+    train_x, test_x = (rgrad.tensor(part, dtype=rgrad.float32, device=device) for part in parts[:2])
+    train_y, test_y = (rgrad.tensor(part, dtype=rgrad.int64, device=device) for part in parts[2:])
     return TensorDataset(train_x, train_y), TensorDataset(test_x, test_y)
 
 
@@ -103,14 +104,15 @@ def train(model, train_data, test_data, args):
     with tqdm(range(args.epochs), desc="training", unit="epoch") as bar:
         for _ in bar:
             model.train()
-            total = 0.0
+            total = rgrad.zeros((), device=args.device)
             for x, y in batches:
                 optimizer.zero_grad()
                 loss = loss_of(model(x), y)
                 loss.backward()
                 optimizer.step()
-                total += loss.item() * len(x)  # .item(), or the sum would keep every graph alive
-            history["loss"].append(total / len(train_data))
+                # detach(), or the sum would keep every graph alive; not item(), which waits for the device at each step
+                total += loss.detach() * len(x)
+            history["loss"].append(total.item() / len(train_data))
             history["train"].append(accuracy(model, train_data))
             history["test"].append(accuracy(model, test_data))
             bar.set_postfix(loss=f"{history['loss'][-1]:.4f}", test=f"{history['test'][-1]:.1%}", refresh=False)
@@ -123,7 +125,7 @@ def train(model, train_data, test_data, args):
 def save_and_load(model, test_data, path):
     """Save the parameters, load them into a fresh model, and make sure that both predict the same."""
     rgrad.save(model.state_dict(), path)
-    again = make_model()
+    again = make_model().to(model[0].weight.device)
     again.load_state_dict(rgrad.load(path))
     x, _ = test_data.tensors
     assert rgrad.equal(predict(model, x), predict(again, x)), "the loaded model predicts something else"
@@ -167,10 +169,13 @@ def main(argv=None):
     parser.add_argument("--batch-size", type=number(int, 1, 1347), default=32, help="digits in one step (32)")
     parser.add_argument("--lr", type=number(float, 1e-9, 10.0), default=2e-3, help="learning rate of Adam (0.002)")
     parser.add_argument("--seed", type=number(int, 0, 2**32 - 1), default=0, help="of split, weights and shuffling (0)")
+    parser.add_argument("--device", choices=["cpu", "wgpu"], default="cpu", help="where to train (cpu)")
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parent / "output", help="directory for model and plot"
     )
     args = parser.parse_args(argv)
+    if args.device == "wgpu" and not rgrad.wgpu.is_available():
+        parser.error("--device wgpu: no adapter was found; docs/devices.md says what is needed")
     try:
         args.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -180,8 +185,8 @@ def main(argv=None):
     check_function()
     print("gradcheck: the gradients of LinearTanh are right")
 
-    train_data, test_data = load_data(args.seed)
-    model = make_model()
+    train_data, test_data = load_data(args.seed, args.device)
+    model = make_model().to(args.device)  # made on the CPU: the same weights on every device
     print(f"{len(train_data)} digits to train on, {len(test_data)} to test on;", end=" ")
     print(f"{sum(p.numel() for p in model.parameters())} parameters")
     start = time.perf_counter()
