@@ -117,12 +117,13 @@ def close(got: Tensor, want: Tensor, ulps: float, label: str) -> None:
         return
     np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=label)
     np.testing.assert_array_equal(np.isinf(a), np.isinf(b), err_msg=label)
-    fine = np.isfinite(b)
-    a, b = a[fine].astype(np.float64), b[fine].astype(np.float64)
-    size = np.exp2(np.floor(np.log2(np.maximum(np.abs(b), 1.2e-38))) - 23)
-    worst = np.max(np.abs(a - b) / size, initial=0.0, where=np.abs(b) > 1.2e-38)
+    tiny = 1.2e-38 if b.dtype == np.float32 else 2.3e-308
+    size = np.maximum(np.abs(b[np.isfinite(b)]), tiny, dtype=b.dtype)
+    size = (size - np.nextafter(size, 0, dtype=b.dtype)).astype(np.float64)
+    a, b = a[np.isfinite(b)].astype(np.float64), b[np.isfinite(b)].astype(np.float64)
+    worst = np.max(np.abs(a - b) / size, initial=0.0, where=np.abs(b) > tiny)
     assert worst <= ulps, f"{label}: {worst} units in the last place"
-    assert np.all(np.abs(a - b) <= ulps * size + 1.2e-38), label
+    assert np.all(np.abs(a - b) <= ulps * size + tiny), label
     if ulps == 0:
         np.testing.assert_array_equal(np.signbit(a), np.signbit(b), err_msg=label)
 
@@ -143,10 +144,22 @@ def test_the_table_of_this_file_is_complete() -> None:
     assert set(EXACT) <= set(CALLS)
 
 
+@pytest.fixture
+def float64() -> None:
+    """Skips where the adapter has no float64, with the error that says so."""
+    try:
+        rgrad.zeros(1, dtype=rgrad.float64, device="wgpu")
+    except NotImplementedError as e:
+        pytest.skip(str(e))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FLOAT)
-def test_special_values(name: str) -> None:
+def test_special_values(name: str, dtype: str, request: pytest.FixtureRequest) -> None:
+    if dtype == "float64":
+        request.getfixturevalue("float64")
     arity, f = CALLS[name]
-    xs = grids(SPECIAL, arity)
+    xs = grids(SPECIAL.astype(dtype), arity)
     if name == "rsqrt" or name.startswith("hardswish"):
         ulps = 2.0
     else:
@@ -177,6 +190,22 @@ def test_accuracy_over_all_floats(name: str) -> None:
     want = f(*[rgrad.tensor(x.astype(np.float64)) for x in xs]).to(rgrad.float32)
     exact = name in ("sqrt", "div", "fmod")
     close(got, want, 0.0 if exact else 4.0, name)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("name", [*ELEMENTARY, "pow", "atan2", "hypot", "div", "fmod", "remainder"])
+def test_accuracy_of_float64(name: str) -> None:
+    """Beside the CPU's, which is within one unit itself; random bits reach every exponent."""
+    rng = np.random.default_rng(8)
+    arity, f = CALLS[name]
+    xs = []
+    for _ in range(arity):
+        bits = rng.integers(0, 2**64, 10000, dtype=np.uint64).view(np.float64)
+        near = rng.normal(size=10000) * rng.choice([0.01, 1, 8, 500], 10000)
+        x = np.concatenate([bits, near])
+        xs.append(np.where(np.isnan(x) | (np.abs(x) < 2.3e-308), 0.75, x))
+    tensors = [rgrad.tensor(x) for x in xs]
+    close(f(*map(to_wgpu, tensors)), f(*tensors), 0.0 if name in EXACT else 3.0, name)
 
 
 EXTREMES = {
@@ -389,11 +418,8 @@ def test_gradients_of_first_and_second_order(name: str) -> None:
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5, equal_nan=True, err_msg=name)
 
 
+@pytest.mark.usefixtures("float64")
 def test_float64_arithmetic_is_the_cpus() -> None:
-    try:
-        rgrad.zeros(1, dtype=rgrad.float64, device="wgpu")
-    except NotImplementedError:
-        pytest.skip("the adapter has no 64-bit floats")
     rng = np.random.default_rng(2)
     a, b = (rgrad.tensor(rng.normal(size=1000) * 10.0 ** rng.integers(-200, 200, 1000)) for _ in range(2))
     a[:3] = rgrad.tensor([NAN, INF, -0.0])
