@@ -101,6 +101,7 @@ def _check_interface(description: Mapping[str, Any], ffi: Any, lib: Any, version
 def _import() -> Any:
     """The package ``wgpu``, of a version that fits; the first call compares the C interfaces."""
     global _checked
+    _core._wgpu_check_process()
     try:
         wgpu = import_module("wgpu")
         native = import_module("wgpu.backends.wgpu_native")

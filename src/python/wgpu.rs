@@ -85,6 +85,12 @@ fn installed() -> Option<Arc<Context>> {
     Context::installed()
 }
 
+/// Raises in a child of a process that has used a device.
+#[pyfunction]
+fn _wgpu_check_process() -> PyResult<()> {
+    Ok(Context::check_process()?)
+}
+
 /// Whether a device is in use already.
 #[pyfunction]
 fn _wgpu_installed() -> bool {
@@ -141,6 +147,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     register_hooks(Hooks { site: || site::current().0, describe: |s| site::Site(s).describe(), install });
     m.add_function(wrap_pyfunction!(_wgpu_description, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_install, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_check_process, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_installed, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_synchronize, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_memory, m)?)?;

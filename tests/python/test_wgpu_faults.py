@@ -148,7 +148,9 @@ def test_a_forked_child_gets_a_clear_error() -> None:
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            for call in (lambda: x + 1, lambda: y.cpu(), lambda: rgrad.ones(2).to("wgpu"), rgrad.wgpu.synchronize):
+            adapter = rgrad.wgpu.current_device().adapter
+            calls = [lambda: x + 1, lambda: y.cpu(), lambda: rgrad.ones(2).to("wgpu"), rgrad.wgpu.synchronize]
+            for call in (*calls, rgrad.wgpu.devices, lambda: rgrad.wgpu.set_device(adapter)):
                 try:
                     call()
                     print("passed")
@@ -162,7 +164,7 @@ def test_a_forked_child_gets_a_clear_error() -> None:
         print(y.cpu().sum().item())
         """
     )
-    assert out == "True\n" * 4 + "False 4.0\n" + "6.0\n"
+    assert out == "True\n" * 6 + "False 4.0\n" + "6.0\n"
 
 
 def test_an_interpreter_ends_with_work_that_was_never_waited_for() -> None:

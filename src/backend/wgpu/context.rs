@@ -55,11 +55,11 @@ pub struct Identity {
 
 static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
 /// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
-const SPIN: Duration = Duration::from_micros(100);
+const SPIN: Duration = Duration::from_micros(60);
 
 /// Every context that may still have tensors: one for each device.
 static KNOWN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
-/// How often this process is a fork of one that had a device. The library's threads and locks do not survive a fork.
+/// How many forks lie between this process and the one that took the first device into use.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Lets `FORKS` count from now on.
@@ -84,7 +84,6 @@ pub struct Context {
     limits: Limits,
     features: Features,
     identity: Identity,
-    forks: u32,
     pool: Pool,
     tickets: Tickets,
     /// Reentrant only to notice that this thread has it already: the library logs through Python, which can run anything.
@@ -98,6 +97,7 @@ impl Context {
     /// # Errors
     /// What the library says when the first buffers are made.
     pub fn install(api: Api, limits: Limits, features: Features, identity: Identity) -> Result<Arc<Context>> {
+        Self::check_process()?;
         watch_forks();
         let known = {
             let mut known = KNOWN.lock();
@@ -105,7 +105,7 @@ impl Context {
             let alive: Vec<Arc<Context>> = known.iter().filter_map(Weak::upgrade).collect();
             alive
         };
-        let same = known.into_iter().find(|c| c.api.device_handle() == api.device_handle() && !c.forked());
+        let same = known.into_iter().find(|c| c.api.device_handle() == api.device_handle());
         let context = match same {
             Some(context) => {
                 api.release();
@@ -119,7 +119,6 @@ impl Context {
                     limits,
                     features,
                     identity,
-                    forks: FORKS.load(Ordering::Relaxed),
                     pool: Pool::new(),
                     tickets: Tickets::default(),
                     recorder: ReentrantMutex::new(RefCell::new(recorder)),
@@ -143,6 +142,7 @@ impl Context {
     /// # Errors
     /// What was looked for and what to do, if there is none; in a forked child.
     pub fn current() -> Result<Arc<Context>> {
+        Self::check_process()?;
         if let Some(c) = Self::installed() {
             c.check()?;
             return Ok(c);
@@ -189,19 +189,26 @@ impl Context {
         &self.pool
     }
 
+    /// Whether this is a child's copy, whose handles and locks are not to be touched.
     pub(super) fn forked(&self) -> bool {
-        self.forks != FORKS.load(Ordering::Relaxed)
+        FORKS.load(Ordering::Relaxed) != 0
+    }
+
+    /// Refuses the use of any device in a child of a process that has used one: neither the library's threads nor the driver's state
+    /// survive a fork.
+    pub fn check_process() -> Result<()> {
+        if FORKS.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        Err(Error::runtime(
+            "wgpu: this process was forked from one that uses a wgpu device, and a device cannot be used on both sides of a fork. \
+             Start processes with the method \"spawn\" or \"forkserver\", or use the CPU here",
+        ))
     }
 
     /// Whether the device can be used at all.
     pub(super) fn check(&self) -> Result<()> {
-        if self.forked() {
-            return Err(Error::runtime(format!(
-                "wgpu: this process was forked from one that uses the device {}, and a device cannot be used on both sides of a fork. \
-                 Start processes with the method \"spawn\" or \"forkserver\", or use the CPU here",
-                self.name()
-            )));
-        }
+        Self::check_process()?;
         if self.api.is_lost() {
             return Err(self.lost_error("an earlier call found it so"));
         }
@@ -395,7 +402,7 @@ impl Context {
                 }
                 match waited {
                     w if w < SPIN => std::thread::yield_now(),
-                    w => std::thread::sleep((w / 6).min(Duration::from_millis(1))),
+                    w => std::thread::sleep((w / 4).min(Duration::from_millis(1))),
                 }
             }
         })
@@ -423,7 +430,7 @@ impl Context {
 
     /// Bytes that lie idle for reuse.
     pub fn memory_idle(&self) -> usize {
-        self.pool.idle()
+        if self.forked() { 0 } else { self.pool.idle() }
     }
 
     /// Gives idle buffers back to the device.

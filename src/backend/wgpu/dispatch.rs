@@ -69,6 +69,7 @@ impl<'a> Bindings<'a> {
 /// `checked`, at the next binding `var<storage, read_write> status: array<atomic<u32>>` (see `Context::ticket`). Workgroups are spread
 /// over x and y, because a dimension has at most 65,535: a shader's linear workgroup index is
 /// `workgroup_id.x + workgroup_id.y * num_workgroups.x`, and it must leave alone what lies beyond its count.
+/// A buffer may be longer than what was asked for, so `arrayLength` says nothing.
 pub struct Dispatch<'a> {
     /// For labels and errors.
     pub op: &'static str,
