@@ -288,7 +288,7 @@ pub fn sample(shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) 
     Ok(Tensor::new(a))
 }
 
-/// Random numbers in a tensor's shape and, where it is dense, order of dimensions.
+/// Random numbers in a tensor's shape and order of dimensions.
 pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
     let a = t.with_array(|a| a.empty_like(dtype))?;
