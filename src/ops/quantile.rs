@@ -160,7 +160,10 @@ pub fn nanmedian_of_all(x: &Tensor) -> Result<Tensor> {
 /// The mean of what is not nan; nan of nothing.
 pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     if !x.dtype().is_float() {
-        return Err(Error::runtime(format!("nanmean(): expected input to have floating point or complex dtype but got {}", x.dtype().type_name())));
+        return Err(Error::runtime(format!(
+            "nanmean(): expected input to have floating point or complex dtype but got {}",
+            x.dtype().type_name()
+        )));
     }
     let sum = reduce::nansum(x, dims, keepdim, dtype)?;
     let count = reduce::sum(&pw::logical_not(&pw::isnan(&x.detach())?)?, dims, keepdim, None)?;
