@@ -240,3 +240,14 @@ def test_as_strided_over_memory_that_its_input_shares() -> None:
         return y, g, h
 
     both(run, factor=10)
+
+
+def test_broadcasting_to_a_shape() -> None:
+    both(lambda T: T.ones(3).broadcast_to(2, 3))
+    both(lambda T: T.ones(3).broadcast_to((2, 3)))
+    both(lambda T: T.ones(3).broadcast_to(size=(2, 3)))
+    both(lambda T: T.broadcast_to(T.ones(3), (2, 3)))
+    both(lambda T: T.ones(3).broadcast_to(2))
+    both(lambda T: T.ones(3).broadcast_to())
+    both(lambda T: T.broadcast_tensors(T.ones(3, requires_grad=True), T.ones(2, 1, requires_grad=True)))
+    both(lambda T: T.broadcast_tensors(T.ones(3, requires_grad=True), T.ones(1)))
