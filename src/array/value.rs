@@ -68,9 +68,9 @@ impl Array {
         }
     }
 
-    /// Uninitialised with this array's shape, and its order of dimensions where it is dense.
+    /// Uninitialised with this array's shape and order of dimensions.
     pub fn empty_like(&self, dtype: DType) -> Result<Array> {
-        if self.layout.is_contiguous() || !self.layout.is_dense() {
+        if self.layout.is_contiguous() {
             self.empty_beside(self.shape(), dtype)
         } else {
             self.empty_ordered(self.shape(), self.strides(), dtype)
@@ -307,7 +307,7 @@ impl Array {
         Ok(out)
     }
 
-    /// A new array with the same values and, where it is dense, the same order of dimensions.
+    /// A new array with the same values and order of dimensions.
     pub fn clone_dense(&self) -> Result<Array> {
         let out = self.empty_like(self.dtype)?;
         out.copy_from(self)?;

@@ -384,11 +384,6 @@ impl Op for Unview {
             None => g.full_beside(&self.shape, Scalar::Int(0), g.dtype())?,
             Some((strides, offset)) => {
                 let layout = Layout::from_parts(self.shape.clone(), strides.clone(), *offset);
-                if layout.may_overlap() {
-                    return Err(Error::not_implemented(
-                        "as_strided: the gradient of an input that overlaps itself is not supported; use contiguous() before as_strided",
-                    ));
-                }
                 let end = end_of(&layout, std::slice::from_ref(&self.op));
                 g.full_beside(&[end], Scalar::Int(0), g.dtype())?.with_layout(layout)
             }
@@ -418,5 +413,24 @@ fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
 
 /// The adjoint of a view operation: a tensor of the input's shape from a gradient of the view's.
 pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<&(Strides, usize)>) -> Result<Tensor> {
+    if let Some((strides, offset)) = geometry {
+        let layout = Layout::from_parts(Dims::from_slice(shape), strides.clone(), *offset);
+        if layout.may_overlap() {
+            return unview_shared(g, op, layout);
+        }
+    }
     apply1(&Unview { op: op.clone(), shape: Dims::from_slice(shape), geometry: geometry.cloned() }, &[g])
+}
+
+/// `unview` for an input several of whose elements are one place in memory: they share its gradient evenly, as in PyTorch.
+fn unview_shared(g: &Tensor, op: &ViewOp, layout: Layout) -> Result<Tensor> {
+    let (end, dtype) = (end_of(&layout, std::slice::from_ref(op)), g.dtype());
+    let place = ViewOp::AsStrided { shape: layout.shape().into(), strides: layout.strides().into(), offset: layout.offset() };
+    let (counts, one) = (Array::zeros(&[end], dtype)?, Array::scalar(Scalar::Int(1), dtype)?);
+    add_overlapping(&place.apply_to(&counts)?, &one.with_layout(one.layout().expand(layout.shape())?))?;
+    // Places that no element of the input looks at are not divided.
+    counts.pointwise_into(Func { row: RowId::Maximum, part: Part::Forward }, dtype, &[&counts, &one], &[])?;
+    let memory = unview(g, op, &[end], None)?;
+    let shared = apply1(&PointwiseOp::simple(RowId::Div, dtype), &[&memory, &Tensor::new(counts)])?;
+    contiguous_copy(&view(&shared, place)?)
 }

@@ -1,9 +1,9 @@
 //! Splitting by NumPy's names, matrices made of blocks, and differences of neighbours.
 
+use super::join;
 use super::pointwise as pw;
 use super::reduce::node_op;
 use super::shape::{self, Views};
-use super::join;
 use crate::array::Array;
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};

@@ -47,7 +47,7 @@ pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DTy
     Ok(Tensor::new(host::unlocked_if_large(n, || Array::full_on(device, shape, value, dtype))?))
 }
 
-/// A new tensor of this one's shape and, where it is dense, order of dimensions.
+/// A new tensor of this one's shape and order of dimensions.
 pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     pointwise::number(value, dtype)?;

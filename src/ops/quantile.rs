@@ -4,7 +4,7 @@ use super::extreme::sort;
 use super::gather::gather;
 use super::pointwise as pw;
 use super::{index, reduce, shape};
-use crate::autograd::{Tensor, ViewOp, linear, view};
+use crate::autograd::{Creation, Tensor, ViewOp, linear, view_as};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::pointwise::RowId;
@@ -132,7 +132,7 @@ fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: us
         out = shape::movedim(&out, &[last], &[0])?;
         return Ok(out);
     }
-    view(&out, ViewOp::Squeeze(Dims::from_elem(last as usize, 1)))
+    view_as(&out, ViewOp::Squeeze(Dims::from_elem(last as usize, 1)), Some("SqueezeBackward4"), Creation::Normal)
 }
 
 /// The lower median along `dim` of what is not nan, and where it stands; nan where there is nothing else.
@@ -160,7 +160,10 @@ pub fn nanmedian_of_all(x: &Tensor) -> Result<Tensor> {
 /// The mean of what is not nan; nan of nothing.
 pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     if !x.dtype().is_float() {
-        return Err(Error::runtime(format!("nanmean(): expected input to have floating point or complex dtype but got {}", x.dtype().type_name())));
+        return Err(Error::runtime(format!(
+            "nanmean(): expected input to have floating point or complex dtype but got {}",
+            x.dtype().type_name()
+        )));
     }
     let sum = reduce::nansum(x, dims, keepdim, dtype)?;
     let count = reduce::sum(&pw::logical_not(&pw::isnan(&x.detach())?)?, dims, keepdim, None)?;

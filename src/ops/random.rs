@@ -2,7 +2,7 @@
 
 use crate::array::{Array, Device, Element};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, Vjp, VjpCx, apply_inplace};
-use crate::backend::cpu::random::{self, Bits, Draw, Normal, Uniform, blocks};
+use crate::backend::cpu::random::{self, Bits, Draw, Exponential, Normal, Uniform, blocks};
 use crate::backend::host;
 use crate::backend::wgpu::random::Draw as DeviceDraw;
 use crate::error::{Error, Result};
@@ -296,9 +296,9 @@ fn draw_here(out: &Array, dist: Dist, g: &Generator) {
         (Dist::Normal { mean, std }, DType::F32) => go!(f32, f32, Normal, move |_, z: f32| mean as f32 + z * std as f32),
         (Dist::Normal { mean, std }, _) => go!(f64, f64, Normal, move |_, z: f64| mean + z * std),
         (Dist::Exponential { rate }, DType::F32) => {
-            go!(f32, f64, Uniform, move |_, u: f64| (-(-u).ln_1p() / rate) as f32);
+            go!(f32, f64, Exponential, move |_, e: f64| (e / rate) as f32);
         }
-        (Dist::Exponential { rate }, _) => go!(f64, f64, Uniform, move |_, u: f64| -(-u).ln_1p() / rate),
+        (Dist::Exponential { rate }, _) => go!(f64, f64, Exponential, move |_, e: f64| e / rate),
         (Dist::Bernoulli { p: prob }, d) => {
             let hit = move |_: usize, u: f64| u < prob;
             match d {
@@ -328,7 +328,7 @@ pub fn sample_on(device: Device, shape: &[usize], dtype: DType, dist: Dist, g: O
     Ok(Tensor::new(a))
 }
 
-/// Random numbers in a tensor's shape and, where it is dense, order of dimensions.
+/// Random numbers in a tensor's shape and order of dimensions.
 pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
     let a = t.array().empty_like(dtype)?;

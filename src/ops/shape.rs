@@ -184,7 +184,8 @@ pub fn expand_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 pub fn broadcast_tensors(ts: &[Tensor]) -> Result<Views> {
     let shapes: SmallVec<[Dims; 4]> = ts.iter().map(Tensor::shape).collect();
     let common = broadcast_many(shapes.iter().map(|s| &s[..]))?;
-    ts.iter().map(|t| expand_to(t, &common)).collect()
+    // One that has the shape already comes back itself, as from PyTorch.
+    ts.iter().zip(&shapes).map(|(t, s)| if *s == common { Ok(t.clone()) } else { expand_to(t, &common) }).collect()
 }
 
 // ---- order of dimensions ---------------------------------------------------------------------------------------------

@@ -67,10 +67,7 @@ fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
 
 /// Where the gradients of `inputs` arrive; each must require one.
 fn edges_of(inputs: &[Tensor]) -> PyResult<Vec<Edge>> {
-    inputs
-        .iter()
-        .map(|t| t.gradient_edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad")))
-        .collect()
+    inputs.iter().map(|t| t.gradient_edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))).collect()
 }
 
 /// Gradients at the edges of `inputs`, added to their `.grad`.

@@ -85,10 +85,6 @@ both! {
         };
         wrap(x.py(), out)
     }
-    /// Repeated without copying to a shape that this one broadcasts to.
-    fn broadcast_to(x, size: &Obj<'_>) sig(size) {
-        wrap(x.py(), shape::expand(PyTensor::of(x), &ints(size)?)?)
-    }
     /// Two dimensions exchanged.
     fn transpose(x, dim0: i64, dim1: i64) sig(dim0, dim1) {
         wrap(x.py(), shape::transpose(PyTensor::of(x), dim0, dim1)?)
@@ -201,6 +197,12 @@ impl PyTensor {
     #[pyo3(name = "permute", signature = (*dims, **kwargs))]
     fn m_permute(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
         permute(slf, dims, kwargs)
+    }
+
+    /// Repeated without copying to a shape that this one broadcasts to.
+    #[pyo3(name = "broadcast_to", signature = (*size, **kwargs))]
+    fn m_broadcast_to(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+        wrap(slf.py(), shape::expand(Self::of(slf), &sizes("broadcast_to", size, kwargs, "size")?)?)
     }
 
     /// The same elements in another shape, sharing memory. One size may be -1.
@@ -318,7 +320,15 @@ impl PyTensor {
 fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyOut {
     let list =
         if tensors.len() == 1 && as_tensor(&tensors.get_item(0)?).is_none() { tensors.get_item(0)? } else { tensors.clone().into_any() };
-    tuple(py, shape::broadcast_tensors(&args::tensor_list(&list, "broadcast_tensors", "tensors")?)?)
+    let ts = args::tensor_list(&list, "broadcast_tensors", "tensors")?;
+    tuple(py, shape::broadcast_tensors(&ts)?)
+}
+
+/// Repeated without copying to a shape that this one broadcasts to.
+#[pyfunction]
+#[pyo3(signature = (input, size))]
+fn broadcast_to(input: &Bound<'_, PyTensor>, size: &Obj<'_>) -> PyOut {
+    wrap(input.py(), shape::expand(PyTensor::of(input), &args::sizes_arg(size, "broadcast_to", "size")?)?)
 }
 
 /// The shape that several shapes broadcast to.
@@ -339,5 +349,6 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(permute, m)?)?;
     m.add_function(wrap_pyfunction!(broadcast_tensors, m)?)?;
     m.add_function(wrap_pyfunction!(broadcast_shapes, m)?)?;
+    m.add_function(wrap_pyfunction!(broadcast_to, m)?)?;
     Ok(())
 }

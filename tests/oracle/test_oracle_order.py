@@ -211,3 +211,43 @@ def test_no_gradient_with_out() -> None:
 
 def test_out_aminmax() -> None:
     both(lambda T: tuple(T.aminmax(T.tensor([[1.0, 2.0], [0.0, 5.0]]), dim=0, out=(T.empty(0), T.empty(0)))))
+
+
+@pytest.mark.parametrize("bounds", [("lo", None), (None, "hi"), ("lo", "hi"), ("hi", "lo")])
+def test_gradients_of_clamp_by_tensors(bounds: tuple[str | None, str | None]) -> None:
+    """At a bound, and with bounds that cross."""
+
+    def run(T: Any) -> Any:
+        x = T.tensor([-1.0, 0.0, 0.5, 1.0, 2.0, NAN, float("inf")], dtype=T.float64, requires_grad=True)
+        named = {
+            "lo": T.tensor(0.0, dtype=T.float64, requires_grad=True),
+            "hi": T.tensor([1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 1.0], dtype=T.float64, requires_grad=True),
+        }
+        lo, hi = (named[b] if b else None for b in bounds)
+        y = T.clamp(x, lo, hi)
+        grads = T.autograd.grad(y.sum(), [x, *named.values()], materialize_grads=True)
+        return y, type(y.grad_fn).__name__, grads
+
+    both(run)
+
+
+def test_as_strided_over_memory_that_its_input_shares() -> None:
+    def run(T: Any) -> Any:
+        x = T.arange(4.0, dtype=T.float64).requires_grad_()
+        y = (x * x).unfold(0, 2, 1).as_strided((2, 3), (1, 1), 0)
+        (g,) = T.autograd.grad((y * y).sum(), x, create_graph=True)
+        (h,) = T.autograd.grad((g * g).sum(), x)
+        return y, g, h
+
+    both(run, factor=10)
+
+
+def test_broadcasting_to_a_shape() -> None:
+    both(lambda T: T.ones(3).broadcast_to(2, 3))
+    both(lambda T: T.ones(3).broadcast_to((2, 3)))
+    both(lambda T: T.ones(3).broadcast_to(size=(2, 3)))
+    both(lambda T: T.broadcast_to(T.ones(3), (2, 3)))
+    both(lambda T: T.ones(3).broadcast_to(2))
+    both(lambda T: T.ones(3).broadcast_to())
+    both(lambda T: T.broadcast_tensors(T.ones(3, requires_grad=True), T.ones(2, 1, requires_grad=True)))
+    both(lambda T: T.broadcast_tensors(T.ones(3, requires_grad=True), T.ones(1)))

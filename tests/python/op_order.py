@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -92,6 +93,17 @@ _add("mode", _along(distinct, whole=True), _mode_ref)
 OPS.append(Op("mode_of_equals", lambda T, x, **p: T.mode(x, **p), _along(few, whole=True), _mode_ref, "kink", "order"))
 
 
+def silent(f: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function without its warnings about rows of nothing but nan."""
+
+    def call(*args: Any, **kw: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return f(*args, **kw)
+
+    return call
+
+
 def holed(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Distinct values, one of them nan where there are two."""
     x = distinct(rng, shape)
@@ -104,11 +116,11 @@ def _median_ref(x: np.ndarray, dim: Any = None, keepdim: bool = False) -> Any:
     if x.ndim == 0:
         return x, np.asarray(0)
     axis = None if dim is None else dim
-    value = np.nanquantile(x, 0.5, axis=axis, keepdims=keepdim, method="lower")
+    value = silent(np.nanquantile)(x, 0.5, axis=axis, keepdims=keepdim, method="lower")
     if dim is None:
         return np.asarray(value)
     wide = value if keepdim else np.expand_dims(value, dim)
-    return value, np.argmax(x == wide, axis=dim, keepdims=keepdim)
+    return value, np.argmax((x == wide) | (np.isnan(x) & np.isnan(wide)), axis=dim, keepdims=keepdim)
 
 
 _add("nanmedian", _along(distinct, whole=True), _median_ref)
@@ -121,13 +133,13 @@ for name, skips in (("nanmedian", _median_ref), ("nanmean", None)):
             _along(holed, whole=True),
             skips or (lambda x, dim=None, keepdim=False: _nanmean_ref(x, dim, keepdim)),
             grad="kink",
-            family="order",
+            family="nan",
         )
     )
 
 
 def _nanmean_ref(x: np.ndarray, dim: Any, keepdim: bool) -> Any:
-    return np.asarray(np.nanmean(x, axis=dim if x.ndim else None, keepdims=keepdim and x.ndim > 0))
+    return np.asarray(silent(np.nanmean)(x, axis=dim if x.ndim else None, keepdims=keepdim and x.ndim > 0))
 
 
 def _quantiles(draw: Callable[..., np.ndarray]) -> Callable[[np.random.Generator], Iterator[Sample]]:
@@ -149,7 +161,7 @@ def _quantile_call(name: str) -> Callable[..., Any]:
 
 def _quantile_ref(f: Any) -> Callable[..., Any]:
     def ref(x: np.ndarray, q: Any, dim: Any = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
-        return np.asarray(f(x, q, axis=dim, keepdims=keepdim, method=interpolation))
+        return np.asarray(silent(f)(x, q, axis=dim, keepdims=keepdim, method=interpolation))
 
     return ref
 
@@ -162,6 +174,7 @@ _add(
     _quantile_ref(np.quantile),
     _quantile_call("quantile"),
     grad="kink",
+    family="nan",
     tol=4.0,
 )
 _add(
@@ -170,6 +183,7 @@ _add(
     _quantile_ref(np.nanquantile),
     _quantile_call("nanquantile"),
     grad="kink",
+    family="nan",
     tol=4.0,
 )
 
@@ -196,7 +210,24 @@ def _unique_ref(x: np.ndarray, dim: Any = None, return_inverse: bool = False, re
 
 
 _add("unique", _unique_samples, _unique_ref, grad="none")
-_add("unique_consecutive", _unique_samples, None, grad="none")
+
+
+def _consecutive_ref(x: np.ndarray, dim: Any = None, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    rows = x.reshape(-1, 1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    first = np.flatnonzero(np.any(rows[1:] != rows[:-1], axis=1)) + 1
+    first = np.concatenate([np.zeros(min(1, len(rows)), np.int64), first])
+    values = x.reshape(-1)[first] if dim is None else np.take(x, first, axis=dim)
+    inverse = np.searchsorted(first, np.arange(len(rows)), side="right") - 1
+    counts = np.diff(np.concatenate([first, [len(rows)]]))
+    got = (
+        values,
+        *([inverse.reshape(x.shape if dim is None else -1)] if return_inverse else []),
+        *([counts[: len(first)]] if return_counts else []),
+    )
+    return got[0] if len(got) == 1 else got
+
+
+_add("unique_consecutive", _unique_samples, _consecutive_ref, grad="none")
 
 
 def _pairs(*shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Callable[[np.random.Generator], Iterator[Sample]]:

@@ -239,6 +239,12 @@ _add(
     ],
     DENSE,
 )
+_add(
+    "as_strided_of_shared_memory",
+    lambda T, x: (x.expand(3, 4).as_strided((2, 2), (1, 2), 0), x.unfold(0, 2, 1).as_strided((3, 2), (1, 1), 0)),
+    lambda x: (x.reshape(2, 2).T, np.lib.stride_tricks.sliding_window_view(x, 2)),
+    cases=[((4,), "dense")],
+)
 _add("contiguous", lambda T, x: x.contiguous(), lambda x: x, cases=[*SOME, *SMALL])
 _add("clone", lambda T, x: T.clone(x), lambda x: x, cases=[*SOME, *SMALL])
 _add("detach", lambda T, x: x.detach(), lambda x: x, cases=SMALL, grad="none")

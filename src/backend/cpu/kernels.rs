@@ -141,34 +141,50 @@ unsafe fn backward<R: Row, A: Cell + Real, const I: usize>(
     }
 }
 
-/// Runs `narrow` on all blocks; but for a periodic row block by block, and `wide` where an angle (input `at`) is out of its range.
+/// Runs `narrow` on all blocks if `in_range` holds for every element; else block by block, and `wide` where it does not hold.
 ///
 /// # Safety
 /// As for `Kernel`.
 #[inline(always)]
-unsafe fn by_range<R: Row, A: Cell>(
+unsafe fn by_range<A: Cell>(
     blocks: usize,
     out: *mut u8,
     ins: &[*const u8; MAX_INPUTS],
     params: &[Scalar; MAX_PARAMS],
-    at: usize,
+    in_range: impl Fn(usize) -> bool,
     narrow: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
     wide: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
 ) {
-    if !const { R::INFO.periodic && R::INFO.arity() == 1 } || (at == 1 && const { R::INFO.saves(1) & 1 == 0 }) {
+    let mut off = [0u32; LANES];
+    for b in 0..blocks {
+        let b = opaque(b);
+        off.iter_mut().enumerate().for_each(|(j, off)| *off |= u32::from(!in_range(b * LANES + j)));
+    }
+    if off == [0; LANES] {
         return narrow(blocks, out, ins, params);
     }
     for b in 0..blocks {
         let step = b * LANES * size_of::<A::Raw>();
-        let mut all = true;
-        for j in 0..LANES {
-            // SAFETY: the angle is read by this row.
-            all &= unsafe { A::new(*(ins[at] as *const A::Raw).add(b * LANES + j)) }.in_range();
-        }
+        // In place this block is still as it was.
+        let all = (b * LANES..(b + 1) * LANES).all(&in_range);
         let ins = ins.map(|p| p.wrapping_add(step));
         let out = out.wrapping_add(step);
         if all { narrow(1, out, &ins, params) } else { wide(1, out, &ins, params) }
     }
+}
+
+/// Element `i` of an input.
+///
+/// # Safety
+/// It is there.
+#[inline(always)]
+unsafe fn element<A: Cell>(ptr: *const u8, i: usize) -> A {
+    // SAFETY: the caller's.
+    A::new(unsafe { *(ptr as *const A::Raw).add(i) })
+}
+
+const fn is_periodic<R: Row>() -> bool {
+    R::INFO.periodic && R::INFO.arity() == 1
 }
 
 /// Instances of a loop for each instruction set: the same body, inlined into functions that may use more instructions.
@@ -223,7 +239,16 @@ instances! { num_base num_avx2 num_avx512 <R: NumRow, A: Cell> |n, o, i, p| {
     forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
 } }
 instances! { real_base real_avx2 real_avx512 <R: RealRow, A: Float> |n, o, i, p| {
-    by_range::<R, A>(n, o, i, p, 0,
+    let narrow = |n, o, i: &_, p: &_| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw());
+    if const { is_periodic::<R>() } {
+        by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).in_range(), narrow,
+            |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A::Wide>(x, p).raw()))
+    } else {
+        narrow(n, o, i, p)
+    }
+} }
+instances! { div_base div_avx2 div_avx512 <R: NumRow, A: Cell> |n, o, i, p| {
+    by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).divides_in_range(element(i[1], k)),
         |n, o, i, p| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw()),
         |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A::Wide>(x, p).raw()))
 } }
@@ -234,7 +259,12 @@ instances! { int_base int_avx2 int_avx512 <R: IntRow, A: Integer> |n, o, i, p| {
     forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
 } }
 instances! { vjp_base vjp_avx2 vjp_avx512 <R: Row, A: Float, const I: usize> |n, o, i, p| {
-    by_range::<R, A>(n, o, i, p, 1, |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::Wide, I>(n, o, i, p))
+    if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
+        by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
+            |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::Wide, I>(n, o, i, p))
+    } else {
+        backward::<R, A, I>(n, o, i, p)
+    }
 } }
 
 /// All kernels of one row: `[level][dtype]`, and `[level][operand][f32 or f64]`.
@@ -297,11 +327,22 @@ macro_rules! vjp_levels {
     }};
 }
 
-// Powers are the only arithmetic that takes longer than memory.
+// Powers are the only arithmetic that takes longer than memory with AVX2. Remainders look at their quotients first.
 macro_rules! forward_kernels {
     (Num Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
     (Num PowScalar) => { forward_kernels!(@ PowScalar num_avx512 Avx512) };
+    (Num Fmod) => { forward_kernels!(divide Fmod) };
+    (Num Remainder) => { forward_kernels!(divide Remainder) };
+    (Num DivFloor) => { forward_kernels!(divide DivFloor) };
+    (Num FloorDivide) => { forward_kernels!(divide FloorDivide) };
     (Num $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (divide $R:ident) => {
+        levels!(
+            by_dtype!(div_base $R Base, ints num_base),
+            by_dtype!(div_avx2 $R Avx2, ints num_avx2),
+            by_dtype!(div_avx2 $R Avx2, ints num_avx2)
+        )
+    };
     (@ $R:ident $top:ident $I:ident) => {
         levels!(
             by_dtype!(num_base $R Base, ints num_base),

@@ -2,6 +2,8 @@
 //!
 //! J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
 
+use super::math;
+use super::num::{Base, Isa};
 use super::threads::parallel_for;
 
 const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -35,17 +37,8 @@ pub fn unit_f64(a: u32, b: u32) -> f64 {
     ((u64::from(a) << 21) ^ (u64::from(b) >> 11)) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Two independent normal numbers from two in [0, 1) (Box and Muller).
-#[inline(always)]
-fn normal_pair(u: f64, v: f64) -> [f64; 2] {
-    // 1 - u is in (0, 1], where the logarithm is finite.
-    let r = (-2.0 * (-u).ln_1p()).sqrt();
-    let (s, c) = (std::f64::consts::TAU * v).sin_cos();
-    [r * c, r * s]
-}
-
 /// Numbers that a block of four words gives.
-pub trait Draw: Copy + Send + Sync {
+pub trait Draw: Copy + Default + Send + Sync {
     /// How many numbers of this kind one block gives.
     const PER_BLOCK: usize;
 }
@@ -61,7 +54,7 @@ impl Draw for u64 {
 
 /// Kinds of numbers as blocks.
 pub trait Block<T: Draw>: Sync {
-    fn block(&self, words: [u32; 4]) -> [T; 4];
+    fn block<I: Isa>(&self, words: [u32; 4]) -> [T; 4];
 }
 
 /// Uniform in [0, 1).
@@ -69,33 +62,47 @@ pub trait Block<T: Draw>: Sync {
 pub struct Uniform;
 impl Block<f32> for Uniform {
     #[inline(always)]
-    fn block(&self, w: [u32; 4]) -> [f32; 4] {
+    fn block<I: Isa>(&self, w: [u32; 4]) -> [f32; 4] {
         w.map(unit_f32)
     }
 }
 impl Block<f64> for Uniform {
     #[inline(always)]
-    fn block(&self, w: [u32; 4]) -> [f64; 4] {
+    fn block<I: Isa>(&self, w: [u32; 4]) -> [f64; 4] {
         [unit_f64(w[0], w[1]), unit_f64(w[2], w[3]), 0.0, 0.0]
     }
 }
 
-/// Normal with mean 0 and variance 1.
+/// Exponential with rate 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Exponential;
+impl Block<f64> for Exponential {
+    #[inline(always)]
+    fn block<I: Isa>(&self, w: [u32; 4]) -> [f64; 4] {
+        // No closure: one that is not inlined would lose the instruction set.
+        let u: [f64; 4] = Uniform.block::<I>(w);
+        [-math::f64::log1p::<I>(-u[0]), -math::f64::log1p::<I>(-u[1]), 0.0, 0.0]
+    }
+}
+
+/// Normal with mean 0 and variance 1, two from two uniform ones (Box and Muller).
 #[derive(Debug, Clone, Copy)]
 pub struct Normal;
 impl Block<f32> for Normal {
     #[inline(always)]
-    fn block(&self, w: [u32; 4]) -> [f32; 4] {
+    fn block<I: Isa>(&self, w: [u32; 4]) -> [f32; 4] {
         let unit = |a: u32| f64::from(a) * (1.0 / 4294967296.0);
-        let (a, b) = (normal_pair(unit(w[0]), unit(w[1])), normal_pair(unit(w[2]), unit(w[3])));
-        [a[0] as f32, a[1] as f32, b[0] as f32, b[1] as f32]
+        let (a, b) = (math::f32::normal_pair::<I>(unit(w[0]), unit(w[1])), math::f32::normal_pair::<I>(unit(w[2]), unit(w[3])));
+        [a[0], a[1], b[0], b[1]]
     }
 }
 impl Block<f64> for Normal {
     #[inline(always)]
-    fn block(&self, w: [u32; 4]) -> [f64; 4] {
-        let a = normal_pair(unit_f64(w[0], w[1]), unit_f64(w[2], w[3]));
-        [a[0], a[1], 0.0, 0.0]
+    fn block<I: Isa>(&self, w: [u32; 4]) -> [f64; 4] {
+        // 1 - u is in (0, 1], where the logarithm is finite.
+        let r = (-2.0 * math::f64::log1p::<I>(-unit_f64(w[0], w[1]))).sqrt();
+        let t = std::f64::consts::TAU * unit_f64(w[2], w[3]);
+        [r * math::f64::cos::<I>(t), r * math::f64::sin::<I>(t), 0.0, 0.0]
     }
 }
 
@@ -104,7 +111,7 @@ impl Block<f64> for Normal {
 pub struct Bits;
 impl Block<u64> for Bits {
     #[inline(always)]
-    fn block(&self, w: [u32; 4]) -> [u64; 4] {
+    fn block<I: Isa>(&self, w: [u32; 4]) -> [u64; 4] {
         [u64::from(w[0]) << 32 | u64::from(w[1]), u64::from(w[2]) << 32 | u64::from(w[3]), 0, 0]
     }
 }
@@ -127,31 +134,88 @@ unsafe impl<O> Send for Out<O> {}
 // SAFETY: as above.
 unsafe impl<O> Sync for Out<O> {}
 
+/// Counters that are computed side by side.
+const LANES: usize = 16;
+
+/// `out[i] = f(i, number i)` for i in `from..to`; `from` is the first number of a block.
+///
+/// # Safety
+/// `out` is writable up to `to`.
+#[inline(always)]
+unsafe fn some<I: Isa, T: Draw, K: Block<T>, O>(
+    (from, to): (usize, usize),
+    (seed, start): (u64, u64),
+    kind: &K,
+    f: &impl Fn(usize, T) -> O,
+    out: *mut O,
+) {
+    let per = T::PER_BLOCK;
+    let counter = |i: usize| start.wrapping_add((i / per) as u64);
+    let mut i = from;
+    while i < to {
+        let mut words = [[0u32; LANES]; 4];
+        for k in 0..LANES {
+            let w = philox(seed, counter(i).wrapping_add(k as u64));
+            (0..4).for_each(|n| words[n][k] = w[n]);
+        }
+        let mut numbers = [[T::default(); LANES]; 4];
+        for k in 0..LANES {
+            let block = kind.block::<I>([words[0][k], words[1][k], words[2][k], words[3][k]]);
+            (0..per).for_each(|n| numbers[n][k] = block[n]);
+        }
+        // SAFETY: `at` is below `to`.
+        let put = |at: usize, k: usize| unsafe { out.add(at).write(f(at, numbers[k % per][k / per])) };
+        if i + LANES * per <= to {
+            (0..LANES * per).for_each(|k| put(i + k, k));
+        } else {
+            (0..to - i).for_each(|k| put(i + k, k));
+        }
+        i += LANES * per;
+    }
+}
+#[cfg(target_arch = "x86_64")]
+macro_rules! instance {
+    ($name:ident, $isa:ident, $features:literal) => {
+        #[target_feature(enable = $features)]
+        unsafe fn $name<T: Draw, K: Block<T>, O>(
+            range: (usize, usize),
+            stream: (u64, u64),
+            kind: &K,
+            f: &impl Fn(usize, T) -> O,
+            out: *mut O,
+        ) {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { some::<super::num::$isa, T, K, O>(range, stream, kind, f, out) }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+instance!(some_avx512, Avx512, "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt");
+#[cfg(target_arch = "x86_64")]
+instance!(some_avx2, Avx2, "avx2,fma,bmi1,bmi2,lzcnt");
+
 /// `out[i] = f(i, number i)` for numbers of the stream that starts at counter `start`.
 ///
 /// # Safety
 /// `out` is writable for `n` elements.
 pub unsafe fn fill<T: Draw, K: Block<T>, O>(out: *mut O, n: usize, seed: u64, start: u64, kind: K, f: impl Fn(usize, T) -> O + Sync) {
     let out = Out(out);
-    let some = |from: usize, to: usize| {
-        let mut i = from;
-        while i < to {
-            let words = philox(seed, start.wrapping_add((i / T::PER_BLOCK) as u64));
-            let block = kind.block(words);
-            for (k, v) in block.iter().take(T::PER_BLOCK).enumerate() {
-                if i + k < to {
-                    // SAFETY: below n.
-                    unsafe { out.get().add(i + k).write(f(i + k, *v)) };
+    parallel_for(n.div_ceil(PIECE), |p| {
+        let (range, stream) = ((p * PIECE, ((p + 1) * PIECE).min(n)), (seed, start));
+        // SAFETY: the features were found on this machine; pieces are disjoint and end at n.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            {
+                use super::num::{Level, level};
+                match level() {
+                    Level::Avx512 => return some_avx512(range, stream, &kind, &f, out.get()),
+                    Level::Avx2 => return some_avx2(range, stream, &kind, &f, out.get()),
+                    Level::Base => {}
                 }
             }
-            i += T::PER_BLOCK;
+            some::<Base, T, K, O>(range, stream, &kind, &f, out.get());
         }
-    };
-    if n <= PIECE {
-        some(0, n);
-    } else {
-        parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, ((p + 1) * PIECE).min(n)));
-    }
+    });
 }
 
 #[cfg(test)]
@@ -187,6 +251,8 @@ mod tests {
             unsafe { fill(v.as_mut_ptr(), n, 3, start, Uniform, |_, x: f32| x) };
             v
         };
+        let words = |i: usize| unit_f32(philox(3, (i / 4) as u64)[i % 4]);
+        assert!(draw(100, 0).iter().enumerate().all(|(i, v)| *v == words(i)));
         let long = draw(3 * PIECE + 5, 0);
         assert_eq!(draw(10, 0)[..], long[..10]);
         assert_eq!(draw(8, 2)[..], long[8..16]);

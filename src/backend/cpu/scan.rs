@@ -6,6 +6,11 @@ use super::threads::parallel_for;
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
 
+/// A piece of a long row: `CHAINS` chains that are summed side by side. Their distance is no power of 2, so that they share no cache set.
+const CHAINS: usize = 8;
+const CHAIN: usize = 1024 + 16;
+const PIECE: usize = CHAINS * CHAIN;
+
 /// What a scan accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scan {
@@ -23,6 +28,98 @@ impl<T, O> Ptrs<T, O> {
     }
 }
 
+/// `C` chains of `n` elements whose beginnings lie `step` apart, side by side.
+///
+/// # Safety
+/// Both pointers hold all the chains.
+#[inline(always)]
+unsafe fn chains<T: Number + To<A>, A: Number + Narrow<O>, O: Copy, const C: usize>(
+    n: usize,
+    step: usize,
+    (x, out): (*const T, *mut O),
+    start: A,
+    merge: impl Fn(A, A) -> A,
+) {
+    let mut acc = [start; C];
+    for i in 0..n {
+        for (j, a) in acc.iter_mut().enumerate() {
+            // SAFETY: the caller's promise covers all i and j.
+            unsafe {
+                *a = merge(*a, (*x.add(j * step + i)).to());
+                *out.add(j * step + i) = (*a).narrow();
+            }
+        }
+    }
+}
+
+/// Sums along few but long rows. A piece of a row is summed as eight chains, each of which starts from the sum of all before it: which
+/// sums are taken depends on the length of the row alone.
+fn long_rows<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(outer: usize, n: usize, p: &Ptrs<T, O>) {
+    let pieces = n / PIECE;
+    // The sums of all whole chains, then of everything before each of them.
+    let mut before = vec![A::ZERO; outer * pieces * CHAINS];
+    let sums = Ptrs(p.0, before.as_mut_ptr());
+    parallel_for(outer * pieces, |t| {
+        let (row, piece) = (t / pieces, t % pieces);
+        for c in 0..CHAINS {
+            let x = p.at(row * n + piece * PIECE + c * CHAIN).0;
+            // SAFETY: the chain lies inside the row, and task t alone writes its sums.
+            unsafe { *sums.at(t * CHAINS + c).1 = total(x, CHAIN) };
+        }
+    });
+    let mut ends = vec![A::ZERO; outer];
+    for (row, end) in before.chunks_mut(pieces * CHAINS).zip(&mut ends) {
+        for s in row {
+            let here = *s;
+            *s = *end;
+            *end = end.plus(here);
+        }
+    }
+    let before = &before;
+    parallel_for(outer * pieces, |t| {
+        let (row, piece) = (t / pieces, t % pieces);
+        let (x, out) = p.at(row * n + piece * PIECE);
+        let mut acc: [A; CHAINS] = [A::ZERO; CHAINS];
+        acc.copy_from_slice(&before[t * CHAINS..][..CHAINS]);
+        for i in 0..CHAIN {
+            for (j, a) in acc.iter_mut().enumerate() {
+                // SAFETY: inside the piece, which task t alone handles.
+                unsafe {
+                    *a = a.plus((*x.add(j * CHAIN + i)).to());
+                    *out.add(j * CHAIN + i) = (*a).narrow();
+                }
+            }
+        }
+    });
+    for (row, end) in ends.into_iter().enumerate() {
+        let done = pieces * PIECE;
+        // SAFETY: what is left of the row.
+        unsafe { chains::<T, A, O, 1>(n - done, 0, p.at(row * n + done), end, A::plus) };
+    }
+}
+
+/// The sum of `n` elements.
+///
+/// # Safety
+/// They are readable.
+#[inline(always)]
+unsafe fn total<T: Number + To<A>, A: Number>(x: *const T, n: usize) -> A {
+    let mut lanes = [A::ZERO; 8];
+    for i in 0..n / 8 {
+        for (j, l) in lanes.iter_mut().enumerate() {
+            // SAFETY: below n.
+            *l = l.plus(unsafe { (*x.add(i * 8 + j)).to() });
+        }
+    }
+    let mut sum = A::ZERO;
+    lanes.iter().for_each(|l| sum = sum.plus(*l));
+    (n / 8 * 8..n).for_each(|i| {
+        // SAFETY: below n.
+        sum = sum.plus(unsafe { (*x.add(i)).to() });
+    });
+    sum
+}
+
 /// Accumulates in `A` and writes `O`.
 ///
 /// # Safety
@@ -34,7 +131,8 @@ pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
     out: *mut O,
 ) {
     const COLUMNS: usize = 64;
-    const ROWS: usize = 8;
+    // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
+    const ROWS: usize = 4;
     let p = Ptrs(x, out);
     let blocks = inner.div_ceil(COLUMNS);
     let jobs = outer * blocks;
@@ -48,20 +146,20 @@ pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
         parallel_for(groups.div_ceil(together), |t| {
             for group in t * together..groups.min((t + 1) * together) {
                 let first = group * ROWS;
-                let rows = ROWS.min(outer - first);
-                let mut acc = [start; ROWS];
-                for i in 0..n {
-                    for (j, a) in acc[..rows].iter_mut().enumerate() {
-                        let (x, out) = p.at((first + j) * n + i);
-                        // SAFETY: this group alone handles these rows; indices stay inside both arrays.
-                        unsafe {
-                            *a = merge(*a, (*x).to());
-                            *out = (*a).narrow();
-                        }
+                // SAFETY: this group alone handles these rows; indices stay inside both arrays.
+                unsafe {
+                    if first + ROWS <= outer {
+                        chains::<T, A, O, ROWS>(n, n, p.at(first * n), start, merge);
+                    } else {
+                        (first..outer).for_each(|row| chains::<T, A, O, 1>(n, n, p.at(row * n), start, merge));
                     }
-                }
+                };
             }
         });
+        return;
+    }
+    if inner == 1 && kind == Scan::Sum && n >= 2 * PIECE {
+        long_rows::<T, A, O>(outer, n, &p);
         return;
     }
     parallel_for(jobs.div_ceil(together), |t| {
@@ -101,7 +199,9 @@ mod tests {
 
     #[test]
     fn every_column_is_accumulated() {
-        for (outer, n, inner) in [(2, 3, 1), (1, 4, 70), (3, 0, 2), (40, 100, 20)] {
+        for (outer, n, inner) in
+            [(2, 3, 1), (1, 4, 70), (3, 0, 2), (40, 100, 20), (7, 90, 1), (4, 5, 1), (2, 2 * PIECE, 1), (3, 3 * PIECE + 77, 1)]
+        {
             let x: Vec<f64> = (0..outer * n * inner).map(|i| (i % 7) as f64 - 3.0).collect();
             let mut y = vec![f64::NAN; x.len()];
             // SAFETY: both have outer * n * inner elements.

@@ -40,29 +40,33 @@ pub fn exp<I: Isa>(x: f32) -> f32 {
     scale32(1.0 + (r + p), n)
 }
 
-/// `exp(x) - 1` as a sum of two, for x from -60 to 0.
-#[inline(always)]
-fn expm1_parts<I: Isa>(x: f32) -> (f32, f32) {
-    let (n, r, p) = exp_parts::<I>(x);
-    let h = r + p;
-    let l = (r - h) + p;
-    let t = pow2f(n);
-    let a = t - 1.0;
-    let al = (-1.0 - a) + t;
-    let s = fmaf::<I>(t, h, a);
-    (s, fmaf::<I>(t, h, a - s) + (al + t * l))
-}
-
 #[inline(always)]
 pub fn tanh<I: Isa>(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0; // 1.5 * 2^23
     let a = x.abs();
-    let (t, tl) = expm1_parts::<I>(-2.0 * if a > 10.0 { 10.0 } else { a });
-    let d = 2.0 + t;
-    let dl = (2.0 - d) + t + tl;
+    let a = if a > 9.02 { 9.02 } else { a };
+    // exp(-2a) = 2^n * (1 + h + l), from r = a + n ln 2 / 2. With n below -23, 1 - 2^n would not be exact; beyond, r may be larger than
+    // what the polynomial is made for, since next to 1 a few bits of it suffice.
+    let n = fmaf::<I>(a, -2.0 * std::f32::consts::LOG2_E, ROUND) - ROUND;
+    let n = if n < -23.0 { -23.0 } else { n };
+    let r = fmaf::<I>(n, 0.5 * LN2_LO, fmaf::<I>(n, 0.5 * LN2_HI, a));
+    let q = polyf::<I, 6>(r, [2.0, -1.3333334, 0.6666633, -0.26666594, 0.089181066, -0.025461735]);
+    let p = r * r * q;
+    let h = fmaf::<I>(-2.0, r, p);
+    let l = fmaf::<I>(-2.0, r, -h) + p;
+    // tanh(a) = (1 - e) / (1 + e) with e = t + t * (h + l) and t = 2^n; products with t are exact, and 1 + e is 2 - (1 - e).
+    let t = pow2f(n);
+    let u = t * h;
+    let less = 1.0 - t;
+    let num = less - u;
+    let num_l = fmaf::<I>(-t, l, (less - num) - u);
+    let den = 2.0 - num;
+    let den_l = ((2.0 - den) - num) - num_l;
     // One division serves both: the remainder makes good what the product lost.
-    let r = 1.0 / d;
-    let q = -t * r;
-    let y = q + (fmaf::<I>(-q, d, -t) - (tl + q * dl)) * r;
+    let r = 1.0 / den;
+    let y = num * r;
+    let rest = fmaf::<I>(-y, den_l, fmaf::<I>(-y, den, num) + num_l);
+    let y = fmaf::<I>(rest, r, y);
     y.copysign(x)
 }
 
@@ -107,6 +111,9 @@ pub fn log<I: Isa>(x: f32) -> f32 {
     let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
     if x < 0.0 { f32::NAN } else { y }
 }
+
+/// Quotients below this are known to the last bit before the point.
+pub const QUOTIENT_LIMIT: f32 = super::f64::QUOTIENT_LIMIT as f32;
 
 /// Up to here the vectorised reduction is exact enough; beyond, the platform's scalar functions are called.
 pub const TRIG_LIMIT: f32 = 1e9;
@@ -216,8 +223,8 @@ fn log_light<I: Isa>(x: f64) -> f64 {
 #[inline(always)]
 fn log1p_light<I: Isa>(x: f64) -> f64 {
     let u = 1.0 + x;
-    // What the sum lost, carried to first order.
-    log_light::<I>(u) + (x - (u - 1.0)) / u
+    // What the sum lost, carried to first order; a few bits of it are enough.
+    fma::<I>(x - (u - 1.0), (1.0 / u as f32) as f64, log_light::<I>(u))
 }
 
 /// Logarithms at the edges: of zero, below zero, of infinity and nan.
@@ -388,10 +395,17 @@ pub fn acosh<I: Isa>(x: f32) -> f32 {
     if x < 1.0 { f32::NAN } else { y }
 }
 
+/// 1 / d to some 46 bits, for d in the range of normal `f32`: a cheap division and a step of Newton's, for where another division runs beside it.
+#[inline(always)]
+fn recip_light<I: Isa>(d: f64) -> f64 {
+    let r = (1.0 / d as f32) as f64;
+    r * fma::<I>(-d, r, 2.0)
+}
+
 #[inline(always)]
 pub fn atanh<I: Isa>(x: f32) -> f32 {
     let a = x.abs() as f64;
-    let y = (log1p_light::<I>(2.0 * a / (1.0 - a)) * 0.5) as f32;
+    let y = (log1p_light::<I>(2.0 * a * recip_light::<I>(1.0 - a)) * 0.5) as f32;
     let y = if a < 1e-5 { x.abs() } else { y };
     let y = if a == 1.0 { f32::INFINITY } else { y };
     let y = if a > 1.0 { f32::NAN } else { y };
@@ -427,22 +441,34 @@ fn erfc_positive<I: Isa>(a: f64) -> f64 {
 
 #[inline(always)]
 pub fn erf<I: Isa>(x: f32) -> f32 {
-    let a = limit(x.abs(), 0.0, 5.0) as f64;
-    let z = a * a;
-    let small = a * poly::<I, 8>(
-        z,
+    let a = limit(x.abs(), 0.0, 4.0);
+    // erf(a) / a - 1 around a^2 = 0.53.
+    let p =
+        polyf::<I, 7>(fmaf::<I>(a, a, -0.53), [-0.04289245, -0.2763566, 0.07778305, -0.017870545, 0.003397453, -0.0005521146, 7.579072e-5]);
+    let small = fmaf::<I>(a, p, a);
+    // Further on erfc is a polynomial around 2.3125: it needs to be as exact as 1 is, not as itself.
+    let far = polyf::<I, 16>(
+        a - 2.3125,
         [
-            1.12837916705887,
-            -0.3761263843842743,
-            0.11283781967680209,
-            -0.02686539586972015,
-            0.005220923148397176,
-            -0.0008482355100319556,
-            0.00011252463606939989,
-            -9.625805604286939e-06,
+            0.0010740729,
+            -0.0053702826,
+            0.012418812,
+            -0.0173556,
+            0.015927462,
+            -0.009526144,
+            0.0030971786,
+            0.00022168778,
+            -0.00079481537,
+            0.0003654986,
+            -2.4291343e-5,
+            -4.995651e-5,
+            2.06452e-5,
+            1.1568276e-7,
+            -1.9481374e-6,
+            3.7174132e-7,
         ],
     );
-    let y = if a < 1.0 { small } else { 1.0 - erfc_positive::<I>(a) } as f32;
+    let y = if a < 1.045 { small } else { 1.0 - far };
     (if x.is_nan() { x } else { y }).copysign(x)
 }
 
@@ -450,6 +476,28 @@ pub fn erf<I: Isa>(x: f32) -> f32 {
 pub fn erfc<I: Isa>(x: f32) -> f32 {
     let y = erfc_positive::<I>(limit(x.abs(), 0.0, 10.2) as f64);
     (if x < 0.0 { 2.0 - y } else { y }) as f32
+}
+
+/// Two independent normal numbers from two in [0, 1), in double until the last (Box and Muller).
+#[inline(always)]
+pub fn normal_pair<I: Isa>(u: f64, v: f64) -> [f32; 2] {
+    // 1 - u is in (0, 1], where the logarithm is finite.
+    let r = (-2.0 * log_light::<I>(1.0 - u)).sqrt();
+    // The sine and cosine of 2 pi v from the distance of 2 v to the nearest whole number: in half turns, exact.
+    let t = v + v;
+    let n = (t + MAGIC) - MAGIC;
+    let odd = (t + MAGIC).to_bits() << 63;
+    let a = (t - n) * PI;
+    let b = (0.5 - (t - n).abs()) * PI;
+    let s = f64::from_bits(sin_half::<I>(a).to_bits() ^ odd);
+    let c = f64::from_bits(sin_half::<I>(b).to_bits() ^ odd);
+    [(r * c) as f32, (r * s) as f32]
+}
+
+/// The remainder of the division truncated towards zero; it has the sign of `x`. For quotients below `QUOTIENT_LIMIT` unless `I::WIDE`.
+#[inline(always)]
+pub fn fmod<I: Isa>(x: f32, y: f32) -> f32 {
+    if I::WIDE || !I::FMA { x % y } else { super::f64::fmod::<I>(x as f64, y as f64) as f32 }
 }
 
 #[inline(always)]

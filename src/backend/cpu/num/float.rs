@@ -47,6 +47,13 @@ macro_rules! float {
                 use $math as m;
                 (self.0.abs() <= m::TRIG_LIMIT) | self.0.is_nan()
             }
+            #[inline(always)]
+            fn divides_in_range(self, divisor: Self) -> bool {
+                use $math as m;
+                let (a, b) = (self.0.abs(), divisor.0.abs());
+                // The edges (division by zero, infinity, nan) come out right without care.
+                !(a >= b * m::QUOTIENT_LIMIT) | (b == 0.0) | (a == <$raw>::INFINITY)
+            }
         }
 
         impl<I: Isa> Add for $Name<I> {
@@ -136,7 +143,7 @@ macro_rules! float {
             #[inline(always)]
             fn div_floor(self, o: Self) -> Self {
                 let (a, b) = (self.0, o.0);
-                let r = a % b;
+                let r = self.fmod(o).0;
                 let q = (a - r) / b;
                 let q = if (r != 0.0) & ((b < 0.0) != (r < 0.0)) { q - 1.0 } else { q };
                 let f = q.floor();
@@ -151,11 +158,12 @@ macro_rules! float {
             }
             #[inline(always)]
             fn fmod(self, o: Self) -> Self {
-                Self::of(self.0 % o.0)
+                use $math as m;
+                Self::of(m::fmod::<I>(self.0, o.0))
             }
             #[inline(always)]
             fn remainder(self, o: Self) -> Self {
-                let r = self.0 % o.0;
+                let r = self.fmod(o).0;
                 Self::of(if (r != 0.0) & ((o.0 < 0.0) != (r < 0.0)) { r + o.0 } else { r })
             }
             #[inline(always)]

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
     /// Whether a fused multiply-add is one instruction.
     const FMA: bool;
-    /// Whether periodic functions must take arguments of any size; if not, only up to `Cell::in_range`.
+    /// Whether periodic functions must take arguments, and remainders quotients, of any size; if not, only what `Cell` calls in range.
     const WIDE: bool = false;
     /// Whether kernels of this instance are left scalar: it does not vectorise, or no current machine runs it.
     const SCALAR: bool = Self::WIDE;
 }
 
-/// `I` with periodic functions for arguments of any size, which do not vectorise.
+/// `I` with periodic functions and remainders of any size, which do not vectorise.
 #[derive(Debug, Clone, Copy)]
 pub struct Wide<I>(std::marker::PhantomData<I>);
 

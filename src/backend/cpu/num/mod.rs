@@ -17,7 +17,7 @@ pub trait Cell: Num<Cond = bool> + Copy {
     type Raw: Copy;
     /// Whether kernels compute it one element at a time.
     const SCALAR: bool = false;
-    /// The same number with periodic functions for arguments of any size.
+    /// The same number with periodic functions for arguments, and remainders for quotients, of any size.
     type Wide: Cell<Raw = Self::Raw>;
 
     fn new(raw: Self::Raw) -> Self;
@@ -27,4 +27,8 @@ pub trait Cell: Num<Cond = bool> + Copy {
     fn from_bool(byte: u8) -> Self;
     /// Whether the periodic functions of this instance are accurate here.
     fn in_range(self) -> bool;
+    /// Whether the remainder of a division by `divisor` is right here.
+    fn divides_in_range(self, _divisor: Self) -> bool {
+        true
+    }
 }

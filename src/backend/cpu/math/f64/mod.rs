@@ -3,10 +3,12 @@
 mod erf;
 mod exp;
 mod log;
+mod rem;
 mod trig;
 
 pub use erf::{erf, erfc};
 pub use exp::{cosh, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub(super) use log::power_edges;
 pub use log::{acosh, asinh, atanh, hypot, log, log1p, log2, log10, pow};
+pub use rem::{QUOTIENT_LIMIT, fmod};
 pub use trig::{TRIG_LIMIT, acos, asin, atan, atan2, cos, sin, tan};
