@@ -4,7 +4,7 @@ use super::reduce::{Over, reduced_shape};
 use super::{Array, Scan, SoftmaxPass};
 use crate::backend::wgpu::reduce::{Reducer, reduce};
 use crate::backend::wgpu::{View, matmul, scan, softmax};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layout::{DType, Layout, Strides};
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ impl Array {
         self.gpu_reduced_by(op, r, over, shift, to, 0.0)
     }
 
-    fn gpu_reduced_by(&self, op: &'static str, r: Reducer, over: Over<'_>, shift: Option<&Array>, to: DType, power: f32) -> Result<Array> {
+    fn gpu_reduced_by(&self, op: &'static str, r: Reducer, over: Over<'_>, shift: Option<&Array>, to: DType, power: f64) -> Result<Array> {
         let out = self.empty_beside(&reduced_shape(self.shape(), over.reduced, over.keepdim), to)?;
         let shift = shift.map(Array::contiguous).transpose()?;
         let shift = shift.as_ref().map(|s| s.gpu_view(op)).transpose()?;
@@ -31,15 +31,10 @@ impl Array {
             f64::INFINITY => Reducer::ExtremeAbs { max: true },
             f64::NEG_INFINITY => Reducer::ExtremeAbs { max: false },
             0.0 => Reducer::CountNonzero,
-            _ if d == DType::F64 => {
-                return Err(Error::not_implemented(format!(
-                    "norm: order {p} is not implemented for {d} on wgpu yet; move the tensor with .cpu()"
-                )));
-            }
             // Powers of ratios to the size that counts most neither overflow nor vanish.
             _ => {
                 let scale = self.gpu_reduced("norm", Reducer::ExtremeAbs { max: p > 0.0 }, over, None, d)?;
-                return self.gpu_reduced_by("norm", Reducer::Power, over, Some(&scale), d, p as f32);
+                return self.gpu_reduced_by("norm", Reducer::Power, over, Some(&scale), d, p);
             }
         };
         self.gpu_reduced("norm", r, over, None, d)

@@ -6,10 +6,11 @@
 
 use super::reducers::{Code, LOWEST, POWER, ZERO};
 use super::strided::{GROUP, Params, Walk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
+use super::wgsl::types::to_words;
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, Dispatch, Key, View};
 use crate::error::{Error, Result};
-use crate::layout::DType;
+use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -195,7 +196,7 @@ impl Form {
 }
 
 /// Words of the parameters before the walks.
-const FIXED: usize = 14;
+const FIXED: usize = 15;
 
 /// Reduces `ins` (one operand or, for `Dot`, two of one shape) over the dimensions marked in `reduced` into `outs`, row-major over the
 /// others; `shift` is row-major like them. `power` is read by `Reducer::Power`.
@@ -205,7 +206,7 @@ pub fn reduce(
     ins: &[View<'_>],
     shift: Option<View<'_>>,
     reduced: &[bool],
-    power: f32,
+    power: f64,
     outs: &[View<'_>],
 ) -> Result<()> {
     for v in ins {
@@ -248,7 +249,7 @@ struct Job<'a> {
     reducer: Reducer,
     from: DType,
     to: DType,
-    power: f32,
+    power: f64,
     shift: Option<View<'a>>,
     outs: &'a [View<'a>],
 }
@@ -303,7 +304,9 @@ impl Job<'_> {
         debug_assert_eq!(params.len(), LOWEST);
         params.extend(self.reducer.lowest(self.from));
         debug_assert_eq!(params.len(), POWER);
-        params.extend([self.power.to_bits(), 0]);
+        params.extend(to_words(Scalar::Float(self.power), self.from));
+        debug_assert_eq!(params.len(), ZERO);
+        params.push(0);
         debug_assert_eq!(params.len(), FIXED);
         if form.operands() == 2 {
             kept.push(&mut params);
@@ -343,12 +346,11 @@ mod tests {
                 ]);
             }
             if d.is_float() {
-                all.extend([Reducer::Deviation, Reducer::SumAbs, Reducer::Root].map(|r| (r, d, d)));
+                all.extend([Reducer::Deviation, Reducer::SumAbs, Reducer::Root, Reducer::Power, Reducer::SumExp].map(|r| (r, d, d)));
                 all.extend([false, true].map(|max| (Reducer::ExtremeAbs { max }, d, d)));
                 all.push((Reducer::CountNonzero, d, d));
             }
         }
-        all.extend([Reducer::Power, Reducer::SumExp].map(|r| (r, DType::F32, DType::F32)));
         all.extend([DType::F32, DType::F64, DType::I32, DType::I64, DType::U8].map(|d| (Reducer::Dot, d, d)));
         all
     }

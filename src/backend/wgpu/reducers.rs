@@ -2,6 +2,7 @@
 //! and what is written.
 
 use super::strided::{element, param};
+use super::wgsl::types::from_words;
 use crate::layout::DType;
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use std::fmt::Write;
 pub(super) const LOWEST: usize = 10;
 pub(super) const POWER: usize = 12;
 /// A word that is 0, for the library's `unknown`.
-pub(super) const ZERO: usize = 13;
+pub(super) const ZERO: usize = 14;
 
 /// A reduction. Those over `shift` read one value for each result: a mean, a scale, a maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,18 +202,17 @@ impl Reducer {
                 c.store = "{0}[k] = root(a);";
             }
             Reducer::Power => {
-                let p = format!("bitcast<f32>({})", param(POWER));
+                let p = from_words(from, &param(POWER), &param(POWER + 1));
                 // A scale of 0 or infinity would make nan of 0 / 0 or inf / inf: such powers need no scale.
                 let _ = write!(
                     c.text,
-                    "fn scale(s: f32) -> f32 {{ let size = bitcast<u32>(s) & 0x7fffffffu; \
-                     return select(s, 1.0, size == 0u || size >= 0x7f800000u); }}\n"
+                    "fn scale(s: {e}) -> {e} {{ return select(s, {e}(1.0), {e}_is_zero(s) || {e}_is_inf(s) || {e}_is_nan(s)); }}\n\
+                     fn root(a: {e}, s: {e}) -> {e} {{ return scale(s) * {e}_pow(a, {e}(1.0) / {p}); }}\n"
                 );
-                c.simple(e, "0.0", e, &format!("f32_pow(abs(x) / scale(s), {p})"), "a + b");
-                let _ = writeln!(c.text, "fn root(a: f32, s: f32) -> f32 {{ return scale(s) * f32_pow(a, 1.0 / {p}); }}");
+                c.simple(e, &format!("{e}()"), e, &format!("{e}_pow(abs(x) / scale(s), {p})"), "a + b");
                 c.store = "{0}[k] = root(a, s);";
             }
-            Reducer::SumExp => c.simple(e, "0.0", e, "f32_exp(x - s)", "a + b"),
+            Reducer::SumExp => c.simple(e, &format!("{e}()"), e, &format!("{e}_exp(x - s)"), "a + b"),
             Reducer::Dot => {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
                 c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };

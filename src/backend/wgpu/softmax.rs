@@ -4,9 +4,9 @@
 //! the device, and the last dispatch writes the results.
 
 use super::reduce::{Reducer, reduce};
-use super::strided::{GROUP, Params, Walk, check, entry, header, param, slots, unknown, wgsl};
+use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
-use super::{Bindings, Buffer, Dispatch, Key, View};
+use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
 use crate::backend::cpu::softmax::Pass;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
@@ -22,20 +22,20 @@ const FIXED: usize = 9;
 const ZERO: usize = 8;
 
 impl Pass {
-    /// What is written, of the element `x`, its gradient `g`, the row's maximum `m` and its sum `t`.
+    /// What is written (functions without their type), of the element `x`, its gradient `g`, the row's maximum `m` and its sum `t`.
     fn result(self) -> &'static str {
         match self {
-            Pass { log: false, backward: false } => "f32_exp(x - m) / t",
-            Pass { log: true, backward: false } => "x - m - f32_log(t)",
+            Pass { log: false, backward: false } => "exp(x - m) / t",
+            Pass { log: true, backward: false } => "x - m - log(t)",
             Pass { log: false, backward: true } => "x * (g - t)",
-            Pass { log: true, backward: true } => "g - f32_exp(x) * t",
+            Pass { log: true, backward: true } => "g - exp(x) * t",
         }
     }
 
     /// What a row sums up.
     fn summand(self) -> &'static str {
         match self {
-            Pass { backward: false, .. } => "f32_exp(x - m)",
+            Pass { backward: false, .. } => "exp(x - m)",
             Pass { log: false, backward: true } => "g * x",
             Pass { log: true, backward: true } => "g",
         }
@@ -45,6 +45,7 @@ impl Pass {
 #[derive(Debug, Clone, Copy)]
 struct Form {
     pass: Pass,
+    dtype: DType,
     /// Rows of a workgroup, and whether neighbouring invocations are neighbours in a row; None where maxima and sums are given and
     /// every invocation writes one element.
     tile: Option<(usize, bool)>,
@@ -57,29 +58,30 @@ struct Form {
 impl Form {
     fn key(&self, bindings: &Bindings<'_>) -> Key {
         let tile = self.tile.map_or(u32::MAX, |(x, along)| x as u32 | u32::from(along) << 16);
-        let flags = u32::from(self.pass.log) | u32::from(self.pass.backward) << 1 | self.rank << 2;
+        let flags = u32::from(self.pass.log) | u32::from(self.pass.backward) << 1 | self.rank << 2 | (self.dtype as u32) << 8;
         let [at, writes] = slots(&self.slots, bindings);
         Key { kind: "softmax", words: SmallVec::from_slice(&[flags, tile, at, writes]) }
     }
 
     fn source(&self) -> String {
         let Pass { backward, .. } = self.pass;
+        let float = element(self.dtype);
         let [x, g, out, tops, sums] = self.slots;
-        let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::from_slice(&[(x, "f32"), (out, "f32")]);
+        let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::from_slice(&[(x, float), (out, float)]);
         if backward {
-            types.push((g, "f32"));
+            types.push((g, float));
         }
         if self.tile.is_none() {
-            types.push((sums, "f32"));
+            types.push((sums, float));
             if !backward {
-                types.push((tops, "f32"));
+                types.push((tops, float));
             }
         }
         let (count, n, inner, stride, g_stride) = (param(0), param(1), param(2), param(5), param(6));
         let load = if backward {
             format!("let x = b{x}[o0 + j * {stride}]; let g = b{g}[o1 + j * {g_stride}];")
         } else {
-            format!("let x = b{x}[o0 + j * {stride}]; let g = 0.0;")
+            format!("let x = b{x}[o0 + j * {stride}]; let g = {float}();")
         };
         let place = format!(
             "var o0 = {}; var o1 = {};\n{}let to = {} + (k / {inner}) * {n} * {inner} + k % {inner};\n",
@@ -88,10 +90,11 @@ impl Form {
             wgsl(self.rank, FIXED, "k", if backward { &["o0", "o1"] } else { &["o0"] }),
             param(7)
         );
-        let (result, summand) = (self.pass.result(), self.pass.summand());
+        let typed = |f: &str| f.replace("exp(", &format!("{float}_exp(")).replace("log(", &format!("{float}_log("));
+        let (result, summand) = (typed(self.pass.result()), typed(self.pass.summand()));
         let mut s = header(&types, self.writes, FIXED + self.rank as usize * if backward { 3 } else { 2 });
         let Some((rows, along)) = self.tile else {
-            let top = if backward { "0.0".to_string() } else { format!("b{tops}[k]") };
+            let top = if backward { format!("{float}()") } else { format!("b{tops}[k]") };
             s.push_str(&entry());
             let _ = writeln!(s, "{}", unknown(ZERO));
             let _ = write!(
@@ -110,7 +113,7 @@ impl Form {
             if along { (format!("lid / {y}u"), format!("lid % {y}u")) } else { (format!("lid % {rows}u"), format!("lid / {rows}u")) };
         let step = if along { 1 } else { rows };
         if y > 1 {
-            let _ = writeln!(s, "var<workgroup> parts: array<f32, {GROUP}>;");
+            let _ = writeln!(s, "var<workgroup> parts: array<{float}, {GROUP}>;");
         }
         // The Y values of a row meet, and all of them get the result.
         let meet = |v: &str, f: &str| {
@@ -146,11 +149,11 @@ impl Form {
                 meet("m", "max(a, b)")
             );
         } else {
-            s.push_str("let m = 0.0;\n");
+            let _ = writeln!(s, "let m = {float}();");
         }
         let _ = write!(
             s,
-            "var t = 0.0;\n\
+            "var t = {float}();\n\
              for (var j = y; j < {n}; j += {y}u) {{ {load} t += {summand}; }}\n{}\
              if (inside) {{\n\
              for (var j = y; j < {n}; j += {y}u) {{ {load} b{out}[to + j * {inner}] = {result}; }}\n}}\n}}\n",
@@ -161,11 +164,11 @@ impl Form {
 }
 
 /// Softmax or its logarithm of `x` along `dim` into `out`, row-major and of the same shape; or, with a gradient `g`, the backward pass,
-/// for which `x` is the forward output. float32 only.
+/// for which `x` is the forward output. Floats only.
 pub fn softmax(pass: Pass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: View<'_>) -> Result<()> {
     let op = if pass.log { "log_softmax" } else { "softmax" };
-    if x.dtype != DType::F32 {
-        return Err(Error::not_implemented(format!("{op}: not implemented for {} on wgpu yet; move the tensor with .cpu()", x.dtype)));
+    if !x.dtype.is_float() {
+        return Err(Error::dtype(format!("{op}: expected a floating point tensor, got {}", x.dtype)));
     }
     let grad = g.unwrap_or(x);
     check(op, &x)?;
@@ -192,9 +195,9 @@ pub fn softmax(pass: Pass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: Vi
     let reduced: SmallVec<[bool; 8]> = (0..x.shape.len()).map(|d| d == dim).collect();
     let strides = Layout::contiguous_strides(&[count]);
     let shape = [count];
-    let fresh = || Buffer::new(x.buffer.context(), count * 4);
+    let fresh = || Buffer::new(x.buffer.context(), count * element_size(x.dtype));
     let (tops, sums) = (fresh()?, fresh()?);
-    let view = |buffer| View { buffer, offset: 0, shape: &shape, strides: &strides, dtype: DType::F32 };
+    let view = |buffer| View { buffer, offset: 0, shape: &shape, strides: &strides, dtype: x.dtype };
     let (top, sum) = (view(&tops), view(&sums));
     match (g, pass.log) {
         (None, _) => {
@@ -233,7 +236,7 @@ impl Job<'_> {
                 at[slot] = bindings.read(b);
             }
         }
-        let form = Form { pass: self.pass, tile, rank: self.kept.rank(), slots: at, writes: bindings.writes() };
+        let form = Form { pass: self.pass, dtype: self.x.dtype, tile, rank: self.kept.rank(), slots: at, writes: bindings.writes() };
         let [count, n, _] = self.sizes;
         params.extend(self.sizes.map(|v| v as u32));
         params.extend([self.x.offset, self.g.map_or(0, |g| g.offset)].map(|v| v as u32));
@@ -267,8 +270,10 @@ mod tests {
         for tile in [None, Some((1, true)), Some((8, true)), Some((32, false)), Some((GROUP, false))] {
             for (log, backward, rank) in [(false, false, 0), (true, false, 1), (false, true, 2), (true, true, 3)] {
                 let slots = if backward { [0, 1, 2, 0, 3] } else { [0, 0, 1, 2, 3] };
-                let form = Form { pass: Pass { log, backward }, tile, rank, slots, writes: if backward { 4 } else { 2 } };
-                validate::check(&format!("{form:?}"), &form.source());
+                for dtype in [DType::F32, DType::F64] {
+                    let form = Form { pass: Pass { log, backward }, dtype, tile, rank, slots, writes: if backward { 4 } else { 2 } };
+                    validate::check(&format!("{form:?}"), &form.source());
+                }
             }
         }
     }
