@@ -165,6 +165,7 @@ def _install(device: Any) -> None:
     addresses = {name: address(ffi.addressof(lib, name)) for name in _core._wgpu_description()["functions"]}
     info = device.adapter.info
     _core._wgpu_install(
+        device,
         addresses,
         address(handle),
         address(queue),

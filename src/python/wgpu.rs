@@ -39,9 +39,12 @@ fn _wgpu_description(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// Makes a device the current one.
 ///
 /// `addresses`: each described function's address in the loaded library, whose layouts have been compared with the description;
-/// `device`, `queue`: the addresses of the library's objects; `limits`, `features`: as the device reports them, by wgpu-py's names.
+/// `owner`: the wgpu-py device, kept alive; `device`, `queue`: the addresses of the library's objects; `limits`, `features`: as the device
+/// reports them, by wgpu-py's names.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 fn _wgpu_install(
+    owner: Py<PyAny>,
     addresses: &Bound<'_, PyDict>,
     device: usize,
     queue: usize,
@@ -77,7 +80,7 @@ fn _wgpu_install(
     }
     // SAFETY: the caller holds wgpu-py's objects, whose handles these are.
     let api = unsafe { Api::new(functions, device, queue) };
-    Context::install(api, limits, features, Identity { name, software })?;
+    Context::install(api, limits, features, Identity { name, software }, Box::new(owner))?;
     Ok(())
 }
 

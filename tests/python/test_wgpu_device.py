@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,6 +113,20 @@ def test_set_device_takes_a_device_of_the_user() -> None:
     rgrad.wgpu.set_device(device)
     assert rgrad.wgpu.current_device() is device
     assert rgrad.arange(4).to("wgpu").sum().item() == 6
+
+
+def test_a_device_lives_as_long_as_its_tensors() -> None:
+    adapter = rgrad.wgpu.current_device().adapter
+    rgrad.wgpu.set_device(adapter)
+    alive = weakref.ref(rgrad.wgpu.current_device())
+    x = rgrad.arange(3.0).to("wgpu")
+    rgrad.wgpu.set_device(adapter)
+    gc.collect()
+    assert alive() is not None
+    assert (x + 1).cpu().tolist() == [1, 2, 3]
+    del x
+    gc.collect()
+    assert alive() is None
 
 
 @pytest.mark.parametrize("wrong", [None, 0, "wgpu", object()])

@@ -10,6 +10,7 @@ use super::queue::Recorder;
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard, RwLock};
+use std::any::Any;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -53,6 +54,9 @@ pub struct Identity {
     pub software: bool,
 }
 
+/// An object of the embedding language that holds the device.
+pub type Owner = Box<dyn Any + Send + Sync>;
+
 static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
 /// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
 const SPIN: Duration = Duration::from_micros(60);
@@ -84,6 +88,7 @@ pub struct Context {
     limits: Limits,
     features: Features,
     identity: Identity,
+    owner: Option<Owner>,
     pool: Pool,
     tickets: Tickets,
     /// Reentrant only to notice that this thread has it already: the library logs through Python, which can run anything.
@@ -94,9 +99,11 @@ pub struct Context {
 impl Context {
     /// Makes a device the current one: a new one, or one that still has tensors. Tensors of the one before stay usable among themselves.
     ///
+    /// `owner` lives as long as the context: the callbacks that the library calls for this device are its.
+    ///
     /// # Errors
-    /// What the library says when the first buffers are made.
-    pub fn install(api: Api, limits: Limits, features: Features, identity: Identity) -> Result<Arc<Context>> {
+    /// What the library says when the first buffers are made; in a forked child.
+    pub fn install(api: Api, limits: Limits, features: Features, identity: Identity, owner: Owner) -> Result<Arc<Context>> {
         Self::check_process()?;
         watch_forks();
         let known = {
@@ -119,6 +126,7 @@ impl Context {
                     limits,
                     features,
                     identity,
+                    owner: Some(owner),
                     pool: Pool::new(),
                     tickets: Tickets::default(),
                     recorder: ReentrantMutex::new(RefCell::new(recorder)),
@@ -467,6 +475,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if self.forked() {
+            std::mem::forget(self.owner.take());
             return;
         }
         self.recorder.get_mut().get_mut().close(&self.api);
