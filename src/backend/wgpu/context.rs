@@ -59,7 +59,7 @@ pub type Owner = Box<dyn Any + Send + Sync>;
 
 static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
 /// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
-const SPIN: Duration = Duration::from_micros(60);
+const SPIN: Duration = Duration::from_micros(150);
 
 /// Every context that may still have tensors: one for each device.
 static KNOWN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
