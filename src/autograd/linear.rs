@@ -426,7 +426,8 @@ pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<
 fn unview_shared(g: &Tensor, op: &ViewOp, layout: Layout) -> Result<Tensor> {
     let (end, dtype) = (end_of(&layout, std::slice::from_ref(op)), g.dtype());
     let place = ViewOp::AsStrided { shape: layout.shape().into(), strides: layout.strides().into(), offset: layout.offset() };
-    let (counts, one) = (Array::zeros(&[end], dtype)?, Array::scalar(Scalar::Int(1), dtype)?);
+    let beside = g.array();
+    let (counts, one) = (beside.full_beside(&[end], Scalar::Int(0), dtype)?, beside.full_beside(&[], Scalar::Int(1), dtype)?);
     add_overlapping(&place.apply_to(&counts)?, &one.with_layout(one.layout().expand(layout.shape())?))?;
     // Places that no element of the input looks at are not divided.
     counts.pointwise_into(Func { row: RowId::Maximum, part: Part::Forward }, dtype, &[&counts, &one], &[])?;

@@ -6,6 +6,8 @@ import copy
 import io
 import pickle
 import re
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -360,6 +362,18 @@ def test_assert_close_across_devices() -> None:
     with pytest.raises(AssertionError, match="not close"):
         rgrad.testing.assert_close(x.to("wgpu"), x + 1, check_device=False)
     assert rgrad.testing.make_tensor(3, dtype=rgrad.float32, device="wgpu").device == WGPU
+
+
+# --- what runs where ------------------------------------------------------------------------------------
+
+
+def test_the_page_of_operations_by_device_is_up_to_date() -> None:
+    features = rgrad.wgpu.current_device().features
+    if not {"shader-f64", "shader-int64"} <= features:
+        pytest.skip("the page is about adapters with 64-bit numbers")
+    script = Path(__file__).resolve().parents[2] / "scripts" / "operations_by_device.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 # --- gradient checks and derivatives --------------------------------------------------------------------
