@@ -91,7 +91,7 @@ pub fn convert(from: DType, to: DType, v: &str) -> String {
 /// Parameter words (one, or two with the low one first) of `value` as an element of `dtype`; `from_words` reads them.
 pub fn to_words(value: Scalar, dtype: DType) -> [u32; 2] {
     let whole = match value {
-        Scalar::Float(v) if !(v < 9_223_372_036_854_775_808.0) => i64::MIN,
+        Scalar::Float(v) if v.is_nan() || v >= 9_223_372_036_854_775_808.0 => i64::MIN,
         v => v.to_i64(),
     };
     let two = |bits: u64| [bits as u32, (bits >> 32) as u32];
