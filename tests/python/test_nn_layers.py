@@ -40,7 +40,7 @@ def test_linear() -> None:
     layer = nn.Linear(3, 2, dtype=real())
     x = numbers(4, 5, 3)
     want = to_numpy(x) @ to_numpy(layer.weight).T + to_numpy(layer.bias)
-    np.testing.assert_allclose(layer(x).detach().cpu().numpy(), want, rtol=tol(1e-12))
+    np.testing.assert_allclose(layer(x).detach().cpu().numpy(), want, rtol=tol(1e-12), atol=tol(1e-12))
     assert nn.Linear(3, 2, bias=False).bias is None
     bound = 1 / math.sqrt(3)
     for _ in range(3):
@@ -52,11 +52,12 @@ def test_linear() -> None:
         layer(x).detach().cpu().numpy(),
         to_numpy(x).sum(-1, keepdims=True) + to_numpy(layer.bias),
         rtol=tol(1e-12),
+        atol=tol(1e-12),
     )
     pair = nn.Bilinear(2, 3, 4, dtype=real())
     a, b = numbers(5, 2), numbers(5, 3, seed=1)
     want = np.einsum("ni,kij,nj->nk", to_numpy(a), to_numpy(pair.weight), to_numpy(b)) + to_numpy(pair.bias)
-    np.testing.assert_allclose(pair(a, b).detach().cpu().numpy(), want, rtol=tol(1e-12))
+    np.testing.assert_allclose(pair(a, b).detach().cpu().numpy(), want, rtol=tol(1e-12), atol=tol(1e-12))
     assert nn.Identity(3, key=1)(x) is x
 
 
