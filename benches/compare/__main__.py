@@ -53,8 +53,9 @@ def main() -> int:
     from rows_large import ROWS as LARGE
     from rows_small import ROWS as SMALL
     from rows_wgpu import CHECKS as WGPU
+    from rows_wgpu_large import CHECKS as WGPU_LARGE
 
-    rows: list[Row | Check] = [*SMALL, *LARGE, *CHECKS, *WGPU]
+    rows: list[Row | Check] = [*SMALL, *LARGE, *CHECKS, *WGPU, *WGPU_LARGE]
     patterns = args.names or ["*"]
     for pattern in patterns:
         if not any(fnmatch.fnmatch(row.name, pattern) for row in rows):
