@@ -13,7 +13,7 @@ from scipy import special
 import rgrad
 from op_kit import Op, Sample, as_tuple, leaves, run, to_numpy, views
 from op_table import BY_NAME, OPS, cases, rows
-from wgpu_gaps import NO_FLOAT64, NO_UINT8
+from wgpu_gaps import NO_FLOAT64, NO_UINT8, READS_BACK
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -65,6 +65,21 @@ def test_float64_on_wgpu(op: Op) -> None:
     want = op.ref(*[a.array() for a in sample.args], **sample.params)
     out = run(rgrad, op, sample, "float64")
     compare(out if len(out) > 1 or isinstance(want, tuple) else out[0], want, "float64", 16 * op.tol)
+
+
+@pytest.mark.wgpu_only
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_work_stays_on_wgpu(op: Op) -> None:
+    """Results are there, and nothing is submitted, so nothing was read back to be computed elsewhere."""
+    most = 0
+    for sample in op.all_samples():
+        inputs = views(sample, leaves(rgrad, sample, "float32"))
+        rgrad.wgpu.synchronize()
+        before = rgrad._core._wgpu_counts()[0]
+        for out in as_tuple(op.call(rgrad, *inputs, **sample.params)):
+            assert out.is_wgpu
+        most = max(most, rgrad._core._wgpu_counts()[0] - before)
+    assert most == (1 if op.name in READS_BACK else 0)
 
 
 @pytest.mark.cpu_only

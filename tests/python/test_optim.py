@@ -341,8 +341,9 @@ def test_wrong_hyperparameters(make, said: str) -> None:
 
 
 def test_differentiable_steps_are_refused() -> None:
+    p = param(2)
     with pytest.raises(NotImplementedError, match="differentiable=True"):
-        optim.SGD([param(2)], differentiable=True)
+        optim.SGD([p], differentiable=True)
 
 
 # ----------------------------------------------------------------------------------------------------- schedules

@@ -19,6 +19,15 @@ NO_FLOAT64: frozenset[str] = frozenset(
 # The same for uint8.
 NO_UINT8: frozenset[str] = frozenset()
 
+# Rows that wait for the device, once: the size of the result depends on values, or a value decides what is done.
+READS_BACK: frozenset[str] = frozenset(
+    {
+        *("masked_select", "getitem_mask", "getitem_mask0", "setitem_mask", "setitem_mask0"),
+        *("setitem_mask_scalar", "setitem_mask0_scalar", "unique", "unique_consecutive"),
+        *("nanmedian", "nanmedian_with_nan", "quantile", "nanquantile", "quantile_with_nan", "nanquantile_with_nan"),
+    }
+)
+
 
 def mark_gaps(items: list[pytest.Item]) -> None:
     """Marks the tests on wgpu that GAPS names."""
