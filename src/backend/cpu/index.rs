@@ -419,15 +419,20 @@ fn each(
     let ((ij, ii), (aj, ai), (bj, bi)) = (st(index), st(a), st(b));
     let some = |o: usize, from: usize, to: usize| {
         let (io, ao, bo) = (w.offset(o, index), w.offset(o, a), w.offset(o, b));
-        for j in 0..shape[dim] as isize {
-            for i in from as isize..to as isize {
-                // SAFETY: inside the index by construction.
-                let at = unsafe { *idx.get().offset(io + j * ij + i * ii) };
-                // Checked before; again here because another thread may have changed the index since.
-                if (at as u64) < size as u64 {
-                    f(ao + j * aj + i * ai, bo + i * bi, at as isize, bj);
-                }
+        let visit = |i: isize, j: isize| {
+            // SAFETY: inside the index by construction.
+            let at = unsafe { *idx.get().offset(io + j * ij + i * ii) };
+            // Checked before; again here because another thread may have changed the index since.
+            if (at as u64) < size as u64 {
+                f(ao + j * aj + i * ai, bo + i * bi, at as isize, bj);
             }
+        };
+        let (along, across) = (0..shape[dim] as isize, from as isize..to as isize);
+        // Either way `j` ascends for each `i`; the shorter steps go innermost.
+        if ii.unsigned_abs() > ij.unsigned_abs() {
+            across.for_each(|i| along.clone().for_each(|j| visit(i, j)));
+        } else {
+            along.for_each(|j| across.clone().for_each(|i| visit(i, j)));
         }
     };
     if total < 2 * PIECE {

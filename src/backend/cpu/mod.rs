@@ -12,6 +12,7 @@ pub mod num;
 pub mod pointwise;
 pub mod random;
 pub mod reduce;
+mod reduce_loops;
 pub mod reducers;
 pub mod running;
 pub mod scan;
