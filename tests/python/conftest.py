@@ -90,7 +90,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says how many tests ran on wgpu."""
     adapter = ""
-    if _passed_on_wgpu:
+    if _passed_on_wgpu and rgrad._core._wgpu_installed():
         info = rgrad.wgpu.current_device().adapter.info
         adapter = f", on {info['device']} ({info['adapter_type']}, {info['backend_type']})"
     terminalreporter.write_line(f"{_passed_on_wgpu} tests passed on wgpu{adapter}")

@@ -29,6 +29,14 @@ def both() -> list[str]:
     return ["cpu", "wgpu"]
 
 
+def test_there_is_an_adapter(request: pytest.FixtureRequest) -> None:
+    """Where one is demanded this fails without one; and the suite of operations is among what runs on it."""
+    assert rgrad.wgpu.is_available()
+    assert rgrad.wgpu.devices()
+    chosen = [item for item in request.session.items if item.path.name == "test_op_values.py"]
+    assert not chosen or any(item.get_closest_marker("wgpu") for item in chosen) or request.config.option.markexpr
+
+
 # --- the default device ---------------------------------------------------------------------------------
 
 
