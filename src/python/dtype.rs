@@ -130,6 +130,11 @@ impl PyDevice {
         if let Ok(d) = r#type.cast::<PyDevice>() {
             return Ok(d.get().clone());
         }
+        // A number alone is one of the accelerator's devices, as in PyTorch.
+        if is_number(r#type) {
+            let i = r#type.extract::<i64>()?;
+            return Ok(PyDevice { kind: "wgpu", index: Some(u32::try_from(i).map_err(|_| runtime("Device index must not be negative"))?) });
+        }
         let Ok(text) = r#type.extract::<String>() else {
             return Err(type_error(format!("device(): argument 'type' (position 1) must be str, not {}", super::args::type_name(r#type))));
         };
@@ -199,7 +204,11 @@ pub(super) fn device_of(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Devic
 
 /// Whether an object names a device.
 pub(super) fn is_device(obj: &Bound<'_, PyAny>) -> bool {
-    obj.is_instance_of::<PyDevice>() || obj.is_instance_of::<pyo3::types::PyString>()
+    obj.is_instance_of::<PyDevice>() || obj.is_instance_of::<pyo3::types::PyString>() || is_number(obj)
+}
+
+fn is_number(obj: &Bound<'_, PyAny>) -> bool {
+    obj.is_instance_of::<PyInt>() && !obj.is_instance_of::<PyBool>()
 }
 
 // ---- Size ------------------------------------------------------------------------------------------------------------

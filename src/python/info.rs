@@ -24,11 +24,19 @@ type PyOut = PyResult<Py<PyAny>>;
 #[pyclass(name = "UntypedStorage", module = "rgrad", frozen)]
 struct PyStorage(Storage);
 
+#[cold]
+fn no_address(d: Device) -> PyErr {
+    Error::runtime(format!("data_ptr(): memory on {d} has no address in this process; use .cpu() first")).into()
+}
+
 #[pymethods]
 impl PyStorage {
-    /// The address of the first byte.
-    fn data_ptr(&self) -> usize {
-        self.0.memory(crate::array::Access::Read) as usize
+    /// The address of the first byte. RuntimeError on a device: its memory has no address here.
+    fn data_ptr(&self) -> PyResult<usize> {
+        match self.0.device() {
+            Device::Cpu => Ok(self.0.memory(crate::array::Access::Read) as usize),
+            d => Err(no_address(d)),
+        }
     }
 
     /// A number that names the memory, on any device, while a tensor holds it.
@@ -120,7 +128,7 @@ impl PyTensor {
     fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
         Self::of(slf).with_array(|a| match a.device() {
             Device::Cpu => Ok(if a.numel() == 0 { 0 } else { a.ptr() as usize }),
-            d => Err(Error::runtime(format!("data_ptr(): memory on {d} has no address in this process; use .cpu() first")).into()),
+            d => Err(no_address(d)),
         })
     }
 
