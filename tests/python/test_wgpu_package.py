@@ -119,6 +119,22 @@ def test_get_device() -> None:
         rgrad.get_device(1.0)
 
 
+def test_devices_by_number_and_addresses() -> None:
+    x = rgrad.ones(2, device=0)
+    assert x.device == rgrad.device(0) == WGPU
+    assert rgrad.ones(2).to(0).device == rgrad.ones(2).wgpu(0).device == WGPU
+    for call in (lambda: rgrad.ones(2, device=1), lambda: rgrad.ones(2, device="wgpu:1"), lambda: rgrad.ones(2).to(3)):
+        with pytest.raises(RuntimeError, match="one wgpu device at a time"):
+            call()
+    with pytest.raises(RuntimeError, match="negative"):
+        rgrad.device(-1)
+    for address in (x.data_ptr, x.untyped_storage().data_ptr):
+        with pytest.raises(RuntimeError, match="no address"):
+            address()
+    with pytest.raises(TypeError, match="Tensor.cpu"):
+        x.numpy()
+
+
 # --- modules and optimizers -----------------------------------------------------------------------------
 
 
