@@ -86,3 +86,11 @@ def test_a_training_step_submits_at_most_three_command_buffers(digits: ModuleTyp
     rgrad.wgpu.synchronize()
     assert rgrad._core._wgpu_counts()[0] - before <= 10 * 3
     assert np.isfinite(losses).all()
+
+
+def test_the_example_runs_on_wgpu(digits: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reached = digits.main(["--device", "wgpu", "--epochs", "3", "--out", str(tmp_path)])
+    assert reached > 0.8
+    assert "loads back, same predictions" in capsys.readouterr().out
+    assert rgrad.load(tmp_path / "digits.pt", map_location="cpu")["3.bias"].device.type == "cpu"
+    assert rgrad.load(tmp_path / "digits.pt")["3.bias"].is_wgpu
