@@ -158,12 +158,12 @@ RESULTS = {
     **each(
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
-        "is_inference is_contiguous is_same_size is_signed __bool__ __contains__ is_tensor is_nonzero",
+        "is_inference is_contiguous is_same_size is_signed __bool__ __contains__ is_tensor is_nonzero _wgpu_installed",
     ),
     **each(
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
-        "max_memory_allocated memory_allocated seed __len__ __int__ __index__ __hash__ _call_site",
+        "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site",
     ),
     **each(
         "_tuple[Tensor, ...]",
@@ -173,7 +173,8 @@ RESULTS = {
         "None",
         "backward empty_cache retain_grad reset_peak_memory_stats set_default_dtype set_memory_limit set_num_threads "
         "set_rng_state _after_fork _before_fork _fail_allocation_in _increment_version _set_grad_enabled "
-        "_set_inference_mode _set_printoptions __setitem__ __delitem__ remove set_state",
+        "_set_inference_mode _set_printoptions __setitem__ __delitem__ remove set_state set_default_device "
+        "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_reset_peak _wgpu_synchronize",
     ),
     **each("_DType", "get_default_dtype promote_types result_type"),
     **each("HookHandle", "register_hook register_post_accumulate_grad_hook register_prehook"),
@@ -186,6 +187,10 @@ RESULTS = {
     "numpy": "np.ndarray[Any, np.dtype[Any]]",
     "broadcast_shapes": "Size",
     "manual_seed": "Generator",
+    "get_default_device": "device",
+    "_wgpu_counts": "_tuple[_int, _int]",
+    "_wgpu_description": "dict[_str, Any]",
+    "_wgpu_memory": "_tuple[_int, _int, _int]",
     "_run_backward": "_tuple[Any, ...]",
     "requires_grad_": "Self",
     "__float__": "_float",
@@ -216,6 +221,8 @@ PROPERTIES = {
         "is_leaf": ("_bool", False),
         "retains_grad": ("_bool", False),
         "is_cuda": ("_bool", False),
+        "is_wgpu": ("_bool", False),
+        "is_cpu": ("_bool", False),
         "is_sparse": ("_bool", False),
         "_version": ("_int", False),
         "ndim": ("_int", False),
