@@ -1,6 +1,7 @@
 //! Values without history: a storage, and arrays that look into it.
 
 mod value;
+mod counted;
 mod index;
 mod matmul;
 mod reduce;

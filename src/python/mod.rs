@@ -25,6 +25,7 @@ mod reduce;
 mod rows;
 mod shape;
 mod site;
+mod slots;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -42,6 +43,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     site::register(m)?;
     tensor::register(m)?;
     identity::register(m)?;
+    slots::register(m);
     rows::register(m)?;
     dtype::register(m)?;
     info::register(m)?;
