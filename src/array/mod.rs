@@ -1,5 +1,6 @@
 //! Values without history: a storage, and arrays that look into it.
 
+mod counted;
 mod gpu;
 mod gpu_index;
 mod gpu_reduce;

@@ -1,5 +1,6 @@
 //! Storage: a piece of memory on a device, shared by all views of it, and the version counters that tell when it was written.
 
+use super::counted::Counted;
 use crate::backend::cpu::alloc::{self, Buffer};
 use crate::backend::wgpu;
 use crate::error::Result;
@@ -38,7 +39,7 @@ pub enum Access {
 }
 
 /// Small values live beside their counters, in the storage's own allocation. 64 bytes hold a 4x4 of f32.
-const INLINE: usize = 64;
+pub(super) const INLINE: usize = 64;
 
 #[repr(align(16))]
 struct Inline(UnsafeCell<[MaybeUninit<u8>; INLINE]>);
@@ -83,25 +84,27 @@ fn no_address() -> ! {
 
 /// A shared handle of a piece of memory.
 #[derive(Clone)]
-pub struct Storage(Arc<Inner>);
+pub struct Storage(Counted<Inner>);
 
 impl Storage {
     /// Uninitialised memory of `bytes` bytes.
     #[inline]
     pub fn alloc(bytes: usize) -> Result<Storage> {
-        let memory = if bytes <= INLINE {
+        if bytes <= INLINE {
             alloc::count_inline(INLINE as isize);
-            Memory::Inline(Inline(UnsafeCell::new([MaybeUninit::uninit(); INLINE])))
-        } else {
-            Memory::Buffer(Buffer::new(bytes)?)
-        };
-        Ok(Storage(Arc::new(Inner { memory, bytes, version: Counter::default() })))
+            // Initialised: kernels may read whole blocks of it (see `is_padded`).
+            let zeros = || Memory::Inline(Inline(UnsafeCell::new([MaybeUninit::new(0); INLINE])));
+            return Ok(Storage(Counted::with(|| Inner { memory: zeros(), bytes, version: Counter::default() })));
+        }
+        let memory = Memory::Buffer(Buffer::new(bytes)?);
+        Ok(Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() })))
     }
 
     /// Memory of a device.
     pub fn on_device(buffer: wgpu::Buffer) -> Storage {
         let bytes = buffer.bytes();
-        Storage(Arc::new(Inner { memory: Memory::Device(buffer), bytes, version: Counter::default() }))
+        let memory = Memory::Device(buffer);
+        Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
     }
 
     /// Memory of somebody else.
@@ -109,7 +112,8 @@ impl Storage {
     /// # Safety
     /// `ptr` must stay valid for `bytes` bytes (and for writing, if `writable`) as long as `owner` lives.
     pub unsafe fn external(ptr: *mut u8, bytes: usize, writable: bool, owner: Box<dyn Any + Send + Sync>) -> Storage {
-        Storage(Arc::new(Inner { memory: Memory::External { ptr, writable, _owner: owner }, bytes, version: Counter::default() }))
+        let memory = Memory::External { ptr, writable, _owner: owner };
+        Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
     }
 
     #[inline]
@@ -161,6 +165,12 @@ impl Storage {
         }
     }
 
+    /// Whether the memory goes on to 64 initialised bytes, which nobody else uses, whatever its size.
+    #[inline]
+    pub(crate) fn is_padded(&self) -> bool {
+        matches!(self.0.memory, Memory::Inline(_))
+    }
+
     /// Whether the memory may be written (an external owner may have lent it for reading only).
     #[inline]
     pub fn is_writable(&self) -> bool {
@@ -170,17 +180,23 @@ impl Storage {
     /// Whether nobody else holds this storage, so that its memory can be taken over.
     #[inline]
     pub fn is_sole_owner(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && !matches!(self.0.memory, Memory::External { .. })
+        self.0.is_only() && !matches!(self.0.memory, Memory::External { .. })
+    }
+
+    /// Whether the memory is the allocator's own, so that its end runs no foreign code.
+    #[inline]
+    pub fn is_own(&self) -> bool {
+        matches!(self.0.memory, Memory::Inline(_) | Memory::Buffer(_))
     }
 
     #[inline]
     pub fn same(&self, other: &Storage) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.0.same(&other.0)
     }
 
     /// A number that names this storage while it lives.
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        self.0.address()
     }
 }
 

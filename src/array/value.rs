@@ -1,9 +1,10 @@
 //! Array: a storage seen through a layout, with an element type. The values under every tensor.
 
 use super::gpu;
-use super::storage::{Access, Device, Storage};
+use super::storage::{Access, Device, INLINE, Storage};
+use crate::backend::cpu::direct::Direct;
 use crate::backend::cpu::pointwise::Operand;
-use crate::backend::cpu::{copy, pointwise};
+use crate::backend::cpu::{copy, kernels, pointwise};
 use crate::backend::wgpu;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast, checked_numel};
@@ -19,6 +20,16 @@ macro_rules! elements {
     ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: DType = DType::$d; })* };
 }
 elements!(bool => Bool, u8 => U8, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
+
+/// The most elements that go the short way; beyond it the long one costs nothing beside the work.
+const DIRECT: usize = 1 << 10;
+
+/// Operands of one shape, as a kernel wants them.
+struct Alike {
+    n: usize,
+    padded: bool,
+    ptrs: [*const u8; kernels::MAX_INPUTS],
+}
 
 /// A strided view of a storage.
 #[derive(Clone, Debug)]
@@ -349,6 +360,61 @@ impl Array {
         };
         out.pointwise_into(func, compute, ins, params)?;
         Ok(out)
+    }
+
+    /// `pointwise` the short way, for a few floats that lie alike: on the CPU, row-major, of one shape and of the type computed in, which
+    /// is also the result's. None where the operands are not so.
+    #[inline]
+    pub fn pointwise_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Array> {
+        let direct = Direct::of(func, compute)?;
+        let alike = ins[0].alike(&direct, compute, ins)?;
+        let out = Array { storage: Storage::alloc(alike.n * compute.size()).ok()?, layout: ins[0].layout.rewound(), dtype: compute };
+        // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
+        // padded storages have a whole block from their start on.
+        unsafe { direct.run(alike.n, alike.padded && out.is_padded(), out.ptr_mut(), &alike.ptrs, params) };
+        Some(out)
+    }
+
+    /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does.
+    #[inline]
+    pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
+        let Some(direct) = Direct::of(func, self.dtype) else { return false };
+        let Some(alike) = self.alike(&direct, self.dtype, ins) else { return false };
+        if !self.is_direct(self.dtype) || ins.iter().any(|a| a.storage.same(&self.storage) && a.layout.offset() != self.layout.offset()) {
+            return false;
+        }
+        // SAFETY: as in `pointwise_direct`; an operand that shares this array's storage begins where it does.
+        unsafe { direct.run(alike.n, alike.padded && self.is_padded(), self.ptr_mut(), &alike.ptrs, params) };
+        true
+    }
+
+    /// The operands, if all that are read can go the short way and have this array's shape.
+    #[inline]
+    fn alike(&self, direct: &Direct, compute: DType, ins: &[&Array]) -> Option<Alike> {
+        let n = self.numel();
+        let mut padded = kernels::LANES * compute.size() <= INLINE && n < kernels::LANES;
+        let mut ptrs = [std::ptr::null(); kernels::MAX_INPUTS];
+        for (k, a) in ins.iter().enumerate() {
+            if direct.reads(k) {
+                if !a.layout.same_shape(&self.layout) || !a.is_direct(compute) {
+                    return None;
+                }
+                padded = padded && a.is_padded();
+                ptrs[direct.place(k)] = a.ptr();
+            }
+        }
+        (n.wrapping_sub(1) < DIRECT).then_some(Alike { n, padded, ptrs })
+    }
+
+    #[inline]
+    fn is_direct(&self, dtype: DType) -> bool {
+        self.dtype == dtype && self.device() == Device::Cpu && self.layout.is_plain()
+    }
+
+    /// Whether a whole block can be read from the first element on.
+    #[inline]
+    fn is_padded(&self) -> bool {
+        self.layout.offset() == 0 && self.storage.is_padded()
     }
 
     fn common_shape(ins: &[&Array]) -> Result<Dims> {

@@ -1,6 +1,7 @@
 //! The door: the one function through which every operation passes. Grad mode, tape, call sites and levels live here and nowhere else.
 
 use super::hooks::Grads;
+use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp};
 use super::saved::Saved;
@@ -11,7 +12,6 @@ use crate::array::{Array, Change, Device, Version};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
-use parking_lot::RwLockReadGuard;
 use smallvec::SmallVec;
 
 pub type Arrays = SmallVec<[Array; 1]>;
@@ -123,7 +123,7 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
 fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
     let mode = mode::current();
     let (outs, needs, any) = {
-        let cores: SmallVec<[RwLockReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
+        let cores: SmallVec<[ReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
         let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
         let mut needs: SmallVec<[bool; 4]> = SmallVec::new();
         let mut any = false;

@@ -1,7 +1,9 @@
 //! The engine: walks the graph from its roots, newest node first, and brings gradients to leaves and to whoever asked for them.
 
 use super::accumulate;
+use super::direct::vjp_direct;
 use super::door::run_vjp;
+use super::flow::{Flow, NOWHERE, Sums};
 use super::hooks::{Grads, NodeHooks};
 use super::linear;
 use super::mode::{self, Mode, ModeGuard};
@@ -9,11 +11,13 @@ use super::node::{Edge, Node, NodeOp};
 use super::site::Inherit;
 use super::tensor::Tensor;
 use crate::error::{Error, Kind, Result};
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How a backward pass is to run.
 #[derive(Debug, Clone, Default)]
@@ -24,24 +28,17 @@ pub struct Options {
     pub inputs: Vec<Edge>,
 }
 
-/// What the engine knows of a node during one pass.
-struct Visit {
-    node: Arc<Node>,
+/// What the engine knows of a node during one pass. The roots keep it alive.
+struct Visit<'a> {
+    node: &'a Arc<Node>,
     /// Edges that point here from nodes that have not run yet.
     waiting: u32,
     /// Whether a wanted input lies here or behind it.
     needed: bool,
-    grads: SmallVec<[Option<Sum>; 1]>,
+    /// For each of the node's outputs the place of its gradient; `NOWHERE` where none has arrived.
+    grads: SmallVec<[u32; 4]>,
     /// For each of the node's edges the place of the node that it points to; `NOWHERE` where it points to none.
-    targets: SmallVec<[u32; 2]>,
-}
-
-const NOWHERE: u32 = u32::MAX;
-
-/// A gradient on its way, and whether this pass made it itself (then it may be added to in place).
-struct Sum {
-    grad: Tensor,
-    own: bool,
+    targets: SmallVec<[u32; 4]>,
 }
 
 /// A node that is ready, ordered by its sequence number.
@@ -105,11 +102,57 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     })
 }
 
+/// Finds a node's place in the pass that is looking for nodes: by marks in the nodes themselves while no other thread looks too, else by a
+/// table.
+enum Index {
+    Marks(MutexGuard<'static, u64>),
+    Table(FxHashMap<*const Node, u32>),
+}
+
+impl Index {
+    fn new() -> Index {
+        /// Held while nodes are being marked; the number of the last pass that did.
+        static MARKING: Mutex<u64> = Mutex::new(0);
+        match MARKING.try_lock() {
+            Some(mut pass) => {
+                *pass += 1;
+                Index::Marks(pass)
+            }
+            None => Index::Table(FxHashMap::default()),
+        }
+    }
+
+    /// The node's place, which is `next` if it has none yet.
+    #[inline]
+    fn place(&mut self, node: &Arc<Node>, next: u32) -> u32 {
+        match self {
+            Index::Marks(pass) => {
+                if node.mark.pass.load(Ordering::Relaxed) == **pass {
+                    return node.mark.at.load(Ordering::Relaxed);
+                }
+                node.mark.pass.store(**pass, Ordering::Relaxed);
+                node.mark.at.store(next, Ordering::Relaxed);
+                next
+            }
+            Index::Table(table) => *table.entry(Arc::as_ptr(node)).or_insert(next),
+        }
+    }
+
+    /// The node's place, if it has one.
+    fn find(&self, node: &Arc<Node>) -> Option<usize> {
+        match self {
+            Index::Marks(pass) if node.mark.pass.load(Ordering::Relaxed) == **pass => Some(node.mark.at.load(Ordering::Relaxed) as usize),
+            Index::Marks(_) => None,
+            Index::Table(table) => table.get(&Arc::as_ptr(node)).map(|at| *at as usize),
+        }
+    }
+}
+
 /// The state of one pass.
 struct Pass<'a> {
     options: &'a Options,
-    visits: Vec<Visit>,
-    index: FxHashMap<*const Node, usize>,
+    visits: Vec<Visit<'a>>,
+    sums: Sums,
     /// (node, output) of each wanted input, and its result.
     captures: Vec<(usize, u32, Option<Tensor>)>,
     ready: BinaryHeap<Ready>,
@@ -117,22 +160,27 @@ struct Pass<'a> {
 }
 
 fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    let (edges, grads): (Vec<Edge>, Vec<Tensor>) = roots.into_iter().unzip();
     let mut pass = Pass {
         options,
         visits: Vec::with_capacity(16),
-        index: FxHashMap::default(),
+        sums: Sums::default(),
         captures: Vec::new(),
         ready: BinaryHeap::new(),
         keep: options.retain_graph,
     };
-    pass.discover(&roots);
-    pass.mark_needed();
+    let starts = {
+        // No foreign code runs in here.
+        let mut index = Index::new();
+        let starts = pass.discover(&mut index, &edges);
+        pass.mark_needed(&index);
+        starts
+    };
     let _mode = ModeGuard::grad(options.create_graph);
-    for (edge, grad) in roots {
-        let at = pass.index[&Arc::as_ptr(&edge.node)];
+    for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
         let meta = &edge.node.outs()[edge.nr as usize];
         let grad = linear::fit(grad, meta)?;
-        pass.add(at, edge.nr as usize, grad, false)?;
+        pass.add(at, edge.nr as usize, Flow::Tensor(grad))?;
     }
     for i in 0..pass.visits.len() {
         if pass.visits[i].waiting == 0 {
@@ -145,33 +193,29 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     Ok(pass.captures.into_iter().map(|(_, _, g)| g).collect())
 }
 
-impl Pass<'_> {
-    fn visit(&mut self, node: &Arc<Node>) -> usize {
+impl<'a> Pass<'a> {
+    #[inline]
+    fn visit(&mut self, index: &mut Index, node: &'a Arc<Node>) -> usize {
         let next = self.visits.len();
-        match self.index.entry(Arc::as_ptr(node)) {
-            std::collections::hash_map::Entry::Occupied(e) => *e.get(),
-            std::collections::hash_map::Entry::Vacant(e) => {
-                e.insert(next);
-                let grads = (0..node.outs().len()).map(|_| None).collect();
-                self.visits.push(Visit { node: node.clone(), waiting: 0, needed: true, grads, targets: SmallVec::new() });
-                next
-            }
+        let at = index.place(node, next as u32) as usize;
+        if at == next {
+            let grads = SmallVec::from_elem(NOWHERE, node.outs().len());
+            self.visits.push(Visit { node, waiting: 0, needed: true, grads, targets: SmallVec::new() });
         }
+        at
     }
 
-    /// Finds every node behind the roots and counts the edges that point to each.
-    fn discover(&mut self, roots: &[(Edge, Tensor)]) {
-        for (e, _) in roots {
-            self.visit(&e.node);
-        }
+    /// Finds every node behind the roots and counts the edges that point to each. Returns the places of the roots.
+    fn discover(&mut self, index: &mut Index, roots: &'a [Edge]) -> Vec<usize> {
+        let starts = roots.iter().map(|e| self.visit(index, &e.node)).collect();
         let mut at = 0;
         while at < self.visits.len() {
-            let node = self.visits[at].node.clone();
-            let mut targets = SmallVec::with_capacity(node.edges().len());
+            let node = self.visits[at].node;
+            let mut targets = SmallVec::new();
             for e in node.edges() {
                 targets.push(match e {
                     Some(e) => {
-                        let i = self.visit(&e.node);
+                        let i = self.visit(index, &e.node);
                         self.visits[i].waiting += 1;
                         i as u32
                     }
@@ -181,10 +225,11 @@ impl Pass<'_> {
             self.visits[at].targets = targets;
             at += 1;
         }
+        starts
     }
 
     /// With wanted inputs only the nodes on the way to one of them run.
-    fn mark_needed(&mut self) {
+    fn mark_needed(&mut self, index: &Index) {
         if self.options.inputs.is_empty() {
             return;
         }
@@ -192,7 +237,7 @@ impl Pass<'_> {
             v.needed = false;
         }
         for e in &self.options.inputs {
-            let at = self.index.get(&Arc::as_ptr(&e.node)).copied();
+            let at = index.find(&e.node);
             // An input that is not reached keeps its None.
             self.captures.push((at.unwrap_or(usize::MAX), e.nr, None));
             if let Some(i) = at {
@@ -214,33 +259,22 @@ impl Pass<'_> {
         self.visits[i].targets.iter().any(|&t| t != NOWHERE && self.visits[t as usize].needed)
     }
 
-    /// Adds a gradient to what has arrived at a node's output. The first is moved in, the second added out of place, later ones in
-    /// place if nobody else has seen the sum.
-    fn add(&mut self, at: usize, nr: usize, grad: Tensor, own: bool) -> Result<()> {
-        let place = &mut self.visits[at].grads[nr];
-        *place = Some(match place.take() {
-            None => Sum { grad, own },
-            Some(sum) => {
-                let in_place = sum.own && !self.options.create_graph && sum.grad.holders() == 1;
-                if in_place {
-                    linear::add_into(&sum.grad, &grad)?;
-                    sum
-                } else {
-                    Sum { grad: linear::add(&sum.grad, &grad)?, own: true }
-                }
-            }
-        });
-        Ok(())
+    /// Adds a gradient to what has arrived at a node's output.
+    #[inline]
+    fn add(&mut self, at: usize, nr: usize, grad: Flow) -> Result<()> {
+        self.sums.add(&mut self.visits[at].grads[nr], grad, false, self.options.create_graph)
     }
 
     fn run_node(&mut self, i: usize) -> Result<()> {
-        let node = self.visits[i].node.clone();
-        let buffers = std::mem::take(&mut self.visits[i].grads);
-        let needed = self.visits[i].needed;
-        let mut grads: Grads = buffers.into_iter().map(|s| s.map(|s| s.grad)).collect();
+        let Visit { node, needed, .. } = self.visits[i];
+        if needed && self.captures.is_empty() && !self.options.create_graph && self.run_direct(i, node)? {
+            return Ok(());
+        }
+        let places = std::mem::take(&mut self.visits[i].grads);
+        let mut grads: Grads = places.iter().map(|p| self.sums.take(*p).map(Flow::into_tensor)).collect();
         if needed {
             let hooks = node.hooks();
-            self.run_hooks_before(&node, hooks.as_ref(), &mut grads)?;
+            self.run_hooks_before(node, hooks.as_ref(), &mut grads)?;
             for (at, nr, out) in &mut self.captures {
                 if *at == i {
                     *out = grads[*nr as usize].clone();
@@ -256,7 +290,7 @@ impl Pass<'_> {
             }
             // Nothing behind a wanted input may be wanted any more.
             if self.captures.is_empty() || self.behind_is_needed(i) {
-                self.run_vjp(i, &node, hooks.as_ref(), grads)?;
+                self.run_vjp(i, node, hooks.as_ref(), grads)?;
             } else {
                 self.settle(i);
             }
@@ -264,6 +298,31 @@ impl Pass<'_> {
             self.settle(i);
         }
         Ok(())
+    }
+
+    /// Runs a pointwise node the short way, on bare gradients; false, and nothing done, where it takes the long one.
+    #[inline]
+    fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
+        let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
+        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE).collect();
+        let place = self.visits[i].grads[0];
+        let Some(made) = self.sums.get(place).and_then(|g| g.with_array(|g| vjp_direct(node, op, &needs, g, self.keep))) else {
+            return Ok(false);
+        };
+        self.sums.take(place);
+        for (k, (made, e)) in made.into_iter().zip(node.edges()).enumerate() {
+            let (Some(made), Some(e)) = (made, e) else { continue };
+            let target = self.visits[i].targets[k] as usize;
+            let meta = &e.node.outs()[e.nr as usize];
+            let grad = if made.shape() == &meta.shape[..] && made.dtype() == meta.dtype {
+                Flow::Bare(made)
+            } else {
+                Flow::Tensor(linear::fit(Tensor::new(made), meta)?)
+            };
+            self.add(target, e.nr as usize, grad)?;
+            self.arrived(target);
+        }
+        Ok(true)
     }
 
     /// A node that does not run still lets the nodes behind it go.
@@ -336,7 +395,7 @@ impl Pass<'_> {
                         node,
                     )
                 })?;
-                self.add(target, e.nr as usize, g, false)?;
+                self.add(target, e.nr as usize, Flow::Tensor(g))?;
             }
             self.arrived(target);
         }

@@ -1,11 +1,14 @@
 //! Tensors with history: the door through which operations pass, the graph they leave behind, and the engine that walks it.
 
 mod accumulate;
+mod direct;
 mod door;
 pub mod engine;
+mod flow;
 pub mod hooks;
 pub mod level;
 pub mod linear;
+mod lock;
 pub mod mode;
 mod node;
 pub mod owned;
@@ -17,6 +20,7 @@ mod tensor;
 mod view;
 
 pub use accumulate::into_grad;
+pub use direct::apply_direct;
 pub use door::{Arrays, Devices, Old, Op, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing};
 pub use hooks::Grads;
 pub use node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};

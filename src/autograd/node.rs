@@ -2,6 +2,7 @@
 
 use super::door::Saves;
 use super::hooks::{Grads, NodeHooks};
+use super::lock::{Brief, BriefGuard};
 use super::saved::Saved;
 use super::site::Site;
 use super::slot::Slot;
@@ -9,13 +10,12 @@ use super::tensor::Tensor;
 use crate::array::{Array, Device};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Points from a node to the node that made one of its inputs, and says which of that node's outputs the input was.
 #[derive(Clone, Debug)]
@@ -35,8 +35,9 @@ pub struct OutMeta {
 }
 
 impl OutMeta {
-    pub fn of(a: &Array) -> OutMeta {
-        OutMeta { shape: Dims::from_slice(a.shape()), dtype: a.dtype(), device: a.device() }
+    #[inline]
+    pub fn of(array: &Array) -> OutMeta {
+        OutMeta { shape: array.layout().dims(), dtype: array.dtype(), device: array.device() }
     }
 }
 
@@ -110,17 +111,25 @@ pub struct Node {
     edges: Edges,
     outs: SmallVec<[OutMeta; 1]>,
     /// Which inputs and outputs lie in `State::saved`.
-    saves: Saves,
+    pub(super) saves: Saves,
     site: Site,
-    state: Mutex<State>,
+    state: Brief<State>,
     slot: Slot,
+    pub(super) mark: Mark,
+}
+
+/// Where the pass that last looked for nodes found this one (see `engine::Index`).
+#[derive(Default)]
+pub(super) struct Mark {
+    pub pass: AtomicU64,
+    pub at: AtomicU32,
 }
 
 #[derive(Default)]
-struct State {
-    saved: SmallVec<[Saved; 2]>,
-    freed: bool,
-    hooks: Option<Box<NodeHooks>>,
+pub(super) struct State {
+    pub saved: SmallVec<[Saved; 2]>,
+    pub freed: bool,
+    pub hooks: Option<Box<NodeHooks>>,
     /// What the embedding language wants to keep with the node.
     metadata: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -132,17 +141,25 @@ fn next_seq() -> u64 {
 }
 
 impl Node {
+    #[inline]
     pub fn new(op: NodeOp, edges: Edges, outs: SmallVec<[OutMeta; 1]>, saved: SmallVec<[Saved; 2]>, saves: Saves, site: Site) -> Arc<Node> {
-        Arc::new(Node {
-            seq: next_seq(),
-            op,
-            edges,
-            outs,
-            saves,
-            site,
-            state: Mutex::new(State { saved, ..State::default() }),
-            slot: Slot::default(),
-        })
+        // Written where it will lie: `Arc::new` would copy it there.
+        let place = Arc::into_raw(Arc::<Node>::new_uninit()).cast_mut();
+        // SAFETY: a new Arc has one owner, which writes it before it is used as what it was made for.
+        unsafe {
+            (*place).write(Node {
+                seq: next_seq(),
+                op,
+                edges,
+                outs,
+                saves,
+                site,
+                state: Brief::new(State { saved, ..State::default() }),
+                slot: Slot::default(),
+                mark: Mark::default(),
+            });
+            Arc::from_raw(place.cast::<Node>())
+        }
     }
 
     pub(crate) fn accumulate(variable: Tensor, meta: OutMeta) -> Arc<Node> {
@@ -153,8 +170,9 @@ impl Node {
             outs: SmallVec::from_elem(meta, 1),
             saves: Saves::NOTHING,
             site: super::site::current(),
-            state: Mutex::default(),
+            state: Brief::default(),
             slot: Slot::default(),
+            mark: Mark::default(),
         })
     }
 
@@ -210,6 +228,12 @@ impl Node {
             NodeOp::Other(o) => o.as_any(),
             _ => None,
         }
+    }
+
+    /// What changes in a node's life. No foreign code may run while it is held.
+    #[inline]
+    pub(super) fn state(&self) -> BriefGuard<'_, State> {
+        self.state.lock()
     }
 
     // ---- saved tensors -----------------------------------------------------------------------------------------------

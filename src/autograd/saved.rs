@@ -2,8 +2,8 @@
 
 use super::node::{Edge, Node};
 use super::site::Site;
-use super::tensor::{Tensor, Value};
-use crate::array::Version;
+use super::tensor::{Core, Tensor, Value};
+use crate::array::{Array, Version};
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
@@ -32,10 +32,27 @@ pub struct SavedOutput {
     nr: u32,
 }
 
+impl SavedOutput {
+    /// The array, if it still has the version it was saved with and is of level 0.
+    #[inline]
+    pub(super) fn unchanged(&self) -> Option<&Array> {
+        match &self.value {
+            Value::Array(a) if self.follows.current(a.storage()) == self.version => Some(a),
+            _ => None,
+        }
+    }
+}
+
 impl Saved {
     pub fn input(tensor: &Tensor) -> Result<Saved> {
-        let version = tensor.version();
-        if version.is_none() && tensor.is_inference() {
+        Self::input_of(tensor, &tensor.read())
+    }
+
+    /// As `input`, of a tensor that is being read already.
+    #[inline]
+    pub(crate) fn input_of(tensor: &Tensor, core: &Core) -> Result<Saved> {
+        let version = core.with_storage(|s| core.version.current(s));
+        if version.is_none() && core.inference {
             return Err(Error::runtime(
                 "Inference tensors cannot be saved for backward. Please do not save Tensors created in inference mode in computation tracked by \
                  autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use no_grad instead of \
@@ -51,7 +68,10 @@ impl Saved {
     }
 
     pub(crate) fn output_value(value: Value, follows: Version, nr: u32) -> Saved {
-        let version = follows.current(value.bottom().storage());
+        let version = match &value {
+            Value::Array(a) => follows.current(a.storage()),
+            Value::Leveled(_) => follows.current(value.bottom().storage()),
+        };
         Saved::Output(Box::new(SavedOutput { value, follows, version, nr }))
     }
 

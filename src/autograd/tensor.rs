@@ -2,15 +2,16 @@
 
 use super::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use super::level::Leveled;
-use super::mode;
+use super::lock::{ReadGuard, Shared, WriteGuard};
+use super::mode::{self, Mode};
 use super::node::{Edge, Node, defer_drop};
 use super::slot::Slot;
 use super::view::ViewInfo;
 use crate::array::{Array, Change, Device, Version};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Rank};
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// An array, or above level 0 a tensor of the next lower level.
@@ -54,8 +55,10 @@ impl WeakTensor {
 }
 
 pub(crate) struct Inner {
-    core: RwLock<Core>,
+    core: Shared<Core>,
     slot: Slot,
+    /// Made as nothing but memory of this crate, and never changed since: its end runs no foreign code.
+    simple: AtomicBool,
 }
 
 pub(crate) struct Core {
@@ -94,8 +97,17 @@ impl Drop for Inner {
 }
 
 impl Tensor {
+    #[inline(always)]
     fn from_core(core: Core) -> Tensor {
-        Tensor(Arc::new(Inner { core: RwLock::new(core), slot: Slot::default() }))
+        let own = matches!(&core.value, Value::Array(a) if a.storage().is_own());
+        let simple = own && core.grad_fn.is_none() && core.meta.is_none();
+        // Written where it will lie: `Arc::new` would copy it there.
+        let place = Arc::into_raw(Arc::<Inner>::new_uninit()).cast_mut();
+        // SAFETY: a new Arc has one owner, which writes it before it is used as what it was made for.
+        Tensor(unsafe {
+            (*place).write(Inner { core: Shared::new(core), slot: Slot::default(), simple: AtomicBool::new(simple) });
+            Arc::from_raw(place.cast::<Inner>())
+        })
     }
 
     /// A leaf without gradient, made under the thread's mode.
@@ -106,7 +118,13 @@ impl Tensor {
 
     #[inline]
     pub fn from_value(value: Value) -> Tensor {
-        let inference = mode::current().inference;
+        Self::in_mode(mode::current(), value)
+    }
+
+    /// As `from_value`, under a mode that the caller has asked for already.
+    #[inline]
+    pub(crate) fn in_mode(mode: Mode, value: Value) -> Tensor {
+        let inference = mode.inference;
         Tensor::from_core(Core {
             value,
             version: if inference { Version::Untracked } else { Version::Shared },
@@ -131,17 +149,18 @@ impl Tensor {
     }
 
     #[inline]
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Core> {
+    pub(crate) fn read(&self) -> ReadGuard<'_, Core> {
         // Recursive: an operation may hold the same tensor twice.
         self.0.core.read_recursive()
     }
 
-    pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, Core>> {
+    pub(crate) fn try_read(&self) -> Option<ReadGuard<'_, Core>> {
         self.0.core.try_read_recursive()
     }
 
     #[inline]
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Core> {
+    pub(crate) fn write(&self) -> WriteGuard<'_, Core> {
+        self.0.simple.store(false, Ordering::Relaxed);
         self.0.core.write()
     }
 
@@ -154,6 +173,12 @@ impl Tensor {
     #[inline]
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
+    }
+
+    /// Whether letting go of this handle frees memory of this crate at most. May say no too often.
+    #[inline]
+    pub fn ends_quietly(&self) -> bool {
+        self.0.simple.load(Ordering::Relaxed) || self.holders() > 1
     }
 
     pub fn downgrade(&self) -> WeakTensor {
@@ -528,6 +553,29 @@ impl Core {
             Value::Array(a) => f(a.storage()),
             Value::Leveled(l) => l.inner.with_array(|a| f(a.storage())),
         }
+    }
+
+    /// The array of a tensor of level 0 that does not stand for a number.
+    #[inline]
+    pub fn plain(&self) -> Option<&Array> {
+        match &self.value {
+            Value::Array(a) if !self.number => Some(a),
+            _ => None,
+        }
+    }
+
+    /// `Tensor::gradient_edge`, where it can be told without changing anything; None where it cannot.
+    #[inline]
+    pub fn known_edge(&self) -> Option<Option<Edge>> {
+        let accumulate = match &self.meta {
+            None => None,
+            Some(m) if m.view.is_some() => return None,
+            Some(m) => Some(&m.accumulate),
+        };
+        if self.grad_fn.is_some() || !self.requires_grad {
+            return Some(self.grad_fn.clone());
+        }
+        accumulate?.upgrade().map(|node| Some(Edge { node, nr: 0 }))
     }
 
     #[inline]

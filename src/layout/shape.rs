@@ -8,6 +8,16 @@ pub type Dims = SmallVec<[usize; 4]>;
 /// Distances between neighbours of each dimension, in elements.
 pub type Strides = SmallVec<[isize; 4]>;
 
+/// A copy of sizes or strides: of few, which lie inside, all at once.
+#[inline]
+pub fn copied<T: Copy>(dims: &SmallVec<[T; 4]>) -> SmallVec<[T; 4]> {
+    if dims.spilled() {
+        return SmallVec::from_slice(dims);
+    }
+    // SAFETY: plain numbers that lie inside: the bits own nothing.
+    unsafe { std::ptr::read(dims) }
+}
+
 /// `[2, 3]`, as error messages and PyTorch write a shape.
 pub fn fmt_shape(shape: &[usize]) -> String {
     format!("{shape:?}")

@@ -1,6 +1,6 @@
 //! Layout: where the elements of a tensor lie in its storage, and what the zero-copy views make of it.
 
-use super::shape::{Dims, Strides, checked_numel, fmt_shape, wrap_dim, wrap_index};
+use super::shape::{Dims, Strides, checked_numel, copied, fmt_shape, wrap_dim, wrap_index};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 
@@ -15,8 +15,8 @@ pub struct Layout {
 impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Self {
-        // `SmallVec::clone` goes element by element; `from_slice` is one memcpy.
-        Layout { shape: Dims::from_slice(&self.shape), strides: Strides::from_slice(&self.strides), offset: self.offset }
+        // `SmallVec::clone` goes element by element.
+        Layout { shape: copied(&self.shape), strides: copied(&self.strides), offset: self.offset }
     }
 }
 
@@ -68,6 +68,31 @@ impl Layout {
         Layout { shape: Dims::from_slice(shape), strides, offset: 0 }
     }
 
+    /// This layout from the start of a storage.
+    #[inline]
+    pub fn rewound(&self) -> Self {
+        Layout { offset: 0, ..self.clone() }
+    }
+
+    /// Row-major without gaps, with the strides that `contiguous` gives, sizes of 1 included. No dimension is empty.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        let mut step: isize = 1;
+        for (size, stride) in self.shape.iter().zip(&self.strides).rev() {
+            if *stride != step {
+                return false;
+            }
+            step = step.wrapping_mul(*size as isize);
+        }
+        step != 0
+    }
+
+    /// Whether both have the same sizes. Few numbers, for which a call of `memcmp` costs more than the comparison.
+    #[inline]
+    pub fn same_shape(&self, other: &Layout) -> bool {
+        self.shape.len() == other.shape.len() && self.shape.iter().zip(&other.shape).all(|(a, b)| a == b)
+    }
+
     pub fn from_parts(shape: Dims, strides: Strides, offset: usize) -> Self {
         debug_assert_eq!(shape.len(), strides.len());
         Layout { shape, strides, offset }
@@ -76,6 +101,12 @@ impl Layout {
     #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape
+    }
+
+    /// The sizes, to keep.
+    #[inline]
+    pub fn dims(&self) -> Dims {
+        copied(&self.shape)
     }
 
     #[inline]

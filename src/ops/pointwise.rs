@@ -1,7 +1,7 @@
 //! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
 
 use crate::array::Array;
-use crate::autograd::{MAX_PARAMS, Old, PointwiseOp, Tensor, apply_inplace, apply1, linear};
+use crate::autograd::{MAX_PARAMS, Old, PointwiseOp, Tensor, apply_direct, apply_inplace, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, Rank, Scalar, result_type};
 use crate::pointwise::{DTypeRule, RowId};
@@ -225,6 +225,16 @@ impl Plan {
 /// Applies a row.
 #[inline]
 pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+    if params.is_empty() {
+        let direct = match args {
+            [Arg::Tensor(x)] => apply_direct(row, [x])?,
+            [Arg::Tensor(x), Arg::Tensor(y)] => apply_direct(row, [x, y])?,
+            _ => None,
+        };
+        if let Some(t) = direct {
+            return Ok(t);
+        }
+    }
     if let Some((op, inputs)) = plain(row, args) {
         return apply1(&op, &inputs);
     }

@@ -109,8 +109,22 @@ pub(super) fn wrap_option(py: Python<'_>, t: Option<Tensor>) -> PyResult<Py<PyAn
     t.map_or_else(|| Ok(py.None()), |t| wrap(py, t))
 }
 
+/// The tensor in an object, if it is a `Tensor`.
+///
+/// # Safety
+/// `obj` is a live object, as long as the result is used, and `register` has run.
+#[inline]
+pub(super) unsafe fn tensor_in<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor> {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let ty = ffi::Py_TYPE(obj);
+        if std::ptr::eq(ty, base_type()) || ffi::PyType_IsSubtype(ty, base_type()) != 0 { Some(&(*contents(obj)).t) } else { None }
+    }
+}
+
 /// # Safety
 /// `obj` is a live (or just dying) `Tensor` object, and `register` has run.
+#[inline]
 unsafe fn contents(obj: *mut ffi::PyObject) -> *const PyTensor {
     // SAFETY: by the caller's promise; the offset was measured on a real object.
     unsafe { obj.cast::<u8>().add(OFFSET.load(Ordering::Relaxed)).cast() }
@@ -136,6 +150,15 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     // SAFETY: Python calls this with a `Tensor` object whose count is 0, under the GIL.
     unsafe {
         let cell = contents(obj);
+        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && (*cell).t.ends_quietly() {
+            // What PyO3's destructor comes down to for an object with neither attributes nor weak references. It also tells PyO3 that the
+            // GIL is held, without which other Python objects would be let go of later: here are none.
+            ffi::PyObject_GC_UnTrack(obj.cast());
+            std::ptr::drop_in_place(cell.cast_mut());
+            ffi::PyObject_GC_Del(obj.cast());
+            ffi::Py_DECREF(base_type().cast());
+            return;
+        }
         let me = (*cell).link.me.load(Ordering::Relaxed);
         let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
         if me == obj && !preserved && (*cell).t.holders() > 1 && has_state(obj) {
@@ -156,8 +179,25 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     }
 }
 
+/// Where in a `Tensor` object its dict and its list of weak references lie; 0 where Python keeps them elsewhere.
+static DICT: AtomicUsize = AtomicUsize::new(0);
+static WEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether an object has neither a dict nor weak references. May say no too often.
+///
+/// # Safety
+/// `obj` is a `Tensor` object of no subclass, under the GIL.
+#[inline]
+unsafe fn is_bare(obj: *mut ffi::PyObject) -> bool {
+    let (dict, weak) = (DICT.load(Ordering::Relaxed), WEAK.load(Ordering::Relaxed));
+    // SAFETY: by the caller's promise; these are the offsets that the type itself names.
+    let is_null = |at: usize| unsafe { obj.cast::<u8>().add(at).cast::<*mut ffi::PyObject>().read().is_null() };
+    dict != 0 && weak != 0 && is_null(dict) && is_null(weak)
+}
+
 static BASE: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
 
+#[inline]
 fn base_type() -> *mut ffi::PyTypeObject {
     BASE.load(Ordering::Relaxed)
 }
@@ -182,7 +222,10 @@ pub(super) fn preserve_subclass(cls: &Bound<'_, PyType>) {
     let ty = cls.as_type_ptr();
     // SAFETY: the class is new (this runs in `__init_subclass__`), under the GIL; `dealloc` ends in the destructor of the base, which
     // frees objects of any subclass and releases their class.
-    unsafe { (*ty).tp_dealloc = Some(dealloc) };
+    unsafe {
+        (*ty).tp_dealloc = Some(dealloc);
+        super::slots::inherit(ty);
+    }
 }
 
 /// Called by a dying tensor that owns an object.
@@ -262,6 +305,8 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     BASE.store(ty.as_type_ptr(), Ordering::Relaxed);
     // SAFETY: the type was made just now and nobody else has seen it; the original destructor is kept and called.
     unsafe {
+        DICT.store(usize::try_from((*ty.as_type_ptr()).tp_dictoffset).unwrap_or(0), Ordering::Relaxed);
+        WEAK.store(usize::try_from((*ty.as_type_ptr()).tp_weaklistoffset).unwrap_or(0), Ordering::Relaxed);
         let original = (*ty.as_type_ptr()).tp_dealloc.map_or(std::ptr::null_mut(), |f| f as *mut ());
         DEALLOC.store(original, Ordering::Relaxed);
         (*ty.as_type_ptr()).tp_dealloc = Some(dealloc);

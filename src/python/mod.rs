@@ -26,6 +26,7 @@ mod reduce;
 mod rows;
 mod shape;
 mod site;
+mod slots;
 mod tensor;
 mod wgpu;
 
@@ -45,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     wgpu::register(m)?;
     tensor::register(m)?;
     identity::register(m)?;
+    slots::register(m);
     rows::register(m)?;
     dtype::register(m)?;
     device::register(m)?;

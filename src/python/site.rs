@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What an interned number stands for.
 #[derive(Clone, Copy)]
@@ -29,17 +29,45 @@ static PACKAGE: OnceLock<String> = OnceLock::new();
 
 /// The mark of a frame inside the package.
 const INTERNAL: u32 = u32::MAX;
-const CACHE: usize = 512;
 
-thread_local! {
-    /// Direct-mapped, in front of the table; empty until the first miss. On the heap, for a loader gives a library
-    /// that comes late only some 1.6 KB of thread-local memory (glibc: "cannot allocate memory in static TLS block").
-    static SEEN: RefCell<Vec<(usize, i32, u32)>> = const { RefCell::new(Vec::new()) };
+/// One place of the direct-mapped table in front of `TABLE`. Written under `TABLE`'s lock only, read by anybody: a key that is the same
+/// before and after the number was read belongs to it, for a key always has the same number.
+struct Place {
+    key: AtomicU64,
+    id: AtomicU32,
+}
+
+const CACHE: usize = 1024;
+static SEEN: [Place; CACHE] = [const { Place { key: AtomicU64::new(0), id: AtomicU32::new(0) } }; CACHE];
+
+/// Code object and offset in one word: objects lie on multiples of 16 below 2^47. None for an offset that does not fit.
+#[inline]
+fn key_of(code: usize, lasti: i32) -> Option<u64> {
+    let code = code as u64;
+    if code >> 47 == 0 && code & 15 == 0 && (0..1 << 20).contains(&lasti) { Some(code >> 4 << 20 | lasti as u64) } else { None }
 }
 
 #[inline]
-fn place(code: usize, lasti: i32) -> usize {
-    ((code >> 4) ^ (lasti as usize).wrapping_mul(0x9E37)) % CACHE
+fn place(key: u64) -> &'static Place {
+    &SEEN[((key ^ key >> 20) as usize).wrapping_mul(0x9E37) >> 3 & (CACHE - 1)]
+}
+
+#[inline]
+fn seen(key: u64) -> Option<u32> {
+    let p = place(key);
+    if p.key.load(Ordering::Acquire) != key {
+        return None;
+    }
+    let id = p.id.load(Ordering::Acquire);
+    (p.key.load(Ordering::Relaxed) == key).then_some(id)
+}
+
+/// The caller holds `TABLE`'s lock.
+fn remember(key: u64, id: u32) {
+    let p = place(key);
+    p.key.store(0, Ordering::Relaxed);
+    p.id.store(id, Ordering::Release);
+    p.key.store(key, Ordering::Release);
 }
 
 /// The site of the innermost frame that is the user's.
@@ -86,23 +114,8 @@ unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
     unsafe {
         let code = ffi::PyFrame_GetCode(frame);
         let lasti = PyFrame_GetLasti(frame);
-        let key = code as usize;
         ffi::Py_DECREF(code.cast());
-        let at = place(key, lasti);
-        let hit = SEEN.try_with(|s| s.try_borrow().ok().and_then(|s| s.get(at).copied())).ok().flatten().unwrap_or_default();
-        if hit.0 == key && hit.1 == lasti {
-            return hit.2;
-        }
-        let id = intern(code, lasti);
-        let _ = SEEN.try_with(|s| {
-            if let Ok(mut s) = s.try_borrow_mut() {
-                if s.is_empty() {
-                    s.resize(CACHE, (0, 0, 0));
-                }
-                s[at] = (key, lasti, id);
-            }
-        });
-        id
+        key_of(code as usize, lasti).and_then(seen).unwrap_or_else(|| intern(code, lasti))
     }
 }
 
@@ -111,23 +124,34 @@ unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
 #[cold]
 unsafe fn intern(code: *mut ffi::PyCodeObject, lasti: i32) -> u32 {
     let key = (code as usize, lasti);
-    if let Some(id) = TABLE.lock().get_or_insert_default().ids.get(&key) {
-        return *id;
+    let short = key_of(key.0, lasti);
+    {
+        let mut table = TABLE.lock();
+        if let Some(id) = table.get_or_insert_default().ids.get(&key) {
+            if let Some(k) = short {
+                remember(k, *id);
+            }
+            return *id;
+        }
     }
     // SAFETY: by the caller's promise.
     let inside =
         unsafe { filename(code) }.is_some_and(|f| PACKAGE.get().is_some_and(|p| f.starts_with(p.as_str())) || f.starts_with("<frozen"));
-    // SAFETY: as above; the table keeps the object alive from now on.
-    unsafe { ffi::Py_INCREF(code.cast()) };
     let mut table = TABLE.lock();
     let table = table.get_or_insert_default();
-    let id = if inside {
-        INTERNAL
-    } else {
+    // Another thread may have come first: asking for the name can give the GIL away.
+    let id = *table.ids.entry(key).or_insert_with(|| {
+        // SAFETY: as above; the table keeps the object alive from now on.
+        unsafe { ffi::Py_INCREF(code.cast()) };
+        if inside {
+            return INTERNAL;
+        }
         table.entries.push(Entry { code: key.0, lasti });
         table.entries.len() as u32
-    };
-    table.ids.insert(key, id);
+    });
+    if let Some(k) = short {
+        remember(k, id);
+    }
     id
 }
 

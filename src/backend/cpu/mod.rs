@@ -3,6 +3,7 @@
 pub mod alloc;
 pub mod cast;
 pub mod copy;
+pub mod direct;
 pub mod index;
 pub mod kernels;
 pub mod math;

@@ -1,0 +1,125 @@
+//! The short way of pointwise rows on a few floats that lie alike: through the door what `door::apply` does for them, and in backward what
+//! `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
+
+use super::door::Op;
+use super::lock::ReadGuard;
+use super::mode;
+use super::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
+use super::pointwise::PointwiseOp;
+use super::saved::Saved;
+use super::site;
+use super::tensor::{Core, Tensor, Value};
+use crate::array::{Array, Version};
+use crate::backend::cpu::pointwise::Func;
+use crate::error::Result;
+use crate::pointwise::RowId;
+use smallvec::SmallVec;
+
+/// Applies a row without parameters to inputs of one floating type. None, and nothing done, where the door itself must be asked: levels,
+/// numbers, other types, promotion, broadcasting, sizes that are worth a thread.
+#[inline]
+pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<Option<Tensor>> {
+    let cores = inputs.map(Tensor::read);
+    let Some(first) = cores[0].plain() else { return Ok(None) };
+    let mut arrays = [first; N];
+    for i in 1..N {
+        let Some(a) = cores[i].plain() else { return Ok(None) };
+        arrays[i] = a;
+    }
+    let dtype = first.dtype();
+    let op = PointwiseOp::simple(row, dtype);
+    let Some(out) = Array::pointwise_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
+    let mode = mode::current();
+    let mut needs = [false; N];
+    if mode.grad && !mode.inference {
+        for (need, core) in needs.iter_mut().zip(&cores) {
+            *need = core.needs_grad();
+        }
+    }
+    if !needs.contains(&true) || !op.differentiable(0) {
+        return Ok(Some(Tensor::in_mode(mode, Value::Array(out))));
+    }
+
+    let saves = op.saves(&needs);
+    let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+    let mut edges = Edges::new();
+    let mut late = false;
+    for i in 0..N {
+        if saves.has(i) {
+            saved.push(Saved::input_of(inputs[i], &cores[i])?);
+        }
+        let edge = if needs[i] { cores[i].known_edge() } else { Some(None) };
+        late |= edge.is_none();
+        edges.push(edge.flatten());
+    }
+    // What follows may have to write to an input (a leaf's first node) or run foreign code (the call site).
+    drop(cores);
+    if late {
+        for i in (0..N).filter(|&i| needs[i]) {
+            edges[i] = inputs[i].gradient_edge()?;
+        }
+    }
+    if saves.has(16) {
+        saved.push(Saved::output_value(Value::Array(out.clone()), Version::Shared, 0));
+    }
+    let mut outs: SmallVec<[OutMeta; 1]> = SmallVec::new();
+    outs.push(OutMeta::of(&out));
+    let node = Node::new(NodeOp::Pointwise(op), edges, outs, saved, saves, site::current());
+    Ok(Some(Tensor::with_history(Value::Array(out), Version::Shared, Some(Edge { node, nr: 0 }))))
+}
+
+/// The gradients of a row's operands, for a pass that records nothing; then what the node has saved is freed, unless it is to `keep` it.
+/// None, and nothing done, where the node itself must be asked: hooks, freed or changed values, rows without a kernel of their own.
+#[inline]
+pub(super) fn vjp_direct(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, keep: bool) -> Option<SmallVec<[Option<Array>; 2]>> {
+    let mut state = node.state();
+    if state.freed || state.hooks.as_ref().is_some_and(|h| !h.is_empty()) {
+        return None;
+    }
+    let made = gradients(node, op, needs, g, &state)?;
+    if !keep && !state.saved.is_empty() {
+        let saved = std::mem::take(&mut state.saved);
+        state.freed = true;
+        drop(state);
+        // Outside the lock: the last holder of a tensor may own foreign objects.
+        drop(saved);
+    }
+    Some(made)
+}
+
+#[inline]
+fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &State) -> Option<SmallVec<[Option<Array>; 2]>> {
+    let n = needs.len();
+    debug_assert_eq!(n, op.row.info().arity());
+    let mut cores: [Option<ReadGuard<'_, Core>>; 3] = [None, None, None];
+    let mut output = g;
+    for (i, core) in cores.iter_mut().enumerate().take(n) {
+        if node.saves.has(i) {
+            let Some(Saved::Input { tensor, version }) = state.saved.get(node.saves.place(i)) else { return None };
+            let read = tensor.read();
+            if read.with_storage(|s| read.version.current(s)) != *version {
+                return None;
+            }
+            *core = Some(read);
+        }
+    }
+    if node.saves.has(16) {
+        let Some(Saved::Output(saved)) = state.saved.get(node.saves.place(16)) else { return None };
+        output = saved.unchanged()?;
+    }
+    // Places that a derivative does not read are filled with `g`.
+    let mut ins = [g; 5];
+    for (at, core) in ins[1..].iter_mut().zip(&cores) {
+        match core.as_ref().map(|c| &c.value) {
+            None => {}
+            Some(Value::Array(a)) => *at = a,
+            Some(Value::Leveled(_)) => return None,
+        }
+    }
+    ins[1 + n] = output;
+    let mut made = SmallVec::new();
+    for (i, need) in needs.iter().enumerate() {
+        made.push(if *need { Some(Array::pointwise_direct(Func::vjp(op.row, i), op.compute, &ins[..n + 2], &op.params)?) } else { None });
+    }
+    Some(made)
+}
