@@ -1,5 +1,6 @@
 //! Passes of the engine: the short way of pointwise nodes beside the long one, and several passes over one graph.
 
+#[allow(dead_code, reason = "shared with tests that use more of it")]
 mod common;
 
 use common::{leaf, tensor, to_vec, values};

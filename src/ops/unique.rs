@@ -113,7 +113,7 @@ fn rows_of(x: &Tensor, dim: i64) -> Result<Tensor> {
         )));
     }
     let n = s[d];
-    linear::reshape(&shape::movedim(&x.detach(), &[dim], &[0])?, &[n, if n == 0 { 0 } else { x.numel() / n }])
+    linear::reshape(&shape::movedim(&x.detach(), &[dim], &[0])?, &[n, x.numel().checked_div(n).unwrap_or(0)])
 }
 
 /// Whether some element of a row differs from the row before.

@@ -225,7 +225,7 @@ mod tests {
         let most = 1 << 27;
         for bytes in [0, 1, 4, 255, 256, 257, 1000, 4096, 5000, 1 << 20, (1 << 20) + 1, most - 4, most] {
             let c = capacity(bytes, most);
-            assert!(c >= bytes && c % 4 == 0 && c <= most, "{bytes}: {c}");
+            assert!(c >= bytes && c.is_multiple_of(4) && c <= most, "{bytes}: {c}");
             assert!(c <= bytes.max(LEAST) + bytes / 8 + LEAST, "{bytes}: {c}");
         }
         assert_eq!(capacity(most - 3, most - 1), most);

@@ -52,7 +52,7 @@ macro_rules! float {
                 use $math as m;
                 let (a, b) = (self.0.abs(), divisor.0.abs());
                 // The edges (division by zero, infinity, nan) come out right without care.
-                !(a >= b * m::QUOTIENT_LIMIT) | (b == 0.0) | (a == <$raw>::INFINITY)
+                (a < b * m::QUOTIENT_LIMIT) | a.is_nan() | b.is_nan() | (b == 0.0) | (a == <$raw>::INFINITY)
             }
         }
 
