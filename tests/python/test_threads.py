@@ -49,6 +49,10 @@ def vector() -> rgrad.Tensor:
     return rgrad.linspace(-1.0, 1.0, N, dtype=rgrad.float64)
 
 
+def forward_and_backward(x: rgrad.Tensor) -> None:
+    x.exp().sum().backward()
+
+
 LONG: dict[str, Callable[[], Callable[[], object]]] = {
     "exp": lambda: vector().exp,
     "sum of double rows": lambda: rgrad.ones(N, 8).sum,
@@ -66,7 +70,7 @@ LONG: dict[str, Callable[[], Callable[[], object]]] = {
     "randn": lambda: partial(rgrad.randn, N),
     "randperm": lambda: partial(rgrad.randperm, N),
     "copy": lambda: rgrad.ones(2000, 2000).t().contiguous,
-    "backward": lambda: vector().requires_grad_().exp().sum().backward,
+    "backward": lambda: partial(forward_and_backward, vector().requires_grad_()),
 }
 
 
