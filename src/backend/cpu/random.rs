@@ -142,6 +142,7 @@ const LANES: usize = 16;
 /// # Safety
 /// `out` is writable up to `to`.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "indices into several arrays side by side")]
 unsafe fn some<I: Isa, T: Draw, K: Block<T>, O>(
     (from, to): (usize, usize),
     (seed, start): (u64, u64),
@@ -159,7 +160,6 @@ unsafe fn some<I: Isa, T: Draw, K: Block<T>, O>(
             (0..4).for_each(|n| words[n][k] = w[n]);
         }
         let mut numbers = [[T::default(); LANES]; 4];
-        #[allow(clippy::needless_range_loop, reason = "an index into four arrays side by side, which vectorises")]
         for k in 0..LANES {
             let block = kind.block::<I>([words[0][k], words[1][k], words[2][k], words[3][k]]);
             (0..per).for_each(|n| numbers[n][k] = block[n]);
