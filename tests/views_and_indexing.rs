@@ -89,13 +89,13 @@ fn writing_at_positions_has_gradients() {
     let plan = || Plan::of([0usize].into_iter().collect());
     let twice = positions(&[1, 1, 2], &[3]);
     check("index_put", &[&[3, 2], &[2, 2]], &|x| {
-        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), &[i.clone()], &mul(&x[1], &x[1])?, false)
+        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&i), &mul(&x[1], &x[1])?, false)
     });
     check("index_put broadcast", &[&[3, 2], &[2]], &|x| {
-        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), &[i.clone()], &mul(&x[1], &x[1])?, false)
+        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&i), &mul(&x[1], &x[1])?, false)
     });
     check("index_put accumulate", &[&[3, 2], &[3, 2]], &|x| {
-        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), &[twice.clone()], &mul(&x[1], &x[1])?, true)
+        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&twice), &mul(&x[1], &x[1])?, true)
     });
     check("index_add", &[&[3, 2], &[3, 2]], &|x| {
         index::index_add(Place::New, &mul(&x[0], &x[0])?, 0, &twice, &mul(&x[1], &x[1])?, Scalar::Float(0.5))
