@@ -214,6 +214,11 @@ impl Array {
         (s[..dim].iter().product(), s[dim], s[dim + 1..].iter().product())
     }
 
+    /// Uninitialised values of this array's type and, beside them, the places where they were found.
+    fn with_places(&self, shape: &[usize]) -> Result<(Array, Array)> {
+        Ok((Array::empty(shape, self.dtype())?, Array::empty(shape, DType::I64)?))
+    }
+
     /// The largest (or smallest) elements along `dim`, which is not empty, and where each stands first.
     pub fn extreme_along(&self, max: bool, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
         if self.device() == Device::Wgpu {
@@ -222,8 +227,7 @@ impl Array {
         let x = self.contiguous()?;
         let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);
-        let values = Array::empty(&shape, self.dtype())?;
-        let places = Array::empty(&shape, DType::I64)?;
+        let (values, places) = self.with_places(&shape)?;
         if values.numel() > 0 {
             // SAFETY: sizes come from the shape; both outputs are fresh.
             typed!(self.dtype(), T => unsafe {
@@ -243,8 +247,7 @@ impl Array {
         if let Some(n) = shape.get_mut(dim) {
             *n = part.keep;
         }
-        let values = Array::empty(&shape, self.dtype())?;
-        let places = Array::empty(&shape, DType::I64)?;
+        let (values, places) = self.with_places(&shape)?;
         if values.numel() > 0 {
             if self.around(dim).1 > u32::MAX as usize {
                 return Err(Error::not_implemented(format!("sort: dimensions of more than {} elements are not supported", u32::MAX)));
@@ -263,8 +266,7 @@ impl Array {
             return self.gpu_running_extreme(max, dim);
         }
         let x = self.contiguous()?;
-        let values = Array::empty(self.shape(), self.dtype())?;
-        let places = Array::empty(self.shape(), DType::I64)?;
+        let (values, places) = self.with_places(self.shape())?;
         if values.numel() > 0 {
             // SAFETY: all three have this shape and are row-major; both outputs are fresh.
             typed!(self.dtype(), T => unsafe {
@@ -282,8 +284,7 @@ impl Array {
         let x = self.contiguous()?;
         let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);
-        let values = Array::empty(&shape, self.dtype())?;
-        let places = Array::empty(&shape, DType::I64)?;
+        let (values, places) = self.with_places(&shape)?;
         if values.numel() > 0 {
             // SAFETY: sizes come from the shape; both outputs are fresh.
             typed!(self.dtype(), T => unsafe {

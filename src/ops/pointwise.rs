@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::autograd::{MAX_PARAMS, Old, PointwiseOp, Tensor, apply_direct, apply_inplace, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, Rank, Scalar, result_type};
-use crate::pointwise::{DTypeRule, RowId};
+use crate::pointwise::{DTypeRule, Func, RowId};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -195,8 +195,7 @@ fn check_values(row: RowId, compute: DType, args: &[Arg<'_>], made: &[Option<Ten
     if compute.is_float() {
         return Ok(());
     }
-    let divides = matches!(row, RowId::DivFloor | RowId::DivTrunc | RowId::FloorDivide | RowId::Fmod | RowId::Remainder);
-    if divides {
+    if Func::forward(row).divides() {
         let divisor = match (&made[1], &args[1]) {
             (Some(t), _) => t,
             (None, Arg::Tensor(t)) => *t,

@@ -59,7 +59,7 @@ impl Kernel for Tile {
 
     fn body(&self, p: &mut Names) -> String {
         let n = p.next();
-        let tile = LANES * OWN;
+        let (tile, before) = (LANES * OWN, sum_before(LANES));
         format!("var<workgroup> sums: array<u32, {LANES}>;\n")
             + &groups(
                 LANES,
@@ -70,17 +70,7 @@ for (var i = 0u; i < {OWN}u; i++) {{
 if (first + i < {n}) {{ own[i] = b0[first + i]; }}
 total += own[i];
 }}
-sums[lane] = total;
-workgroupBarrier();
-for (var step = 1u; step < {LANES}u; step *= 2u) {{
-var before = 0u;
-if (lane >= step) {{ before = sums[lane - step]; }}
-workgroupBarrier();
-sums[lane] += before;
-workgroupBarrier();
-}}
-var sum = sums[lane] - total;
-for (var i = 0u; i < {OWN}u; i++) {{
+{before}for (var i = 0u; i < {OWN}u; i++) {{
 if (first + i < {n}) {{ b0[first + i] = sum; }}
 sum += own[i];
 }}
@@ -89,6 +79,24 @@ if (lane == {LANES}u - 1u && group * {tile}u < {n}) {{ b1[group] = sum; }}
                 ),
             )
     }
+}
+
+/// Statements after which `sum` is what the lanes below this one have as `total` together; `sums` is an array of the workgroup, one `u32`
+/// for each of its lanes.
+pub(super) fn sum_before(lanes: usize) -> String {
+    format!(
+        "sums[lane] = total;
+workgroupBarrier();
+for (var step = 1u; step < {lanes}u; step *= 2u) {{
+var before = 0u;
+if (lane >= step) {{ before = sums[lane - step]; }}
+workgroupBarrier();
+sums[lane] += before;
+workgroupBarrier();
+}}
+var sum = sums[lane] - total;
+"
+    )
 }
 
 #[cfg(test)]

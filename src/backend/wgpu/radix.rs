@@ -3,7 +3,7 @@
 //! Each pass counts the digits of a tile, sums the counts up, and writes each number to its place. Within a tile an invocation owns
 //! neighbouring entries and a counter for each digit, so nothing depends on which invocation runs first.
 
-use super::prefix::exclusive;
+use super::prefix::{exclusive, sum_before};
 use super::words::{Kernel, Launch, Names, Numbers, groups, scratch};
 use super::{Bindings, Buffer, Context};
 use crate::error::Result;
@@ -94,6 +94,7 @@ for (var j = first; j < end; j++) {{ counts[digit({entry}) * {LANES}u + lane]++;
 workgroupBarrier();
 "
         );
+        let before = sum_before(LANES);
         let then = match self.to {
             None => format!(
                 "if (lane < {DIGITS}u && group < {tiles}) {{
@@ -106,17 +107,7 @@ b{hist}[lane * {tiles} + group] = sum;
             Some(to) => format!(
                 "var total = 0u;
 for (var i = lane * {DIGITS}u; i < (lane + 1u) * {DIGITS}u; i++) {{ total += counts[i]; }}
-sums[lane] = total;
-workgroupBarrier();
-for (var step = 1u; step < {LANES}u; step *= 2u) {{
-var before = 0u;
-if (lane >= step) {{ before = sums[lane - step]; }}
-workgroupBarrier();
-sums[lane] += before;
-workgroupBarrier();
-}}
-var sum = sums[lane] - total;
-for (var i = lane * {DIGITS}u; i < (lane + 1u) * {DIGITS}u; i++) {{ let c = counts[i]; counts[i] = sum; sum += c; }}
+{before}for (var i = lane * {DIGITS}u; i < (lane + 1u) * {DIGITS}u; i++) {{ let c = counts[i]; counts[i] = sum; sum += c; }}
 workgroupBarrier();
 if (lane < {DIGITS}u) {{ starts[lane] = counts[lane * {LANES}u]; }}
 workgroupBarrier();
