@@ -16,9 +16,13 @@ use crate::pointwise::RowId;
 use smallvec::SmallVec;
 
 /// Applies a row without parameters to inputs of one floating type. None, and nothing done, where the door itself must be asked: levels,
-/// numbers, other types, promotion, broadcasting, sizes that are worth a thread.
+/// numbers, other types, promotion, broadcasting, sizes that are worth a thread, somebody who watches.
 #[inline]
 pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<Option<Tensor>> {
+    let mode = mode::current();
+    if mode.watch != 0 {
+        return Ok(None);
+    }
     let cores = inputs.map(Tensor::read);
     let Some(first) = cores[0].plain() else { return Ok(None) };
     let mut arrays = [first; N];
@@ -29,7 +33,6 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
     let dtype = first.dtype();
     let op = PointwiseOp::simple(row, dtype);
     let Some(out) = Array::pointwise_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
-    let mode = mode::current();
     let mut needs = [false; N];
     if mode.grad && !mode.inference {
         for (need, core) in needs.iter_mut().zip(&cores) {

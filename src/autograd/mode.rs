@@ -9,16 +9,46 @@ pub struct Mode {
     pub grad: bool,
     /// New tensors have neither history nor version counter.
     pub inference: bool,
+    /// Who wants to see every operation (see `Watch`); 0, as nearly always, lets small operations take the short way.
+    pub watch: u8,
+}
+
+/// What can want to see every operation that this thread calls; each has a bit of `Mode::watch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Watch {
+    /// Hooks around saved tensors.
+    Saving = 1,
+    /// A callback before in-place writes.
+    Writing = 2,
+    /// Anomaly mode.
+    Anomaly = 4,
+    /// A profiler.
+    Profile = 8,
+}
+
+impl Mode {
+    #[inline]
+    pub fn watches(self, watch: Watch) -> bool {
+        self.watch & watch as u8 != 0
+    }
+}
+
+/// Switches a watcher's bit on or off.
+pub fn set_watch(watch: Watch, on: bool) {
+    let mode = current();
+    let bit = watch as u8;
+    set(Mode { watch: if on { mode.watch | bit } else { mode.watch & !bit }, ..mode });
 }
 
 impl Default for Mode {
     fn default() -> Self {
-        Mode { grad: true, inference: false }
+        Mode { grad: true, inference: false, watch: 0 }
     }
 }
 
 thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false }) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false, watch: 0 }) };
 }
 
 #[inline]
@@ -41,7 +71,7 @@ pub fn set_grad_enabled(on: bool) {
     set(Mode { grad: on, ..current() });
 }
 
-/// Puts the thread's mode back when dropped.
+/// Puts grad and inference mode back when dropped. Watchers come and go by themselves.
 #[derive(Debug)]
 pub struct ModeGuard(Mode);
 
@@ -55,6 +85,6 @@ impl ModeGuard {
 
 impl Drop for ModeGuard {
     fn drop(&mut self) {
-        set(self.0);
+        set(Mode { watch: current().watch, ..self.0 });
     }
 }
