@@ -1,4 +1,4 @@
-//! What a row is: its data, its traits, and the macro that makes both from one entry of `rows`.
+//! What a row is: its data, its traits, and the macro that makes both from one entry of `rows/`.
 
 use super::arith::{Int, Num, Real};
 
@@ -153,7 +153,7 @@ pub trait IntRow: Row {
 ///
 /// `y` among what a derivative reads is the operation's output. Only what is listed there is in scope, so the list cannot lie.
 macro_rules! rows {
-    ($(
+    ([$(
         $(#[doc = $doc:literal])+
         $kind:ident $Row:ident = $name:literal $rule:ident [$node:ident $(, $node_scalar:ident)?]
         ($($x:ident $(in $lo:literal to $hi:literal)? $(: $mask:ident)?),+ $(; $($p:ident = $sample:literal),+)?)
@@ -161,7 +161,7 @@ macro_rules! rows {
         {
             $f:expr $(; $($of:ident($g:ident $(; $($s:ident),+)?) $v:block)*)?
         }
-    )+) => {
+    )+]) => {
         $(
             $(#[doc = $doc])+
             #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,177 @@
+//! Arithmetic, signs and powers.
+
+macro_rules! arithmetic {
+    ([$($before:tt)*] $next:ident $($rest:ident)*) => { $next! { [$($before)*
+
+    // -------------------------------------------------------------------------------------------------------------- arithmetic
+    /// The sum of both inputs.
+    Num Add = "add" Any [AddBackward0](a, b) {
+        a + b;
+        a(g) { g }
+        b(g) { g }
+    }
+    /// `a + alpha * b`.
+    Num AddScaled = "add_scaled" Any [AddBackward0](a, b; alpha = 0.7) {
+        a + alpha * b;
+        a(g) { g }
+        b(g) { g * alpha }
+    }
+    /// The first input minus the second.
+    Num Sub = "sub" NoBool [SubBackward0](a, b) also ["subtract"] {
+        a - b;
+        a(g) { g }
+        b(g) { -g }
+    }
+    /// `a - alpha * b`.
+    Num SubScaled = "sub_scaled" NoBool [SubBackward0](a, b; alpha = 0.7) {
+        a - alpha * b;
+        a(g) { g }
+        b(g) { -(g * alpha) }
+    }
+    /// The second input minus the first.
+    Num Rsub = "rsub" NoBool [RsubBackward0, RsubBackward1](a, b), no_in_place {
+        b - a;
+        a(g) { -g }
+        b(g) { g }
+    }
+    /// The product of both inputs.
+    Num Mul = "mul" Any [MulBackward0](a, b) also ["multiply"] {
+        a * b;
+        a(g; b) { g * b }
+        b(g; a) { g * a }
+    }
+    /// The quotient of both inputs.
+    Real Div = "div" Float [DivBackward0](a, b in 0.3 to 3.0) also ["divide", "true_divide"] {
+        a.div(b);
+        a(g; b) { g.div(b) }
+        b(g; a, b) { -g * a.div(b.clone()).div(b) }
+    }
+    /// The quotient rounded towards minus infinity.
+    Num DivFloor = "div_floor" NoBool [DivBackward2](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+        a.div_floor(b);
+        a(g) { g.lit(0.0) }
+        b(g) { g.lit(0.0) }
+    }
+    /// The quotient rounded towards zero.
+    Num DivTrunc = "div_trunc" NoBool [DivBackward2](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+        a.div_trunc(b);
+        a(g) { g.lit(0.0) }
+        b(g) { g.lit(0.0) }
+    }
+    /// The quotient rounded towards minus infinity, without derivative.
+    Num FloorDivide = "floor_divide" NoBool [NotImplemented](a, b) { a.div_floor(b) }
+    /// The remainder of the division truncated towards zero; it has the sign of the dividend.
+    Num Fmod = "fmod" NoBool [FmodBackward1, FmodBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+        a.fmod(b);
+        a(g) { g }
+        b(g; a, b) { -g * a.div_trunc(b) }
+    }
+    /// The remainder of the division rounded towards minus infinity; it has the sign of the divisor.
+    Num Remainder = "remainder" NoBool [RemainderBackward1, RemainderBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+        a.remainder(b);
+        a(g) { g }
+        b(g; a, b) { -g * a.div_floor(b) }
+    }
+    /// `x + value * a * b`.
+    Num Addcmul = "addcmul" NoBool [AddcmulBackward0](x, a, b; value = 0.7) {
+        x + value * a * b;
+        x(g) { g }
+        a(g; b) { g * (b * value) }
+        b(g; a) { g * (a * value) }
+    }
+    /// `x + value * a / b`.
+    Real Addcdiv = "addcdiv" FloatOnly [AddcdivBackward0](x, a, b in 0.4 to 3.0; value = 0.7) {
+        x + value * a.div(b);
+        x(g) { g }
+        a(g; b) { g * value.div(b) }
+        b(g; a, b) { -g * (value * a).div(b.clone() * b) }
+    }
+    /// `a + w * (b - a)`, computed from the end that `w` is nearer to.
+    Real Lerp = "lerp" FloatOnly [LerpBackward1, LerpBackward0](a, b, w in 0.0 to 1.0) {
+        {
+            let d = b.clone() - a.clone();
+            A::select(w.clone().abs().lt(&w.lit(0.5)), a + w.clone() * d.clone(), b - d * (w.lit(1.0) - w))
+        };
+        a(g; w) { g * (w.lit(1.0) - w) }
+        b(g; w) { g * w }
+        w(g; a, b) { g * (b - a) }
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- sign and size
+    /// The input with its sign changed.
+    Num Neg = "neg" NoBool [NegBackward0](x) also ["negative"] {
+        -x;
+        x(g) { -g }
+    }
+    /// The absolute value; its derivative at 0 is 0.
+    Num Abs = "abs" NoBool [AbsBackward0](x) also ["absolute"] kinks [0.0] {
+        x.abs();
+        x(g; x) { g * x.sign() }
+    }
+    /// -1, 0 or 1 (0 for nan).
+    Num Sign = "sign" Any [SignBackward0](x) kinks [0.0] {
+        x.sign();
+        x(g) { g.lit(0.0) }
+    }
+    /// -1, 0 or 1 (0 for nan).
+    Num Sgn = "sgn" Any [SgnBackward0](x) kinks [0.0] {
+        x.sign();
+        x(g) { g.lit(0.0) }
+    }
+    /// The magnitude of the first input with the sign of the second.
+    Real Copysign = "copysign" Float [CopysignBackward0](a, b) kinks [0.0] {
+        a.copysign(b);
+        a(g; a, y) {
+            {
+                let zero = a.eq(&a.lit(0.0));
+                g * A::select(zero.clone(), y.lit(0.0), y.div(A::select(zero, a.lit(1.0), a)))
+            }
+        }
+        b(g) { g.lit(0.0) }
+    }
+    /// One over the input.
+    Real Reciprocal = "reciprocal" Float [ReciprocalBackward0](x in 0.3 to 3.0) {
+        x.lit(1.0).div(x);
+        x(g; y) { -g * (y.clone() * y) }
+    }
+    /// The input times itself.
+    Num Square = "square" NoBool [PowBackward0](x) {
+        x.clone() * x;
+        x(g; x) { g * (x.lit(2.0) * x) }
+    }
+    /// The first input to the power of the second.
+    Num Pow = "pow" NoBool [PowBackward1, PowBackward2](x in 0.2 to 3.0, e) {
+        x.pow(e);
+        x(g; x, e) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))) }
+        e(g; x, e, y) {
+            {
+                let flat = x.eq(&x.lit(0.0)).and(e.ge(&e.lit(0.0)));
+                g * (y * A::select(flat, x.lit(1.0), x).log())
+            }
+        }
+    }
+    /// The input to the power of a number.
+    Num PowScalar = "pow_scalar" NoBool [PowBackward0](x in 0.2 to 3.0; e = 2.5) {
+        x.pow(e);
+        x(g; x) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))) }
+    }
+    /// The square root.
+    Real Sqrt = "sqrt" Float [SqrtBackward0](x in 0.2 to 4.0) {
+        x.sqrt();
+        x(g; y) { g.div(y.lit(2.0) * y) }
+    }
+    /// One over the square root.
+    Real Rsqrt = "rsqrt" Float [RsqrtBackward0](x in 0.2 to 4.0) {
+        x.lit(1.0).div(x.sqrt());
+        x(g; y) { g * (y.lit(-0.5) * (y.clone() * y.clone() * y)) }
+    }
+    /// The length of the hypotenuse, without needless overflow.
+    Real Hypot = "hypot" FloatOnly [HypotBackward0](a in 0.3 to 3.0, b in 0.3 to 3.0) {
+        a.hypot(b);
+        a(g; a, y) { g * a.div(y) }
+        b(g; b, y) { g * b.div(y) }
+    }
+
+    ] $($rest)* } };
+}
+pub(super) use arithmetic;

@@ -1,0 +1,90 @@
+//! Rounding, and choosing one of several values.
+
+macro_rules! choosing {
+    ([$($before:tt)*] $next:ident $($rest:ident)*) => { $next! { [$($before)*
+
+    // --------------------------------------------------------------------------------------------------- rounding and choosing
+    /// The largest whole number not above the input.
+    Num Floor = "floor" NoBool [FloorBackward0](x in 0.1 to 0.9) { x.floor(); x(g) { g.lit(0.0) } }
+    /// The smallest whole number not below the input.
+    Num Ceil = "ceil" NoBool [CeilBackward0](x in 0.1 to 0.9) { x.ceil(); x(g) { g.lit(0.0) } }
+    /// The nearest whole number, halves to even.
+    Num Round = "round" NoBool [RoundBackward0](x in 0.6 to 1.4) { x.round(); x(g) { g.lit(0.0) } }
+    /// The whole part, towards zero.
+    Num Trunc = "trunc" NoBool [TruncBackward0](x in 0.1 to 0.9) also ["fix"] { x.trunc(); x(g) { g.lit(0.0) } }
+    /// The part after the decimal point, with the input's sign.
+    Real Frac = "frac" FloatOnly [FracBackward0](x in 0.1 to 0.9) {
+        x.clone() - x.trunc();
+        x(g) { g }
+    }
+    /// The larger input; where both are equal each gets half of the gradient.
+    Num Maximum = "maximum" Any [MaximumBackward0](a, b), no_in_place {
+        a.max(b);
+        a(g; a, b) { A::select(a.lt(&b), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
+        b(g; a, b) { A::select(b.lt(&a), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
+    }
+    /// The smaller input; where both are equal each gets half of the gradient.
+    Num Minimum = "minimum" Any [MinimumBackward0](a, b), no_in_place {
+        a.min(b);
+        a(g; a, b) { A::select(b.lt(&a), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
+        b(g; a, b) { A::select(a.lt(&b), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
+    }
+    /// The larger input, or the one that is not nan.
+    Num Fmax = "fmax" Any [FmaxBackward0](a, b), no_in_place {
+        A::select(a.is_nan().or(a.lt(&b)), b, a);
+        a(g; a, b) { A::select(a.ge(&b).or(b.is_nan()), g.clone(), g.lit(0.0)) }
+        b(g; a, b) { A::select(a.ge(&b).or(b.is_nan()), g.lit(0.0), g) }
+    }
+    /// The smaller input, or the one that is not nan.
+    Num Fmin = "fmin" Any [FminBackward0](a, b), no_in_place {
+        A::select(a.is_nan().or(b.lt(&a)), b, a);
+        a(g; a, b) { A::select(a.le(&b).or(b.is_nan()), g.clone(), g.lit(0.0)) }
+        b(g; a, b) { A::select(a.le(&b).or(b.is_nan()), g.lit(0.0), g) }
+    }
+    /// The input kept between two numbers; the upper one wins.
+    Num Clamp = "clamp" NoBool [ClampBackward1](x; min = -1.5, max = 1.25) also ["clip"] kinks [-1.5, 1.25] {
+        x.max(min).min(max);
+        x(g; x) { A::select(x.ge(&min).and(x.le(&max)), g.clone(), g.lit(0.0)) }
+    }
+    /// The input, but not less than a number.
+    Num ClampMin = "clamp_min" NoBool [ClampMinBackward0](x; min = -1.5) kinks [-1.5] {
+        x.max(min);
+        x(g; x) { A::select(x.ge(&min), g.clone(), g.lit(0.0)) }
+    }
+    /// The input, but not more than a number.
+    Num ClampMax = "clamp_max" NoBool [ClampMaxBackward0](x; max = 1.25) kinks [1.25] {
+        x.min(max);
+        x(g; x) { A::select(x.le(&max), g.clone(), g.lit(0.0)) }
+    }
+    /// The input kept between two tensors; the upper one wins.
+    Num ClampTensor = "clamp_tensor" NoBool [ClampBackward0](x, lo in -2.0 to -1.0, hi in 1.0 to 2.0) {
+        x.max(lo).min(hi);
+        x(g; x, lo, hi) { A::select(x.ge(&lo).and(x.le(&hi)), g.clone(), g.lit(0.0)) }
+        lo(g; x, lo, hi) { A::select(x.lt(&lo).and(lo.lt(&hi)), g.clone(), g.lit(0.0)) }
+        hi(g; x, lo, hi) { A::select(x.gt(&hi).or(hi.lt(&lo)), g.clone(), g.lit(0.0)) }
+    }
+    /// The first input where the condition holds, else the second.
+    Num Where = "where" Any [WhereBackward0](c: mask, a, b), no_in_place {
+        A::select(c.truthy(), a, b);
+        a(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }
+        b(g; c) { A::select(c.truthy(), g.lit(0.0), g) }
+    }
+    /// The input, with a value where the mask holds.
+    Num MaskedFill = "masked_fill" Any [MaskedFillBackward0](x, c: mask, value) {
+        A::select(c.truthy(), value, x);
+        x(g; c) { A::select(c.truthy(), g.lit(0.0), g) }
+        value(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }
+    }
+    /// The input with numbers in place of nan, plus and minus infinity.
+    Real NanToNum = "nan_to_num" FloatOnly [NanToNumBackward0](x; nan = 0.5, posinf = 7.0, neginf = -7.0) {
+        A::select(
+            x.is_nan(),
+            nan,
+            A::select(x.eq(&x.lit(f64::INFINITY)), posinf, A::select(x.eq(&x.lit(f64::NEG_INFINITY)), neginf, x))
+        );
+        x(g; x) { A::select(x.is_nan().or(x.is_inf()), g.lit(0.0), g) }
+    }
+
+    ] $($rest)* } };
+}
+pub(super) use choosing;

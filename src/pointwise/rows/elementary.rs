@@ -1,0 +1,137 @@
+//! Elementary functions.
+
+macro_rules! elementary {
+    ([$($before:tt)*] $next:ident $($rest:ident)*) => { $next! { [$($before)*
+
+    // ------------------------------------------------------------------------------------------------ exponentials, logarithms
+    /// e to the power of the input.
+    Real Exp = "exp" Float [ExpBackward0](x) { x.exp(); x(g; y) { g * y } }
+    /// 2 to the power of the input.
+    Real Exp2 = "exp2" Float [Exp2Backward0](x) { x.exp2(); x(g; y) { g * y.clone() * y.lit(LN_2) } }
+    /// e to the power of the input, minus 1, accurate near 0.
+    Real Expm1 = "expm1" Float [Expm1Backward0](x) { x.expm1(); x(g; y) { g * (y.clone() + y.lit(1.0)) } }
+    /// The natural logarithm.
+    Real Log = "log" Float [LogBackward0](x in 0.2 to 4.0) { x.log(); x(g; x) { g.div(x) } }
+    /// The logarithm to base 2.
+    Real Log2 = "log2" Float [Log2Backward0](x in 0.2 to 4.0) { x.log2(); x(g; x) { g.div(x.lit(LN_2) * x) } }
+    /// The logarithm to base 10.
+    Real Log10 = "log10" Float [Log10Backward0](x in 0.2 to 4.0) { x.log10(); x(g; x) { g.div(x.lit(LN_10) * x) } }
+    /// The natural logarithm of 1 plus the input, accurate near 0.
+    Real Log1p = "log1p" Float [Log1PBackward0](x in -0.7 to 3.0) { x.log1p(); x(g; x) { g.div(x.lit(1.0) + x) } }
+    /// The logarithm of the sum of the exponentials of both inputs.
+    Real Logaddexp = "logaddexp" FloatOnly [LogaddexpBackward0](a, b), no_in_place {
+        {
+            let d = A::select(a.eq(&b), a.lit(0.0), a.clone() - b.clone());
+            a.max(b) + (-d.abs()).exp().log1p()
+        };
+        a(g; a, b) { g * (a - b).sigmoid() }
+        b(g; a, b) { g * (b - a).sigmoid() }
+    }
+    /// `a * log(b)`, and 0 where `a` is 0 and `b` is not nan.
+    Real Xlogy = "xlogy" Float [XlogyBackward0](a, b in 0.2 to 3.0) {
+        {
+            let zero = a.eq(&a.lit(0.0)).and(b.is_nan().not());
+            a * A::select(zero, b.lit(1.0), b).log()
+        };
+        a(g; a, b) {
+            {
+                let flat = a.eq(&a.lit(0.0)).and(b.le(&b.lit(0.0)));
+                g * A::select(flat, b.lit(1.0), b).log()
+            }
+        }
+        b(g; a, b) { g * a.div(b) }
+    }
+    /// The logarithm of the odds, `log(x / (1 - x))`.
+    Real Logit = "logit" Float [LogitBackward0](x in 0.1 to 0.9) {
+        {
+            let odds = x.clone().div(x.lit(1.0) - x);
+            odds.log()
+        };
+        x(g; x) {
+            {
+                let outside = x.lt(&x.lit(0.0)).or(x.gt(&x.lit(1.0)));
+                let d = x.clone() * (x.lit(1.0) - x);
+                g.div(A::select(outside, d.lit(f64::NAN), d))
+            }
+        }
+    }
+
+    // -------------------------------------------------------------------------------------------------- circles and hyperbolas
+    /// The sine of an angle in radians.
+    Real Sin = "sin" Float [SinBackward0](x), periodic { x.sin(); x(g; x) { g * x.cos() } }
+    /// The cosine of an angle in radians.
+    Real Cos = "cos" Float [CosBackward0](x), periodic { x.cos(); x(g; x) { g * -x.sin() } }
+    /// The tangent of an angle in radians.
+    Real Tan = "tan" Float [TanBackward0](x in -1.2 to 1.2), periodic {
+        x.tan();
+        x(g; y) { g * (y.lit(1.0) + y.clone() * y) }
+    }
+    /// The angle, in radians, whose sine is the input.
+    Real Asin = "asin" Float [AsinBackward0](x in -0.8 to 0.8) also ["arcsin"] {
+        x.asin();
+        x(g; x) { g.div((x.lit(1.0) - x.clone() * x).sqrt()) }
+    }
+    /// The angle, in radians, whose cosine is the input.
+    Real Acos = "acos" Float [AcosBackward0](x in -0.8 to 0.8) also ["arccos"] {
+        x.acos();
+        x(g; x) { -g.div((x.lit(1.0) - x.clone() * x).sqrt()) }
+    }
+    /// The angle, in radians, whose tangent is the input.
+    Real Atan = "atan" Float [AtanBackward0](x) also ["arctan"] {
+        x.atan();
+        x(g; x) { g.div(x.clone() * x.clone() + x.lit(1.0)) }
+    }
+    /// The angle, in radians, of the point with the ordinate `a` and the abscissa `b`.
+    Real Atan2 = "atan2" Float [Atan2Backward0](a in 0.3 to 3.0, b) also ["arctan2"] {
+        a.atan2(b);
+        a(g; a, b) {
+            {
+                let d = a.clone() * a + b.clone() * b.clone();
+                g * b.div(A::select(d.eq(&d.lit(0.0)), d.lit(1.0), d))
+            }
+        }
+        b(g; a, b) {
+            {
+                let d = a.clone() * a.clone() + b.clone() * b;
+                g * -a.div(A::select(d.eq(&d.lit(0.0)), d.lit(1.0), d))
+            }
+        }
+    }
+    /// The hyperbolic sine.
+    Real Sinh = "sinh" Float [SinhBackward0](x) { x.sinh(); x(g; x) { g * x.cosh() } }
+    /// The hyperbolic cosine.
+    Real Cosh = "cosh" Float [CoshBackward0](x) { x.cosh(); x(g; x) { g * x.sinh() } }
+    /// The hyperbolic tangent.
+    Real Tanh = "tanh" Float [TanhBackward0](x) {
+        x.tanh();
+        x(g; y) { g * (y.lit(1.0) - y.clone() * y) }
+    }
+    /// The inverse of the hyperbolic sine.
+    Real Asinh = "asinh" Float [AsinhBackward0](x) also ["arcsinh"] {
+        x.asinh();
+        x(g; x) { g.div((x.clone() * x.clone() + x.lit(1.0)).sqrt()) }
+    }
+    /// The inverse of the hyperbolic cosine.
+    Real Acosh = "acosh" Float [AcoshBackward0](x in 1.3 to 4.0) also ["arccosh"] {
+        x.acosh();
+        x(g; x) { g.div((x.clone() * x.clone() - x.lit(1.0)).sqrt()) }
+    }
+    /// The inverse of the hyperbolic tangent.
+    Real Atanh = "atanh" Float [AtanhBackward0](x in -0.8 to 0.8) also ["arctanh"] {
+        x.atanh();
+        x(g; x) { g.div(x.lit(1.0) - x.clone() * x) }
+    }
+    /// The error function.
+    Real Erf = "erf" Float [ErfBackward0](x) {
+        x.erf();
+        x(g; x) { g * (x.lit(FRAC_2_SQRT_PI) * (-(x.clone() * x)).exp()) }
+    }
+    /// One minus the error function, accurate where that is small.
+    Real Erfc = "erfc" Float [ErfcBackward0](x) {
+        x.erfc();
+        x(g; x) { g * (x.lit(-FRAC_2_SQRT_PI) * (-(x.clone() * x)).exp()) }
+    }
+
+    ] $($rest)* } };
+}
+pub(super) use elementary;
