@@ -184,7 +184,7 @@ impl Array {
         }
         let dim = usize::from(if adjoint { self.rank() } else { from.rank() } > 1);
         let weight = weight.map(|w| w.gpu_view(op)).transpose()?;
-        let nll = Nll { op, classes, dim, targets: targets.gpu_view(op)?, weight };
+        let nll = Nll { op, classes, dim, targets: targets.gpu_view(op)?, weight, real: self.dtype() };
         let (out, from) = (self.gpu_view(op)?, from.gpu_view(op)?);
         if adjoint { nll.spread(out, from) } else { nll.pick(out, from) }
     }

@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::autograd::{MAX_PARAMS, Old, PointwiseOp, Tensor, apply_direct, apply_inplace, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, Rank, Scalar, result_type};
-use crate::pointwise::{DTypeRule, Func, RowId};
+use crate::pointwise::{DTypeRule, RowId};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -166,7 +166,6 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
             }
         });
     }
-    check_values(row, compute, args, &made)?;
     Ok(Plan { op, made })
 }
 
@@ -188,24 +187,6 @@ fn check_lerp(args: &[Arg<'_>]) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Values that integer rows refuse. On the CPU the kernel looks for itself, before it writes anything.
-fn check_values(row: RowId, compute: DType, args: &[Arg<'_>], made: &[Option<Tensor>]) -> Result<()> {
-    if compute.is_float() {
-        return Ok(());
-    }
-    if Func::forward(row).divides() {
-        let divisor = match (&made[1], &args[1]) {
-            (Some(t), _) => t,
-            (None, Arg::Tensor(t)) => *t,
-            (None, Arg::Scalar(_)) => return Ok(()),
-        };
-        if divisor.device() != crate::array::Device::Cpu && divisor.array().to_vec::<i64>()?.contains(&0) {
-            return Err(Error::runtime(format!("ZeroDivisionError: {} of integers by zero", row.info().name)));
-        }
-    }
-    Ok(())
 }
 
 impl Plan {

@@ -14,12 +14,20 @@ from rgrad import Tensor, wgpu
 Function = Callable[..., Any]
 DTYPES = [rgrad.float32, rgrad.int32, rgrad.int64, rgrad.uint8, rgrad.bool]
 NUMBERS = DTYPES[:4]
+DOUBLE = [rgrad.float64]
+
+
+@pytest.fixture(autouse=True)
+def _has_float64(request: pytest.FixtureRequest) -> None:
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if params.get("dtype") == rgrad.float64 and "shader-f64" not in wgpu.current_device().features:
+        pytest.skip("the adapter has no float64")
 
 
 def values(shape: tuple[int, ...], dtype: Any = rgrad.float32, seed: int = 0) -> Tensor:
     rng = np.random.default_rng(seed + 7 * len(shape) + sum(shape))
     if dtype.is_floating_point:
-        return rgrad.tensor(rng.standard_normal(shape).astype(np.float32))
+        return rgrad.tensor(rng.standard_normal(shape).astype(np.float32)).to(dtype)
     if dtype == rgrad.bool:
         return rgrad.tensor(rng.random(shape) < 0.5)
     if dtype == rgrad.int64:
@@ -176,10 +184,10 @@ def test_the_last_of_equal_positions_is_written(count: int, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [5, 300, 20000])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES + DOUBLE, ids=str)
 def test_equal_positions_add_up(count: int, dtype: Any) -> None:
     x, at, v = values((11, 2), dtype), positions((count,), 11), values((count, 2), dtype, seed=1)
-    tol = 1e-4 if dtype.is_floating_point else 0.0
+    tol = {rgrad.float32: 1e-4, rgrad.float64: 1e-12}.get(dtype, 0.0)
     on_both(lambda x, at, v: x.index_put((at,), v, accumulate=True), x, at, v, tol=tol)
     on_both(lambda x, at, v: x.index_add(0, at, v), x, at, v, tol=tol)
     wide = at.reshape(-1, 1).expand(count, 2)
@@ -204,6 +212,10 @@ def test_products_of_equal_positions() -> None:
     here = values((5, 3)).scatter(0, at, v, reduce="multiply")
     there = values((5, 3)).to("wgpu").scatter(0, at.to("wgpu"), v.to("wgpu"), reduce="multiply")
     same(there, here)
+    here = values((5, 3), rgrad.float64).scatter(0, at[:200], v[:200].double(), reduce="multiply")
+    if "shader-f64" in wgpu.current_device().features:
+        there = values((5, 3), rgrad.float64).to("wgpu")
+        same(there.scatter(0, at[:200].to("wgpu"), v[:200].double().to("wgpu"), reduce="multiply"), here)
 
 
 def test_numbers_are_written_across_devices() -> None:
@@ -303,10 +315,10 @@ def test_sorting(shape: tuple[int, ...], dim: int, dtype: Any) -> None:
         on_both(lambda t: t.median(dim), x)
 
 
-@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", NUMBERS + DOUBLE, ids=str)
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_running_extremes_and_modes(dim: int, dtype: Any) -> None:
-    x = values((5, 40, 3), dtype) % 4 if not dtype.is_floating_point else (values((5, 40, 3)) * 2).round() / 2
+    x = values((5, 40, 3), dtype) % 4 if not dtype.is_floating_point else (values((5, 40, 3), dtype) * 2).round() / 2
     if dtype.is_floating_point:
         x[1, 7, 0], x[2, 9, 1], x[3, 0, 2] = float("nan"), -0.0, -float("inf")
     for seen in (lambda t: t, lambda t: t.transpose(0, 2)):
@@ -314,6 +326,17 @@ def test_running_extremes_and_modes(dim: int, dtype: Any) -> None:
         on_both(lambda t: seen(t).cummin(dim), x)  # noqa: B023
         on_both(lambda t: seen(t).mode(dim), x)  # noqa: B023
         on_both(lambda t: seen(t).mode(dim, keepdim=True), x)  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", NUMBERS + DOUBLE, ids=str)
+@pytest.mark.parametrize(("shape", "dim"), [((1300,), 0), ((3, 700), 1), ((600, 2), 0), ((20000, 3), 1)], ids=str)
+def test_running_extremes_and_modes_of_long_rows(shape: tuple[int, ...], dim: int, dtype: Any) -> None:
+    x = values(shape, dtype)
+    x = x % 90 if not dtype.is_floating_point else (x * 20).round() / 16
+    if dtype.is_floating_point and max(shape) < 20000:
+        x.reshape(-1)[rgrad.tensor([501, 530, 590])] = float("nan")
+    for f in (lambda t: t.cummax(dim), lambda t: t.cummin(dim), lambda t: t.mode(dim), lambda t: -(-t).cummax(dim)[0]):
+        on_both(f, x, tol=1e-5)  # of gradients that meet; values are exact
 
 
 def test_sorting_other_layouts() -> None:

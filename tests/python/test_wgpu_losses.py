@@ -14,13 +14,13 @@ from rgrad.nn import functional as F
 SHAPES = [(3,), (64, 10), (5000, 7), (9000, 3), (3, 4, 7), (100, 3, 30, 4)]
 
 
-def sides(shape: tuple[int, ...], ignored: float = 0.1) -> Any:
+def sides(shape: tuple[int, ...], ignored: float = 0.1, real: Any = np.float32) -> Any:
     rng = np.random.default_rng(len(shape))
-    x = rng.standard_normal(shape).astype(np.float32)
+    x = rng.standard_normal(shape).astype(real)
     classes = shape[0] if len(shape) == 1 else shape[1]
     target = np.array(rng.integers(0, classes, shape[:1] + shape[2:] if len(shape) > 1 else ()))
     target = np.where(rng.random(target.shape) < ignored, -100, target)
-    weight = (rng.random(classes) + 0.1).astype(np.float32)
+    weight = (rng.random(classes) + 0.1).astype(real)
     for device in ("cpu", "wgpu"):
         yield tuple(rgrad.tensor(a, device=device) for a in (x, target, weight))
 
@@ -43,6 +43,21 @@ def test_nll_and_cross_entropy(shape: tuple[int, ...], reduction: str, weighted:
         for a, b in zip(*outs, strict=True):
             assert a.shape == b.shape
             close(b, a)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
+def test_nll_of_double_precision(shape: tuple[int, ...], reduction: str) -> None:
+    if "shader-f64" not in wgpu.current_device().features:
+        pytest.skip("the adapter has no float64")
+    outs = []
+    for x, target, weight in sides(shape, real=np.float64):
+        x.requires_grad_()
+        y = F.cross_entropy(x, target, weight, reduction=reduction)
+        outs += [(y, rgrad.autograd.grad(y.sum() * 1.5, x)[0])]
+    for want, got in zip(*outs, strict=True):
+        assert got.dtype == rgrad.float64
+        np.testing.assert_allclose(got.detach().cpu().numpy(), want.detach().numpy(), rtol=1e-13, atol=1e-15)
 
 
 def test_layouts_and_targets_of_bytes() -> None:

@@ -260,9 +260,29 @@ def test_integers(name: str, dtype: str) -> None:
 def test_integers_divided_by_zero_are_refused(dtype: str) -> None:
     x = rgrad.tensor([0, 1, 7], dtype=getattr(rgrad, dtype), device="wgpu")
     for f in (rgrad.floor_divide, rgrad.fmod, rgrad.remainder):
+        out = f(x, rgrad.tensor([3, 0, 2], dtype=x.dtype, device="wgpu"))
+        with pytest.raises(rgrad.RgradError, match="ZeroDivisionError") as caught:
+            rgrad.wgpu.synchronize()
+        assert "test_wgpu_rows.py" in "".join(caught.value.__notes__)
+        assert out.tolist()[1] == 0
+        for zero in (0, rgrad.tensor(0, dtype=x.dtype)):
+            with pytest.raises(rgrad.RgradError, match="ZeroDivisionError"):
+                f(x, zero)
+        f(x, rgrad.zeros(3, 1, dtype=x.dtype, device="wgpu")[::2].expand(2, 3))
         with pytest.raises(rgrad.RgradError, match="ZeroDivisionError"):
-            f(x, rgrad.zeros_like(x))
+            rgrad.wgpu.synchronize()
         assert f(x, rgrad.ones_like(x)).shape == (3,)
+        assert f(x, x + 1).device.type == "wgpu"
+
+
+def test_dividing_integers_does_not_wait() -> None:
+    x = rgrad.arange(5, device="wgpu")
+    rgrad.wgpu.synchronize()
+    before = rgrad._core._wgpu_counts()[0]
+    for y in (x // (x + 1), x % (x + 1), x.remainder_(x + 1)):
+        assert y.is_wgpu
+    assert rgrad._core._wgpu_counts()[0] == before
+    assert x.tolist() == [0, 1, 2, 3, 4]
 
 
 def layouts() -> list[Function]:

@@ -8,14 +8,7 @@ import pytest
 GAPS: dict[str, str] = {}
 
 # Rows of the table of operations, and expressions and functions of the promotion tests, that take no float64 on wgpu.
-NO_FLOAT64: frozenset[str] = frozenset(
-    {
-        "nll_loss",
-        "cross_entropy",
-        "scatter_add",
-        "index_add",
-    }
-)
+NO_FLOAT64: frozenset[str] = frozenset()
 # The same for uint8.
 NO_UINT8: frozenset[str] = frozenset()
 

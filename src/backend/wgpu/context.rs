@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, Pool};
 use super::dispatch::Dispatch;
-use super::fault::{Tickets, WORDS};
+use super::fault::{Cause, Tickets, WORDS};
 use super::host;
 use super::native::api::{Api, Signal};
 use super::native::types::ErrorType;
@@ -419,7 +419,12 @@ impl Context {
     /// A number by which a checked shader reports an index out of range: operation and call site are remembered under it. The shader
     /// calls `fault(ticket, index_low, index_high, dim, size)` of `dispatch::FAULT` (the first fault is kept) and touches no memory.
     pub fn ticket(&self, op: &'static str) -> u32 {
-        self.tickets.number(op)
+        self.ticket_for(op, Cause::Index)
+    }
+
+    /// As `ticket`, for another cause than an index.
+    pub(super) fn ticket_for(&self, op: &'static str, cause: Cause) -> u32 {
+        self.tickets.number(op, cause)
     }
 
     /// Bytes that live tensors hold on the device, as it allocates them.

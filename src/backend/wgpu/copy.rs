@@ -18,6 +18,7 @@ pub fn fill(dst: View<'_>, value: Scalar) -> Result<()> {
             code: 0,
             ins: SmallVec::new(),
             numbers: smallvec![(value, dtype)],
+            divisor: None,
             body: &|_, v| Formula { lets: String::new(), value: v[0].clone(), dtype },
         },
     )
@@ -35,6 +36,7 @@ pub fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
             code: 0,
             ins: smallvec![(Input::View(src), dtype)],
             numbers: SmallVec::new(),
+            divisor: None,
             body: &|x, _| Formula { lets: String::new(), value: x[0].clone(), dtype },
         },
     )
@@ -51,11 +53,11 @@ mod tests {
         for dtype in DType::ALL {
             let body = |x: &[String], _: &[String]| Formula { lets: String::new(), value: x[0].clone(), dtype };
             for out in DType::ALL {
-                check(&format!("copy {dtype} to {out}"), out, &[dtype], &[], &body);
+                check(&format!("copy {dtype} to {out}"), out, &[dtype], &[], None, &body);
                 check_from(&format!("load {out} as {dtype}"), out, dtype, &[dtype], &body);
             }
             let fill = |_: &[String], v: &[String]| Formula { lets: String::new(), value: v[0].clone(), dtype };
-            check(&format!("fill {dtype}"), dtype, &[], &[dtype], &fill);
+            check(&format!("fill {dtype}"), dtype, &[], &[dtype], None, &fill);
         }
     }
 }

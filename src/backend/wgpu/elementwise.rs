@@ -1,5 +1,6 @@
 //! Kernels that compute each element from the elements at the same place: operands of any strides, an output of any strides.
 
+use super::fault::Cause;
 use super::strided::{self, GROUP, Params, Walk, check, param};
 use super::wgsl::expr::Formula;
 use super::wgsl::{self, types};
@@ -22,6 +23,8 @@ pub(super) struct Elementwise<'a> {
     pub ins: SmallVec<[(Input<'a>, DType); MAX_INPUTS]>,
     /// Numbers, with the dtype that the body wants them in.
     pub numbers: SmallVec<[(Scalar, DType); 4]>,
+    /// The input in memory, of integers, whose zeros are faults. `kind` and `code` and the operands' places tell it.
+    pub divisor: Option<usize>,
     /// The body, from expressions for the inputs and the numbers.
     pub body: &'a dyn Fn(&[String], &[String]) -> Formula,
 }
@@ -66,6 +69,7 @@ struct Plan {
     places: SmallVec<[Place; N]>,
     wants: SmallVec<[DType; MAX_INPUTS]>,
     numbers: SmallVec<[DType; 4]>,
+    divisor: Option<usize>,
     /// Of the walk, if any operand is strided, else 0.
     rank: usize,
     writes: u32,
@@ -127,6 +131,12 @@ impl Plan {
             numbers.push(types::from_words(*dtype, &param(at), &param(at + 1)));
             at += 2;
         }
+        let mut refusal = String::new();
+        if let Some(k) = self.divisor {
+            let truth = types::convert(self.wants[k], DType::Bool, &inputs[k]);
+            let _ = writeln!(refusal, "if (({truth}) == 0u) {{ fault({}, 0u, 0u, 0u, 0u); }}", param(at));
+            at += 1;
+        }
         let strided: Vec<usize> = self.strided().collect();
         let mut text = vars;
         if self.rank > 0 {
@@ -135,6 +145,7 @@ impl Plan {
             text.push_str(&strided::wgsl(self.rank as u32, at, "i", &names));
         }
         text.push_str(&loads);
+        text.push_str(&refusal);
         let Formula { lets, value, dtype } = body(&inputs, &numbers);
         text.push_str(&lets);
         let out = self.places[0].dtype;
@@ -144,8 +155,12 @@ impl Plan {
         let declared: Vec<(u32, &str)> =
             self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect();
         let words = at + self.rank * (1 + strided.len());
+        let status = match self.divisor {
+            Some(_) => strided::status(&declared),
+            None => String::new(),
+        };
         let shader = format!(
-            "{}{}let i = group * {GROUP}u + lid;\nif i >= {} {{ return; }}\nunknown = {};\n{text}\n}}\n",
+            "{}{status}{}let i = group * {GROUP}u + lid;\nif i >= {} {{ return; }}\nunknown = {};\n{text}\n}}\n",
             strided::header(&declared, self.writes, words),
             strided::entry(),
             param(0),
@@ -191,7 +206,8 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
 
     let mut params = Params::new();
     params.extend([numel as u32, 0, out.offset as u32]);
-    let mut plan = Plan { places: SmallVec::new(), wants: SmallVec::new(), numbers: SmallVec::new(), rank: 0, writes: 0 };
+    let divisor = work.divisor;
+    let mut plan = Plan { places: SmallVec::new(), wants: SmallVec::new(), numbers: SmallVec::new(), divisor, rank: 0, writes: 0 };
     // Declared last, because it is dropped first: it borrows for as long as the dispatch does.
     let mut bindings = Bindings::new();
     plan.places.push(Place { access: access(0), slot: bindings.write(out.buffer), dtype: out.dtype });
@@ -212,6 +228,9 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
     for (v, dtype) in &work.numbers {
         params.extend(types::to_words(*v, *dtype));
         plan.numbers.push(*dtype);
+    }
+    if work.divisor.is_some() {
+        params.push(out.buffer.context().ticket_for(work.op, Cause::Division));
     }
     plan.writes = bindings.writes();
     let strided: SmallVec<[usize; N]> = plan.strided().collect();
@@ -235,7 +254,7 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
         bindings,
         params: &params,
         groups: numel.div_ceil(GROUP),
-        checked: false,
+        checked: work.divisor.is_some(),
     })
 }
 
@@ -250,6 +269,7 @@ pub(super) mod tests {
         out: DType,
         wants: &[DType],
         numbers: &[DType],
+        divisor: Option<usize>,
         body: &dyn Fn(&[String], &[String]) -> Formula,
     ) {
         let place = |access, slot, dtype| Place { access, slot, dtype };
@@ -257,6 +277,7 @@ pub(super) mod tests {
             places: SmallVec::new(),
             wants: SmallVec::from_slice(wants),
             numbers: SmallVec::from_slice(numbers),
+            divisor,
             rank: 0,
             writes: 1,
         };
@@ -278,7 +299,14 @@ pub(super) mod tests {
         wants: &[DType],
         body: &dyn Fn(&[String], &[String]) -> Formula,
     ) {
-        let mut plan = Plan { places: SmallVec::new(), wants: SmallVec::from_slice(wants), numbers: SmallVec::new(), rank: 0, writes: 1 };
+        let mut plan = Plan {
+            places: SmallVec::new(),
+            wants: SmallVec::from_slice(wants),
+            numbers: SmallVec::new(),
+            divisor: None,
+            rank: 0,
+            writes: 1,
+        };
         plan.places.push(Place { access: Access::Linear, slot: 0, dtype: out });
         plan.places.extend((0..wants.len()).map(|k| Place { access: Access::Linear, slot: 1 + k as u32, dtype }));
         validate::check(name, &plan.source(body));

@@ -1,10 +1,14 @@
-//! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint. float32, summed as trees of fixed shape.
+//! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint, summed as trees of fixed shape.
 
-use super::words::{GROUP, Kernel, Launch, NONE, Names, Numbers, countable, each, groups, groups_for, scratch, unsupported};
+use super::wgsl::types::value;
+use super::words::{
+    GROUP, Kernel, Launch, NONE, Names, Numbers, countable, each, groups, groups_for, load_real, number_words, scratch, store, store_real,
+    unsupported, words,
+};
 use super::{Bindings, Buffer, View};
 use crate::backend::cpu::nll::{Classes, Reduction};
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{DType, Scalar};
 
 /// Targets that one workgroup sums.
 const TILE: usize = GROUP * 16;
@@ -18,6 +22,8 @@ pub struct Nll<'a> {
     pub dim: usize,
     pub targets: View<'a>,
     pub weight: Option<View<'a>>,
+    /// float32 or float64: of the input, the weight and the losses.
+    pub real: DType,
 }
 
 /// What a sum over all targets gives.
@@ -37,14 +43,20 @@ struct Common {
     targets: u32,
     weight: Option<u32>,
     long: bool,
+    real: DType,
 }
 
 impl<'a> Nll<'a> {
+    fn check(&self) -> Result<()> {
+        if self.real.is_float() { Ok(()) } else { Err(unsupported(self.op, self.real)) }
+    }
+
     fn bind(&self, bindings: &mut Bindings<'a>) -> Common {
         Common {
             targets: bindings.read(self.targets.buffer),
             weight: self.weight.map(|w| bindings.read(w.buffer)),
             long: self.targets.dtype == DType::I64,
+            real: self.real,
         }
     }
 
@@ -61,9 +73,7 @@ impl<'a> Nll<'a> {
 
     /// Losses of log-probabilities `x`: one for each target, or one altogether.
     pub fn pick(&self, out: View<'_>, x: View<'_>) -> Result<()> {
-        if x.dtype != DType::F32 {
-            return Err(unsupported(self.op, x.dtype));
-        }
+        self.check()?;
         match self.classes.reduction {
             Reduction::Sum => return self.sum(out.buffer, out.offset, Some(x), Gives::Sum),
             Reduction::Mean => return self.sum(out.buffer, out.offset, Some(x), Gives::Mean),
@@ -79,12 +89,10 @@ impl<'a> Nll<'a> {
 
     /// The adjoint of `pick`: the gradient of x from `g`, that of the losses.
     pub fn spread(&self, out: View<'_>, g: View<'_>) -> Result<()> {
-        if g.dtype != DType::F32 {
-            return Err(unsupported(self.op, g.dtype));
-        }
+        self.check()?;
         let context = out.buffer.context();
         let single = self.classes.reduction != Reduction::None;
-        let total = if self.classes.reduction == Reduction::Mean { Some(scratch(context, 1)?) } else { None };
+        let total = if self.classes.reduction == Reduction::Mean { Some(scratch(context, words(self.real))?) } else { None };
         if let Some(t) = &total {
             self.sum(t, 0, None, Gives::Total)?;
         }
@@ -104,7 +112,7 @@ impl<'a> Nll<'a> {
         let n = countable(self.op, self.targets.shape)?;
         let context = out.context();
         let tiles = n.div_ceil(TILE).max(1);
-        let parts = if tiles > 1 { Some(scratch(context, 2 * tiles)?) } else { None };
+        let parts = if tiles > 1 { Some(scratch(context, 2 * tiles * words(self.real))?) } else { None };
         let now = if tiles > 1 { Gives::Parts } else { gives };
         let mut bindings = Bindings::new();
         let to = bindings.write(parts.as_ref().unwrap_or(out));
@@ -112,13 +120,15 @@ impl<'a> Nll<'a> {
         let this = *self;
         let common = this.bind(&mut bindings);
         let start = if tiles > 1 { 0 } else { at };
-        let numbers = self.numbers(Numbers::default().push(n).push(start).push(x.map_or(0, |x| x.offset)).word(f32::NAN.to_bits()));
+        let numbers = self.numbers(
+            Numbers::default().push(n).push(start).push(x.map_or(0, |x| x.offset)).long(number_words(Scalar::Float(f64::NAN), self.real)),
+        );
         Launch { op: self.op, bindings, numbers, groups: tiles }.run(context, &Sum { common, to, from, gives: now })?;
         let Some(parts) = parts else { return Ok(()) };
         let mut bindings = Bindings::new();
         let (to, from) = (bindings.write(out), bindings.read(&parts));
-        let numbers = Numbers::default().push(tiles).push(at).word(f32::NAN.to_bits());
-        Launch { op: self.op, bindings, numbers, groups: 1 }.run(context, &Join { to, from, gives })
+        let numbers = Numbers::default().push(tiles).push(at).long(number_words(Scalar::Float(f64::NAN), self.real));
+        Launch { op: self.op, bindings, numbers, groups: 1 }.run(context, &Join { to, from, gives, real: self.real })
     }
 }
 
@@ -139,16 +149,9 @@ impl Kernel for Pick {
     fn body(&self, p: &mut Names) -> String {
         let [n, first, source] = p.many();
         let text = self.common.functions(p, Some((self.from, &source)));
-        let to = self.to;
-        text + &each(
-            &n,
-            &format!(
-                "let c = class_of(e); var v = 0.0;
-if (c != {NONE}) {{ v = loss(e, c); }}
-b{to}[{first} + e] = bitcast<u32>(v);
-"
-            ),
-        )
+        let put = store_real(self.common.real, self.to, &format!("{first} + e"), "v");
+        let t = value(self.common.real);
+        text + &each(&n, &format!("let c = class_of(e); var v = {t}();\nif (c != {NONE}) {{ v = loss(e, c); }}\n{put}"))
     }
 }
 
@@ -173,17 +176,19 @@ impl Kernel for Spread {
     fn body(&self, p: &mut Names) -> String {
         let [n, first, source] = p.many();
         let text = self.common.functions(p, None);
-        let (to, from) = (self.to, self.from);
+        let real = self.common.real;
         let at = if self.single { "0u" } else { "number" };
-        let scale = self.total.map_or(String::new(), |t| format!(" / bitcast<f32>(b{t}[0])"));
+        let scale = self.total.map_or(String::new(), |t| format!(" / {}", load_real(real, t, "0u")));
+        let g = load_real(real, self.from, &format!("{source} + {at}"));
+        let put = store_real(real, self.to, &format!("{first} + e"), "v");
+        let t = value(real);
         text + &each(
             &n,
             &format!(
                 "let row = e / inner(); let number = (row / classes()) * inner() + e % inner();
-let c = row % classes(); var v = 0.0;
-if (class_of(number) == c) {{ v = -bitcast<f32>(b{from}[{source} + {at}]){scale} * weight(c); }}
-b{to}[{first} + e] = bitcast<u32>(v);
-"
+let c = row % classes(); var v = {t}();
+if (class_of(number) == c) {{ v = -{g}{scale} * weight(c); }}
+{put}"
             ),
         )
     }
@@ -206,7 +211,7 @@ impl Kernel for Sum {
     }
 
     fn body(&self, p: &mut Names) -> String {
-        let [n, start, source, nan] = p.many();
+        let [n, start, source, nan, nan_high] = p.many();
         let text = self.common.functions(p, self.from.map(|f| (f, &source[..])));
         let loss = if self.from.is_some() { "sum.x += loss(j, c);" } else { "" };
         let add = format!(
@@ -219,7 +224,7 @@ if (c != {NONE}) {{ {loss} sum.y += weight(c); }}
 ",
             TILE / GROUP
         );
-        text + &joining(&add, self.to, &start, &nan, self.gives)
+        text + &joining(&add, self.common.real, self.to, &start, [&nan, &nan_high], self.gives)
     }
 }
 
@@ -228,42 +233,49 @@ struct Join {
     to: u32,
     from: u32,
     gives: Gives,
+    real: DType,
 }
 
 impl Kernel for Join {
     const KIND: &'static str = "nll_join";
 
     fn body(&self, p: &mut Names) -> String {
-        let [tiles, start, nan] = p.many();
-        let from = self.from;
+        let [tiles, start, nan, nan_high] = p.many();
+        let (loss, weight) = (load_real(self.real, self.from, "2u * j"), load_real(self.real, self.from, "2u * j + 1u"));
+        let t = value(self.real);
         let add = format!(
             "for (var j = lane; j < {tiles}; j += {GROUP}u) {{
-sum += vec2<f32>(bitcast<f32>(b{from}[2u * j]), bitcast<f32>(b{from}[2u * j + 1u]));
+sum += vec2<{t}>({loss}, {weight});
 }}
 "
         );
-        joining(&add, self.to, &start, &nan, self.gives)
+        joining(&add, self.real, self.to, &start, [&nan, &nan_high], self.gives)
     }
 }
 
 /// A kernel in which each invocation adds to `sum` (losses, weights) and the workgroup joins them in a tree.
-fn joining(add: &str, to: u32, start: &str, nan: &str, gives: Gives) -> String {
+fn joining(add: &str, real: DType, to: u32, start: &str, nan: [&str; 2], gives: Gives) -> String {
+    let put = |at: &str, v: &str| store_real(real, to, at, v);
     let write = match gives {
-        Gives::Parts => format!("b{to}[2u * group] = bitcast<u32>(sums[0].x); b{to}[2u * group + 1u] = bitcast<u32>(sums[0].y);"),
-        Gives::Sum => format!("b{to}[{start}] = bitcast<u32>(sums[0].x);"),
-        Gives::Total => format!("b{to}[{start}] = bitcast<u32>(sums[0].y);"),
+        Gives::Parts => put("2u * group", "sums[0].x") + &put("2u * group + 1u", "sums[0].y"),
+        Gives::Sum => put(start, "sums[0].x"),
+        Gives::Total => put(start, "sums[0].y"),
         // Nothing over nothing is nan, which a compiler may take for impossible.
-        Gives::Mean => format!(
-            "if (sums[0].x == 0.0 && sums[0].y == 0.0) {{ b{to}[{start}] = {nan}; }} else {{ b{to}[{start}] = bitcast<u32>(sums[0].x / sums[0].y); }}"
-        ),
+        Gives::Mean => {
+            let nan = if words(real) == 2 { format!("vec2<u32>({}, {})", nan[0], nan[1]) } else { nan[0].to_string() };
+            let nan = store(to, words(real), start, &nan);
+            format!("if (sums[0].x == 0 && sums[0].y == 0) {{ {nan} }} else {{ {} }}", put(start, "sums[0].x / sums[0].y"))
+        }
     };
+    let (t, last) = (value(real), if real == DType::F64 { 3 } else { 1 });
     // The grid may have more workgroups than were asked for.
-    let guard = if gives == Gives::Parts { format!("group * 2u + 1u < arrayLength(&b{to})") } else { "group == 0u".to_string() };
-    format!("var<workgroup> sums: array<vec2<f32>, {GROUP}>;\n")
+    let guard =
+        if gives == Gives::Parts { format!("group * {}u + {last}u < arrayLength(&b{to})", last + 1) } else { "group == 0u".to_string() };
+    format!("var<workgroup> sums: array<vec2<{t}>, {GROUP}>;\n")
         + &groups(
             GROUP,
             &format!(
-                "var sum = vec2<f32>();
+                "var sum = vec2<{t}>();
 {add}sums[lane] = sum;
 workgroupBarrier();
 for (var half = {}u; half > 0u; half /= 2u) {{
@@ -287,20 +299,22 @@ impl Common {
         } else {
             format!("let lo = b{b}[at]; let hi = 0u;")
         };
-        let weight = self.weight.map_or("1.0".to_string(), |w| format!("bitcast<f32>(b{w}[{weights} + c])"));
+        let weight = self.weight.map_or(format!("{}(1)", value(self.real)), |w| load_real(self.real, w, &format!("{weights} + c")));
+        let t = value(self.real);
         let loss = input.map_or(String::new(), |(x, offset)| {
             format!(
-                "fn loss(number: u32, c: u32) -> f32 {{
+                "fn loss(number: u32, c: u32) -> {t} {{
 let at = ((number / inner()) * classes() + c) * inner() + number % inner();
-return -bitcast<f32>(b{x}[{offset} + at]) * weight(c);
+return -{} * weight(c);
 }}
-"
+",
+                load_real(self.real, x, &format!("{offset} + at"))
             )
         });
         format!(
             "fn classes() -> u32 {{ return {classes}; }}
 fn inner() -> u32 {{ return {inner}; }}
-fn weight(c: u32) -> f32 {{ return {weight}; }}
+fn weight(c: u32) -> {t} {{ return {weight}; }}
 fn class_of(number: u32) -> u32 {{
 let at = number + {first};
 {read}
@@ -321,15 +335,17 @@ mod tests {
 
     #[test]
     fn every_shader_is_valid() {
-        for (long, weight) in [(true, None), (false, Some(3))] {
-            let common = Common { targets: 2, weight, long };
+        for (real, long, weight) in
+            [(DType::F32, true, None), (DType::F64, true, Some(3)), (DType::F32, false, Some(3)), (DType::F64, false, None)]
+        {
+            let common = Common { targets: 2, weight, long, real };
             validate(&Pick { common, to: 0, from: 1 }, 1);
             for (single, total) in [(false, None), (true, None), (true, Some(4))] {
                 validate(&Spread { common, to: 0, from: 1, single, total }, 1);
             }
             for gives in [Gives::Parts, Gives::Sum, Gives::Mean, Gives::Total] {
                 validate(&Sum { common, to: 0, from: if gives == Gives::Total { None } else { Some(1) }, gives }, 1);
-                validate(&Join { to: 0, from: 1, gives }, 1);
+                validate(&Join { to: 0, from: 1, gives, real }, 1);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Runs a row, or its derivative, over strided memory of the device.
 
 use super::elementwise::{self, Elementwise};
+use super::fault::division_by_zero;
 use super::wgsl::expr::formula;
+use super::wgsl::types;
 use super::{Input, View};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
@@ -19,7 +21,7 @@ pub fn has_kernel(func: Func, dtype: DType) -> bool {
 }
 
 /// Computes `func` in `compute` for every element of `out`; inputs are broadcast to its shape. An input may be `out` itself. Integers
-/// divided by 0 give 0.
+/// divided by 0 give 0 and a fault, which the next wait for the device raises; a lone number that is 0 is refused here.
 pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params: &[Scalar]) -> Result<()> {
     let info = func.row.info();
     if !has_kernel(func, compute) {
@@ -33,6 +35,12 @@ pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params:
         Part::Vjp(i) => 1 + u32::from(i),
     };
     let reads = func.reads();
+    let divisor = if func.divides() && !compute.is_float() { ins.len().checked_sub(1) } else { None };
+    if let Some(Input::Number(v)) = divisor.map(|k| ins[k])
+        && types::to_words(v, compute) == [0, 0]
+    {
+        return Err(division_by_zero(info.name));
+    }
     elementwise::run(
         out,
         &Elementwise {
@@ -45,6 +53,7 @@ pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params:
                 .map(|(k, input)| (if reads >> k & 1 == 1 { *input } else { Input::Unread }, func.in_dtype(k, compute)))
                 .collect(),
             numbers: params.iter().map(|p| (*p, compute)).collect::<SmallVec<_>>(),
+            divisor: divisor.filter(|k| matches!(ins[*k], Input::View(_))),
             body: &|x, p| formula(func, compute, x, p),
         },
     )
@@ -73,7 +82,8 @@ mod tests {
             let wants: Vec<DType> = (0..func.inputs()).map(|k| func.in_dtype(k, dtype)).collect();
             let numbers = vec![dtype; func.row.info().params.len()];
             let name = format!("{} {:?} {dtype}", func.row.info().name, func.part);
-            check(&name, func.out_dtype(dtype), &wants, &numbers, &|x, p| formula(func, dtype, x, p));
+            let divisor = if func.divides() && !dtype.is_float() { Some(1) } else { None };
+            check(&name, func.out_dtype(dtype), &wants, &numbers, divisor, &|x, p| formula(func, dtype, x, p));
         }
     }
 

@@ -138,9 +138,7 @@ pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>)
     if count * n == 0 {
         return Ok(());
     }
-    // Where neighbours along the dimension lie apart and there are many scans, invocations side by side read side by side.
-    let along = step.unsigned_abs() <= kept.step();
-    let shared = n > 32 && count < if along { BUSY } else { GROUP };
+    let shared = shares(n, step, &kept);
     let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
     let blocks = n.div_ceil(block);
     let job = Job { op, sum, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
@@ -155,6 +153,13 @@ pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>)
     let view = |buffer| View { buffer, offset: 0, shape: &shape, strides: &strides, dtype: out.dtype };
     scan(op, sum, view(&totals), 1, view(&carried))?;
     job.run(Pass::Carried, Some(&carried))
+}
+
+/// Whether a workgroup shares what lies along a dimension of `n` elements, `step` apart, for each of what `kept` walks over. Where
+/// neighbours along the dimension lie apart and there are many, invocations side by side had better read side by side.
+pub(super) fn shares(n: usize, step: isize, kept: &Walk<1>) -> bool {
+    let along = step.unsigned_abs() <= kept.step();
+    n > 32 && kept.count() < if along { BUSY } else { GROUP }
 }
 
 struct Job<'a> {

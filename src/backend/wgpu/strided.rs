@@ -1,5 +1,6 @@
 //! Walks over strided elements: how an index becomes the offsets of several operands, on the host and in WGSL.
 
+use super::dispatch::FAULT;
 use super::{Bindings, View};
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -111,6 +112,12 @@ pub(super) fn header(types: &[(u32, &str)], writes: u32, params: usize) -> Strin
     }
     let _ = writeln!(s, "@group(0) @binding({count}) var<uniform> params: array<vec4<u32>, {}>;", params.div_ceil(4));
     s
+}
+
+/// Declares what a checked shader reports faults by, behind the buffers and parameters of `header`.
+pub(super) fn status(types: &[(u32, &str)]) -> String {
+    let count = types.iter().map(|t| t.0 + 1).max().unwrap_or(0);
+    format!("@group(0) @binding({}) var<storage, read_write> status: array<atomic<u32>>;\n{FAULT}", count + 1)
 }
 
 /// The start of a shader's entry point, up to the opening brace, with the linear index `group` of the workgroup and `lid` of the

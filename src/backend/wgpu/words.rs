@@ -1,14 +1,13 @@
 //! What the kernels that move elements share: they see every buffer as words (one for each element, two for those of 64 bits, low
 //! first), so one shader serves all types of one width, and a buffer that is bound for two purposes has one type.
 
-use super::dispatch::FAULT;
 pub(super) use super::strided::GROUP;
 use super::strided::{self, Params, Walk};
+use super::wgsl::with_library;
 use super::{Bindings, Buffer, Context, Dispatch, Key, element_size};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape};
 use smallvec::SmallVec;
-use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -70,6 +69,22 @@ impl Names {
 /// Scratch memory of `n` words.
 pub(super) fn scratch(context: &Arc<Context>, n: usize) -> Result<Buffer> {
     Buffer::new(context, n * 4)
+}
+
+/// The real number that lies at `at` of a buffer of words.
+pub(super) fn load_real(dtype: DType, buffer: u32, at: &str) -> String {
+    match dtype {
+        DType::F64 => format!("f64_from_bits(b{buffer}[({at}) * 2u], b{buffer}[({at}) * 2u + 1u])"),
+        _ => format!("bitcast<f32>(b{buffer}[{at}])"),
+    }
+}
+
+/// A statement that writes the real number `value`.
+pub(super) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> String {
+    match dtype {
+        DType::F64 => store(buffer, 2, at, &format!("f64_words({value})")),
+        _ => store(buffer, 1, at, &format!("bitcast<u32>({value})")),
+    }
 }
 
 /// A family of shaders. Its fields are all that tells its shaders apart (they are the key), next to which bindings are written.
@@ -138,7 +153,7 @@ impl Launch<'_> {
 
 /// A whole shader.
 fn source<K: Kernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize) -> String {
-    header(writes, K::ATOMICS, buffers, numbers, kernel.checked()) + &kernel.body(&mut Names::default())
+    with_library(&(header(writes, K::ATOMICS, buffers, numbers, kernel.checked()) + &kernel.body(&mut Names::default())))
 }
 
 /// Lets naga check the shader of a kernel that writes these bindings.
@@ -153,7 +168,7 @@ fn header(writes: u32, atomics: u32, buffers: usize, numbers: usize, checked: bo
         (0..buffers as u32).map(|i| (i, if atomics >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
     let mut s = strided::header(&types, writes, numbers);
     if checked {
-        let _ = writeln!(s, "@group(0) @binding({}) var<storage, read_write> status: array<atomic<u32>>;\n{FAULT}", buffers + 1);
+        s.push_str(&strided::status(&types));
     }
     s
 }

@@ -8,6 +8,12 @@ fn f64_lit(low: u32, high: u32) -> f64 {
     return f64_from_bits(low ^ unknown, high);
 }
 
+// The bits of x, low word first.
+fn f64_words(x: f64) -> vec2<u32> {
+    let b = bitcast<u64>(x);
+    return vec2<u32>(u32(b & 0xfffffffflu), u32(b >> 32u));
+}
+
 fn f64_nan() -> f64 {
     return f64_lit(0u, 0x7ff80000u);
 }
