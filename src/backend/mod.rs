@@ -2,4 +2,5 @@
 
 pub mod cpu;
 pub mod host;
+pub mod program;
 pub mod wgpu;

@@ -15,11 +15,11 @@ pub fn fill(dst: View<'_>, value: Scalar) -> Result<()> {
         &Elementwise {
             op: "fill",
             kind: "fill",
-            code: 0,
+            code: &[],
             ins: SmallVec::new(),
             numbers: smallvec![(value, dtype)],
             divisor: None,
-            body: &|_, v| Formula { lets: String::new(), value: v[0].clone(), dtype },
+            body: &|_, v| Formula::just(&v[0], dtype),
         },
     )
 }
@@ -33,11 +33,11 @@ pub fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
         &Elementwise {
             op: "copy",
             kind: "copy",
-            code: 0,
+            code: &[],
             ins: smallvec![(Input::View(src), dtype)],
             numbers: SmallVec::new(),
             divisor: None,
-            body: &|x, _| Formula { lets: String::new(), value: x[0].clone(), dtype },
+            body: &|x, _| Formula::just(&x[0], dtype),
         },
     )
 }
@@ -51,12 +51,12 @@ mod tests {
     #[test]
     fn every_conversion_compiles() {
         for dtype in DType::ALL {
-            let body = |x: &[String], _: &[String]| Formula { lets: String::new(), value: x[0].clone(), dtype };
+            let body = |x: &[String], _: &[String]| Formula::just(&x[0], dtype);
             for out in DType::ALL {
                 check(&format!("copy {dtype} to {out}"), out, &[dtype], &[], None, &body);
                 check_from(&format!("load {out} as {dtype}"), out, dtype, &[dtype], &body);
             }
-            let fill = |_: &[String], v: &[String]| Formula { lets: String::new(), value: v[0].clone(), dtype };
+            let fill = |_: &[String], v: &[String]| Formula::just(&v[0], dtype);
             check(&format!("fill {dtype}"), dtype, &[], &[dtype], None, &fill);
         }
     }

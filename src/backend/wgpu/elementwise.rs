@@ -1,4 +1,4 @@
-//! Kernels that compute each element from the elements at the same place: operands of any strides, an output of any strides.
+//! Kernels that compute each element from the elements at the same place: operands of any strides, one or several outputs of any strides.
 
 use super::fault::Cause;
 use super::strided::{self, GROUP, Params, Walk, check, param};
@@ -10,7 +10,7 @@ use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// The most operands of a kernel, the output not counted.
+/// The most operands of one row, the output not counted.
 pub(super) const MAX_INPUTS: usize = 5;
 const N: usize = MAX_INPUTS + 1;
 
@@ -18,14 +18,14 @@ const N: usize = MAX_INPUTS + 1;
 pub(super) struct Elementwise<'a> {
     pub op: &'static str,
     pub kind: &'static str,
-    pub code: u32,
+    pub code: &'a [u32],
     /// With the dtype that the body wants each input in.
     pub ins: SmallVec<[(Input<'a>, DType); MAX_INPUTS]>,
     /// Numbers, with the dtype that the body wants them in.
     pub numbers: SmallVec<[(Scalar, DType); 4]>,
     /// The input in memory, of integers, whose zeros are faults. `kind` and `code` and the operands' places tell it.
     pub divisor: Option<usize>,
-    /// The body, from expressions for the inputs and the numbers.
+    /// The body, from expressions for the inputs and the numbers: a value for each output.
     pub body: &'a dyn Fn(&[String], &[String]) -> Formula,
 }
 
@@ -59,14 +59,15 @@ struct Place {
 
 impl Place {
     fn word(self) -> u32 {
-        self.access as u32 | self.slot << 4 | (self.dtype as u32) << 8
+        self.access as u32 | (self.dtype as u32) << 4 | self.slot << 8
     }
 }
 
 /// The structure of a kernel: what its source depends on besides the body.
 struct Plan {
-    /// The output first.
+    /// The outputs first.
     places: SmallVec<[Place; N]>,
+    outs: usize,
     wants: SmallVec<[DType; MAX_INPUTS]>,
     numbers: SmallVec<[DType; 4]>,
     divisor: Option<usize>,
@@ -88,7 +89,7 @@ impl Plan {
         // Offsets: one word for each operand in memory, two for each number; then two for each number of the body.
         let mut at = HEAD;
         let mut inputs: Vec<String> = Vec::new();
-        let mut target = String::new();
+        let mut targets: Vec<String> = Vec::new();
         for (k, place) in self.places.iter().enumerate() {
             let index = match place.access {
                 Access::Unread => String::new(),
@@ -110,11 +111,11 @@ impl Plan {
                 }
             };
             let buffer = format!("b{}", place.slot);
-            if k == 0 {
-                target = index;
+            if k < self.outs {
+                targets.push(index);
                 continue;
             }
-            let want = self.wants[k - 1];
+            let want = self.wants[k - self.outs];
             inputs.push(match place.access {
                 // Any value will do.
                 Access::Unread => types::zero(want).to_owned(),
@@ -146,12 +147,15 @@ impl Plan {
         }
         text.push_str(&loads);
         text.push_str(&refusal);
-        let Formula { lets, value, dtype } = body(&inputs, &numbers);
+        let Formula { lets, values } = body(&inputs, &numbers);
         text.push_str(&lets);
-        let out = self.places[0].dtype;
-        // A name, because a conversion may use its operand twice.
-        let _ = writeln!(text, "let result = {value};");
-        text.push_str(&types::store(out, &format!("b{}", self.places[0].slot), &target, &types::convert(dtype, out, "result")));
+        for (k, (value, dtype)) in values.iter().enumerate() {
+            let (out, result) = (self.places[k], format!("result{k}"));
+            // A name, because a conversion may use its operand twice.
+            let _ = writeln!(text, "let {result} = {value};");
+            let stored = types::convert(*dtype, out.dtype, &result);
+            let _ = writeln!(text, "{}", types::store(out.dtype, &format!("b{}", out.slot), &targets[k], &stored));
+        }
         let declared: Vec<(u32, &str)> =
             self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect();
         let words = at + self.rank * (1 + strided.len());
@@ -172,21 +176,30 @@ impl Plan {
 
 /// Computes every element of `out`.
 pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
-    let numel: usize = out.shape.iter().product();
+    run_all::<N>(&[out], work)
+}
+
+/// Computes every element of several outputs of one shape. `N` is no less than the number of all operands.
+pub(super) fn run_all<const N: usize>(outs: &[View<'_>], work: &Elementwise<'_>) -> Result<()> {
+    let (first, count) = (outs[0], outs.len());
+    debug_assert!(count + work.ins.len() <= N);
+    let numel: usize = first.shape.iter().product();
     if numel == 0 {
         return Ok(());
     }
-    check(work.op, &out)?;
     let mut strides: [&[isize]; N] = [&[]; N];
-    strides[0] = out.strides;
+    for (k, out) in outs.iter().enumerate() {
+        check(work.op, out)?;
+        strides[k] = out.strides;
+    }
     for (k, (input, _)) in work.ins.iter().enumerate() {
         if let Input::View(v) = input {
             check(work.op, v)?;
-            strides[k + 1] = v.strides;
+            strides[count + k] = v.strides;
         }
     }
     let of = |k: usize, d: usize| strides[k].get(d).copied().unwrap_or(0);
-    let walk = Walk::<N>::unordered(out.shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
+    let walk = Walk::<N>::unordered(first.shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
     let access = |k: usize| {
         let mut next = 1;
         let (mut single, mut linear) = (true, true);
@@ -205,12 +218,22 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
     };
 
     let mut params = Params::new();
-    params.extend([numel as u32, 0, out.offset as u32]);
-    let divisor = work.divisor;
-    let mut plan = Plan { places: SmallVec::new(), wants: SmallVec::new(), numbers: SmallVec::new(), divisor, rank: 0, writes: 0 };
+    params.extend([numel as u32, 0]);
+    let mut plan = Plan {
+        places: SmallVec::new(),
+        outs: count,
+        wants: SmallVec::new(),
+        numbers: SmallVec::new(),
+        divisor: work.divisor,
+        rank: 0,
+        writes: 0,
+    };
     // Declared last, because it is dropped first: it borrows for as long as the dispatch does.
     let mut bindings = Bindings::new();
-    plan.places.push(Place { access: access(0), slot: bindings.write(out.buffer), dtype: out.dtype });
+    for (k, out) in outs.iter().enumerate() {
+        params.push(out.offset as u32);
+        plan.places.push(Place { access: access(k), slot: bindings.write(out.buffer), dtype: out.dtype });
+    }
     for (k, (input, want)) in work.ins.iter().enumerate() {
         plan.wants.push(*want);
         plan.places.push(match input {
@@ -221,7 +244,7 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
             }
             Input::View(v) => {
                 params.push(v.offset as u32);
-                Place { access: access(k + 1), slot: bindings.read(v.buffer), dtype: v.dtype }
+                Place { access: access(count + k), slot: bindings.read(v.buffer), dtype: v.dtype }
             }
         });
     }
@@ -230,7 +253,7 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
         plan.numbers.push(*dtype);
     }
     if work.divisor.is_some() {
-        params.push(out.buffer.context().ticket_for(work.op, Cause::Division));
+        params.push(first.buffer.context().ticket_for(work.op, Cause::Division));
     }
     plan.writes = bindings.writes();
     let strided: SmallVec<[usize; N]> = plan.strided().collect();
@@ -242,12 +265,13 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
         }
     }
     let mut words: SmallVec<[u32; 8]> = SmallVec::new();
-    words.extend([work.code, plan.writes | (plan.rank as u32) << 8]);
-    // Two operands in a word: twelve bits each say all there is.
+    words.extend_from_slice(work.code);
+    words.extend([plan.writes, plan.rank as u32 | (count as u32) << 8]);
+    // Two operands in a word: sixteen bits each say all there is.
     for pair in plan.places.chunks(2) {
         words.push(pair[0].word() | pair.get(1).map_or(0, |p| p.word() << 16));
     }
-    out.buffer.context().dispatch(Dispatch {
+    first.buffer.context().dispatch(Dispatch {
         op: work.op,
         key: Key { kind: work.kind, words },
         source: &|| plan.source(work.body),
@@ -272,21 +296,36 @@ pub(super) mod tests {
         divisor: Option<usize>,
         body: &dyn Fn(&[String], &[String]) -> Formula,
     ) {
-        let place = |access, slot, dtype| Place { access, slot, dtype };
+        check_all(name, &[out], wants, numbers, divisor, body);
+    }
+
+    /// As `check`, for several outputs.
+    pub(in crate::backend::wgpu) fn check_all(
+        name: &str,
+        outs: &[DType],
+        wants: &[DType],
+        numbers: &[DType],
+        divisor: Option<usize>,
+        body: &dyn Fn(&[String], &[String]) -> Formula,
+    ) {
         let mut plan = Plan {
             places: SmallVec::new(),
+            outs: outs.len(),
             wants: SmallVec::from_slice(wants),
             numbers: SmallVec::from_slice(numbers),
             divisor,
             rank: 0,
-            writes: 1,
+            writes: (1 << outs.len()) - 1,
         };
-        plan.places.push(place(Access::Linear, 0, out));
-        plan.places.extend(wants.iter().enumerate().map(|(k, d)| place(Access::Linear, 1 + k as u32, *d)));
+        let dtypes = outs.iter().chain(wants);
+        plan.places.extend(dtypes.enumerate().map(|(k, d)| Place { access: Access::Linear, slot: k as u32, dtype: *d }));
         validate::check(&format!("{name}, dense"), &plan.source(body));
         plan.rank = 3;
         for (k, p) in plan.places.iter_mut().enumerate() {
-            p.access = [Access::Strided, Access::Strided, Access::Number, Access::Single, Access::Unread, Access::Linear][k];
+            p.access = match k.checked_sub(outs.len()) {
+                None => Access::Strided,
+                Some(k) => [Access::Strided, Access::Number, Access::Single, Access::Unread, Access::Linear][k],
+            };
         }
         validate::check(&format!("{name}, strided"), &plan.source(body));
     }
@@ -301,6 +340,7 @@ pub(super) mod tests {
     ) {
         let mut plan = Plan {
             places: SmallVec::new(),
+            outs: 1,
             wants: SmallVec::from_slice(wants),
             numbers: SmallVec::new(),
             divisor: None,

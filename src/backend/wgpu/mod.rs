@@ -19,6 +19,7 @@ pub mod native;
 pub mod nll;
 mod pipeline;
 mod prefix;
+pub mod program;
 mod queue;
 mod radix;
 pub mod random;

@@ -46,7 +46,7 @@ pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params:
         &Elementwise {
             op: info.name,
             kind: "pointwise",
-            code: func.row as u32 | part << 16 | (compute as u32) << 24,
+            code: &[func.row as u32 | part << 16 | (compute as u32) << 24],
             ins: ins
                 .iter()
                 .enumerate()

@@ -1,9 +1,10 @@
 //! The scalar language as WGSL: values are nodes of an expression graph, equal nodes are one, and a node becomes one `let`.
 
+use super::types;
 use crate::layout::DType;
 use crate::pointwise::row::{CmpRow, IntRow, NumRow, RealRow};
 use crate::pointwise::{Cond, Func, Int, Num, Part, Real, RowId, all_rows, rows};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,8 +14,8 @@ use std::rc::Rc;
 struct Node {
     text: String,
     reads: SmallVec<[u32; 3]>,
-    /// A sum or product of floats that a driver could fuse with others.
-    fusible: bool,
+    /// The type of a sum or product of floats, which a driver could fuse with others.
+    fusible: Option<DType>,
 }
 
 #[derive(Default)]
@@ -25,7 +26,7 @@ struct Graph {
 
 type Shared = Rc<RefCell<Graph>>;
 
-fn node(graph: &Shared, text: String, reads: &[u32], fusible: bool) -> u32 {
+fn node(graph: &Shared, text: String, reads: &[u32], fusible: Option<DType>) -> u32 {
     let mut g = graph.borrow_mut();
     if let Some(&id) = g.index.get(&text) {
         return id;
@@ -50,7 +51,7 @@ fn prefix(dtype: DType) -> &'static str {
 
 /// A number of the language: a node and its dtype.
 #[derive(Clone)]
-struct Value {
+pub struct Value {
     graph: Shared,
     id: u32,
     dtype: DType,
@@ -58,14 +59,14 @@ struct Value {
 
 /// A truth value: a node of the type `bool`.
 #[derive(Clone)]
-struct Truth {
+pub struct Truth {
     graph: Shared,
     id: u32,
 }
 
 impl Value {
     fn new(graph: &Shared, dtype: DType, text: String, reads: &[u32]) -> Value {
-        Value { graph: graph.clone(), id: node(graph, text, reads, false), dtype }
+        Value { graph: graph.clone(), id: node(graph, text, reads, None), dtype }
     }
 
     fn made(&self, text: String, reads: &[u32]) -> Value {
@@ -92,12 +93,12 @@ impl Value {
     }
 
     fn fusible(&self, op: &str, o: &Value) -> Value {
-        let id = node(&self.graph, format!("v{} {op} v{}", self.id, o.id), &[self.id, o.id], true);
+        let id = node(&self.graph, format!("v{} {op} v{}", self.id, o.id), &[self.id, o.id], Some(self.dtype));
         Value { id, ..self.clone() }
     }
 
     fn truth(&self, text: String, reads: &[u32]) -> Truth {
-        Truth { graph: self.graph.clone(), id: node(&self.graph, text, reads, false) }
+        Truth { graph: self.graph.clone(), id: node(&self.graph, text, reads, None) }
     }
 
     fn compare(&self, op: &str, f: &str, o: &Value) -> Truth {
@@ -180,16 +181,16 @@ impl Neg for Value {
 
 impl Cond for Truth {
     fn and(self, o: Self) -> Self {
-        Truth { id: node(&self.graph, format!("v{} & v{}", self.id, o.id), &[self.id, o.id], false), ..self }
+        Truth { id: node(&self.graph, format!("v{} & v{}", self.id, o.id), &[self.id, o.id], None), ..self }
     }
     fn or(self, o: Self) -> Self {
-        Truth { id: node(&self.graph, format!("v{} | v{}", self.id, o.id), &[self.id, o.id], false), ..self }
+        Truth { id: node(&self.graph, format!("v{} | v{}", self.id, o.id), &[self.id, o.id], None), ..self }
     }
     fn not(self) -> Self {
-        Truth { id: node(&self.graph, format!("!v{}", self.id), &[self.id], false), ..self }
+        Truth { id: node(&self.graph, format!("!v{}", self.id), &[self.id], None), ..self }
     }
     fn xor(self, o: Self) -> Self {
-        Truth { id: node(&self.graph, format!("v{} != v{}", self.id, o.id), &[self.id, o.id], false), ..self }
+        Truth { id: node(&self.graph, format!("v{} != v{}", self.id, o.id), &[self.id, o.id], None), ..self }
     }
 }
 
@@ -367,47 +368,93 @@ macro_rules! forwards {
 
 all_rows!(forwards);
 
-/// What a row, or its derivative, is in WGSL.
+/// What is computed for each element, in WGSL.
 #[derive(Debug)]
 pub struct Formula {
-    /// Statements that come before the value.
+    /// Statements that come before the values.
     pub lets: String,
-    /// The expression of the value.
-    pub value: String,
-    pub dtype: DType,
+    /// The expressions of the results, and their types.
+    pub values: SmallVec<[(String, DType); 1]>,
+}
+
+impl Formula {
+    /// An expression as it is.
+    pub fn just(value: &str, dtype: DType) -> Formula {
+        Formula { lets: String::new(), values: smallvec![(value.to_owned(), dtype)] }
+    }
+}
+
+/// An expression graph under construction. What is applied to equal values is computed once.
+#[derive(Default)]
+pub struct Sheet(Shared);
+
+impl Sheet {
+    /// The value of an expression of the shader.
+    pub fn leaf(&self, dtype: DType, text: &str) -> Value {
+        Value::new(&self.0, dtype, text.to_owned(), &[])
+    }
+
+    /// Zero, for what nobody reads.
+    pub fn zero(&self, dtype: DType) -> Value {
+        self.leaf(dtype, types::zero(dtype))
+    }
+
+    /// `func` of values of `func.in_dtype` (those not read may be anything) and parameters, all of the type computed in. The kind of the
+    /// row must admit the type.
+    pub fn apply(&self, func: Func, x: &[Value], p: &[Value]) -> Value {
+        match func.part {
+            Part::Forward => forward(func.row, x, p),
+            Part::Vjp(i) => func.row.vjp(i as usize, &x[0], &x[1..x.len() - 1], &x[x.len() - 1], p),
+        }
+    }
+
+    /// The value as it is after it was stored as `to`.
+    pub fn cast(&self, v: &Value, to: DType) -> Value {
+        if v.dtype == to {
+            return v.clone();
+        }
+        Value::new(&self.0, to, types::convert(v.dtype, to, &format!("v{}", v.id)), &[v.id])
+    }
+
+    /// What computes `roots`, and no more.
+    pub fn formula(&self, roots: &[Value]) -> Formula {
+        let g = self.0.borrow();
+        // How often each node is read; a root by who asks for it.
+        let mut reads = vec![0usize; g.nodes.len()];
+        for v in roots {
+            reads[v.id as usize] += 1;
+        }
+        for id in (0..g.nodes.len()).rev() {
+            if reads[id] > 0 {
+                for r in &g.nodes[id].reads {
+                    reads[*r as usize] += 1;
+                }
+            }
+        }
+        let bare = |v: &Value| reads[v.id as usize] == 1;
+        let mut lets = String::new();
+        for (id, n) in g.nodes.iter().enumerate() {
+            if reads[id] == 0 || roots.iter().any(|v| v.id as usize == id && bare(v)) {
+                continue;
+            }
+            let _ = match n.fusible {
+                Some(dtype) => writeln!(lets, "let v{id} = {}_keep({});", prefix(dtype), n.text),
+                None => writeln!(lets, "let v{id} = {};", n.text),
+            };
+        }
+        let text = |v: &Value| if bare(v) { g.nodes[v.id as usize].text.clone() } else { format!("v{}", v.id) };
+        Formula { lets, values: roots.iter().map(|v| (text(v), v.dtype)).collect() }
+    }
 }
 
 /// `func` computed in `dtype` from inputs that are expressions (of `func.in_dtype`; those not read may be anything) and parameters (of
 /// `dtype`). The kind of the row must admit the dtype.
 pub fn formula(func: Func, dtype: DType, ins: &[String], params: &[String]) -> Formula {
-    let graph = Shared::default();
-    let leaf = |k: usize, x: &String| Value::new(&graph, func.in_dtype(k, dtype), x.clone(), &[]);
-    let x: Vec<Value> = ins.iter().enumerate().map(|(k, x)| leaf(k, x)).collect();
-    let p: Vec<Value> = params.iter().map(|p| Value::new(&graph, dtype, p.clone(), &[])).collect();
-    let v = match func.part {
-        Part::Forward => forward(func.row, &x, &p),
-        Part::Vjp(i) => func.row.vjp(i as usize, &x[0], &x[1..x.len() - 1], &x[x.len() - 1], &p),
-    };
-    let g = graph.borrow();
-    let mut used = vec![false; g.nodes.len()];
-    used[v.id as usize] = true;
-    let mut lets = String::new();
-    for id in (0..g.nodes.len()).rev() {
-        if used[id] {
-            for r in &g.nodes[id].reads {
-                used[*r as usize] = true;
-            }
-        }
-    }
-    for (id, n) in g.nodes.iter().enumerate() {
-        if used[id] && id != v.id as usize {
-            let _ = match n.fusible {
-                true => writeln!(lets, "let v{id} = {}_keep({});", prefix(dtype), n.text),
-                false => writeln!(lets, "let v{id} = {};", n.text),
-            };
-        }
-    }
-    Formula { lets, value: g.nodes[v.id as usize].text.clone(), dtype: v.dtype }
+    let sheet = Sheet::default();
+    let x: Vec<Value> = ins.iter().enumerate().map(|(k, x)| sheet.leaf(func.in_dtype(k, dtype), x)).collect();
+    let p: Vec<Value> = params.iter().map(|p| sheet.leaf(dtype, p)).collect();
+    let v = sheet.apply(func, &x, &p);
+    sheet.formula(&[v])
 }
 
 #[cfg(test)]
@@ -417,7 +464,7 @@ mod tests {
     fn text(func: Func, dtype: DType, ins: &[&str]) -> String {
         let ins: Vec<String> = ins.iter().map(|s| (*s).to_owned()).collect();
         let f = formula(func, dtype, &ins, &[]);
-        f.lets + &f.value
+        f.lets + &f.values[0].0
     }
 
     #[test]
@@ -430,6 +477,19 @@ mod tests {
     fn what_is_not_used_is_not_computed() {
         let s = text(Func::vjp(RowId::Tanh, 0), DType::F32, &["g", "x", "y"]);
         assert!(s.contains("= g;") && s.contains("= y;") && !s.contains("= x;"), "{s}");
+    }
+
+    #[test]
+    fn steps_share_what_they_share_and_keep_what_is_read() {
+        let sheet = Sheet::default();
+        let (x, y) = (sheet.leaf(DType::F32, "a"), sheet.leaf(DType::F32, "b"));
+        let product = sheet.apply(Func::forward(RowId::Mul), &[x.clone(), y.clone()], &[]);
+        let again = sheet.apply(Func::forward(RowId::Mul), &[x.clone(), y], &[]);
+        let sum = sheet.apply(Func::forward(RowId::Add), &[product.clone(), x], &[]);
+        let whole = sheet.cast(&sum, DType::I64);
+        let f = sheet.formula(&[sum, again, whole]);
+        assert_eq!(f.lets, "let v0 = a;\nlet v1 = b;\nlet v2 = f32_keep(v0 * v1);\nlet v3 = f32_keep(v2 + v0);\n");
+        assert_eq!(&f.values[..], [("v3".into(), DType::F32), ("v2".into(), DType::F32), ("f32_to_i64(v3)".into(), DType::I64)]);
     }
 
     #[test]

@@ -1,0 +1,71 @@
+//! A fused program: pointwise steps over values of one size, as the backends run it. Every value is a flat vector in memory order.
+
+use crate::layout::{DType, Scalar};
+use crate::pointwise::Func;
+use smallvec::SmallVec;
+
+/// The most parameters of a row, as the kernels take them.
+pub const MAX_PARAMS: usize = 3;
+
+/// What a step computes from what it reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum What {
+    Row {
+        func: Func,
+        compute: DType,
+        params: [Scalar; MAX_PARAMS],
+    },
+    /// Its only input, converted.
+    Cast,
+}
+
+/// Where a step's input comes from, in the input's own element type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum From {
+    /// Not read at all.
+    Nothing,
+    /// The program's input of this number.
+    Input(usize),
+    /// The result of an earlier step.
+    Step(usize),
+    /// One value, the same everywhere: its bytes as they lie in memory.
+    Value([u8; 8]),
+}
+
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub what: What,
+    pub ins: SmallVec<[(From, DType); 3]>,
+    pub out: DType,
+}
+
+impl Step {
+    /// The element type that input `k` is converted to before the step sees it.
+    pub fn sees(&self, k: usize) -> DType {
+        match self.what {
+            What::Row { func, compute, .. } => func.in_dtype(k, compute),
+            What::Cast => self.ins[k].1,
+        }
+    }
+}
+
+/// The steps, each after those that it reads.
+#[derive(Debug, Clone, Default)]
+pub struct Code {
+    pub steps: Vec<Step>,
+}
+
+impl Code {
+    /// For each step the last one that reads it (itself where none does).
+    pub fn last_uses(&self) -> Vec<usize> {
+        let mut last: Vec<usize> = (0..self.steps.len()).collect();
+        for (i, s) in self.steps.iter().enumerate() {
+            for (from, _) in &s.ins {
+                if let From::Step(j) = from {
+                    last[*j] = i;
+                }
+            }
+        }
+        last
+    }
+}
