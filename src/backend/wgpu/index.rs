@@ -236,21 +236,20 @@ impl Rows<'_> {
         s
     }
 
+    /// The positions and their strides over the index's shape: those of one index array may be read where they lie, others are made
+    /// into `made` first.
+    fn positions<'b>(&'b self, in_place: bool, made: &'b mut Option<Buffer>) -> Result<(Positions<'b>, SmallVec<[isize; 6]>)> {
+        if let ([one], true) = (self.indexed, in_place) {
+            return Ok((Positions::Raw { from: *one, wraps: self.wraps }, SmallVec::from_slice(one.index.strides)));
+        }
+        let made = made.insert(make(self.op, self.indexed, self.wraps, None)?);
+        Ok((Positions::Made(made), self.made_strides()))
+    }
+
     /// `out = x[positions]`, row-major.
     pub fn take(&self, out: View<'_>) -> Result<()> {
-        let made;
-        let strides;
-        let at = match self.indexed {
-            [one] => {
-                strides = SmallVec::from_slice(one.index.strides);
-                Positions::Raw { from: *one, wraps: self.wraps }
-            }
-            several => {
-                made = make(self.op, several, self.wraps, None)?;
-                strides = self.made_strides();
-                Positions::Made(&made)
-            }
-        };
+        let mut made = None;
+        let (at, strides) = self.positions(true, &mut made)?;
         let dims = Walk::ordered(self.dims().map(|(n, s, k)| (n, [s, k.map_or(0, |k| strides[k])])));
         pick(self.op, out, self.x, dims, at, self.places())
     }
@@ -266,19 +265,9 @@ impl Rows<'_> {
         let source = |d: usize| src.stride(d);
         let alone = |d: &(usize, &(usize, isize, Option<usize>))| d.1.2.is_none();
         let of_index = |d: &(usize, &(usize, isize, Option<usize>))| d.1.2.is_some();
-        let made;
-        let strides;
-        let at = match self.indexed {
-            [one] if k <= IN_ORDER && !one.index.buffer.same(self.x.buffer) => {
-                strides = SmallVec::from_slice(one.index.strides);
-                Positions::Raw { from: *one, wraps: self.wraps }
-            }
-            several => {
-                made = make(self.op, several, self.wraps, None)?;
-                strides = self.made_strides();
-                Positions::Made(&made)
-            }
-        };
+        let mut made = None;
+        let untouched = self.indexed.iter().all(|i| !i.index.buffer.same(self.x.buffer));
+        let (at, strides) = self.positions(k <= IN_ORDER && untouched, &mut made)?;
         if k <= IN_ORDER {
             let columns = Walk::ordered(dims.iter().enumerate().filter(alone).map(|(d, (n, s, _))| (*n, [*s, source(d), 0])));
             let run = dims.iter().enumerate().filter(of_index);
