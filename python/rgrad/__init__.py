@@ -28,6 +28,7 @@ from . import nn as nn
 from . import optim as optim
 from . import utils as utils
 from . import wgpu as wgpu
+from ._fusion import fusion as fusion
 from ._info import finfo as finfo
 from ._info import iinfo as iinfo
 from ._info import is_tensor as is_tensor

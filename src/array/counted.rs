@@ -9,18 +9,24 @@ struct Inner<T> {
     value: T,
 }
 
+/// A value that may have to be found again by its place alone.
+pub(super) trait Findable {
+    /// Whether somebody may be about to `revive` it: then its last handle has to be counted down.
+    fn is_findable(&self) -> bool;
+}
+
 /// Like `Arc`. Clones are the same value.
-pub(super) struct Counted<T>(NonNull<Inner<T>>);
+pub(super) struct Counted<T: Findable>(NonNull<Inner<T>>);
 
 // SAFETY: the value is shared by reference, and dropped by whichever thread holds the last handle.
-unsafe impl<T: Send + Sync> Send for Counted<T> {}
+unsafe impl<T: Send + Sync + Findable> Send for Counted<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Counted<T> {}
+unsafe impl<T: Send + Sync + Findable> Sync for Counted<T> {}
 
 /// More handles than memory can hold; a leak of handles must end before the count wraps.
 const MOST: usize = isize::MAX as usize;
 
-impl<T> Counted<T> {
+impl<T: Findable> Counted<T> {
     /// Makes the value where it will lie.
     #[inline(always)]
     pub fn with(make: impl FnOnce() -> T) -> Counted<T> {
@@ -33,6 +39,17 @@ impl<T> Counted<T> {
     fn inner(&self) -> &Inner<T> {
         // SAFETY: this handle is counted, so the value lives.
         unsafe { self.0.as_ref() }
+    }
+
+    /// How many handles there are, at this moment.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.inner().count.load(Ordering::Acquire)
+    }
+
+    /// The value's place, to come back to it by `revive`.
+    pub fn place(&self) -> Place<T> {
+        Place(self.0)
     }
 
     /// Whether this is the only handle: then nobody can make another meanwhile.
@@ -60,7 +77,25 @@ impl<T> Counted<T> {
     }
 }
 
-impl<T> Deref for Counted<T> {
+/// Where a counted value lies: no handle, and no promise that the value still lives.
+pub(super) struct Place<T>(NonNull<Inner<T>>);
+
+// SAFETY: an address; who revives it promises the rest.
+unsafe impl<T: Send + Sync> Send for Place<T> {}
+
+impl<T: Findable> Place<T> {
+    /// A handle, unless the last one is gone already.
+    ///
+    /// # Safety
+    /// The value's memory has not been freed: whoever drops the last handle has to pass a lock that the caller holds before it is.
+    pub unsafe fn revive(&self) -> Option<Counted<T>> {
+        // SAFETY: the caller's.
+        let count = unsafe { &self.0.as_ref().count };
+        count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then_some(n + 1)).ok().map(|_| Counted(self.0))
+    }
+}
+
+impl<T: Findable> Deref for Counted<T> {
     type Target = T;
 
     #[inline]
@@ -69,7 +104,7 @@ impl<T> Deref for Counted<T> {
     }
 }
 
-impl<T> Clone for Counted<T> {
+impl<T: Findable> Clone for Counted<T> {
     #[inline]
     fn clone(&self) -> Self {
         if self.inner().count.fetch_add(1, Ordering::Relaxed) > MOST {
@@ -79,10 +114,10 @@ impl<T> Clone for Counted<T> {
     }
 }
 
-impl<T> Drop for Counted<T> {
+impl<T: Findable> Drop for Counted<T> {
     #[inline]
     fn drop(&mut self) {
-        if !self.is_only() {
+        if !self.is_only() || self.is_findable() {
             if self.inner().count.fetch_sub(1, Ordering::Release) != 1 {
                 return;
             }
@@ -96,12 +131,50 @@ impl<T> Drop for Counted<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
+
+    struct Held(Arc<()>, bool);
+
+    impl Findable for Held {
+        fn is_findable(&self) -> bool {
+            self.1
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_while_it_lives() {
+        let alive = Arc::new(());
+        for _ in 0..200 {
+            let a = Counted::with(|| Held(alive.clone(), true));
+            let place = Mutex::new(Some(a.place()));
+            std::thread::scope(|s| {
+                s.spawn(|| {
+                    for _ in 0..50 {
+                        let known = place.lock().unwrap();
+                        // SAFETY: the place is forgotten, under this lock, before the memory goes.
+                        let found = known.as_ref().and_then(|p| unsafe { p.revive() });
+                        drop(known);
+                        if let Some(found) = found {
+                            assert_eq!(Arc::strong_count(&found.0), 2);
+                            assert!(found.count() >= 1);
+                            // Never the last: the other thread waits.
+                            drop(found);
+                        }
+                    }
+                });
+                while a.count() > 1 {
+                    std::hint::spin_loop();
+                }
+                *place.lock().unwrap() = None;
+                drop(a);
+            });
+        }
+    }
 
     #[test]
     fn the_last_handle_drops_the_value() {
         let alive = Arc::new(());
-        let a = Counted::with(|| alive.clone());
+        let a = Counted::with(|| Held(alive.clone(), false));
         let b = a.clone();
         assert!(a.same(&b) && !a.is_only() && a.address() == b.address());
         drop(a);
@@ -114,7 +187,7 @@ mod tests {
     fn handles_may_end_on_any_thread() {
         let alive = Arc::new(());
         for _ in 0..200 {
-            let a = Counted::with(|| alive.clone());
+            let a = Counted::with(|| Held(alive.clone(), false));
             std::thread::scope(|s| {
                 for _ in 0..3 {
                     let b = a.clone();

@@ -77,6 +77,7 @@ impl Array {
         let Some(v) = out.on_gpu() else { return Ok(out) };
         let n = self.numel();
         if n > 0 {
+            dense.ready()?;
             let from = dense.storage().memory(Access::Read);
             // SAFETY: the layout is dense and starts at 0, so the storage begins with n initialised elements of this dtype.
             let bytes = unsafe { std::slice::from_raw_parts(from, n * self.dtype().size()) };

@@ -60,6 +60,8 @@ impl Array {
         if out.numel() == 0 {
             return Ok(out);
         }
+        self.ready()?;
+        other.ready()?;
         let sizes = (count, (m, n, k));
         // SAFETY: the layouts stay inside their storages, sizes agree, and `out` is fresh; each call reads its own dtype.
         unsafe {

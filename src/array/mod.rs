@@ -1,11 +1,14 @@
 //! Values without history: a storage, and arrays that look into it.
 
 mod counted;
+pub mod fusion;
 mod gpu;
 mod gpu_index;
 mod gpu_reduce;
 mod index;
+mod lazy;
 mod matmul;
+mod pending;
 mod reduce;
 mod storage;
 mod value;

@@ -198,6 +198,7 @@ impl Array {
     unsafe fn reduced<R: Reducer>(&self, r: R, over: Over<'_>, shift: Option<&Array>, to: DType) -> Result<Array> {
         debug_assert_eq!(over.reduced.len(), self.rank());
         let out = Array::empty(&reduced_shape(self.shape(), over.reduced, over.keepdim), to)?;
+        self.ready()?;
         let shift = shift.map(Array::contiguous).transpose()?;
         let shift = shift.as_ref().map_or(std::ptr::null(), |s| s.ptr().cast());
         // SAFETY: the layout stays inside the storage; the rest is the caller's promise.
@@ -325,6 +326,8 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_nll(classes, adjoint, from, &targets.contiguous()?, weight);
         }
+        from.ready()?;
+        weight.map_or(Ok(()), Array::ready)?;
         let targets = targets.cast(DType::I64)?.contiguous()?;
         let targets = targets.as_slice::<i64>().unwrap_or_default();
         if let Some(bad) = classes.first_bad(targets) {

@@ -1,6 +1,8 @@
 //! Storage: a piece of memory on a device, shared by all views of it, and the version counters that tell when it was written.
 
-use super::counted::Counted;
+use super::counted::{Counted, Findable};
+use super::lazy::{Lazy, Source};
+use super::pending::{self, Step};
 use crate::backend::cpu::alloc::{self, Buffer};
 use crate::backend::wgpu;
 use crate::error::Result;
@@ -46,7 +48,8 @@ struct Inline(UnsafeCell<[MaybeUninit<u8>; INLINE]>);
 
 enum Memory {
     Inline(Inline),
-    Buffer(Buffer),
+    /// The allocator's, or what will be once a pending result is computed.
+    Host(Lazy),
     /// Memory of somebody else, kept alive by `owner`. Never read late, never resized.
     External {
         ptr: *mut u8,
@@ -57,7 +60,7 @@ enum Memory {
     Device(wgpu::Buffer),
 }
 
-struct Inner {
+pub(super) struct Inner {
     memory: Memory,
     bytes: usize,
     version: Counter,
@@ -69,10 +72,19 @@ unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
 
+impl Findable for Inner {
+    #[inline]
+    fn is_findable(&self) -> bool {
+        matches!(&self.memory, Memory::Host(lazy) if lazy.is_pending())
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Memory::Inline(_) = self.memory {
-            alloc::count_inline(-(INLINE as isize));
+        match &self.memory {
+            Memory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
+            Memory::Host(lazy) if lazy.is_pending() => pending::forget(self),
+            _ => {}
         }
     }
 }
@@ -84,7 +96,18 @@ fn no_address() -> ! {
 
 /// A shared handle of a piece of memory.
 #[derive(Clone)]
-pub struct Storage(Counted<Inner>);
+pub struct Storage(pub(super) Counted<Inner>);
+
+impl Drop for Storage {
+    #[inline]
+    fn drop(&mut self) {
+        if let Memory::Host(lazy) = &self.0.memory
+            && lazy.readers() > 0
+        {
+            pending::left(self.0.count() - 1, lazy.readers() as usize);
+        }
+    }
+}
 
 impl Storage {
     /// Uninitialised memory of `bytes` bytes.
@@ -96,8 +119,15 @@ impl Storage {
             let zeros = || Memory::Inline(Inline(UnsafeCell::new([MaybeUninit::new(0); INLINE])));
             return Ok(Storage(Counted::with(|| Inner { memory: zeros(), bytes, version: Counter::default() })));
         }
-        let memory = Memory::Buffer(Buffer::new(bytes)?);
+        pending::sweep();
+        let memory = Memory::Host(Lazy::of(Source::Own(Buffer::new(bytes)?)));
         Ok(Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() })))
+    }
+
+    /// Memory of `bytes` bytes that is not there yet: `step` says what will be in it.
+    pub(super) fn pending(bytes: usize, step: Arc<Step>) -> Storage {
+        let memory = Memory::Host(Lazy::pending(step));
+        Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
     }
 
     /// Memory of a device.
@@ -151,12 +181,18 @@ impl Storage {
     /// place where a result that is still pending gets computed.
     ///
     /// # Panics
-    /// For memory of a device, which has no address here. The door refuses such inputs to operations of the CPU.
+    /// For memory of a device, which has no address here: the door refuses such inputs to operations of the CPU. For a pending result
+    /// that cannot be computed: who can fail calls `settle` first.
     #[inline]
     pub fn memory(&self, access: Access) -> *mut u8 {
         match &self.0.memory {
             Memory::Inline(a) => a.0.get().cast(),
-            Memory::Buffer(b) => b.as_ptr(),
+            Memory::Host(lazy) => {
+                if !lazy.is_settled_for(access) {
+                    pending::must_settle(self, access);
+                }
+                lazy.address()
+            }
             Memory::External { ptr, writable, .. } => {
                 debug_assert!(*writable || access == Access::Read, "write to read-only memory");
                 *ptr
@@ -178,6 +214,8 @@ impl Storage {
     }
 
     /// Whether nobody else holds this storage, so that its memory can be taken over.
+    ///
+    /// What pending results are going to read has other owners.
     #[inline]
     pub fn is_sole_owner(&self) -> bool {
         self.0.is_only() && !matches!(self.0.memory, Memory::External { .. })
@@ -186,7 +224,60 @@ impl Storage {
     /// Whether the memory is the allocator's own, so that its end runs no foreign code.
     #[inline]
     pub fn is_own(&self) -> bool {
-        matches!(self.0.memory, Memory::Inline(_) | Memory::Buffer(_))
+        matches!(self.0.memory, Memory::Inline(_) | Memory::Host(_))
+    }
+
+    pub(super) fn lazy(&self) -> Option<&Lazy> {
+        match &self.0.memory {
+            Memory::Host(lazy) => Some(lazy),
+            _ => None,
+        }
+    }
+
+    /// Whether the memory is the host's and holds its values already.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        match &self.0.memory {
+            Memory::Inline(_) | Memory::External { .. } => true,
+            Memory::Host(lazy) => !lazy.is_pending(),
+            Memory::Device(_) => false,
+        }
+    }
+
+    /// Computes what is pending, as far as an access of this kind has to see it done. Releases the host's lock meanwhile.
+    ///
+    /// # Errors
+    /// Memory for the results is not to be had; everything is left as it was.
+    #[inline]
+    pub fn settle(&self, access: Access) -> Result<()> {
+        match &self.0.memory {
+            Memory::Host(lazy) if !lazy.is_settled_for(access) => pending::settle(self, access),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs the pending steps that read this memory.
+    ///
+    /// # Errors
+    /// As for `settle`.
+    #[inline]
+    pub(super) fn settle_readers(&self) -> Result<()> {
+        match &self.0.memory {
+            Memory::Host(lazy) if lazy.readers() > 0 => pending::serve_readers(self),
+            _ => Ok(()),
+        }
+    }
+
+    /// Settles the memory for good, before its address is given to somebody outside who may read and write it at any time: nothing that
+    /// reads or writes it stays pending from now on.
+    ///
+    /// # Errors
+    /// As for `settle`.
+    pub fn expose(&self) -> Result<()> {
+        if let Memory::Host(lazy) = &self.0.memory {
+            lazy.expose();
+        }
+        self.settle(Access::Write)
     }
 
     #[inline]

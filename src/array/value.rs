@@ -1,5 +1,6 @@
 //! Array: a storage seen through a layout, with an element type. The values under every tensor.
 
+use super::fusion;
 use super::gpu;
 use super::storage::{Access, Device, INLINE, Storage};
 use crate::backend::cpu::direct::Direct;
@@ -190,6 +191,15 @@ impl Array {
         self.layout.is_contiguous()
     }
 
+    /// Computes what is pending in this array's memory.
+    ///
+    /// # Errors
+    /// Memory for the results is not to be had.
+    #[inline]
+    pub fn ready(&self) -> Result<()> {
+        self.storage.settle(Access::Read)
+    }
+
     /// The first element, for reading.
     #[inline]
     pub fn ptr(&self) -> *const u8 {
@@ -220,6 +230,7 @@ impl Array {
     /// All elements in row-major order, converted to T's dtype. Waits for a device.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let a = self.to_device(Device::Cpu)?.cast(T::DTYPE)?.contiguous()?;
+        a.ready()?;
         Ok(a.as_slice::<T>().map(<[T]>::to_vec).unwrap_or_default())
     }
 
@@ -230,6 +241,7 @@ impl Array {
             let one = Layout::from_parts(Dims::new(), Strides::new(), self.layout.offset());
             return self.with_layout(one).to_device(Device::Cpu)?.first();
         }
+        self.ready()?;
         let p = self.ptr();
         // SAFETY: at least one element of this dtype is there; alignment holds for every storage and offset.
         Ok(unsafe {
@@ -274,6 +286,7 @@ impl Array {
         if let Some(v) = self.on_gpu() {
             return wgpu::copy::fill(v, value);
         }
+        self.storage.settle(Access::Write)?;
         // SAFETY: the layout stays inside the storage.
         unsafe { copy::fill(self.dtype, self.shape(), self.ptr_mut(), self.strides(), value) };
         Ok(())
@@ -296,6 +309,8 @@ impl Array {
         if let (Some(to), Some(from)) = (self.on_gpu(), src.on_gpu()) {
             return wgpu::copy::copy(to, wgpu::View { shape: to.shape, strides: layout.strides(), offset: layout.offset(), ..from });
         }
+        src.ready()?;
+        self.storage.settle(Access::Write)?;
         // SAFETY: both layouts stay inside their storages, shapes agree, and the memory does not overlap.
         unsafe {
             copy::copy(
@@ -325,9 +340,21 @@ impl Array {
         Ok(out)
     }
 
-    /// Itself if row-major, else a row-major copy.
+    /// Itself, nothing of it pending, if row-major, else a row-major copy.
     pub fn contiguous(&self) -> Result<Array> {
+        self.ready()?;
         if self.is_contiguous() { Ok(self.clone()) } else { self.contiguous_copy() }
+    }
+
+    /// Itself if of this dtype, else a converted copy, which may be pending.
+    pub fn converted(&self, dtype: DType) -> Result<Array> {
+        if dtype != self.dtype
+            && fusion::is_worth(self.shape())
+            && let Some(made) = self.pending_cast(dtype)?
+        {
+            return Ok(made);
+        }
+        self.cast(dtype)
     }
 
     /// Itself if of this dtype, else a converted copy.
@@ -347,6 +374,15 @@ impl Array {
     pub fn pointwise(func: Func, compute: DType, out_dtype: DType, ins: &[&Array], params: &[Scalar]) -> Result<Array> {
         let shape = Self::common_shape(ins)?;
         let like = ins.iter().find(|a| a.shape() == &shape[..]);
+        if fusion::is_worth(&shape) {
+            let layout = match like {
+                Some(a) if !a.is_contiguous() => Layout::dense_like(&shape, a.strides()),
+                _ => Layout::contiguous(&shape),
+            };
+            if let Some(made) = Self::pending(func, compute, out_dtype, &layout, ins, params)? {
+                return Ok(made);
+            }
+        }
         let out = if let Some(on) = ins.iter().find(|a| a.device() != Device::Cpu) {
             match like {
                 Some(a) if a.device() == on.device() => a.empty_like(out_dtype)?,
@@ -358,7 +394,11 @@ impl Array {
                 _ => Array::empty(&shape, out_dtype)?,
             }
         };
-        out.pointwise_into(func, compute, ins, params)?;
+        if out.device() == Device::Cpu {
+            out.run_into(func, compute, ins, params)?;
+        } else {
+            out.pointwise_into(func, compute, ins, params)?;
+        }
         Ok(out)
     }
 
@@ -408,7 +448,7 @@ impl Array {
 
     #[inline]
     fn is_direct(&self, dtype: DType) -> bool {
-        self.dtype == dtype && self.device() == Device::Cpu && self.layout.is_plain()
+        self.dtype == dtype && self.storage.is_plain() && self.layout.is_plain()
     }
 
     /// Whether a whole block can be read from the first element on.
@@ -433,6 +473,16 @@ impl Array {
         if self.device() != Device::Cpu {
             return self.gpu_pointwise_into(func, compute, ins, params);
         }
+        if fusion::is_worth(self.shape()) && self.pending_into(func, compute, ins, params)? {
+            return Ok(());
+        }
+        self.run_into(func, compute, ins, params)
+    }
+
+    /// As `pointwise_into`, at once.
+    fn run_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        ins.iter().try_for_each(|a| a.ready())?;
+        self.storage.settle(Access::Write)?;
         let reads = func.reads();
         let plain = |k: usize, a: &Array| reads & (1 << k) == 0 || (a.shape() == self.shape() && !a.storage.same(&self.storage));
         if ins.iter().enumerate().all(|(k, a)| plain(k, a)) {

@@ -8,7 +8,7 @@ use super::saved::Saved;
 use super::site;
 use super::tensor::{Core, Tensor, Value};
 use super::view;
-use crate::array::{Array, Change, Device, Version};
+use crate::array::{Access, Array, Change, Device, Version};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
@@ -66,6 +66,11 @@ pub trait Op: Vjp {
     /// Which inputs may lie on another device than the rest.
     fn devices(&self) -> Devices {
         Devices::Same
+    }
+
+    /// Whether the forward knows what to do with inputs (and, in place, with a target) whose values are pending; others get them computed.
+    fn takes_pending(&self) -> bool {
+        false
     }
 
     /// Writes the first result into `out`, which is the first input itself. An operation that can do without a temporary says how.
@@ -142,7 +147,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
             drop(cores);
             apply_level(op, inputs)?
         } else {
-            let made = if is_large(op, &arrays, grows) || arrays.iter().any(|a| a.device() != Device::Cpu) {
+            let made = if is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
                 // Another thread may wait for one of these tensors with the host's lock in its hands.
                 let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
                 drop(arrays);
@@ -221,7 +226,13 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     if arrays[0].device() != Device::Cpu {
         return op.forward(&refs);
     }
-    host::unlocked(|| op.forward(&refs))
+    if op.takes_pending() {
+        return op.forward(&refs);
+    }
+    host::unlocked(|| {
+        refs.iter().try_for_each(|a| a.ready())?;
+        op.forward(&refs)
+    })
 }
 
 /// The highest level among the inputs applies its rule; the results are values of that level.
@@ -359,8 +370,14 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
             }
             let moved = brought(op, &refs)?;
             op.forward_into(&out, &with_moved(&refs, &moved))?;
-        } else if out.device() == Device::Cpu && (out.numel() >= host::LARGE || is_large(op, &refs, false)) {
-            host::unlocked(|| op.forward_into(&out, &refs))?;
+        } else if op.takes_pending() {
+            op.forward_into(&out, &refs)?;
+        } else if out.device() == Device::Cpu && (!out.storage().is_plain() || out.numel() >= host::LARGE || is_large(op, &refs, false)) {
+            host::unlocked(|| {
+                refs.iter().try_for_each(|a| a.ready())?;
+                out.storage().settle(Access::Write)?;
+                op.forward_into(&out, &refs)
+            })?;
         } else {
             op.forward_into(&out, &refs)?;
         }

@@ -35,7 +35,10 @@ impl Op for Cast {
         "to"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].cast(self.0)?])
+        Ok(smallvec![x[0].converted(self.0)?])
+    }
+    fn takes_pending(&self) -> bool {
+        true
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))

@@ -126,6 +126,10 @@ impl Op for PointwiseOp {
         Devices::Numbers
     }
 
+    fn takes_pending(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![Array::pointwise(self.forward_func(), self.compute, self.out, x, self.params())?])

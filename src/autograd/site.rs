@@ -2,6 +2,7 @@
 //!
 //! The core knows no Python; the embedding language registers how to find the current site and how to describe one.
 
+use crate::array::fusion;
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -43,6 +44,7 @@ thread_local! {
 /// Registers the source; the first registration stays.
 pub fn register(source: Source) {
     let _ = SOURCE.set(source);
+    fusion::register(fusion::Sites { current: || current().0, describe: |site| Site(site).text() });
 }
 
 /// The site of the operation that is being called now.

@@ -34,7 +34,10 @@ impl PyStorage {
     /// The address of the first byte. RuntimeError on a device: its memory has no address here.
     fn data_ptr(&self) -> PyResult<usize> {
         match self.0.device() {
-            Device::Cpu => Ok(self.0.memory(crate::array::Access::Read) as usize),
+            Device::Cpu => {
+                self.0.expose()?;
+                Ok(self.0.memory(crate::array::Access::Read) as usize)
+            }
             d => Err(no_address(d)),
         }
     }
@@ -126,10 +129,14 @@ impl PyTensor {
 
     /// The address of the first element. RuntimeError on a device: its memory has no address here.
     fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
-        Self::of(slf).with_array(|a| match a.device() {
-            Device::Cpu => Ok(if a.numel() == 0 { 0 } else { a.ptr() as usize }),
+        let a = Self::of(slf).array();
+        match a.device() {
+            Device::Cpu => {
+                a.storage().expose()?;
+                Ok(if a.numel() == 0 { 0 } else { a.ptr() as usize })
+            }
             d => Err(no_address(d)),
-        })
+        }
     }
 
     fn untyped_storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

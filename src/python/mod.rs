@@ -10,6 +10,7 @@ mod device;
 mod dtype;
 mod errors;
 mod function;
+mod fusion;
 mod hooks;
 mod host;
 mod identity;
@@ -66,5 +67,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     hooks::register(m)?;
     autograd::register(m)?;
     function::register(m)?;
+    fusion::register(m)?;
     Ok(())
 }

@@ -174,6 +174,7 @@ pub(super) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
     let mut dims: SmallVec<[npy_intp; 6]> = a.shape().iter().map(|n| *n as npy_intp).collect();
     let mut strides: SmallVec<[npy_intp; 6]> = a.strides().iter().map(|s| (*s * size) as npy_intp).collect();
     let writable = a.storage().is_writable();
+    a.storage().expose()?;
     let data = a.storage().memory(if writable { Access::Write } else { Access::Read }).wrapping_add(a.layout().offset() * size as usize);
     let descr = match a.dtype() {
         DType::Bool => numpy::dtype::<bool>(py),

@@ -11,6 +11,7 @@ pub mod matmul;
 pub mod nll;
 pub mod num;
 pub mod pointwise;
+pub mod program;
 pub mod random;
 pub mod reduce;
 mod reduce_loops;

@@ -49,7 +49,7 @@ impl<const B: usize> Buffer<B> {
 }
 
 /// A kernel over dense memory; slots are numbered as the kernel numbers them.
-struct Loop {
+pub(super) struct Loop {
     kernel: Kernel,
     params: [Scalar; MAX_PARAMS],
     /// Bytes of one element; 0 for an input that is not read.
@@ -58,12 +58,29 @@ struct Loop {
 }
 
 impl Loop {
+    pub(super) fn new(kernel: Kernel, params: &[Scalar], out_size: usize) -> Loop {
+        let mut all = [Scalar::Int(0); MAX_PARAMS];
+        for (to, from) in all.iter_mut().zip(params) {
+            *to = *from;
+        }
+        Loop { kernel, params: all, sizes: [0; MAX_INPUTS], out_size }
+    }
+
+    /// Says that slot `k` is read, and how large its elements are.
+    pub(super) fn set_input(&mut self, k: usize, size: usize) {
+        self.sizes[k] = size;
+    }
+
+    pub(super) fn input_size(&self, k: usize) -> usize {
+        self.sizes[k]
+    }
+
     /// Computes `n` elements from dense inputs to a dense output.
     ///
     /// # Safety
     /// All pointers hold `n` elements, or are of inputs that are not read.
     #[inline]
-    unsafe fn run(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
+    pub(super) unsafe fn run(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
         let (blocks, rest) = (n / LANES, n % LANES);
         // SAFETY: the caller's.
         unsafe {
@@ -400,7 +417,7 @@ unsafe fn strided(
 
 /// Powers that have a faster row with the same bits.
 #[inline]
-fn specialise(func: Func, params: &[Scalar]) -> (Func, &[Scalar]) {
+pub(super) fn specialise(func: Func, params: &[Scalar]) -> (Func, &[Scalar]) {
     if func.row == RowId::PowScalar && params[0].to_f64() == 2.0 {
         return (Func { row: RowId::Square, ..func }, &[]);
     }

@@ -1,0 +1,268 @@
+//! Which pointwise results stay pending, and what has become of them.
+
+use super::pending::{self, In, MOST_INPUTS, MOST_STEPS, Step, Weight};
+use super::storage::{Access, Device, Storage};
+use super::value::Array;
+use crate::backend::cpu::kernels::{forward_kernel, vjp_kernel};
+use crate::backend::cpu::num::level;
+use crate::backend::cpu::walk::collapse;
+use crate::backend::program::What;
+use crate::error::Result;
+use crate::layout::{DType, Layout, Scalar};
+use crate::pointwise::{Func, Part};
+use smallvec::SmallVec;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Results with fewer elements are computed at once: keeping them would cost as much as computing them.
+const LEAST: usize = 1 << 16;
+/// At most so many arrays of other layouts than the results' in one program.
+const MOST_STRIDED: usize = 6;
+
+static ENABLED: AtomicBool = AtomicBool::new(true);
+static PROGRAMS: AtomicU64 = AtomicU64::new(0);
+static STEPS: AtomicU64 = AtomicU64::new(0);
+static SAVED: AtomicU64 = AtomicU64::new(0);
+
+/// What has been run since the process started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    pub programs: u64,
+    /// Steps of all programs.
+    pub steps: u64,
+    /// Bytes of results that nobody held when their program ran, so that they were never written.
+    pub bytes_not_written: u64,
+}
+
+pub fn counts() -> Counts {
+    Counts {
+        programs: PROGRAMS.load(Ordering::Relaxed),
+        steps: STEPS.load(Ordering::Relaxed),
+        bytes_not_written: SAVED.load(Ordering::Relaxed),
+    }
+}
+
+pub(super) fn count(steps: usize, unwritten: usize) {
+    PROGRAMS.fetch_add(1, Ordering::Relaxed);
+    STEPS.fetch_add(steps as u64, Ordering::Relaxed);
+    SAVED.fetch_add(unwritten as u64, Ordering::Relaxed);
+}
+
+/// Whether results may stay pending.
+pub fn is_enabled() -> bool {
+    ENABLED.load(Ordering::Relaxed)
+}
+
+/// Lets results stay pending, or not, in the whole process; gives what was set before. What is pending already stays so.
+pub fn set_enabled(on: bool) -> bool {
+    ENABLED.swap(on, Ordering::Relaxed)
+}
+
+/// Whether results of this shape are large enough to stay pending.
+#[inline]
+pub(super) fn is_worth(shape: &[usize]) -> bool {
+    shape.iter().product::<usize>() >= LEAST
+}
+
+/// How lines of the user's program are found and described.
+#[derive(Debug, Clone, Copy)]
+pub struct Sites {
+    pub current: fn() -> u32,
+    pub describe: fn(u32) -> String,
+}
+
+static SITES: OnceLock<Sites> = OnceLock::new();
+
+/// Registers the source of call sites; the first registration stays.
+pub fn register(sites: Sites) {
+    let _ = SITES.set(sites);
+}
+
+pub(super) fn site() -> u32 {
+    SITES.get().map_or(0, |s| (s.current)())
+}
+
+pub(super) fn describe(site: u32) -> String {
+    SITES.get().map_or_else(|| "an unknown line".into(), |s| (s.describe)(site))
+}
+
+/// What is known of a step while its inputs are looked at.
+struct Plan {
+    ins: SmallVec<[In; 3]>,
+    strided: usize,
+}
+
+impl Array {
+    /// The pending result of a row over `layout` (dense, from 0 on), or None where it has to be computed at once.
+    pub(super) fn pending(func: Func, compute: DType, out: DType, layout: &Layout, ins: &[&Array], params: &[Scalar]) -> Result<Option<Array>> {
+        if layout.numel() < LEAST || !is_enabled() || ins.iter().any(|a| a.device() != Device::Cpu) {
+            return Ok(None);
+        }
+        pending::sweep();
+        let Some(what) = row(func, compute, out, params) else { return Ok(None) };
+        let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
+        Ok(Some(pending::make(finish(what, out, layout, plan)?)))
+    }
+
+    /// The pending conversion of this array, or None where it has to be computed at once.
+    pub(super) fn pending_cast(&self, to: DType) -> Result<Option<Array>> {
+        if self.numel() < LEAST || !is_enabled() || self.device() != Device::Cpu {
+            return Ok(None);
+        }
+        pending::sweep();
+        let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
+        let Some(plan) = plan(1, &layout, &[self], None)? else { return Ok(None) };
+        Ok(Some(pending::make(finish(What::Cast, to, &layout, plan)?)))
+    }
+
+    /// Lets a row's result, which is to overwrite this array, stay pending; false where it has to be computed at once.
+    pub(super) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
+        if self.numel() < LEAST || !is_enabled() || !covers(self) {
+            return Ok(false);
+        }
+        let Some(lazy) = self.storage().lazy() else { return Ok(false) };
+        if lazy.is_exposed() || ins.iter().any(|a| a.device() != Device::Cpu) {
+            return Ok(false);
+        }
+        pending::sweep();
+        let Some(what) = row(func, compute, self.dtype(), params) else { return Ok(false) };
+        let layout = self.layout().clone();
+        self.storage().settle_readers()?;
+        if lazy.step().is_some_and(|s| s.weight.steps >= MOST_STEPS || s.weight.inputs >= MOST_INPUTS) {
+            self.ready()?;
+        }
+        let Some(plan) = plan(func.reads(), &layout, ins, Some(self))? else { return Ok(false) };
+        let mut made = finish_parts(what, &layout, plan)?;
+        let dtype = self.dtype();
+        pending::extend(self.storage(), |old| {
+            if let Some(old) = &old {
+                made.weight.steps += old.weight.steps;
+                made.weight.inputs += old.weight.inputs;
+                made.strided |= old.strided;
+            }
+            for i in &mut made.ins {
+                if let In::Old(step, _) = i {
+                    step.clone_from(&old);
+                }
+            }
+            Step::new(made.what, dtype, layout.clone(), std::mem::take(&mut made.ins), made.weight, made.strided)
+        })
+    }
+}
+
+/// Whether the array is its storage's every element, in the order of memory.
+fn covers(a: &Array) -> bool {
+    a.layout().offset() == 0 && a.layout().is_dense() && a.numel() * a.dtype().size() == a.storage().bytes()
+}
+
+/// The row as a step, if its kernel exists and cannot fail on values.
+fn row(func: Func, compute: DType, out: DType, params: &[Scalar]) -> Option<What> {
+    if func.divides() && !compute.is_float() || func.out_dtype(compute) != out {
+        return None;
+    }
+    match func.part {
+        Part::Forward => forward_kernel(func.row, compute, level()).map(|_| ())?,
+        Part::Vjp(i) => vjp_kernel(func.row, i as usize, compute, level()).map(|_| ())?,
+    }
+    let mut all = [Scalar::Int(0); 3];
+    all.get_mut(..params.len())?.copy_from_slice(params);
+    Some(What::Row { func, compute, params: all })
+}
+
+/// How each input is read by a result of this layout; None where one cannot be read late.
+fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<Plan>> {
+    let mut plan = Plan { ins: SmallVec::new(), strided: 0 };
+    for (k, a) in ins.iter().enumerate() {
+        if reads >> k & 1 == 0 {
+            plan.ins.push(In::Nothing);
+            continue;
+        }
+        let Some(input) = look(layout, a, own)? else { return Ok(None) };
+        plan.strided += usize::from(matches!(input, In::Strided(_)));
+        plan.ins.push(input);
+    }
+    Ok(Some(plan))
+}
+
+fn look(layout: &Layout, a: &Array, own: Option<&Array>) -> Result<Option<In>> {
+    if a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1) {
+        a.ready()?;
+        let mut bytes = [0u8; 8];
+        // SAFETY: one element of at most 8 bytes is there.
+        unsafe { std::ptr::copy_nonoverlapping(a.ptr(), bytes.as_mut_ptr(), a.dtype().size()) };
+        return Ok(Some(In::Value(bytes, a.dtype())));
+    }
+    if let Some(own) = own
+        && a.storage().same(own.storage())
+    {
+        return Ok((a.layout() == own.layout() && a.dtype() == own.dtype()).then(|| In::Old(None, a.dtype())));
+    }
+    if !a.storage().is_own() || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
+        return Ok(None);
+    }
+    let same = a.shape() == layout.shape() && a.strides().iter().zip(layout.strides()).zip(a.shape()).all(|((x, y), n)| x == y || *n == 1);
+    if same || a.is_contiguous() && layout.is_contiguous() && a.numel() == layout.numel() {
+        let whole = covers(a) && a.storage().lazy().and_then(|l| l.step()).is_none_or(|s| s.out == a.dtype());
+        if !whole {
+            a.ready()?;
+        }
+        return Ok(Some(In::Aligned(a.clone())));
+    }
+    a.ready()?;
+    let expanded = a.layout().expand(layout.shape())?;
+    let dims = collapse::<2>(layout.shape(), [layout.strides(), expanded.strides()], [1, a.dtype().size()]);
+    let along = dims.last().is_none_or(|d| d.strides[1] == 0 || d.strides[1] == a.dtype().size() as isize);
+    if !along {
+        return Ok(None);
+    }
+    // Small arrays are copied: nobody keeps watch over who writes to them.
+    let a = if a.storage().lazy().is_some() { a.clone() } else { a.contiguous_copy()? };
+    let expanded = a.layout().expand(layout.shape())?;
+    Ok(Some(In::Strided(a.with_layout(expanded))))
+}
+
+struct Parts {
+    what: What,
+    ins: SmallVec<[In; 3]>,
+    weight: Weight,
+    strided: bool,
+}
+
+fn finish(what: What, out: DType, layout: &Layout, plan: Plan) -> Result<std::sync::Arc<Step>> {
+    let p = finish_parts(what, layout, plan)?;
+    Ok(Step::new(p.what, out, layout.clone(), p.ins, p.weight, p.strided))
+}
+
+/// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
+fn finish_parts(what: What, layout: &Layout, plan: Plan) -> Result<Parts> {
+    let mut strided = plan.strided > 0;
+    let mut weight = Weight { steps: 1, inputs: plan.strided };
+    let mut waiting: SmallVec<[Storage; 3]> = SmallVec::new();
+    for i in &plan.ins {
+        let In::Aligned(a) = i else { continue };
+        match a.storage().lazy().and_then(|l| l.step()) {
+            // In-place results of another layout keep their own order of dimensions.
+            Some(s) if s.strided && s.layout != *layout => a.ready()?,
+            Some(s) => {
+                weight.steps += s.weight.steps;
+                weight.inputs += s.weight.inputs;
+                strided |= s.strided;
+                waiting.push(a.storage().clone());
+            }
+            None => weight.inputs += 1,
+        }
+    }
+    if weight.steps > MOST_STEPS || weight.inputs > MOST_INPUTS {
+        let all: SmallVec<[&Storage; 3]> = waiting.iter().collect();
+        let exact = pending::exact_weight(&all);
+        weight = Weight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
+        if weight.steps > MOST_STEPS || weight.inputs > MOST_INPUTS || plan.strided > MOST_STRIDED {
+            for s in &waiting {
+                s.settle(Access::Read)?;
+            }
+            weight = Weight { steps: 1, inputs: plan.ins.len() };
+            strided = plan.strided > 0;
+        }
+    }
+    Ok(Parts { what, ins: plan.ins, weight, strided })
+}

@@ -1,0 +1,127 @@
+//! Memory of the host's allocator that may be there, or be there once somebody looks.
+
+use super::pending::Step;
+use super::storage::{Access, Storage};
+use crate::backend::cpu::alloc::Buffer;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Whose memory it is.
+pub(super) enum Source {
+    Own(Buffer),
+    /// Taken over from a storage that only the program held which wrote the result.
+    Taken(Storage),
+}
+
+/// A step waits to be computed.
+const PENDING: u32 = 1;
+/// The address is known outside.
+const EXPOSED: u32 = 2;
+/// The rest of the word counts the pending steps that read this memory.
+const READER: u32 = 4;
+
+pub(super) struct Lazy {
+    memory: OnceLock<Source>,
+    state: AtomicU32,
+    step: Mutex<Option<Arc<Step>>>,
+}
+
+impl Lazy {
+    #[inline]
+    pub fn of(source: Source) -> Lazy {
+        Lazy { memory: OnceLock::from(source), state: AtomicU32::new(0), step: Mutex::new(None) }
+    }
+
+    pub fn pending(step: Arc<Step>) -> Lazy {
+        Lazy { memory: OnceLock::new(), state: AtomicU32::new(PENDING), step: Mutex::new(Some(step)) }
+    }
+
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        self.state.load(Ordering::Acquire) & PENDING != 0
+    }
+
+    pub fn is_exposed(&self) -> bool {
+        self.state.load(Ordering::Acquire) & EXPOSED != 0
+    }
+
+    pub fn expose(&self) {
+        self.state.fetch_or(EXPOSED, Ordering::AcqRel);
+    }
+
+    /// How many pending steps read this memory.
+    #[inline]
+    pub fn readers(&self) -> u32 {
+        self.state.load(Ordering::Acquire) / READER
+    }
+
+    pub fn add_reader(&self) {
+        self.state.fetch_add(READER, Ordering::AcqRel);
+    }
+
+    pub fn remove_reader(&self) {
+        self.state.fetch_sub(READER, Ordering::AcqRel);
+    }
+
+    /// Whether an access of this kind finds what it should: nothing pending, and for a write nobody who still wants to read.
+    #[inline]
+    pub fn is_settled_for(&self, access: Access) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        match access {
+            Access::Read => state & PENDING == 0,
+            Access::Write => state & !EXPOSED == 0,
+        }
+    }
+
+    pub fn step(&self) -> Option<Arc<Step>> {
+        self.step.lock().clone()
+    }
+
+    /// Lets `step` say what is in the memory; true if nothing was pending before.
+    pub fn set_step(&self, step: Arc<Step>) -> bool {
+        let old = self.step.lock().replace(step);
+        self.state.fetch_or(PENDING, Ordering::AcqRel) & PENDING == 0 && old.is_none()
+    }
+
+    /// The end of a run of `step`, if nothing was added to it meanwhile.
+    pub fn done(&self, step: &Arc<Step>) -> Option<Arc<Step>> {
+        let mut slot = self.step.lock();
+        if slot.as_ref().is_some_and(|s| Arc::ptr_eq(s, step)) {
+            self.state.fetch_and(!PENDING, Ordering::AcqRel);
+            return slot.take();
+        }
+        None
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.memory.get().is_some()
+    }
+
+    /// Gives the memory, once.
+    pub fn provide(&self, source: Source) {
+        let first = self.memory.set(source).is_ok();
+        debug_assert!(first, "a result's memory was provided twice");
+    }
+
+    /// The storage whose memory this is, where it was taken over.
+    pub fn taken(&self) -> Option<&Storage> {
+        match self.memory.get() {
+            Some(Source::Taken(s)) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The memory's address.
+    ///
+    /// # Panics
+    /// If it is not there yet.
+    #[inline]
+    pub fn address(&self) -> *mut u8 {
+        match self.memory.get() {
+            Some(Source::Own(b)) => b.as_ptr(),
+            Some(Source::Taken(s)) => s.lazy().map_or(std::ptr::null_mut(), Lazy::address),
+            None => unreachable!("memory of a pending result was reached before it was computed; this is a bug in rgrad, please report it"),
+        }
+    }
+}
