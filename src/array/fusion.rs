@@ -1,8 +1,9 @@
 //! Which pointwise results stay pending, and what has become of them.
 
-use super::pending::{self, In, MOST_INPUTS, MOST_STEPS, Step, Weight};
+use super::pending::{self, Fold, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight};
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
+use crate::backend::cpu::alloc::fits;
 use crate::backend::cpu::kernels::{forward_kernel, vjp_kernel};
 use crate::backend::cpu::num::level;
 use crate::backend::cpu::walk::collapse;
@@ -10,12 +11,12 @@ use crate::backend::program::What;
 use crate::error::Result;
 use crate::layout::{DType, Layout, Scalar};
 use crate::pointwise::{Func, Part};
-use smallvec::SmallVec;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use smallvec::{SmallVec, smallvec};
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Results with fewer elements are computed at once: keeping them would cost as much as computing them.
-const LEAST: usize = 1 << 16;
+static LEAST: AtomicUsize = AtomicUsize::new(1 << 16);
 /// At most so many arrays of other layouts than the results' in one program.
 const MOST_STRIDED: usize = 6;
 
@@ -61,7 +62,16 @@ pub fn set_enabled(on: bool) -> bool {
 /// Whether results of this shape are large enough to stay pending.
 #[inline]
 pub(super) fn is_worth(shape: &[usize]) -> bool {
-    shape.iter().product::<usize>() >= LEAST
+    shape.iter().product::<usize>() >= least()
+}
+
+fn least() -> usize {
+    LEAST.load(Ordering::Relaxed)
+}
+
+/// Sets from how many elements on results stay pending, and gives what was set before. For tests of small programs.
+pub fn set_least(elements: usize) -> usize {
+    LEAST.swap(elements.max(1), Ordering::Relaxed)
 }
 
 /// How lines of the user's program are found and described.
@@ -95,10 +105,14 @@ struct Plan {
 impl Array {
     /// The pending result of a row over `layout` (dense, from 0 on), or None where it has to be computed at once.
     pub(super) fn pending(func: Func, compute: DType, out: DType, layout: &Layout, ins: &[&Array], params: &[Scalar]) -> Result<Option<Array>> {
-        if layout.numel() < LEAST || !is_enabled() || ins.iter().any(|a| a.device() != Device::Cpu) {
+        if layout.numel() < least() || !is_enabled() || ins.iter().any(|a| a.device() != Device::Cpu) {
             return Ok(None);
         }
         pending::sweep();
+        // What cannot be had is refused at once.
+        if !fits(layout.numel() * out.size()) {
+            return Ok(None);
+        }
         let Some(what) = row(func, compute, out, params) else { return Ok(None) };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
         Ok(Some(pending::make(finish(what, out, layout, plan)?)))
@@ -106,10 +120,13 @@ impl Array {
 
     /// The pending conversion of this array, or None where it has to be computed at once.
     pub(super) fn pending_cast(&self, to: DType) -> Result<Option<Array>> {
-        if self.numel() < LEAST || !is_enabled() || self.device() != Device::Cpu {
+        if self.numel() < least() || !is_enabled() || self.device() != Device::Cpu {
             return Ok(None);
         }
         pending::sweep();
+        if !fits(self.numel() * to.size()) {
+            return Ok(None);
+        }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
         let Some(plan) = plan(1, &layout, &[self], None)? else { return Ok(None) };
         Ok(Some(pending::make(finish(What::Cast, to, &layout, plan)?)))
@@ -117,7 +134,8 @@ impl Array {
 
     /// Lets a row's result, which is to overwrite this array, stay pending; false where it has to be computed at once.
     pub(super) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
-        if self.numel() < LEAST || !is_enabled() || !covers(self) {
+        // What is pending already may wait for one step more, however small it is.
+        if self.numel() < least() && self.storage().is_plain() || !is_enabled() || !covers(self) {
             return Ok(false);
         }
         let Some(lazy) = self.storage().lazy() else { return Ok(false) };
@@ -145,8 +163,26 @@ impl Array {
                     step.clone_from(&old);
                 }
             }
-            Step::new(made.what, dtype, layout.clone(), std::mem::take(&mut made.ins), made.weight, made.strided)
+            Step::new(Make::Point(made.what), dtype, layout.clone(), std::mem::take(&mut made.ins), made.weight, made.strided)
         })
+    }
+}
+
+impl Array {
+    /// The pending result of `fold` over this array if that is pending itself, so that it may never have to be written; None where there is
+    /// nothing to gain.
+    pub(super) fn pending_fold(&self, fold: Arc<dyn Fold>, shape: &[usize], out: DType) -> Result<Option<Array>> {
+        if !is_enabled() || !covers(self) {
+            return Ok(None);
+        }
+        let Some(step) = self.storage().lazy().and_then(|l| l.step()) else { return Ok(None) };
+        if step.folded || step.out != self.dtype() {
+            return Ok(None);
+        }
+        pending::sweep();
+        let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs };
+        let ins = smallvec![In::Aligned(self.clone())];
+        Ok(Some(pending::make(Step::new(Make::Fold(fold), out, Layout::contiguous(shape), ins, weight, false))))
     }
 }
 
@@ -185,6 +221,11 @@ fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Res
 }
 
 fn look(layout: &Layout, a: &Array, own: Option<&Array>) -> Result<Option<In>> {
+    if let Some(own) = own
+        && a.storage().same(own.storage())
+    {
+        return Ok((a.layout() == own.layout() && a.dtype() == own.dtype()).then(|| In::Old(None, a.dtype())));
+    }
     if a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1) {
         a.ready()?;
         let mut bytes = [0u8; 8];
@@ -192,16 +233,14 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>) -> Result<Option<In>> {
         unsafe { std::ptr::copy_nonoverlapping(a.ptr(), bytes.as_mut_ptr(), a.dtype().size()) };
         return Ok(Some(In::Value(bytes, a.dtype())));
     }
-    if let Some(own) = own
-        && a.storage().same(own.storage())
-    {
-        return Ok((a.layout() == own.layout() && a.dtype() == own.dtype()).then(|| In::Old(None, a.dtype())));
-    }
     if !a.storage().is_own() || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
         return Ok(None);
     }
     let same = a.shape() == layout.shape() && a.strides().iter().zip(layout.strides()).zip(a.shape()).all(|((x, y), n)| x == y || *n == 1);
     if same || a.is_contiguous() && layout.is_contiguous() && a.numel() == layout.numel() {
+        if a.storage().lazy().is_none() {
+            return Ok(Some(In::Aligned(a.clone_dense()?)));
+        }
         let whole = covers(a) && a.storage().lazy().and_then(|l| l.step()).is_none_or(|s| s.out == a.dtype());
         if !whole {
             a.ready()?;
@@ -228,9 +267,9 @@ struct Parts {
     strided: bool,
 }
 
-fn finish(what: What, out: DType, layout: &Layout, plan: Plan) -> Result<std::sync::Arc<Step>> {
+fn finish(what: What, out: DType, layout: &Layout, plan: Plan) -> Result<Arc<Step>> {
     let p = finish_parts(what, layout, plan)?;
-    Ok(Step::new(p.what, out, layout.clone(), p.ins, p.weight, p.strided))
+    Ok(Step::new(Make::Point(p.what), out, layout.clone(), p.ins, p.weight, p.strided))
 }
 
 /// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
@@ -242,7 +281,7 @@ fn finish_parts(what: What, layout: &Layout, plan: Plan) -> Result<Parts> {
         let In::Aligned(a) = i else { continue };
         match a.storage().lazy().and_then(|l| l.step()) {
             // In-place results of another layout keep their own order of dimensions.
-            Some(s) if s.strided && s.layout != *layout => a.ready()?,
+            Some(s) if s.folded || s.strided && s.layout != *layout => a.ready()?,
             Some(s) => {
                 weight.steps += s.weight.steps;
                 weight.inputs += s.weight.inputs;

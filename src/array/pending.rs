@@ -13,12 +13,14 @@ use super::value::Array;
 use crate::backend::cpu::alloc::Buffer;
 use crate::backend::cpu::program::{Input, Runner};
 use crate::backend::host;
-use crate::backend::program::{Code, From, What};
+use crate::backend::cpu::reduce::Blocks;
+use crate::backend::program::{self, Code, What};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
 use parking_lot::{Mutex, ReentrantMutex};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -64,8 +66,31 @@ pub(super) struct Weight {
     pub inputs: usize,
 }
 
+/// Makes a smaller result from all elements of an array.
+pub(super) trait Fold: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// Reads the elements from `from` and leaves the result in `to`.
+    ///
+    /// # Safety
+    /// `from` gives every element of the array that the fold was made for, and `to` has room for the result.
+    unsafe fn run(&self, from: From<'_>, to: *mut u8);
+}
+
+/// Where a fold's elements come from.
+pub(super) enum From<'a> {
+    Memory(*const u8),
+    Made(&'a dyn Blocks),
+}
+
+pub(super) enum Make {
+    Point(What),
+    /// From the one input, which lies in any dense order.
+    Fold(Arc<dyn Fold>),
+}
+
 pub(super) struct Step {
-    pub what: What,
+    pub make: Make,
     pub out: DType,
     /// Where the result's elements lie: densely, from the storage's start on.
     pub layout: Layout,
@@ -74,22 +99,30 @@ pub(super) struct Step {
     pub weight: Weight,
     /// Whether a step of the program reads an array of another layout: then all of these have this one's.
     pub strided: bool,
+    /// Whether it is a fold, or works in place on what one gave. Such results are no part of another program.
+    pub folded: bool,
 }
 
 impl Step {
-    pub fn new(what: What, out: DType, layout: Layout, ins: SmallVec<[In; 3]>, weight: Weight, strided: bool) -> Arc<Step> {
+    pub fn new(make: Make, out: DType, layout: Layout, ins: SmallVec<[In; 3]>, weight: Weight, strided: bool) -> Arc<Step> {
         for a in ins.iter().filter_map(In::array) {
             if let Some(lazy) = a.storage().lazy() {
                 lazy.add_reader();
             }
         }
-        Arc::new(Step { what, out, layout, ins, site: fusion::site(), weight, strided })
+        let folded = matches!(make, Make::Fold(_)) || ins.iter().any(|i| matches!(i, In::Old(Some(s), _) if s.folded));
+        Arc::new(Step { folded, make, out, layout, ins, site: fusion::site(), weight, strided })
+    }
+
+    pub fn is_fold(&self) -> bool {
+        matches!(self.make, Make::Fold(_))
     }
 
     fn name(&self) -> &'static str {
-        match self.what {
-            What::Row { func, .. } => func.row.info().name,
-            What::Cast => "to",
+        match &self.make {
+            Make::Point(What::Row { func, .. }) => func.row.info().name,
+            Make::Point(What::Cast) => "to",
+            Make::Fold(fold) => fold.name(),
         }
     }
 }
@@ -191,11 +224,11 @@ fn settle_here(storage: &Storage, access: Access) -> Result<()> {
         serve_readers(storage)?;
     }
     let mut garbage = Garbage::default();
-    let _run = RUN.lock();
-    if storage.lazy().is_some_and(|l| l.is_pending()) {
-        run(storage, &mut garbage)?;
-    }
-    Ok(())
+    let result = {
+        let _run = RUN.lock();
+        if storage.lazy().is_some_and(|l| l.is_pending()) { run(storage, &mut garbage) } else { Ok(()) }
+    };
+    result.map_err(Failure::tell)
 }
 
 /// Runs the programs that read `storage`.
@@ -218,7 +251,7 @@ pub(super) fn serve_readers(storage: &Storage) -> Result<()> {
         })
     };
     garbage.storages.extend(all);
-    result
+    result.map_err(Failure::tell)
 }
 
 /// Runs what keeps more memory alive than its results will take. To be called before memory is asked for.
@@ -406,21 +439,37 @@ impl Graph {
 }
 
 /// Computes a pending storage, and in the same pass whatever else of its program is held by somebody. Under the lock `RUN`.
-fn run(root: &Storage, garbage: &mut Garbage) -> Result<()> {
+fn run(root: &Storage, garbage: &mut Garbage) -> std::result::Result<(), Failure> {
     let mut g = Graph::default();
     if !g.gather(root) {
         return Ok(());
     }
-    let result = compute(&mut g, root, garbage);
+    let result = compute(&mut g, root, garbage).map_err(|error| {
+        let lines = g.nodes.iter().rev().take(8).map(|n| (n.step.name(), n.step.site)).collect();
+        Failure { error, lines }
+    });
     garbage.graphs.push(g);
     result
 }
 
-fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
-    let written: Vec<bool> = g.owners.iter().map(|o| o.storage.same(root) || g.is_held(o)).collect();
+/// Why a program did not run, and the operations in it.
+struct Failure {
+    error: Error,
+    lines: Vec<(&'static str, u32)>,
+}
 
-    // Memory first: a failure here leaves everything as it is.
-    let mut places = vec![std::ptr::null_mut::<u8>(); g.nodes.len()];
+impl Failure {
+    /// The error with the operations' lines. Asks the host, so no lock of ours may be held.
+    #[cold]
+    fn tell(self) -> Error {
+        self.lines.into_iter().fold(self.error, |e, (name, site)| {
+            e.note(format!("{name} at {} was still to be computed", fusion::describe(site)))
+        })
+    }
+}
+
+/// Where results go: memory that is there, that nobody needs any more, or that is new.
+fn provide(g: &Graph, written: &[bool], places: &mut [*mut u8]) -> Result<Vec<(usize, Source)>> {
     let mut provided: Vec<(usize, Source)> = Vec::new();
     let mut donated = vec![false; g.externals.len()];
     for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
@@ -443,7 +492,7 @@ fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
                 let from = &g.externals[k].storage;
                 Source::Taken(from.lazy().and_then(|l| l.taken()).unwrap_or(from).clone())
             }
-            None => Source::Own(Buffer::new(o.storage.bytes()).map_err(|e| explain(e, g))?),
+            None => Source::Own(Buffer::new(o.storage.bytes())?),
         };
         places[o.node] = match &source {
             Source::Own(b) => b.as_ptr(),
@@ -451,14 +500,36 @@ fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
         };
         provided.push((i, source));
     }
+    Ok(provided)
+}
 
-    let (code, arrays, layout) = translate(g);
-    let flat = [g.nodes.last().map_or(0, |n| n.step.layout.numel())];
-    let (shape, strides): (&[usize], &[isize]) = layout.as_ref().map_or((&flat, &[1]), |l| (l.shape(), l.strides()));
-    let inputs: Vec<Input<'_>> = arrays.iter().map(|a| Input { ptr: a.ptr, dtype: a.dtype, strides: a.strides.as_deref() }).collect();
-    // SAFETY: inputs are settled, and their storages are held by the graph; places are storages of the graph with this many elements,
-    // new, or taken over from an input that nobody reads later, or the result's own.
-    unsafe { Runner::new(&code, shape, strides, &inputs, &places)? }.run();
+fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
+    let written: Vec<bool> = g.owners.iter().map(|o| o.storage.same(root) || g.is_held(o)).collect();
+    // Memory first: a failure here leaves everything as it is.
+    let mut places = vec![std::ptr::null_mut::<u8>(); g.nodes.len()];
+    let provided = provide(g, &written, &mut places)?;
+    match g.nodes.iter().position(|n| n.step.is_fold()) {
+        None => points(g, 0..g.nodes.len(), &places)?.run(),
+        Some(at) => {
+            // The steps behind a fold work in place on its result.
+            let to = places[g.nodes.len() - 1];
+            places[at] = to;
+            let Make::Fold(fold) = &g.nodes[at].step.make else { return Ok(()) };
+            if at > 0 {
+                let (kept, size) = (places[at - 1], g.nodes[at - 1].step.out.size());
+                let made = Made { runner: points(g, 0..at, &places)?, kept, size };
+                // SAFETY: the program gives every element of the fold's input, in its order of memory.
+                unsafe { fold.run(From::Made(&made), to) };
+            } else {
+                let from = g.nodes[at].step.ins[0].array().map_or(std::ptr::null(), Array::ptr);
+                // SAFETY: what the fold reads has been computed meanwhile.
+                unsafe { fold.run(From::Memory(from), to) };
+            }
+            if at + 1 < g.nodes.len() {
+                points(g, at + 1..g.nodes.len(), &places)?.run();
+            }
+        }
+    }
 
     let mut unwritten = 0;
     for (i, source) in provided {
@@ -478,6 +549,39 @@ fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
     Ok(())
 }
 
+/// The pointwise steps of a range of nodes, ready to run.
+fn points(g: &Graph, range: Range<usize>, places: &[*mut u8]) -> Result<Runner> {
+    let (code, arrays, layout) = translate(g, &range, places);
+    let flat = [range.end.checked_sub(1).map_or(0, |i| g.nodes[i].step.layout.numel())];
+    let (shape, strides): (&[usize], &[isize]) = layout.as_ref().map_or((&flat, &[1]), |l| (l.shape(), l.strides()));
+    let inputs: Vec<Input<'_>> = arrays.iter().map(|a| Input { ptr: a.ptr, dtype: a.dtype, strides: a.strides.as_deref() }).collect();
+    // SAFETY: inputs are settled, and their storages are held by the graph; places are storages of the graph with this many elements,
+    // new, or taken over from an input that nobody reads later, or the result's own.
+    unsafe { Runner::new(&code, shape, strides, &inputs, &places[range]) }
+}
+
+/// A program whose last result a fold reads as it is made.
+struct Made {
+    runner: Runner,
+    /// Where that result is kept, if it is.
+    kept: *mut u8,
+    size: usize,
+}
+
+// SAFETY: each range of elements is made, and written, by one thread.
+unsafe impl Sync for Made {}
+
+impl Blocks for Made {
+    fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+        if self.kept.is_null() {
+            self.runner.range(start, len, Some(buffer));
+            return buffer;
+        }
+        self.runner.range(start, len, None);
+        self.kept.wrapping_add(start * self.size)
+    }
+}
+
 /// An input in memory.
 struct Loaded {
     ptr: *const u8,
@@ -485,33 +589,40 @@ struct Loaded {
     strides: Option<SmallVec<[isize; 6]>>,
 }
 
-/// The graph as the backend takes it, its inputs, and the layout to which strided ones are expanded.
-fn translate(g: &Graph) -> (Code, Vec<Loaded>, Option<Layout>) {
+/// Some of the graph's nodes as the backend takes them, their inputs, and the layout to which strided ones are expanded. What an earlier
+/// node made lies in its place.
+fn translate(g: &Graph, range: &Range<usize>, places: &[*mut u8]) -> (Code, Vec<Loaded>, Option<Layout>) {
     let mut code = Code::default();
     let mut arrays: Vec<Loaded> = Vec::new();
     let mut layout = None;
     let mut load = |ptr: *const u8, dtype: DType, strides: Option<&[isize]>| {
         let same = |l: &Loaded| std::ptr::eq(l.ptr, ptr) && l.dtype == dtype && l.strides.as_deref() == strides;
-        From::Input(arrays.iter().position(same).unwrap_or_else(|| {
+        program::From::Input(arrays.iter().position(same).unwrap_or_else(|| {
             arrays.push(Loaded { ptr, dtype, strides: strides.map(SmallVec::from_slice) });
             arrays.len() - 1
         }))
     };
-    for node in &g.nodes {
+    for node in &g.nodes[range.clone()] {
         let step = &node.step;
+        let Make::Point(what) = step.make else { continue };
         let ins = step.ins.iter().map(|input| {
+            let mut made = |s: &Arc<Step>| match g.find(s) {
+                Some(j) if j >= range.start => program::From::Step(j - range.start),
+                Some(j) => load(places[j], s.out, None),
+                None => program::From::Nothing,
+            };
             let from = match input {
-                In::Nothing => From::Nothing,
-                In::Value(bytes, _) => From::Value(*bytes),
-                In::Aligned(a) => match a.storage().lazy().and_then(|l| l.step()).and_then(|s| g.find(&s)) {
-                    Some(j) => From::Step(j),
+                In::Nothing => program::From::Nothing,
+                In::Value(bytes, _) => program::From::Value(*bytes),
+                In::Aligned(a) => match a.storage().lazy().and_then(|l| l.step()).filter(|s| g.find(s).is_some()) {
+                    Some(s) => made(&s),
                     None => load(a.ptr(), a.dtype(), None),
                 },
                 In::Strided(a) => {
                     layout = Some(step.layout.clone());
                     load(a.ptr(), a.dtype(), Some(a.strides()))
                 }
-                In::Old(Some(s), _) => g.find(s).map_or(From::Nothing, From::Step),
+                In::Old(Some(s), _) => made(s),
                 In::Old(None, dtype) => {
                     let old = g.owners[node.owner].storage.lazy().map_or(std::ptr::null_mut(), |l| l.address());
                     load(old, *dtype, None)
@@ -520,17 +631,7 @@ fn translate(g: &Graph) -> (Code, Vec<Loaded>, Option<Layout>) {
             (from, input.dtype())
         });
         let ins = ins.collect();
-        code.steps.push(crate::backend::program::Step { what: step.what, ins, out: step.out });
+        code.steps.push(program::Step { what, ins, out: step.out });
     }
     (code, arrays, layout)
-}
-
-/// Says which operations' results found no memory.
-#[cold]
-fn explain(e: Error, g: &Graph) -> Error {
-    let mut e = e;
-    for n in g.nodes.iter().rev().take(8) {
-        e = e.note(format!("pending result of {} at {}", n.step.name(), fusion::describe(n.step.site)));
-    }
-    e
 }

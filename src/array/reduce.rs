@@ -1,7 +1,8 @@
 //! Reductions, scans, softmax and sorting of arrays.
 
 use super::{Array, Device};
-use crate::backend::cpu::reduce::{Reducer, run};
+use super::pending::{Fold, From};
+use crate::backend::cpu::reduce::{Reducer, Source, run, run_from};
 use crate::backend::cpu::reducers::{CountNonzero, Deviation, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
 use crate::backend::cpu::running::{mode, running_extreme};
 use crate::backend::cpu::scan::scan;
@@ -9,8 +10,9 @@ use crate::backend::cpu::select::{extreme, sort};
 use crate::backend::cpu::softmax::{Shape, Soft};
 use crate::backend::wgpu::reduce::Reducer as Gpu;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims};
+use crate::layout::{DType, Dims, Layout};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 pub use crate::backend::cpu::nll::{Classes, Reduction};
 pub use crate::backend::cpu::scan::Scan;
@@ -195,9 +197,16 @@ impl Array {
     /// # Safety
     /// `R::In` is this array's (and `shift`'s) element type, `R::Out` lies in memory as `to` does; `shift` has one element for each
     /// index of the kept dimensions.
-    unsafe fn reduced<R: Reducer>(&self, r: R, over: Over<'_>, shift: Option<&Array>, to: DType) -> Result<Array> {
+    unsafe fn reduced<R: Reducer + 'static>(&self, r: R, over: Over<'_>, shift: Option<&Array>, to: DType) -> Result<Array> {
         debug_assert_eq!(over.reduced.len(), self.rank());
-        let out = Array::empty(&reduced_shape(self.shape(), over.reduced, over.keepdim), to)?;
+        let shape = reduced_shape(self.shape(), over.reduced, over.keepdim);
+        if shift.is_none() && !self.storage().is_plain() {
+            let fold = Waiting { r, layout: self.layout().clone(), reduced: over.reduced.into() };
+            if let Some(made) = self.pending_fold(Arc::new(fold), &shape, to)? {
+                return Ok(made);
+            }
+        }
+        let out = Array::empty(&shape, to)?;
         self.ready()?;
         let shift = shift.map(Array::contiguous).transpose()?;
         let shift = shift.as_ref().map_or(std::ptr::null(), |s| s.ptr().cast());
@@ -368,6 +377,28 @@ impl Array {
             );
         });
         Ok(out)
+    }
+}
+
+/// A reduction that waits for somebody to look at its result.
+struct Waiting<R> {
+    r: R,
+    layout: Layout,
+    reduced: SmallVec<[bool; 6]>,
+}
+
+impl<R: Reducer> Fold for Waiting<R> {
+    fn name(&self) -> &'static str {
+        "a reduction"
+    }
+
+    unsafe fn run(&self, from: From<'_>, to: *mut u8) {
+        let source = match from {
+            From::Memory(p) => Source::Memory(p.cast()),
+            From::Made(blocks) => Source::Made(blocks),
+        };
+        // SAFETY: the caller's; the array that is reduced is dense and begins with its storage.
+        unsafe { run_from(self.r, self.layout.shape(), self.layout.strides(), &self.reduced, source, std::ptr::null(), to.cast()) }
     }
 }
 

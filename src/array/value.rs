@@ -473,7 +473,7 @@ impl Array {
         if self.device() != Device::Cpu {
             return self.gpu_pointwise_into(func, compute, ins, params);
         }
-        if fusion::is_worth(self.shape()) && self.pending_into(func, compute, ins, params)? {
+        if (fusion::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {
             return Ok(());
         }
         self.run_into(func, compute, ins, params)

@@ -5,7 +5,7 @@ use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp};
 use super::saved::Saved;
-use super::site;
+use super::site::{self, Inherit};
 use super::tensor::{Core, Tensor, Value};
 use super::view;
 use crate::array::{Access, Array, Change, Device, Version};
@@ -226,11 +226,12 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     if arrays[0].device() != Device::Cpu {
         return op.forward(&refs);
     }
-    if op.takes_pending() {
-        return op.forward(&refs);
-    }
+    // Whoever records a pending result there asks for its line, which cannot be seen without the host's lock.
+    let _line = Inherit::new(site::current());
     host::unlocked(|| {
-        refs.iter().try_for_each(|a| a.ready())?;
+        if !op.takes_pending() {
+            refs.iter().try_for_each(|a| a.ready())?;
+        }
         op.forward(&refs)
     })
 }
@@ -370,12 +371,13 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
             }
             let moved = brought(op, &refs)?;
             op.forward_into(&out, &with_moved(&refs, &moved))?;
-        } else if op.takes_pending() {
-            op.forward_into(&out, &refs)?;
         } else if out.device() == Device::Cpu && (!out.storage().is_plain() || out.numel() >= host::LARGE || is_large(op, &refs, false)) {
+            let _line = Inherit::new(site::current());
             host::unlocked(|| {
-                refs.iter().try_for_each(|a| a.ready())?;
-                out.storage().settle(Access::Write)?;
+                if !op.takes_pending() {
+                    refs.iter().try_for_each(|a| a.ready())?;
+                    out.storage().settle(Access::Write)?;
+                }
                 op.forward_into(&out, &refs)
             })?;
         } else {

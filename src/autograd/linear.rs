@@ -120,6 +120,9 @@ impl Op for SumTo {
     fn name(&self) -> &'static str {
         "sum_to_size"
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let extra = x[0].rank() - self.shape.len();
         let reduced: SmallVec<[bool; 8]> =

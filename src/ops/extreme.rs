@@ -61,6 +61,9 @@ impl Op for Extreme {
             (false, true) => "min",
         }
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].extreme(self.max, &self.over.mask, self.over.keepdim)?])
     }

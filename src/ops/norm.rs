@@ -61,9 +61,12 @@ impl Op for Norm {
     fn name(&self) -> &'static str {
         "norm"
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let x = match self.dtype {
-            Some(d) => x[0].cast(d)?,
+            Some(d) => x[0].converted(d)?,
             None => x[0].clone(),
         };
         Ok(smallvec![x.norm(self.p, &self.over.mask, self.over.keepdim)?])
@@ -119,6 +122,9 @@ impl Vjp for LogSumExp {
 impl Op for LogSumExp {
     fn name(&self) -> &'static str {
         "logsumexp"
+    }
+    fn takes_pending(&self) -> bool {
+        true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let (x, over) = (x[0], &self.over);

@@ -117,11 +117,14 @@ impl Op for Sum {
     fn name(&self) -> &'static str {
         if self.mean { "mean" } else { "sum" }
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let cast;
         let x = match self.dtype {
             Some(d) if d != x[0].dtype() => {
-                cast = x[0].cast(d)?;
+                cast = x[0].converted(d)?;
                 &cast
             }
             _ => x[0],

@@ -22,8 +22,15 @@ fn _fusion_counts() -> (u64, u64, u64) {
     (c.programs, c.steps, c.bytes_not_written)
 }
 
+/// Sets from how many elements on results stay pending, and gives what was set before. For tests.
+#[pyfunction]
+fn _set_fusion_least(elements: usize) -> usize {
+    fusion::set_least(elements)
+}
+
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_fusion_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_fusion, m)?)?;
-    m.add_function(wrap_pyfunction!(_fusion_counts, m)?)
+    m.add_function(wrap_pyfunction!(_fusion_counts, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_fusion_least, m)?)
 }

@@ -24,6 +24,10 @@ settings.load_profile("rgrad")
 
 # With this set to 1 the tests on wgpu must run: a machine without an adapter fails. Else they are skipped there.
 REQUIRE_WGPU = "RGRAD_REQUIRE_WGPU"
+# Results stay pending from so many elements on: with 2, the whole suite tests fused programs.
+FUSION_LEAST = "RGRAD_FUSION_LEAST"
+if FUSION_LEAST in os.environ:
+    rgrad._core._set_fusion_least(int(os.environ[FUSION_LEAST]))
 
 
 @pytest.fixture(params=["cpu", pytest.param("wgpu", marks=pytest.mark.wgpu)])

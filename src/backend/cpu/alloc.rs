@@ -69,6 +69,11 @@ pub fn memory_idle() -> usize {
     POOL.lock().bytes
 }
 
+/// Whether a request of so many bytes would not be refused now.
+pub fn fits(bytes: usize) -> bool {
+    memory_allocated().saturating_add(capacity(bytes)) <= limit()
+}
+
 /// Gives idle buffers back to the system.
 pub fn empty_cache() {
     let idle = {

@@ -6,6 +6,7 @@
 use super::reduce_loops::{down_any, row_any, rows_any};
 use super::threads::parallel_for;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 
 /// Maps an element to an accumulator and merges accumulators. `merge` must be associative up to rounding.
 pub trait Reducer: Copy + Send + Sync {
@@ -51,6 +52,70 @@ impl<T> Ptr<T> {
     }
 }
 
+/// Elements that are made when a reduction wants them, by their place in memory order.
+pub trait Blocks: Sync {
+    /// The elements `start..start + len`, either where they lie anyway or in `buffer`, which has room for them.
+    fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
+}
+
+/// What a reduction reads.
+#[derive(Clone, Copy)]
+pub enum Source<'a, T> {
+    Memory(*const T),
+    /// Elements of a dense array, from its first in memory order on.
+    Made(&'a dyn Blocks),
+}
+
+// SAFETY: memory is only read; the caller of a reduction keeps it alive.
+unsafe impl<T> Sync for Source<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Source<'_, T> {}
+
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u8; 64]);
+
+thread_local! {
+    static MADE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<T: Copy> Source<'_, T> {
+    /// `n` rows of `columns` dense elements, the first at `at`: where they begin, and the stride from row to row. What is made stays there
+    /// until this thread asks again.
+    #[inline(always)]
+    fn rows(&self, at: isize, n: usize, stride: isize, columns: usize) -> (*const T, isize) {
+        match self {
+            Source::Memory(p) => (p.wrapping_offset(at), stride),
+            Source::Made(blocks) => made(*blocks, at, n, stride, columns),
+        }
+    }
+}
+
+#[inline(never)]
+fn made<T>(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usize) -> (*const T, isize) {
+    let size = size_of::<T>();
+    MADE.with(|m| {
+        let mut m = m.borrow_mut();
+        let lines = (n * columns * size).div_ceil(64);
+        if m.len() < lines {
+            m.resize(lines, Line([0; 64]));
+        }
+        let buffer = m.as_mut_ptr().cast::<u8>();
+        if n == 1 || stride == columns as isize {
+            return (blocks.make(at as usize, n * columns, buffer).cast(), columns as isize);
+        }
+        for i in 0..n {
+            let to = buffer.wrapping_add(i * columns * size);
+            let from = blocks.make(at as usize + i * stride as usize, columns, to);
+            if !std::ptr::eq(from, to) {
+                // SAFETY: both hold a row, and what lies elsewhere is no part of the buffer.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, columns * size) };
+            }
+        }
+        (buffer.cast_const().cast(), columns as isize)
+    })
+}
+
 /// Reduces `input` over the dimensions marked in `reduced` into `out`, row-major over the others. `shift`, row-major like `out`, may
 /// be null where the reducer does not read it.
 ///
@@ -63,6 +128,23 @@ pub unsafe fn run<R: Reducer>(
     strides: &[isize],
     reduced: &[bool],
     input: *const R::In,
+    shift: *const R::In,
+    out: *mut R::Out,
+) {
+    // SAFETY: the caller's.
+    unsafe { run_from(r, shape, strides, reduced, Source::Memory(input), shift, out) }
+}
+
+/// As `run`, for elements that are made on the way as well.
+///
+/// # Safety
+/// As for `run`; what is made is of type `R::In`, and `strides` are those of a dense array.
+pub unsafe fn run_from<R: Reducer>(
+    r: R,
+    shape: &[usize],
+    strides: &[isize],
+    reduced: &[bool],
+    input: Source<'_, R::In>,
     shift: *const R::In,
     out: *mut R::Out,
 ) {
@@ -91,13 +173,15 @@ pub unsafe fn run<R: Reducer>(
         }
         arrange(&mut dims);
         let shifted = !shift.is_null();
-        let shift = if shifted { shift } else { input };
-        let (input, shift, out) = (Ptr(input.cast_mut()), Ptr(shift.cast_mut()), Ptr(out));
-        let shift_at = |o: isize| if shifted { shift.at(o) } else { shift.at(0) };
+        // Reducers without a shift are handed an element all the same.
+        let shift = if shifted { Some(Ptr(shift.cast_mut())) } else { None };
+        let out = Ptr(out);
+        let shift_at = |o: isize, x: *const R::In| shift.as_ref().map_or(x, |s| s.at(o).cast_const());
 
         match dims.last().copied() {
             None => {
-                let a = r.merge(r.init(), r.lift(*input.at(0), *shift.at(0)));
+                let (x, _) = input.rows(0, 1, 1, 1);
+                let a = r.merge(r.init(), r.lift(*x, *shift_at(0, x)));
                 out.at(0).write(r.finish(a));
             }
             Some(inner) if inner.reduced => {
@@ -114,12 +198,13 @@ pub unsafe fn run<R: Reducer>(
                         let first = (t * together) as isize;
                         let n = groups.min((t + 1) * together) - t * together;
                         // Task t alone writes these results.
+                        let (x, step) = input.rows(first * step, n, step, inner.size);
                         rows_any(
                             r,
-                            input.at(first * step),
+                            x,
                             (n, step),
                             (inner.size, inner.stride),
-                            shift_at(first * to),
+                            shift_at(first * to, x),
                             shift_step,
                             out.at(first * to),
                             to,
@@ -136,7 +221,9 @@ pub unsafe fn run<R: Reducer>(
                         let (row, piece) = if pieces == 1 { (s, 0) } else { (s / pieces, s % pieces) };
                         let start = piece * TASK;
                         let at = i + offsets(&outer, row).0 + start as isize * inner.stride;
-                        acc[0] = row_any(r, input.at(at), inner.size.min(start + TASK) - start, inner.stride, *shift_at(o));
+                        let n = inner.size.min(start + TASK) - start;
+                        let (x, _) = input.rows(at, 1, 1, n);
+                        acc[0] = row_any(r, x, n, inner.stride, *shift_at(o, x));
                     },
                     |g, acc| out.at(offsets(&kept, g).1).write(r.finish(acc[0])),
                 );
@@ -181,10 +268,11 @@ pub unsafe fn run<R: Reducer>(
                         let acc = &mut acc[..columns];
                         let n = rows.min(start + ROWS) - start;
                         let shift_stride = if shifted { inner.out } else { 0 };
-                        let sh = shift_at(o + first as isize * inner.out);
-                        down_any(r, input.at(at), n, row_stride, inner.stride, sh, shift_stride, acc);
+                        let (x, down_stride) = input.rows(at, n, row_stride, columns);
+                        let sh = shift_at(o + first as isize * inner.out, x);
+                        down_any(r, x, n, down_stride, inner.stride, sh, shift_stride, acc);
                         if tail > 0 && start + n == rows {
-                            let rest = input.at(base + rows as isize * row_stride);
+                            let (rest, _) = input.rows(base + rows as isize * row_stride, 1, 1, tail);
                             for (j, a) in acc[..tail].iter_mut().enumerate() {
                                 *a = r.merge(*a, r.lift(*rest.add(j), *rest));
                             }
