@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::layout::{DType, Layout, Scalar};
 use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Results with fewer elements are computed at once: keeping them would cost as much as computing them.
 static LEAST: AtomicUsize = AtomicUsize::new(1 << 16);
@@ -74,6 +74,16 @@ pub fn set_least(elements: usize) -> usize {
     LEAST.swap(elements.max(1), Ordering::Relaxed)
 }
 
+/// To be called before a fork, on the thread that forks.
+pub fn before_fork() {
+    pending::before_fork();
+}
+
+/// The end of `before_fork`, in parent and child.
+pub fn after_fork() {
+    pending::after_fork();
+}
+
 /// How lines of the user's program are found and described.
 #[derive(Debug, Clone, Copy)]
 pub struct Sites {
@@ -104,7 +114,14 @@ struct Plan {
 
 impl Array {
     /// The pending result of a row over `layout` (dense, from 0 on), or None where it has to be computed at once.
-    pub(super) fn pending(func: Func, compute: DType, out: DType, layout: &Layout, ins: &[&Array], params: &[Scalar]) -> Result<Option<Array>> {
+    pub(super) fn pending(
+        func: Func,
+        compute: DType,
+        out: DType,
+        layout: &Layout,
+        ins: &[&Array],
+        params: &[Scalar],
+    ) -> Result<Option<Array>> {
         if layout.numel() < least() || !is_enabled() || ins.iter().any(|a| a.device() != Device::Cpu) {
             return Ok(None);
         }
@@ -150,6 +167,10 @@ impl Array {
             self.ready()?;
         }
         let Some(plan) = plan(func.reads(), &layout, ins, Some(self))? else { return Ok(false) };
+        if lazy.step().is_some_and(|s| s.folded) {
+            // What follows a fold is a program of its own: the one before it is over.
+            plan.ins.iter().try_for_each(|i| if let In::Aligned(a) = i { a.ready() } else { Ok(()) })?;
+        }
         let mut made = finish_parts(what, &layout, plan)?;
         let dtype = self.dtype();
         pending::extend(self.storage(), |old| {

@@ -12,8 +12,8 @@ use super::storage::{Access, Inner, Storage};
 use super::value::Array;
 use crate::backend::cpu::alloc::Buffer;
 use crate::backend::cpu::program::{Input, Runner};
-use crate::backend::host;
 use crate::backend::cpu::reduce::Blocks;
+use crate::backend::host;
 use crate::backend::program::{self, Code, What};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
@@ -157,6 +157,21 @@ fn enter(storage: &Storage) {
 #[cold]
 pub(super) fn forget(inner: &Inner) {
     LIVE.lock().remove(&key(inner));
+}
+
+/// Holds the locks of this file across a fork, so that the child does not find them taken by a thread that it does not have.
+pub(super) fn before_fork() {
+    std::mem::forget(RUN.lock());
+    std::mem::forget(LIVE.lock());
+}
+
+/// The end of `before_fork`, in parent and child.
+pub(super) fn after_fork() {
+    // SAFETY: the forking thread took the locks in `before_fork`; in the child it is that thread's copy.
+    unsafe {
+        LIVE.force_unlock();
+        RUN.force_unlock();
+    }
 }
 
 /// Called when a handle of a storage that pending steps read goes away and leaves `handles`.
@@ -462,9 +477,9 @@ impl Failure {
     /// The error with the operations' lines. Asks the host, so no lock of ours may be held.
     #[cold]
     fn tell(self) -> Error {
-        self.lines.into_iter().fold(self.error, |e, (name, site)| {
-            e.note(format!("{name} at {} was still to be computed", fusion::describe(site)))
-        })
+        self.lines
+            .into_iter()
+            .fold(self.error, |e, (name, site)| e.note(format!("{name} at {} was still to be computed", fusion::describe(site))))
     }
 }
 
@@ -472,14 +487,17 @@ impl Failure {
 fn provide(g: &Graph, written: &[bool], places: &mut [*mut u8]) -> Result<Vec<(usize, Source)>> {
     let mut provided: Vec<(usize, Source)> = Vec::new();
     let mut donated = vec![false; g.externals.len()];
+    let folded = g.nodes.last().is_some_and(|n| n.step.folded);
     for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
         let Some(lazy) = o.storage.lazy() else { continue };
         if lazy.is_there() {
             places[o.node] = lazy.address();
             continue;
         }
+        // A fold writes elsewhere than where it reads.
         let donor = g.externals.iter().enumerate().position(|(k, e)| {
-            !donated[k]
+            !folded
+                && !donated[k]
                 && !e.across
                 && e.last <= o.node
                 && e.storage.bytes() == o.storage.bytes()

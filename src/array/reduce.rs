@@ -1,7 +1,7 @@
 //! Reductions, scans, softmax and sorting of arrays.
 
-use super::{Array, Device};
 use super::pending::{Fold, From};
+use super::{Array, Device};
 use crate::backend::cpu::reduce::{Reducer, Source, run, run_from};
 use crate::backend::cpu::reducers::{CountNonzero, Deviation, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
 use crate::backend::cpu::running::{mode, running_extreme};

@@ -410,12 +410,14 @@ fn set_num_threads(n: i64) -> PyResult<()> {
 
 #[pyfunction]
 fn _before_fork() {
+    crate::array::fusion::before_fork();
     crate::backend::cpu::alloc::before_fork();
 }
 
 #[pyfunction]
 fn _after_fork(child: bool) {
     crate::backend::cpu::alloc::after_fork();
+    crate::array::fusion::after_fork();
     if child {
         crate::backend::cpu::threads::after_fork();
     }

@@ -50,15 +50,25 @@ def vector() -> rgrad.Tensor:
 
 
 def forward_and_backward(x: rgrad.Tensor) -> None:
+    x.grad = None
     x.exp().sum().backward()
+    assert x.grad is not None
+    x.grad[0].item()
+
+
+def looked_at(work: Callable[[], rgrad.Tensor]) -> Callable[[], object]:
+    """The work and a look at its result, which may be pending until then."""
+    return lambda: work().flatten()[0].item()
 
 
 LONG: dict[str, Callable[[], Callable[[], object]]] = {
-    "exp": lambda: vector().exp,
+    "exp": lambda: looked_at(vector().exp),
+    "one after the other": lambda: looked_at(lambda x=vector(): x.exp().sin().tanh()),
+    "sum of pending": lambda: looked_at(lambda x=vector(): x.exp().sum()),
     "sum of double rows": lambda: rgrad.ones(N, 8).sum,
     "matmul": lambda: partial((m := rgrad.ones(700, 700)).matmul, m),
-    "broadcast": lambda: partial(rgrad.mul, rgrad.ones(2000, 1), rgrad.ones(2000)),
-    "in place": lambda: vector().tanh_,
+    "broadcast": lambda: looked_at(partial(rgrad.mul, rgrad.ones(2000, 1), rgrad.ones(2000))),
+    "in place": lambda: looked_at(vector().tanh_),
     "sort": lambda: vector().sort,
     "argmax": lambda: partial(rgrad.ones(N, 4).argmax, 0),
     "nonzero": lambda: vector().nonzero,

@@ -132,7 +132,9 @@ impl Runner {
                         Part::Forward => kernels::forward_kernel(func.row, *compute, level()),
                         Part::Vjp(k) => kernels::vjp_kernel(func.row, k as usize, *compute, level()),
                     };
-                    let found = found.ok_or_else(|| Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", func.row.info().name, compute.type_name())))?;
+                    let found = found.ok_or_else(|| {
+                        Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", func.row.info().name, compute.type_name()))
+                    })?;
                     is_vjp = func.part != Part::Forward;
                     kernel = Some(Loop::new(found, params, func.out_dtype(*compute).size()));
                 }

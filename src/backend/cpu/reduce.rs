@@ -199,16 +199,7 @@ pub unsafe fn run_from<R: Reducer>(
                         let n = groups.min((t + 1) * together) - t * together;
                         // Task t alone writes these results.
                         let (x, step) = input.rows(first * step, n, step, inner.size);
-                        rows_any(
-                            r,
-                            x,
-                            (n, step),
-                            (inner.size, inner.stride),
-                            shift_at(first * to, x),
-                            shift_step,
-                            out.at(first * to),
-                            to,
-                        );
+                        rows_any(r, x, (n, step), (inner.size, inner.stride), shift_at(first * to, x), shift_step, out.at(first * to), to);
                     });
                     return;
                 }

@@ -1,0 +1,283 @@
+"""Pending results: when they run, what they write, what they hold, and that nobody sees a difference."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import rgrad
+from rgrad import _core
+
+N = 1 << 17
+
+
+@pytest.fixture(autouse=True)
+def switched_on() -> Iterator[None]:
+    with rgrad.fusion(True):
+        yield
+
+
+def vector(seed: int = 0) -> rgrad.Tensor:
+    return rgrad.randn(N, generator=rgrad.Generator().manual_seed(seed))
+
+
+def programs() -> int:
+    return rgrad.fusion.counts().programs
+
+
+def unfused(f):
+    with rgrad.fusion(False):
+        return f().numpy().copy()
+
+
+def test_nothing_runs_until_somebody_looks() -> None:
+    x, y = vector(1), vector(2)
+    before = rgrad.fusion.counts()
+    z = (x * y + x).tanh() * y
+    assert programs() == before.programs
+    values = z.numpy()
+    after = rgrad.fusion.counts()
+    assert (after.programs - before.programs, after.steps - before.steps) == (1, 4)
+    assert after.bytes_not_written - before.bytes_not_written == 3 * N * 4
+    assert np.array_equal(values, unfused(lambda: (x * y + x).tanh() * y))
+
+
+def test_what_is_held_is_written_in_the_same_pass() -> None:
+    x = vector()
+    middle = x.exp()
+    end = middle.sin() + 1
+    before = programs()
+    end[0].item()
+    middle[0].item()
+    assert programs() == before + 1
+    assert np.array_equal(middle.numpy(), unfused(x.exp))
+
+
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda t: t.sum(),
+        lambda t: t.mean(),
+        lambda t: t.sum(0),
+        lambda t: t.mean(1, keepdim=True),
+        lambda t: t.amax((0, 1)),
+        lambda t: t.norm(),
+        lambda t: t.logsumexp(1),
+        lambda t: t.var(0),
+        lambda t: t.view(4, -1, 512).sum((0, 2)),
+        lambda t: (t > 0).sum(1),
+        lambda t: t.log_softmax(1),
+    ],
+)
+def test_reductions_of_pending_results(reduce) -> None:
+    x, y = vector(1).view(-1, 512), vector(2).view(-1, 512)
+    assert np.array_equal(reduce(x * y + 1).numpy(), unfused(lambda: reduce(x * y + 1)))
+
+
+def test_a_sum_reads_what_is_never_written() -> None:
+    x, y = vector(1), vector(2)
+    gc.collect()
+    held = _core.memory_allocated()
+    _core.reset_peak_memory_stats()
+    ((x * y + x).tanh() * y).sum().item()
+    assert _core.max_memory_allocated() - held < 0.3 * 4 * N
+
+
+def test_ten_steps_take_the_memory_of_one() -> None:
+    x = vector()
+    x[0].item()
+    held = _core.memory_allocated()
+    _core.reset_peak_memory_stats()
+    y = x
+    for k in range(10):
+        y = y * 1.01 + k
+    y[0].item()
+    assert _core.max_memory_allocated() - held <= 1.6 * 4 * N
+
+
+def test_a_running_sum_holds_no_more_than_eager() -> None:
+    def peak() -> int:
+        total = rgrad.zeros(N)
+        base = _core.memory_allocated()
+        _core.reset_peak_memory_stats()
+        for k in range(20):
+            total = total + rgrad.full((N,), float(k))
+        total[0].item()
+        return _core.max_memory_allocated() - base
+
+    with rgrad.fusion(False):
+        eager = peak()
+    assert peak() <= eager
+
+
+def test_in_place_writes_wait_too() -> None:
+    def step(p, g, m):
+        m.mul_(0.9).add_(g)
+        p.add_(m, alpha=-0.1)
+        return p
+
+    p, g, m = vector(1), vector(2), vector(3)
+    want = unfused(lambda: step(p.clone(), g, m.clone()))
+    q, n = p.clone(), m.clone()
+    before = programs()
+    step(q, g, n)
+    assert programs() == before
+    assert np.array_equal(q.numpy(), want)
+    assert programs() == before + 1
+    assert q.data_ptr() == q.numpy().ctypes.data
+
+
+def test_a_reader_sees_what_was_there_before_a_write() -> None:
+    x = vector()
+    old = x.numpy().copy()
+    x = rgrad.tensor(old)
+    double = x * 2
+    x.add_(1)
+    x[0] = 7.0
+    assert np.array_equal(double.numpy(), old * 2)
+    assert x[0].item() == 7.0
+    assert np.array_equal(x[1:].numpy(), old[1:] + 1)
+
+
+def test_views_of_pending_results_are_views() -> None:
+    x = vector()
+    y = x + 1
+    v = y.view(2, -1)[1]
+    v.mul_(3)
+    assert np.array_equal(y[N // 2 :].numpy(), (x[N // 2 :].numpy() + np.float32(1)) * np.float32(3))
+
+
+def test_memory_that_is_known_outside_is_never_read_late() -> None:
+    array = np.ones(N, np.float32)
+    y = rgrad.from_numpy(array) * 2
+    array[:] = 5
+    assert y[0].item() == 2
+    x = rgrad.ones(N)
+    out = x.numpy()
+    y = x * 2
+    out[:] = 5
+    assert y[0].item() == 2
+    assert (x * 2)[0].item() == 10
+
+
+def test_gradients_have_the_same_bits() -> None:
+    x, y = vector(1), vector(2)
+
+    def run():
+        a, b = x.clone().requires_grad_(), y.clone().requires_grad_()
+        ((a * b + a).tanh() * b).sum().backward()
+        return rgrad.stack([a.grad, b.grad])
+
+    assert np.array_equal(run().numpy(), unfused(run))
+
+
+def test_second_order() -> None:
+    x = vector()
+
+    def run():
+        a = x.clone().requires_grad_()
+        (g,) = rgrad.autograd.grad((a * a).sin().sum(), a, create_graph=True)
+        (h,) = rgrad.autograd.grad((g * g).sum(), a)
+        return h
+
+    assert np.array_equal(run().numpy(), unfused(run))
+
+
+def test_a_saved_value_that_was_written_is_noticed() -> None:
+    x = vector().requires_grad_()
+    y = x.exp()
+    z = y * 2
+    with rgrad.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_errors_come_at_once() -> None:
+    x = vector()
+    with pytest.raises(RuntimeError, match="must match the size"):
+        x + rgrad.ones(N - 1)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError|division by zero"):
+        rgrad.ones(N, dtype=rgrad.int64) // rgrad.zeros(N, dtype=rgrad.int64)
+
+
+def test_no_memory_for_a_program_names_its_lines() -> None:
+    x = vector()
+    y = x.exp() + 1
+    _core._fail_allocation_in(0)
+    try:
+        with pytest.raises(MemoryError) as caught:
+            y[0].item()
+    finally:
+        _core._fail_allocation_in(-1)
+    notes = "".join(getattr(caught.value, "__notes__", []))
+    assert "exp at" in notes and "test_fusion.py" in notes
+    assert np.array_equal(y.numpy(), unfused(lambda: x.exp() + 1))
+
+
+def test_long_chains_run_in_between() -> None:
+    x = vector()
+
+    def run():
+        y = x
+        for _ in range(200):
+            y = y * 0.99 + 0.01
+        return y
+
+    assert np.array_equal(run().numpy(), unfused(run))
+
+
+def test_several_threads_look_at_one_result() -> None:
+    x = vector()
+    want = unfused(lambda: (x.sin() * 2).tanh())
+    for _ in range(20):
+        y = (x.sin() * 2).tanh()
+        got: list[bool] = []
+        threads = [threading.Thread(target=lambda y=y: got.append(np.array_equal(y.numpy(), want))) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert got == [True] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_computes_its_own() -> None:
+    x = vector()
+    y = x.exp() * 2
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if np.array_equal(y.numpy(), unfused(lambda: x.exp() * 2)) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert np.array_equal(y.numpy(), unfused(lambda: x.exp() * 2))
+
+
+def test_the_switch() -> None:
+    assert rgrad.fusion.is_enabled()
+    with rgrad.fusion(False):
+        assert not rgrad.fusion.is_enabled()
+        before = programs()
+        vector().exp().sum().item()
+        assert programs() == before
+    assert rgrad.fusion.is_enabled()
+
+    @rgrad.fusion(False)
+    def inside() -> bool:
+        return rgrad.fusion.is_enabled()
+
+    assert not inside()
+    assert rgrad.fusion.is_enabled()
+    with pytest.raises(TypeError, match="expects a bool"):
+        rgrad.fusion(1)
+
+
+def test_small_results_never_wait() -> None:
+    before = programs()
+    (rgrad.ones(4, 4) * 2 + 1).numpy()
+    assert programs() == before
