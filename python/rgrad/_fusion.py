@@ -27,9 +27,10 @@ class FusionCounts(NamedTuple):
 class fusion:
     """Let large pointwise results stay pending until somebody looks at them, or not.
 
-    Results of pointwise operations on large tensors are kept as a program over their inputs; whoever reads one (a matrix product,
-    ``item()``, ``numpy()``, printing) gets its values, computed in one pass together with whatever else of the program is still held.
-    Results have the same bits either way. The switch is on by default and holds for the whole process, all threads included.
+    Results of pointwise operations on large tensors are kept as a program over their inputs; whoever reads one (a
+    matrix product, ``item()``, ``numpy()``, printing) gets its values, computed in one pass together with whatever
+    else of the program is still held. Results have the same bits either way. The switch is on by default and holds for
+    the whole process, all threads included.
 
     Works at once, as a context manager, and as a decorator::
 
@@ -54,7 +55,9 @@ class fusion:
         _core._set_fusion(self.enabled)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _core._set_fusion(self.previous)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:

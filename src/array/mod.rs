@@ -9,6 +9,7 @@ mod index;
 mod lazy;
 mod matmul;
 mod pending;
+mod program;
 mod reduce;
 mod storage;
 mod value;

@@ -216,7 +216,8 @@ def test_no_memory_for_a_program_names_its_lines() -> None:
     finally:
         _core._fail_allocation_in(-1)
     notes = "".join(getattr(caught.value, "__notes__", []))
-    assert "exp at" in notes and "test_fusion.py" in notes
+    assert "exp at" in notes
+    assert "test_fusion.py" in notes
     assert np.array_equal(y.numpy(), unfused(lambda: x.exp() + 1))
 
 
@@ -238,7 +239,9 @@ def test_several_threads_look_at_one_result() -> None:
     for _ in range(20):
         y = (x.sin() * 2).tanh()
         got: list[bool] = []
-        threads = [threading.Thread(target=lambda y=y: got.append(np.array_equal(y.numpy(), want))) for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda y=y, got=got: got.append(np.array_equal(y.numpy(), want))) for _ in range(4)
+        ]
         for t in threads:
             t.start()
         for t in threads:

@@ -56,6 +56,14 @@ def forward_and_backward(x: rgrad.Tensor) -> None:
     x.grad[0].item()
 
 
+def chain(x: rgrad.Tensor) -> rgrad.Tensor:
+    return x.exp().sin().tanh()
+
+
+def sum_of_exp(x: rgrad.Tensor) -> rgrad.Tensor:
+    return x.exp().sum()
+
+
 def looked_at(work: Callable[[], rgrad.Tensor]) -> Callable[[], object]:
     """The work and a look at its result, which may be pending until then."""
     return lambda: work().flatten()[0].item()
@@ -63,8 +71,8 @@ def looked_at(work: Callable[[], rgrad.Tensor]) -> Callable[[], object]:
 
 LONG: dict[str, Callable[[], Callable[[], object]]] = {
     "exp": lambda: looked_at(vector().exp),
-    "one after the other": lambda: looked_at(lambda x=vector(): x.exp().sin().tanh()),
-    "sum of pending": lambda: looked_at(lambda x=vector(): x.exp().sum()),
+    "one after the other": lambda: looked_at(partial(chain, vector())),
+    "sum of pending": lambda: looked_at(partial(sum_of_exp, vector())),
     "sum of double rows": lambda: rgrad.ones(N, 8).sum,
     "matmul": lambda: partial((m := rgrad.ones(700, 700)).matmul, m),
     "broadcast": lambda: looked_at(partial(rgrad.mul, rgrad.ones(2000, 1), rgrad.ones(2000))),
