@@ -95,12 +95,12 @@ impl Graph {
             return i;
         }
         let owner = self.owner(storage);
-        let node = self.chain(owner, storage, step);
+        let node = self.chain(owner, step);
         self.owners[owner].node = node;
         node
     }
 
-    fn chain(&mut self, owner: usize, storage: &Storage, step: Arc<Step>) -> usize {
+    fn chain(&mut self, owner: usize, step: Arc<Step>) -> usize {
         if let Some(i) = self.find(&step) {
             return i;
         }
@@ -124,7 +124,7 @@ impl Graph {
                     read.push((at, true));
                 }
                 In::Old(Some(s), _) => {
-                    self.chain(owner, storage, s.clone());
+                    self.chain(owner, s.clone());
                 }
                 In::Old(None, _) | In::Nothing | In::Value(..) => {}
             }
