@@ -190,11 +190,11 @@ enum Order {
 }
 
 #[derive(Debug, Clone)]
-struct CloneOp(Order);
+struct CloneOp(Order, &'static str);
 
 impl Vjp for CloneOp {
     fn node_name(&self) -> String {
-        "CloneBackward0".into()
+        self.1.into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(grads.clone())
@@ -218,12 +218,17 @@ impl Op for CloneOp {
 
 /// A row-major copy.
 pub fn contiguous_copy(t: &Tensor) -> Result<Tensor> {
-    apply1(&CloneOp(Order::RowMajor), &[t])
+    apply1(&CloneOp(Order::RowMajor, "CloneBackward0"), &[t])
 }
 
 /// A copy that keeps the order of dimensions (`clone`).
 pub fn clone(t: &Tensor) -> Result<Tensor> {
-    apply1(&CloneOp(Order::Preserve), &[t])
+    clone_as(t, "CloneBackward0")
+}
+
+/// `clone` as the last step of an operation whose name the node bears.
+pub fn clone_as(t: &Tensor, node: &'static str) -> Result<Tensor> {
+    apply1(&CloneOp(Order::Preserve, node), &[t])
 }
 
 /// The same elements in another shape: a view where possible, else a copy.
@@ -240,11 +245,11 @@ fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
 
 /// Keeps where its source lies.
 #[derive(Debug, Clone)]
-struct CopyInto(Device);
+struct CopyInto(Device, &'static str);
 
 impl Vjp for CopyInto {
     fn node_name(&self) -> String {
-        "CopyBackwards".into()
+        self.1.into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(smallvec![zeros_like(grads[0].as_ref())?, grads[0].as_ref().map(|g| to_device(g, self.0)).transpose()?])
@@ -271,15 +276,19 @@ impl Op for CopyInto {
 
 /// Writes `src`, broadcast and converted, over `dst`.
 pub fn copy_(dst: &Tensor, src: &Tensor) -> Result<()> {
+    copy_as(dst, src, "copy_", "CopyBackwards")
+}
+
+fn copy_as(dst: &Tensor, src: &Tensor, label: &'static str, node: &'static str) -> Result<()> {
     let (to, from) = (dst.shape(), src.shape());
     if to != from && !(from.len() <= to.len() && is_broadcast_of(&to, &from)) {
         return Err(Error::shape(format!(
-            "copy_: the size of the source {} must be broadcastable to the size of the target {}",
+            "{label}: the size of the source {} must be broadcastable to the size of the target {}",
             fmt_shape(&from),
             fmt_shape(&to)
         )));
     }
-    apply_inplace(&CopyInto(src.device()), "copy_", &[dst, src], Old::Overwritten)
+    apply_inplace(&CopyInto(src.device(), node), label, &[dst, src], Old::Overwritten)
 }
 
 #[derive(Debug, Clone)]
@@ -317,7 +326,12 @@ pub fn fill_(t: &Tensor, value: Scalar) -> Result<()> {
     if !value.has_value_in(t.dtype()) {
         return Err(Error::runtime(format!("value cannot be converted to type {} without overflow: got {value}", t.dtype())));
     }
-    apply_inplace(&FillOp { value, node: "FillBackward0" }, "fill_", &[t], Old::Overwritten)
+    apply_inplace(&FillOp { value, node: "FillBackward2" }, "fill_", &[t], Old::Overwritten)
+}
+
+/// Writes the value of a 0-d tensor everywhere.
+pub fn fill_tensor_(t: &Tensor, value: &Tensor) -> Result<()> {
+    copy_as(t, value, "fill_", "FillBackward3")
 }
 
 /// Writes zero everywhere.

@@ -24,7 +24,7 @@ pub use direct::apply_direct;
 pub use door::{Arrays, Devices, Old, Op, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing};
 pub use hooks::Grads;
 pub use node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
-pub use pointwise::{Expr, MAX_PARAMS, PointwiseOp};
+pub use pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
 pub use saved::Saved;
 pub use tensor::{Tensor, Value, WeakTensor};
 pub use view::{Creation, ViewCall, ViewInfo, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views};

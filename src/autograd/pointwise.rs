@@ -18,6 +18,14 @@ use std::ops::{Add, Mul, Neg, Sub};
 /// The most parameters that a row has (a test compares).
 pub const MAX_PARAMS: usize = 3;
 
+/// Which operand of an operation is a Python number: PyTorch names some nodes differently then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    None,
+    Later,
+    First,
+}
+
 /// A row with its parameters and the types it computes in and gives.
 #[derive(Debug, Clone, Copy)]
 pub struct PointwiseOp {
@@ -25,15 +33,14 @@ pub struct PointwiseOp {
     pub compute: DType,
     pub out: DType,
     pub params: [Scalar; MAX_PARAMS],
-    /// One operand is a Python number: PyTorch names some nodes differently then.
-    pub with_number: bool,
+    pub number: Number,
 }
 
 impl PointwiseOp {
     /// A row without parameters whose result has the dtype it computes in.
     #[inline]
     pub fn simple(row: RowId, dtype: DType) -> Self {
-        PointwiseOp { row, compute: dtype, out: dtype, params: [Scalar::Int(0); MAX_PARAMS], with_number: false }
+        PointwiseOp { row, compute: dtype, out: dtype, params: [Scalar::Int(0); MAX_PARAMS], number: Number::None }
     }
 
     /// A predicate: computes in `dtype`, gives bool.
@@ -48,8 +55,7 @@ impl PointwiseOp {
     }
 
     pub fn node_name(&self) -> &'static str {
-        let info = self.row.info();
-        if self.with_number { info.node_name_scalar } else { info.node_name }
+        self.row.info().node_names[self.number as usize]
     }
 
     fn forward_func(&self) -> Func {

@@ -2,7 +2,7 @@
 
 use super::join;
 use super::pointwise as pw;
-use super::reduce::node_op;
+use super::reduce::{self, node_op};
 use super::shape::{self, Views};
 use crate::array::Array;
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
@@ -156,7 +156,7 @@ pub fn kron(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         pb.extend([1, *n]);
         out.push(m * n);
     }
-    linear::reshape(&pw::mul(&linear::reshape(a, &pa)?, &linear::reshape(b, &pb)?)?, &out)
+    shape::unsafe_view(&pw::mul(&linear::reshape(a, &pa)?, &linear::reshape(b, &pb)?)?, out)
 }
 
 // ---- differences and sums --------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ pub fn diff(t: &Tensor, n: i64, dim: i64, prepend: Option<&Tensor>, append: Opti
     let ends: Views = [prepend, Some(t), append].into_iter().flatten().cloned().collect();
     let mut x = if ends.len() > 1 { join::cat(&ends, d as i64)? } else { t.clone() };
     if n == 0 {
-        return linear::clone(&x);
+        return linear::clone_as(&x, "CopyBackwards");
     }
     for _ in 0..n.min(x.shape()[d] as i64) {
         let len = x.shape()[d];
@@ -198,5 +198,15 @@ pub fn sum_to_size(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if !fits {
         return Err(Error::runtime(format!("size {{{}}} is not expandable to size {{{}}}.", fmt_shape(shape), fmt_shape(&have))));
     }
-    linear::sum_to(t, shape)
+    if have[..] == *shape {
+        return Ok(t.clone());
+    }
+    if shape.is_empty() {
+        return reduce::sum(t, None, false, None);
+    }
+    let extra = have.len() - shape.len();
+    let dims: SmallVec<[i64; 8]> =
+        (0..have.len()).filter(|d| *d < extra || (shape[d - extra] == 1 && have[*d] != 1)).map(|d| d as i64).collect();
+    let summed = reduce::sum(t, Some(&dims), true, None)?;
+    if extra > 0 { view(&summed, ViewOp::View(Dims::from_slice(shape))) } else { Ok(summed) }
 }

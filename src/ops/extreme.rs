@@ -1,24 +1,35 @@
 //! Largest and smallest elements, where they stand, and sorting.
 
-use super::gather::spread;
+use super::gather::{gather, spread};
 use super::pointwise as pw;
-use super::reduce::{Over, node_op, one, one_dim, sum};
+use super::reduce::{Over, node_op, one, one_dim, pair, sum};
+use super::shape::squeeze_dim;
 use crate::array::{Array, SortPart};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
+use crate::pointwise::RowId;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 // ---- over any dims: ties share the gradient --------------------------------------------------------------------------
 
+/// Elements of which every one that equals the result shares its gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    /// `amax` and `amin`.
+    Extreme { max: bool },
+    /// `max()` and `min()` of everything.
+    Whole { max: bool },
+    /// The median of everything, or of all but nan.
+    Middle { skip_nan: bool },
+}
+
 #[derive(Debug, Clone)]
 struct Extreme {
-    max: bool,
+    what: Shared,
     over: Over,
-    /// `max()` of everything, which PyTorch names differently from `amax`.
-    whole: bool,
 }
 
 /// `g` shared evenly among the elements for which `mask` holds, each group of which went into one result.
@@ -32,11 +43,13 @@ pub(super) fn share(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
 
 impl Vjp for Extreme {
     fn node_name(&self) -> String {
-        match (self.max, self.whole) {
-            (true, false) => "AmaxBackward0",
-            (false, false) => "AminBackward0",
-            (true, true) => "MaxBackward1",
-            (false, true) => "MinBackward1",
+        match self.what {
+            Shared::Extreme { max: true } => "AmaxBackward0",
+            Shared::Extreme { max: false } => "AminBackward0",
+            Shared::Whole { max: true } => "MaxBackward1",
+            Shared::Whole { max: false } => "MinBackward1",
+            Shared::Middle { skip_nan: false } => "MedianBackward0",
+            Shared::Middle { skip_nan: true } => "NanmedianBackward0",
         }
         .into()
     }
@@ -45,7 +58,7 @@ impl Vjp for Extreme {
         let (x, y) = (cx.input(0)?.detach(), cx.output(0)?.detach());
         let y = self.over.restore(&y)?;
         let mut mask = pw::eq(&x, &y)?;
-        if self.whole {
+        if !matches!(self.what, Shared::Extreme { .. }) {
             mask = pw::logical_or(&mask, &pw::logical_and(&pw::isnan(&x)?, &pw::isnan(&y)?)?)?;
         }
         Ok(one(share(g, &mask, &self.over)?))
@@ -54,18 +67,26 @@ impl Vjp for Extreme {
 
 impl Op for Extreme {
     fn name(&self) -> &'static str {
-        match (self.max, self.whole) {
-            (true, false) => "amax",
-            (false, false) => "amin",
-            (true, true) => "max",
-            (false, true) => "min",
+        match self.what {
+            Shared::Extreme { max: true } => "amax",
+            Shared::Extreme { max: false } => "amin",
+            Shared::Whole { max: true } => "max",
+            Shared::Whole { max: false } => "min",
+            Shared::Middle { skip_nan: false } => "median",
+            Shared::Middle { skip_nan: true } => "nanmedian",
         }
     }
     fn takes_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].extreme(self.max, &self.over.mask, self.over.keepdim)?])
+        Ok(smallvec![match self.what {
+            Shared::Extreme { max } | Shared::Whole { max } => x[0].extreme(max, &self.over.mask, self.over.keepdim)?,
+            Shared::Middle { skip_nan } => {
+                let flat = linear::reshape(&Tensor::new(x[0].clone()), &[x[0].numel()])?;
+                middle(&flat, 0, false, skip_nan)?.0.array()
+            }
+        }])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
@@ -96,14 +117,60 @@ fn check_not_empty(name: &str, over: &Over, named: bool) -> Result<()> {
 pub fn amax(x: &Tensor, max: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let over = Over::new(x, dims, keepdim)?;
     check_not_empty(if max { "amax" } else { "amin" }, &over, dims.is_some_and(|d| !d.is_empty()))?;
-    apply1(&Extreme { max, over, whole: false }, &[x])
+    apply1(&Extreme { what: Shared::Extreme { max }, over }, &[x])
+}
+
+/// The smallest and the largest elements along one dimension or of all, in one node.
+#[derive(Debug, Clone)]
+struct Aminmax {
+    over: Over,
+}
+
+impl Vjp for Aminmax {
+    fn node_name(&self) -> String {
+        "AminmaxBackward0".into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let mut out: Option<Tensor> = None;
+        for (j, g) in grads.iter().enumerate() {
+            let Some(g) = g else { continue };
+            let y = self.over.restore(&cx.output(j)?.detach())?;
+            let part = share(g, &pw::eq(&cx.input(0)?.detach(), &y)?, &self.over)?;
+            out = Some(match out {
+                Some(sum) => pw::add(&sum, &part)?,
+                None => part,
+            });
+        }
+        Ok(smallvec![out])
+    }
+}
+
+impl Op for Aminmax {
+    fn name(&self) -> &'static str {
+        "aminmax"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let of = |max| x[0].extreme(max, &self.over.mask, self.over.keepdim);
+        Ok(smallvec![of(false)?, of(true)?])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.input(0).output(0).output(1)
+    }
+    node_op!();
+}
+
+/// The smallest and the largest elements over `dims` (all without).
+pub fn aminmax(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    let over = Over::new(x, dims, keepdim)?;
+    check_not_empty("aminmax", &over, dims.is_some())?;
+    pair(apply(&Aminmax { over }, &[x])?)
 }
 
 /// The largest of all elements (`torch.max(x)`), the smallest with `max` false.
 pub fn max_of_all(x: &Tensor, max: bool) -> Result<Tensor> {
     let over = Over::new(x, None, false)?;
     check_not_empty(if max { "max" } else { "min" }, &over, false)?;
-    apply1(&Extreme { max, over, whole: true }, &[x])
+    apply1(&Extreme { what: Shared::Whole { max }, over }, &[x])
 }
 
 // ---- along one dim: the chosen element gets the gradient -------------------------------------------------------------
@@ -123,7 +190,11 @@ enum Choice {
     Nth {
         k: usize,
         keepdim: bool,
-        node: &'static str,
+    },
+    /// The lower median; nan where there is one, or with `skip_nan` only where there is nothing else.
+    Middle {
+        keepdim: bool,
+        skip_nan: bool,
     },
     /// The largest (or smallest) so far, at every place.
     Running {
@@ -151,7 +222,10 @@ impl Vjp for Choose {
             Choice::Running { max: true } => "CummaxBackward0",
             Choice::Running { max: false } => "CumminBackward0",
             Choice::Mode { .. } => "ModeBackward0",
-            Choice::Sort { node, .. } | Choice::Nth { node, .. } => node,
+            Choice::Nth { .. } => "KthvalueBackward0",
+            Choice::Middle { skip_nan: false, .. } => "MedianBackward1",
+            Choice::Middle { skip_nan: true, .. } => "NanmedianBackward1",
+            Choice::Sort { node, .. } => node,
         }
         .into()
     }
@@ -163,7 +237,10 @@ impl Vjp for Choose {
         let places = cx.output(1)?.detach();
         let dropped = matches!(
             self.how,
-            Choice::Extreme { keepdim: false, .. } | Choice::Nth { keepdim: false, .. } | Choice::Mode { keepdim: false }
+            Choice::Extreme { keepdim: false, .. }
+                | Choice::Nth { keepdim: false, .. }
+                | Choice::Middle { keepdim: false, .. }
+                | Choice::Mode { keepdim: false }
         );
         if !dropped {
             return Ok(one(spread(g, self.dim, &places, &self.shape)?));
@@ -180,6 +257,8 @@ impl Op for Choose {
             Choice::Extreme { max: false, .. } => "min",
             Choice::Sort { .. } => "sort",
             Choice::Nth { .. } => "kthvalue",
+            Choice::Middle { skip_nan: false, .. } => "median",
+            Choice::Middle { skip_nan: true, .. } => "nanmedian",
             Choice::Running { max: true } => "cummax",
             Choice::Running { max: false } => "cummin",
             Choice::Mode { .. } => "mode",
@@ -191,7 +270,11 @@ impl Op for Choose {
             Choice::Sort { part, .. } => x[0].sort_along(self.dim, part)?,
             Choice::Running { max } => x[0].running_extreme(max, self.dim)?,
             Choice::Mode { keepdim } => x[0].mode_along(self.dim, keepdim)?,
-            Choice::Nth { k, keepdim, .. } => {
+            Choice::Middle { keepdim, skip_nan } => {
+                let (v, p) = middle(&Tensor::new(x[0].clone()), self.dim as i64, keepdim, skip_nan)?;
+                (v.array(), p.array())
+            }
+            Choice::Nth { k, keepdim } => {
                 let part = SortPart { descending: false, keep: k + 1 };
                 let (v, p) = x[0].sort_along(self.dim, part)?;
                 let pick = |a: Array| -> Result<Array> {
@@ -216,9 +299,7 @@ impl Op for Choose {
 }
 
 fn choose(x: &Tensor, dim: usize, how: Choice) -> Result<(Tensor, Tensor)> {
-    let mut out = apply(&Choose { how, dim, shape: x.shape() }, &[x])?;
-    let places = out.swap_remove(1);
-    Ok((out.swap_remove(0), places))
+    pair(apply(&Choose { how, dim, shape: x.shape() }, &[x])?)
 }
 
 /// The largest values along `dim` (smallest with `max` false) and where each stands first.
@@ -303,33 +384,52 @@ pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, 
     let n = x.shape().get(d).copied().unwrap_or(1);
     refuse_bool(x, "kthvalue_cpu")?;
     match usize::try_from(k) {
-        Ok(k) if (1..=n).contains(&k) => choose(x, d, Choice::Nth { k: k - 1, keepdim, node: "KthvalueBackward0" }),
+        Ok(k) if (1..=n).contains(&k) => choose(x, d, Choice::Nth { k: k - 1, keepdim }),
         _ => Err(Error::runtime(format!("kthvalue(): selected number k out of range for dimension {d}: got {k}, expected 1 to {n}"))),
     }
 }
 
-/// The lower median along `dim`: of an even number of elements the smaller of the two in the middle. nan if there is one.
-pub fn median(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+/// The lower median along `dim`, of an even number of elements the smaller of the two in the middle, and where it stands. nan if there is
+/// one, or with `skip_nan` if there is nothing else.
+pub fn median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
-    let n = x.shape().get(d).copied().unwrap_or(1);
     refuse_bool(x, "median_cpu")?;
     check_not_empty("median", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-    let nan = x.dtype().is_float()
-        && pw::isnan(&x.detach())?.array().truth(false, &SmallVec::<[bool; 8]>::from_elem(true, x.rank()), false)?.first()?.to_bool();
-    if !nan {
-        return choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim, node: "MedianBackward1" });
-    }
-    // nan sorts last: rows that hold one give it.
-    let (low, low_at) = choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim, node: "MedianBackward1" })?;
-    let (high, high_at) = max_along(x, true, dim, keepdim)?;
-    let is_nan = pw::isnan(&high)?;
-    Ok((pw::where_(&is_nan, &high, &low)?, pw::where_(&is_nan, &high_at, &low_at)?))
+    choose(x, d, Choice::Middle { keepdim, skip_nan })
 }
 
-/// The lower median of all elements; nan if there is one or nothing to choose from.
-pub fn median_of_all(x: &Tensor) -> Result<Tensor> {
+/// `median` of values without history.
+fn middle(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
+    let d = one_dim(x, dim)?;
+    let n = x.shape().get(d).copied().unwrap_or(1);
+    let lowest = |x: &Tensor| choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim });
+    let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, x.rank());
+    if !x.dtype().is_float() || !pw::isnan(x)?.array().truth(false, &all, false)?.first()?.to_bool() {
+        return lowest(x);
+    }
+    // nan sorts last.
+    if !skip_nan {
+        // Rows that hold one give it.
+        let ((low, low_at), (high, high_at)) = (lowest(x)?, max_along(x, true, dim, keepdim)?);
+        let is_nan = pw::isnan(&high)?;
+        return Ok((pw::where_(&is_nan, &high, &low)?, pw::where_(&is_nan, &high_at, &low_at)?));
+    }
+    if x.rank() == 0 {
+        return lowest(x);
+    }
+    let (values, places) = sort(x, dim, false)?;
+    let real = pw::logical_not(&pw::isnan(&values)?)?;
+    let last = pw::sub(&sum(&real, Some(&[dim]), true, None)?, Scalar::Int(1))?;
+    let at = pw::call(RowId::FloorDivide, &[(&pw::maximum(&last, Scalar::Int(0))?).into(), Scalar::Int(2).into()], &[])?;
+    let (v, p) = (gather(&values, dim, &at)?, gather(&places, dim, &at)?);
+    if keepdim { Ok((v, p)) } else { Ok((squeeze_dim(&v, dim)?, squeeze_dim(&p, dim)?)) }
+}
+
+/// The lower median of all elements: nan if there is one, or with `skip_nan` if there is nothing else. Equal ones share the gradient evenly.
+pub fn median_of_all(x: &Tensor, skip_nan: bool) -> Result<Tensor> {
     if x.numel() == 0 {
         return Ok(Tensor::new(x.array().full_beside(&[], Scalar::Float(f64::NAN), x.dtype())?));
     }
-    Ok(median(&linear::reshape(x, &[x.numel()])?, 0, false)?.0)
+    refuse_bool(x, "median_cpu")?;
+    apply1(&Extreme { what: Shared::Middle { skip_nan }, over: Over::new(x, None, false)? }, &[x])
 }

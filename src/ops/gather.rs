@@ -30,12 +30,18 @@ impl Vjp for Gather {
     }
 }
 
+/// A number as a vector of one element.
+fn wide(a: &Array) -> Array {
+    if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a.clone() }
+}
+
 impl Op for Gather {
     fn name(&self) -> &'static str {
         "gather"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].gather(self.dim, x[1])?])
+        let out = wide(x[0]).gather(self.dim, &wide(x[1]))?;
+        Ok(smallvec![if x[1].rank() == 0 { out.with_layout(out.layout().squeeze(|_| true)) } else { out }])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
@@ -69,7 +75,7 @@ impl Op for GatherSpread {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let out = x[0].full_beside(&self.shape, Scalar::Int(0), x[0].dtype())?;
-        out.scatter_into(self.dim, x[1], x[0], Write::Add)?;
+        wide(&out).scatter_into(self.dim, &wide(x[1]), &wide(x[0]), Write::Add)?;
         Ok(smallvec![out])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
@@ -116,9 +122,7 @@ pub fn gather(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     }
     let (xs, is) = (x.shape(), index.shape());
     if xs.is_empty() || is.is_empty() {
-        let (wide, flat) = (as_1d(x)?, as_1d(index)?);
-        let out = gather_checked(&wide, d, &flat)?;
-        return if is.is_empty() { linear::reshape(&out, &[]) } else { Ok(out) };
+        return gather_checked(x, d, index);
     }
     for k in 0..xs.len() {
         if k != d && is[k] > xs[k] {
@@ -281,8 +285,8 @@ pub fn scatter(place: Place, x: &Tensor, dim: i64, index: &Tensor, src: pointwis
             (t.clone(), if how == Reduce::Add { "ScatterAddBackward0" } else { "ScatterBackward0" })
         }
     };
-    if index.numel() == 0 {
-        return if place == Place::Same { Ok(x.clone()) } else { linear::clone(x) };
+    if index.numel() == 0 && (place == Place::Same || index.rank() != x.rank() || index.rank() != src.rank()) {
+        return if place == Place::Same { Ok(x.clone()) } else { linear::clone_as(x, node) };
     }
     let number = node == "ScatterBackward1";
     if !number && src.rank().max(1) != index.rank().max(1) {

@@ -318,10 +318,7 @@ pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, out
     let n = t.shape()[d];
     let repeats = match repeats {
         Repeats::Each(k) if k < 0 => return Err(Error::runtime("Repeats must be non-negative")),
-        Repeats::Each(k) => {
-            let per = Array::full(&[n], k.into(), DType::I64)?;
-            Tensor::new(per)
-        }
+        Repeats::Each(k) => return repeat_each(t, d, k as usize, output_size),
         Repeats::Tensor(r) if r.rank() == 0 || (r.rank() == 1 && r.numel() == 1) => shape::expand(&linear::reshape(r, &[1])?, &[n as i64])?,
         Repeats::Tensor(r) if r.rank() == 1 && r.numel() != n => {
             return Err(Error::runtime(format!(
@@ -332,12 +329,29 @@ pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, out
         Repeats::Tensor(r) => r.clone(),
     };
     let at = linear::to_device(&repeat_positions(&repeats)?, t.device())?;
-    if let Some(want) = output_size
-        && want != at.numel() as i64
-    {
-        return Err(Error::runtime(format!("allocated size does not match required size: got {want}, expected {}", at.numel())));
-    }
+    check_size(output_size, at.numel())?;
     index::take_rows(t, Plan::one(d, Bounds::Select), &[at], "IndexSelectBackward0")
+}
+
+fn check_size(told: Option<i64>, have: usize) -> Result<()> {
+    match told {
+        Some(n) if n != have as i64 => {
+            Err(Error::runtime(format!("allocated size does not match required size: got {n}, expected {have}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Each slice along `d` repeated `k` times: a copy of a view with a new dimension that stands still.
+fn repeat_each(t: &Tensor, d: usize, k: usize, output_size: Option<i64>) -> Result<Tensor> {
+    let mut shape = t.shape();
+    let n = shape[d].checked_mul(k).ok_or_else(|| Error::runtime("repeat_interleave: the sizes overflow"))?;
+    check_size(output_size, n)?;
+    shape.insert(d + 1, k);
+    let wide = view(&view(t, ViewOp::Unsqueeze(d + 1))?, ViewOp::Expand(shape.clone()))?;
+    shape.remove(d + 1);
+    shape[d] = n;
+    view(&linear::contiguous_copy(&wide)?, ViewOp::View(shape))
 }
 
 /// Coordinates of a grid from one vector for each of its dimensions. `xy` exchanges the first two, as NumPy does by default.
@@ -480,7 +494,7 @@ pub fn diag_embed(t: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tenso
 pub fn diag(t: &Tensor, offset: i64) -> Result<Tensor> {
     match t.rank() {
         1 => diag_embed(t, offset, 0, 1),
-        2 => linear::contiguous_copy(&shape::diagonal(t, offset, 0, 1)?),
+        2 => linear::clone_as(&shape::diagonal(t, offset, 0, 1)?, "DiagonalBackward0_copy"),
         n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
     }
 }

@@ -1,6 +1,6 @@
 //! Loss functions.
 
-use super::pointwise as pw;
+use super::pointwise::{self as pw, Arg};
 use super::reduce::{mean_as, node_op, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
@@ -85,6 +85,9 @@ fn same_size(x: &Tensor, target: &Tensor) -> Result<()> {
     Err(Error::value(format!("Target size (torch.Size({})) must be the same as input size (torch.Size({}))", fmt_shape(&b), fmt_shape(&a))))
 }
 
+const BCE: &str = "BinaryCrossEntropyBackward0";
+const BCE_LOGITS: &str = "BinaryCrossEntropyWithLogitsBackward0";
+
 /// The cross entropy of `sigmoid(x)` and targets in 0..=1. `weight` and `pos_weight` broadcast; the latter counts the positive part.
 pub fn binary_cross_entropy_with_logits(
     x: &Tensor,
@@ -100,20 +103,19 @@ pub fn binary_cross_entropy_with_logits(
             target.dtype().type_name()
         )));
     }
-    let node = Some("BinaryCrossEntropyWithLogitsBackward0");
     let mut loss = match pos_weight {
         None => pw::call(RowId::BceWithLogits, &[x.into(), target.into()], &[])?,
         Some(p) => {
             // (1 - t) * x - (1 + (p - 1) * t) * log(sigmoid(x))
             let scale = pw::add(&pw::mul(&pw::sub(p, 1.0)?, target)?, 1.0)?;
             let rest = pw::mul(&pw::sub(1.0, target)?, x)?;
-            pw::sub(&rest, &pw::mul(&scale, &pw::logsigmoid(x)?)?)?
+            pw::call_as(RowId::Sub, BCE_LOGITS, &[(&rest).into(), (&pw::mul(&scale, &pw::logsigmoid(x)?)?).into()], &[])?
         }
     };
     if let Some(w) = weight {
-        loss = pw::mul(&loss, w)?;
+        loss = pw::call_as(RowId::Mul, BCE_LOGITS, &[(&loss).into(), w.into()], &[])?;
     }
-    reduced(loss, how, node)
+    reduced(loss, how, Some(BCE_LOGITS))
 }
 
 /// The cross entropy of probabilities and targets in 0..=1; logarithms are not taken below -100.
@@ -139,9 +141,9 @@ pub fn binary_cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>
     }
     let mut loss = pw::call(RowId::BinaryCrossEntropy, &[x.into(), target.into()], &[])?;
     if let Some(w) = weight {
-        loss = pw::mul(&loss, w)?;
+        loss = pw::call_as(RowId::Mul, BCE, &[(&loss).into(), w.into()], &[])?;
     }
-    reduced(loss, how, Some("BinaryCrossEntropyBackward0"))
+    reduced(loss, how, Some(BCE))
 }
 
 // ---- negative log likelihood -----------------------------------------------------------------------------------------
@@ -275,19 +277,22 @@ pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: 
     let c = sx[dim];
     let log_p = log_softmax(x, dim as i64, None)?;
     let class_sum = |t: &Tensor| sum(t, Some(&[dim as i64]), false, None);
-    if target.shape() == sx && target.dtype().is_float() {
+    if target.shape() == sx {
+        check_probabilities(target, weight, c, ignore)?;
         let target = if smoothing > 0.0 { pw::add(&pw::mul(target, 1.0 - smoothing)?, smoothing / c as f64)? } else { target.clone() };
         let weighted = match weight {
             Some(w) => pw::mul(&log_p, &along(w, dim, sx.len())?)?,
             None => log_p,
         };
-        let losses = pw::neg(&class_sum(&pw::mul(&weighted, &target)?)?)?;
+        let parts = pw::mul(&weighted, &target)?;
+        let whole = || pw::neg(&sum(&parts, None, false, None)?);
         return match how {
-            Reduction::None => Ok(losses),
-            Reduction::Sum => sum(&losses, None, false, None),
+            Reduction::None => pw::neg(&class_sum(&parts)?),
+            Reduction::Sum => whole(),
+            // Over samples, whatever their weights are; of none it is nan.
             Reduction::Mean => {
-                let n = (losses.numel() as f64).max(if sx.len() == 1 { 1.0 } else { 0.0 });
-                pw::div(&sum(&losses, None, false, None)?, n)
+                let n = x.numel().checked_div(c).unwrap_or(0);
+                pw::call_as(RowId::Div, "DivBackward1", &[(&whole()?).into(), Arg::Scalar((n as f64).into())], &[])
             }
         };
     }
@@ -312,6 +317,26 @@ pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: 
         }
     };
     pw::add(&pw::mul(&nll, 1.0 - smoothing)?, &pw::mul(&smooth, smoothing / c as f64)?)
+}
+
+/// Refuses targets that are no probabilities of the input's shape, and weights that are not one for each of `c` classes.
+fn check_probabilities(target: &Tensor, weight: Option<&Tensor>, c: usize, ignore: i64) -> Result<()> {
+    if !target.dtype().is_float() {
+        return Err(Error::runtime(format!(
+            "Expected floating point type for target with class probabilities, got {}",
+            target.dtype().type_name()
+        )));
+    }
+    if ignore >= 0 {
+        return Err(Error::runtime(format!("ignore_index is not supported for floating point target, got {ignore}")));
+    }
+    match weight {
+        Some(w) if w.shape()[..] != [c] => Err(Error::runtime(format!(
+            "cross_entropy: weight tensor should be defined either for all {c} classes or no classes but got weight tensor of shape: {}",
+            fmt_shape(&w.shape())
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A vector as a tensor of `rank` dimensions that runs along `dim`.

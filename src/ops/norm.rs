@@ -6,10 +6,10 @@ use super::reduce::{Over, node_op, one};
 use crate::array::Array;
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Scalar};
+use crate::layout::{DType, Scalar, broadcast};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 #[derive(Debug, Clone)]
@@ -26,13 +26,20 @@ impl Vjp for Norm {
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
         let x = linear::cast(&cx.input(0)?, g.dtype())?;
+        Ok(one(self.gradient(&x, || cx.output(0), g)?))
+    }
+}
+
+impl Norm {
+    /// The gradient of `x`, whose norm is asked for where it is needed.
+    fn gradient(&self, x: &Tensor, norm: impl FnOnce() -> Result<Tensor>, g: &Tensor) -> Result<Tensor> {
         if self.p == 0.0 {
-            return Ok(one(pw::mul(&x.detach(), 0.0)?));
+            return pw::mul(&x.detach(), 0.0);
         }
         if self.p == 1.0 {
-            return Ok(one(pw::mul(&self.over.restore(g)?, &pw::sign(&x)?)?));
+            return pw::mul(&self.over.restore(g)?, &pw::sign(x)?);
         }
-        let norm = self.over.restore(&cx.output(0)?)?;
+        let norm = self.over.restore(&norm()?)?;
         let g = self.over.restore(g)?;
         if self.p.is_infinite() {
             // Elements of the extreme size share the gradient; nan shares it with nan.
@@ -40,20 +47,20 @@ impl Vjp for Norm {
             let both_nan = pw::logical_and(&pw::isnan(&size)?, &pw::isnan(&n)?)?;
             let mask = pw::logical_or(&pw::eq(&size, &n)?, &both_nan)?;
             let shared = share(&g, &mask, &Over { keepdim: true, ..self.over.clone() })?;
-            return Ok(one(pw::mul(&shared, &pw::sign(&x)?)?));
+            return pw::mul(&shared, &pw::sign(x)?);
         }
         // Where the norm is 0 so is the gradient; divisors and bases are masked as well, for the next order's sake.
         let zero = pw::eq(&norm.detach(), 0.0)?;
         let safe = pw::where_(&zero, 1.0, &norm)?;
         if self.p == 2.0 {
             let scale = pw::where_(&zero, 0.0, &pw::div(&g, &safe)?)?;
-            return Ok(one(pw::mul(&x, &scale)?));
+            return pw::mul(x, &scale);
         }
         let scale = pw::where_(&zero, 0.0, &pw::mul(&g, &pw::pow_scalar(&safe, Scalar::Float(1.0 - self.p))?)?)?;
         let none = pw::eq(&x.detach(), 0.0)?;
-        let size = pw::where_(&none, 1.0, &pw::abs(&x)?)?;
-        let power = pw::mul(&pw::sign(&x)?, &pw::pow_scalar(&size, Scalar::Float(self.p - 1.0))?)?;
-        Ok(one(pw::mul(&power, &scale)?))
+        let size = pw::where_(&none, 1.0, &pw::abs(x)?)?;
+        let power = pw::mul(&pw::sign(x)?, &pw::pow_scalar(&size, Scalar::Float(self.p - 1.0))?)?;
+        pw::mul(&power, &scale)
     }
 }
 
@@ -80,25 +87,74 @@ impl Op for Norm {
 /// The vector norm of order `p` over `dims` (all without): the p-th root of the sum of p-th powers of sizes; the largest (smallest) size
 /// for p = inf (-inf), the number of non-zeros for p = 0.
 pub fn norm(x: &Tensor, p: f64, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
-    if !x.dtype().is_float() {
-        return Err(Error::dtype(format!(
-            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
-            x.dtype().type_name()
-        )));
-    }
+    let over = Over::new(x, dims, keepdim)?;
+    check(p, x.dtype(), &over)?;
     if let Some(d) = dtype
         && !d.is_float()
     {
         return Err(Error::dtype(format!("linalg.vector_norm: dtype must be a floating point type. Got {}", d.type_name())));
     }
-    let over = Over::new(x, dims, keepdim)?;
+    apply1(&Norm { p, over, dtype }, &[x])
+}
+
+/// Refuses what has no norm.
+fn check(p: f64, dtype: DType, over: &Over) -> Result<()> {
+    if !dtype.is_float() {
+        return Err(Error::dtype(format!(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            dtype.type_name()
+        )));
+    }
     if (p.is_infinite() || p < 0.0) && over.count() == 0 {
         let sign = if p < 0.0 { "-" } else { "" };
         return Err(Error::runtime(format!(
             "linalg.vector_norm cannot compute the {sign}inf norm on an empty tensor because the operation does not have an identity"
         )));
     }
-    apply1(&Norm { p, over, dtype }, &[x])
+    Ok(())
+}
+
+/// The norm of a difference, in one node.
+#[derive(Debug, Clone)]
+struct Dist {
+    norm: Norm,
+}
+
+impl Vjp for Dist {
+    fn node_name(&self) -> String {
+        "DistBackward0".into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+        let of_difference = self.norm.gradient(&pw::sub(&cx.input(0)?, &cx.input(1)?)?, || cx.output(0), g)?;
+        let of_other = if cx.needs(1) { Some(pw::neg(&of_difference)?) } else { None };
+        Ok(smallvec![Some(of_difference), of_other])
+    }
+}
+
+impl Op for Dist {
+    fn name(&self) -> &'static str {
+        "dist"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let dtype = x[0].dtype();
+        let d = Array::pointwise(Func { row: RowId::Sub, part: Part::Forward }, dtype, dtype, x, &[])?;
+        self.norm.forward(&[&d])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.input(0).input(1).output(0)
+    }
+    node_op!();
+}
+
+/// The norm of order `p` of the difference of two tensors that broadcast.
+pub fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
+    let common = pw::promote(&[x.into(), other.into()]);
+    let (x, other) = (linear::cast(x, common)?, linear::cast(other, common)?);
+    let shape = broadcast(&x.shape(), &other.shape())?;
+    let over = Over { mask: SmallVec::from_elem(true, shape.len()), shape, keepdim: false };
+    check(p, common, &over)?;
+    apply1(&Dist { norm: Norm { p, over, dtype: None } }, &[&x, &other])
 }
 
 // ---- log-sum-exp -----------------------------------------------------------------------------------------------------

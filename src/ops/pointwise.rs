@@ -1,11 +1,15 @@
 //! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
 
 use crate::array::Array;
-use crate::autograd::{MAX_PARAMS, Old, PointwiseOp, Tensor, apply_direct, apply_inplace, apply1, linear};
+use crate::autograd::{
+    Arrays, Devices, Grads, MAX_PARAMS, NodeOp, Number, Old, Op, PointwiseOp, Saves, Tensor, Vjp, VjpCx, apply_direct, apply_inplace,
+    apply1, linear,
+};
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, Rank, Scalar, result_type};
 use crate::pointwise::{DTypeRule, RowId};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// An operand as a caller has it.
@@ -160,8 +164,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
             }
             Arg::Tensor(t) => Some(linear::cast(t, want)?),
             Arg::Scalar(s) => {
-                // The base of a power may be the number; any other number counts as second.
-                op.with_number |= i > 0 || row == RowId::Pow;
+                op.number = if i == 0 { Number::First } else { Number::Later };
                 Some(number(*s, want)?)
             }
         });
@@ -243,6 +246,52 @@ fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a
     Some((PointwiseOp::simple(row, dtype?), inputs))
 }
 
+/// A row that is the last step of another operation, whose name the node bears.
+#[derive(Debug, Clone, Copy)]
+struct LastStep {
+    op: PointwiseOp,
+    node: &'static str,
+}
+
+impl Vjp for LastStep {
+    fn node_name(&self) -> String {
+        self.node.into()
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        self.op.vjp(cx, grads)
+    }
+}
+
+impl Op for LastStep {
+    fn name(&self) -> &'static str {
+        self.op.name()
+    }
+    fn devices(&self) -> Devices {
+        self.op.devices()
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        self.op.forward(x)
+    }
+    fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        self.op.forward_into(out, x)
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        self.op.work(x)
+    }
+    fn saves(&self, needs: &[bool]) -> Saves {
+        self.op.saves(needs)
+    }
+    fn node_op(&self) -> NodeOp {
+        NodeOp::Other(Arc::new(*self))
+    }
+}
+
+/// Applies a row under another node's name.
+pub(crate) fn call_as(row: RowId, node: &'static str, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+    let plan = plan(row, args, params)?;
+    apply1(&LastStep { op: plan.op, node }, &plan.inputs(args))
+}
+
 fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     let plan = plan(row, args, params)?;
     let out = apply1(&plan.op, &plan.inputs(args))?;
@@ -259,6 +308,32 @@ fn cannot_cast(from: DType, to: DType) -> Error {
 
 /// Applies a row and writes the result over its first operand.
 pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Arg<'_>], params: &[Scalar]) -> Result<()> {
+    inplace_as(row, None, label, target, rest, params)
+}
+
+/// Clamps in place to what is given; at least one bound.
+pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<()> {
+    let one = |row, bound| inplace_as(row, Some("ClampBackward1"), "clamp_", target, &[], &[bound]);
+    match (min, max) {
+        (Some(lo), Some(hi)) => call_inplace(RowId::Clamp, "clamp_", target, &[], &[lo, hi]),
+        (Some(lo), None) => one(RowId::ClampMin, lo),
+        (None, Some(hi)) => one(RowId::ClampMax, hi),
+        (None, None) => Err(no_bound()),
+    }
+}
+
+fn no_bound() -> Error {
+    Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")
+}
+
+fn inplace_as(
+    row: RowId,
+    node: Option<&'static str>,
+    label: &'static str,
+    target: &Tensor,
+    rest: &[Arg<'_>],
+    params: &[Scalar],
+) -> Result<()> {
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
     args.push(Arg::Tensor(target));
     args.extend_from_slice(rest);
@@ -273,7 +348,10 @@ pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Ar
     let mut inputs = plan.inputs(&args);
     // The target itself is written, whatever type the row computes in.
     inputs[0] = target;
-    apply_inplace(&plan.op, label, &inputs, Old::Read)
+    match node {
+        None => apply_inplace(&plan.op, label, &inputs, Old::Read),
+        Some(node) => apply_inplace(&LastStep { op: plan.op, node }, label, &inputs, Old::Read),
+    }
 }
 
 // ---- the operations that other families build on ---------------------------------------------------------------------
@@ -320,6 +398,14 @@ pub fn sub_scaled<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>, alpha: Scala
     if alpha == Scalar::Int(1) { call(RowId::Sub, &[a, b], &[]) } else { call(RowId::SubScaled, &[a, b], &[alpha]) }
 }
 
+/// `b - alpha * a`.
+pub fn rsub<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>, alpha: Scalar) -> Result<Tensor> {
+    let (a, b) = (a.into(), b.into());
+    check_alpha(alpha, promote(&[a, b]))?;
+    let node = RowId::Rsub.info().node_names[usize::from(matches!(b, Arg::Scalar(_)))];
+    if alpha == Scalar::Int(1) { call(RowId::Rsub, &[a, b], &[]) } else { call_as(RowId::SubScaled, node, &[b, a], &[alpha]) }
+}
+
 /// A factor must not be of a higher category than what it scales.
 pub(crate) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<()> {
     if alpha.category() == Category::Bool && dtype != DType::Bool {
@@ -351,9 +437,24 @@ pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Ten
     let x = linear::cast(x, promote(&args))?;
     match (min, max) {
         (Some(lo), Some(hi)) => call(RowId::Clamp, &[(&x).into()], &[lo, hi]),
-        (Some(lo), None) => call(RowId::ClampMin, &[(&x).into()], &[lo]),
-        (None, Some(hi)) => call(RowId::ClampMax, &[(&x).into()], &[hi]),
-        (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
+        (Some(lo), None) => one_bound(&x, RowId::ClampMin, lo, "ClampBackward1"),
+        (None, Some(hi)) => one_bound(&x, RowId::ClampMax, hi, "ClampBackward1"),
+        (None, None) => Err(no_bound()),
+    }
+}
+
+fn one_bound(x: &Tensor, row: RowId, bound: Scalar, node: &'static str) -> Result<Tensor> {
+    call_as(row, node, &[x.into()], &[bound])
+}
+
+/// Clamps from below (above with `max`) to a number or a tensor.
+pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
+    let row = if max { RowId::ClampMax } else { RowId::ClampMin };
+    match bound {
+        Arg::Scalar(s) => one_bound(&linear::cast(x, promote(&[x.into(), bound]))?, row, s, row.info().node_names[0]),
+        _ if !promote(&[x.into(), bound]).is_float() => clamp_tensor(x, (!max).then_some(bound), max.then_some(bound)),
+        _ if max => call_as(RowId::ClampTensor, "ClampMaxBackward1", &[x.into(), f64::NEG_INFINITY.into(), bound], &[]),
+        _ => call_as(RowId::ClampTensor, "ClampMinBackward1", &[x.into(), bound, f64::INFINITY.into()], &[]),
     }
 }
 

@@ -127,34 +127,15 @@ fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: us
         (Some(d), true) if rank > 0 => shape::movedim(&shape::unsqueeze(out, -2)?, &[-2], &[if d < 0 { d - 1 } else { d }])?,
         (Some(_), true) => out.clone(),
     };
-    let last = out.rank() as i64 - 1;
-    if several {
-        out = shape::movedim(&out, &[last], &[0])?;
-        return Ok(out);
-    }
-    view_as(&out, ViewOp::Squeeze(Dims::from_elem(last as usize, 1)), Some("SqueezeBackward4"), Creation::Normal)
-}
-
-/// The lower median along `dim` of what is not nan, and where it stands; nan where there is nothing else.
-pub fn nanmedian(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-    if x.rank() == 0 || !x.dtype().is_float() || x.numel() == 0 {
-        return super::extreme::median(x, dim, keepdim);
-    }
-    let (values, places) = sort(x, dim, false)?;
-    let real = pw::logical_not(&pw::isnan(&values.detach())?)?;
-    let count = reduce::sum(&real, Some(&[dim]), true, None)?;
-    let middle = pw::maximum(&pw::sub(&count, Scalar::Int(1))?, Scalar::Int(0))?;
-    let middle = pw::call(RowId::FloorDivide, &[(&middle).into(), Scalar::Int(2).into()], &[])?;
-    let (v, p) = (gather(&values, dim, &middle)?, gather(&places, dim, &middle)?);
-    if keepdim { Ok((v, p)) } else { Ok((shape::squeeze_dim(&v, dim)?, shape::squeeze_dim(&p, dim)?)) }
-}
-
-/// The lower median of all elements that are not nan.
-pub fn nanmedian_of_all(x: &Tensor) -> Result<Tensor> {
-    if x.numel() == 0 {
-        return super::extreme::median_of_all(x);
-    }
-    Ok(nanmedian(&linear::reshape(x, &[x.numel()])?, 0, false)?.0)
+    // One quantile leaves its dimension of size 1; several, moved to the front, one of size 1 behind them.
+    let last = out.rank();
+    let gone = if several {
+        out = shape::unsqueeze(&shape::movedim(&out, &[last as i64 - 1], &[0])?, -1)?;
+        last
+    } else {
+        last - 1
+    };
+    view_as(&out, ViewOp::Squeeze(Dims::from_elem(gone, 1)), Some("SqueezeBackward4"), Creation::Normal)
 }
 
 /// The mean of what is not nan; nan of nothing.

@@ -3,7 +3,7 @@
 use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Outputs, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
@@ -244,6 +244,8 @@ struct Var {
     over: Over,
     correction: f64,
     root: bool,
+    /// The mean is a second result.
+    mean: bool,
 }
 
 impl Var {
@@ -255,10 +257,20 @@ impl Var {
 
 impl Vjp for Var {
     fn node_name(&self) -> String {
-        if self.root { "StdBackward0" } else { "VarBackward0" }.into()
+        match (self.root, self.mean) {
+            (true, false) => "StdBackward0",
+            (false, false) => "VarBackward0",
+            (true, true) => "StdMeanBackward0",
+            (false, true) => "VarMeanBackward0",
+        }
+        .into()
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+        let of_mean = match grads.get(1) {
+            Some(Some(g)) => Some(self.over.expand(&pw::div(g, self.over.count() as f64)?)?),
+            _ => None,
+        };
+        let Some(g) = &grads[0] else { return Ok(smallvec![of_mean]) };
         let x = cx.input(0)?;
         let g = if self.root {
             // At a deviation of 0 the gradient is 0; the divisor is masked too, for the next order's sake.
@@ -272,13 +284,22 @@ impl Vjp for Var {
         let dims: SmallVec<[i64; 8]> = self.over.mask.iter().enumerate().filter(|(_, m)| **m).map(|(i, _)| i as i64).collect();
         let distance = pw::sub(&x, &mean(&x, Some(&dims), true, None)?)?;
         let scale = pw::mul(&self.over.restore(&g)?, 2.0 / self.freedom())?;
-        Ok(one(pw::mul(&scale, &distance)?))
+        let of_spread = pw::mul(&scale, &distance)?;
+        Ok(one(match of_mean {
+            Some(m) => pw::add(&of_spread, &m)?,
+            None => of_spread,
+        }))
     }
 }
 
 impl Op for Var {
     fn name(&self) -> &'static str {
-        if self.root { "std" } else { "var" }
+        match (self.root, self.mean) {
+            (true, false) => "std",
+            (false, false) => "var",
+            (true, true) => "std_mean",
+            (false, true) => "var_mean",
+        }
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let over = &self.over;
@@ -289,7 +310,7 @@ impl Op for Var {
         if self.root {
             out.pointwise_into(Func { row: RowId::Sqrt, part: Part::Forward }, out.dtype(), &[&out], &[])?;
         }
-        Ok(smallvec![out])
+        Ok(if self.mean { smallvec![out, centre] } else { smallvec![out] })
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.root { Saves::NOTHING.input(0).output(0) } else { Saves::NOTHING.input(0) }
@@ -297,21 +318,39 @@ impl Op for Var {
     node_op!();
 }
 
-fn spread(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool, root: bool) -> Result<Tensor> {
+fn spread(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool, (root, mean): (bool, bool)) -> Result<Outputs> {
     if !x.dtype().is_float() {
         return Err(Error::dtype(format!("std and var only support floating point and complex dtypes, got {}", x.dtype().name())));
     }
-    apply1(&Var { over: Over::new(x, dims, keepdim)?, correction, root }, &[x])
+    apply(&Var { over: Over::new(x, dims, keepdim)?, correction, root, mean }, &[x])
 }
 
 /// The variance over `dims` (all without), with a divisor of n - correction.
 pub fn var(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-    spread(x, dims, correction, keepdim, false)
+    Ok(spread(x, dims, correction, keepdim, (false, false))?.swap_remove(0))
 }
 
 /// The standard deviation: the root of `var`. Its gradient is 0 where it is 0.
 pub fn std(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-    spread(x, dims, correction, keepdim, true)
+    Ok(spread(x, dims, correction, keepdim, (true, false))?.swap_remove(0))
+}
+
+/// The variance and the mean.
+pub fn var_mean(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    pair(spread(x, dims, correction, keepdim, (false, true))?)
+}
+
+/// The standard deviation and the mean.
+pub fn std_mean(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    pair(spread(x, dims, correction, keepdim, (true, true))?)
+}
+
+/// The two results of an operation that has two.
+pub(crate) fn pair(mut out: Outputs) -> Result<(Tensor, Tensor)> {
+    match (out.pop(), out.pop()) {
+        (Some(second), Some(first)) => Ok((first, second)),
+        _ => Err(Error::runtime("an operation gave fewer than two results")),
+    }
 }
 
 // ---- without derivative ----------------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ pub fn view(t: &Tensor, sizes: &[i64]) -> Result<Tensor> {
 struct ReshapeCopy {
     shape: Dims,
     from: Dims,
+    /// Nobody else will see the input: its memory serves where it is row-major.
+    fresh: bool,
 }
 
 impl Vjp for ReshapeCopy {
@@ -44,7 +46,9 @@ impl Op for ReshapeCopy {
         "reshape"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].contiguous_copy()?.with_layout(Layout::contiguous(&self.shape))])
+        let rows = if self.fresh { x[0].contiguous()? } else { x[0].contiguous_copy()? };
+        let layout = rows.layout().view(&self.shape).unwrap_or_else(|| Layout::contiguous(&self.shape));
+        Ok(smallvec![rows.with_layout(layout)])
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -52,11 +56,19 @@ impl Op for ReshapeCopy {
 }
 
 fn to_shape(t: &Tensor, shape: Dims) -> Result<Tensor> {
-    if t.with_array(|a| a.layout().view(&shape).is_some()) {
-        return make_view(t, ViewOp::View(shape));
+    let (possible, rows) = t.with_array(|a| (a.layout().view(&shape).is_some(), a.layout().is_contiguous()));
+    if possible {
+        let name = if rows { None } else { Some("ReshapeAliasBackward0") };
+        return make_view_as(t, ViewOp::View(shape), name, Creation::Normal);
     }
     let from = t.shape();
-    apply1(&ReshapeCopy { shape, from }, &[t])
+    apply1(&ReshapeCopy { shape, from, fresh: false }, &[t])
+}
+
+/// A result that nobody else will see under another shape; no view.
+pub(crate) fn unsafe_view(t: &Tensor, shape: Dims) -> Result<Tensor> {
+    let from = t.shape();
+    apply1(&ReshapeCopy { shape, from, fresh: true }, &[t])
 }
 
 /// As `view`, copying where the layout makes that necessary.

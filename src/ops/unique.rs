@@ -148,7 +148,6 @@ fn slices(x: &Tensor, dim: i64, which: &Tensor) -> Result<Tensor> {
 
 /// The elements (slices along `dim`) that differ from their predecessor.
 pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
-    let node = if dim.is_some() { "UniqueDimConsecutiveBackward0" } else { "UniqueConsecutiveBackward0" };
     let name = if dim.is_some() { "unique_dim_consecutive" } else { "unique_consecutive" };
     let (g, values, shape) = match dim {
         None => {
@@ -165,5 +164,9 @@ pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
             (g, values, Dims::from_slice(&[n]))
         }
     };
-    Ok(Unique { values: chosen(x, &values, name, node)?, inverse: linear::reshape(&g.number, &shape)?, counts: g.counts })
+    Ok(Unique {
+        values: chosen(x, &values, name, "UniqueConsecutiveBackward0")?,
+        inverse: linear::reshape(&g.number, &shape)?,
+        counts: g.counts,
+    })
 }

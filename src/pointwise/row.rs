@@ -55,10 +55,9 @@ pub struct Operand {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowInfo {
     pub name: &'static str,
-    /// The name of PyTorch's graph node for this operation between tensors.
-    pub node_name: &'static str,
-    /// The same for an operation between a tensor and a Python number.
-    pub node_name_scalar: &'static str,
+    /// The name of PyTorch's graph node for this operation: between tensors, with a Python number that is not the first operand, and
+    /// with one that is.
+    pub node_names: [&'static str; 3],
     pub kind: Kind,
     pub rule: DTypeRule,
     pub operands: &'static [Operand],
@@ -145,7 +144,7 @@ pub trait IntRow: Row {
 ///
 /// ```text
 /// /// What it computes.
-/// kind Type = "name" rule [Node, NodeWithNumber](operand in lo to hi, ...; parameter = sample, ...) also ["alias"] kinks [0.0] {
+/// kind Type = "name" rule [Node, NodeWithNumber, NodeWithNumberFirst](operand in lo to hi, ...; parameter = sample, ...) also ["alias"] kinks [0.0] {
 ///     value of the operation;
 ///     operand(cotangent; what the derivative reads) { contribution to the operand's gradient }
 /// }
@@ -155,7 +154,7 @@ pub trait IntRow: Row {
 macro_rules! rows {
     ([$(
         $(#[doc = $doc:literal])+
-        $kind:ident $Row:ident = $name:literal $rule:ident [$node:ident $(, $node_scalar:ident)?]
+        $kind:ident $Row:ident = $name:literal $rule:ident [$node:ident $(, $node_number:ident $(, $node_first:ident)?)?]
         ($($x:ident $(in $lo:literal to $hi:literal)? $(: $mask:ident)?),+ $(; $($p:ident = $sample:literal),+)?)
         $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(, $flag:ident)*
         {
@@ -198,8 +197,11 @@ macro_rules! rows {
                 impl Row for $Row {
                     const INFO: RowInfo = RowInfo {
                         name: $name,
-                        node_name: stringify!($node),
-                        node_name_scalar: first!($(stringify!($node_scalar),)? stringify!($node)),
+                        node_names: [
+                            stringify!($node),
+                            first!($(stringify!($node_number),)? stringify!($node)),
+                            first!($($(stringify!($node_first),)?)? stringify!($node)),
+                        ],
                         kind: Kind::$kind,
                         rule: DTypeRule::$rule,
                         operands: &[$(Operand {

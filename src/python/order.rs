@@ -78,15 +78,15 @@ both! {
     /// The lower median of all elements; with `dim` (values, indices) along it. nan where there is one.
     fn median(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "median")? {
-            None => finish(x.py(), "median", extreme::median_of_all(PyTensor::of(x))?, PyTensor::of(x), out),
-            Some(d) => named(x, "median", extreme::median(PyTensor::of(x), d, keepdim)?, out),
+            None => finish(x.py(), "median", extreme::median_of_all(PyTensor::of(x), false)?, PyTensor::of(x), out),
+            Some(d) => named(x, "median", extreme::median(PyTensor::of(x), d, keepdim, false)?, out),
         }
     }
     /// The lower median of all elements that are not nan; with `dim` (values, indices) along it.
     fn nanmedian(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "nanmedian")? {
-            None => finish(x.py(), "nanmedian", quantiles::nanmedian_of_all(PyTensor::of(x))?, PyTensor::of(x), out),
-            Some(d) => named(x, "nanmedian", quantiles::nanmedian(PyTensor::of(x), d, keepdim)?, out),
+            None => finish(x.py(), "nanmedian", extreme::median_of_all(PyTensor::of(x), true)?, PyTensor::of(x), out),
+            Some(d) => named(x, "nanmedian", extreme::median(PyTensor::of(x), d, keepdim, true)?, out),
         }
     }
     /// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last.

@@ -191,8 +191,7 @@ both! {
     /// The smallest and the largest elements along `dim` (all without), as (min, max).
     fn aminmax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
         let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
-        let of = |max| extreme::amax(PyTensor::of(x), max, d.as_ref().map(|d| &d[..]), keepdim);
-        named(x, "aminmax", (of(false)?, of(true)?), out)
+        named(x, "aminmax", extreme::aminmax(PyTensor::of(x), d.as_ref().map(|d| &d[..]), keepdim)?, out)
     }
     /// The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both elementwise.
     fn max(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
@@ -259,7 +258,7 @@ both! {
     /// The norm of order `p` of the difference.
     fn dist(x, other: &Obj<'_>, p: f64) sig(other, p=2.0) {
         let other = super::args::tensor(other, "dist(): argument 'other' (position 2)")?;
-        wrap(x.py(), norms::norm(&pw::sub(PyTensor::of(x), other)?, p, None, false, None)?)
+        wrap(x.py(), norms::dist(PyTensor::of(x), other, p)?)
     }
     /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
     fn cumsum(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
@@ -300,7 +299,7 @@ fn standard_deviation(
 }
 
 macro_rules! with_mean {
-    ($(#[doc = $doc:literal] $name:ident $of:ident)+) => {$(
+    ($(#[doc = $doc:literal] $name:ident)+) => {$(
         #[doc = $doc]
         #[pyfunction]
         #[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
@@ -313,15 +312,16 @@ macro_rules! with_mean {
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let (py, t) = (input.py(), PyTensor::of(input));
             let (d, c, k) = spread(input, stringify!($name), (dim, unbiased, None), correction, keepdim)?;
-            Ok((wrap(py, reduce::$of(t, d.as_deref(), c, k)?)?, wrap(py, reduce::mean(t, d.as_deref(), k, None)?)?))
+            let (spread, mean) = reduce::$name(t, d.as_deref(), c, k)?;
+            Ok((wrap(py, spread)?, wrap(py, mean)?))
         }
     )+};
 }
 with_mean! {
     /// The variance and the mean over `dim`, as a tuple.
-    var_mean var
+    var_mean
     /// The standard deviation and the mean over `dim`, as a tuple.
-    std_mean std
+    std_mean
 }
 
 #[pymethods]

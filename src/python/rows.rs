@@ -42,6 +42,7 @@ const NOT_BOUND: &[&str] = &[
     "div",
     "pow",
     "round",
+    "round_to",
 ];
 
 /// PyTorch's defaults of parameters; one that is not listed must be given.
@@ -53,6 +54,7 @@ const DEFAULTS: &[(&str, &[f64])] = &[
     ("hardtanh", &[-1.0, 1.0]),
     ("softshrink", &[0.5]),
     ("hardshrink", &[0.5]),
+    ("logit", &[-1.0]),
     ("nan_to_num", &[0.0, f64::MAX, f64::MIN]),
     ("addcmul", &[1.0]),
     ("addcdiv", &[1.0]),

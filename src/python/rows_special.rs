@@ -52,7 +52,7 @@ fn sub(py: Python<'_>, input: &Obj<'_>, other: &Obj<'_>, alpha: Option<&Obj<'_>>
 #[pyo3(signature = (input, other, *, alpha=None))]
 fn rsub(py: Python<'_>, input: &Obj<'_>, other: &Obj<'_>, alpha: Option<&Obj<'_>>) -> PyOut {
     let (a, b) = (operand_of(input, "rsub", 1, "input")?, operand_of(other, "rsub", 2, "other")?);
-    wrap(py, pw::sub_scaled(b, a, alpha_of(alpha)?)?)
+    wrap(py, pw::rsub(a, b, alpha_of(alpha)?)?)
 }
 
 fn div_row(rounding_mode: Option<&str>) -> PyResult<RowId> {
@@ -113,16 +113,24 @@ fn clamp(py: Python<'_>, input: &Obj<'_>, min: Option<&Obj<'_>>, max: Option<&Ob
     finish(py, "clamp", clamp_call(x, min, max)?, &[Arg::Tensor(x)], out)
 }
 
+fn clamp_one(py: Python<'_>, input: &Obj<'_>, max: bool, bound: &Obj<'_>) -> PyOut {
+    let (name, what) = if max { ("clamp_max", "max") } else { ("clamp_min", "min") };
+    let x = tensor(input, &format!("{name}(): argument 'input' (position 1)"))?;
+    wrap(py, pw::clamp_one(x, max, operand_of(bound, name, 2, what)?)?)
+}
+
+/// Limits every element from below.
 #[pyfunction]
 #[pyo3(signature = (input, min))]
 fn clamp_min(py: Python<'_>, input: &Obj<'_>, min: &Obj<'_>) -> PyOut {
-    clamp(py, input, Some(min), None, None)
+    clamp_one(py, input, false, min)
 }
 
+/// Limits every element from above.
 #[pyfunction]
 #[pyo3(signature = (input, max))]
 fn clamp_max(py: Python<'_>, input: &Obj<'_>, max: &Obj<'_>) -> PyOut {
-    clamp(py, input, None, Some(max), None)
+    clamp_one(py, input, true, max)
 }
 
 /// The Gaussian error linear unit, exact or by its tanh approximation.
@@ -138,21 +146,22 @@ fn gelu(py: Python<'_>, input: &Obj<'_>, approximate: &str) -> PyOut {
     wrap(py, pw::call(row, &[Arg::Tensor(x)], &[])?)
 }
 
+fn round_row(decimals: i32) -> (RowId, Vec<Scalar>) {
+    let ten = Scalar::Float(10f64.powi(decimals.saturating_abs()));
+    match decimals {
+        0 => (RowId::Round, vec![]),
+        1.. => (RowId::RoundTo, vec![ten, Scalar::Float(1.0)]),
+        _ => (RowId::RoundTo, vec![Scalar::Float(1.0), ten]),
+    }
+}
+
 /// Rounds half to even; `decimals` digits behind the point (negative: before it).
 #[pyfunction]
 #[pyo3(signature = (input, *, decimals=0, out=None))]
 fn round(py: Python<'_>, input: &Obj<'_>, decimals: i32, out: Option<&Obj<'_>>) -> PyOut {
     let x = tensor(input, "round(): argument 'input' (position 1)")?;
-    let r = if decimals == 0 {
-        pw::call(RowId::Round, &[Arg::Tensor(x)], &[])?
-    } else {
-        let ten = 10f64.powi(decimals.abs());
-        let (up, down) = if decimals > 0 { (RowId::Mul, RowId::Div) } else { (RowId::Div, RowId::Mul) };
-        let scaled = pw::call(up, &[Arg::Tensor(x), Arg::from(ten)], &[])?;
-        let rounded = pw::call(RowId::Round, &[Arg::Tensor(&scaled)], &[])?;
-        pw::call(down, &[Arg::Tensor(&rounded), Arg::from(ten)], &[])?
-    };
-    finish(py, "round", r, &[Arg::Tensor(x)], out)
+    let (row, params) = round_row(decimals);
+    finish(py, "round", pw::call(row, &[Arg::Tensor(x)], &params)?, &[Arg::Tensor(x)], out)
 }
 
 #[pymethods]
@@ -230,12 +239,12 @@ impl PyTensor {
 
     #[pyo3(name = "clamp_min")]
     fn m_clamp_min(slf: &Bound<'_, Self>, min: &Obj<'_>) -> PyOut {
-        wrap(slf.py(), clamp_call(Self::of(slf), Some(min), None)?)
+        clamp_one(slf.py(), slf.as_any(), false, min)
     }
 
     #[pyo3(name = "clamp_max")]
     fn m_clamp_max(slf: &Bound<'_, Self>, max: &Obj<'_>) -> PyOut {
-        wrap(slf.py(), clamp_call(Self::of(slf), None, Some(max))?)
+        clamp_one(slf.py(), slf.as_any(), true, max)
     }
 
     /// Limits this tensor's elements in place.
@@ -250,12 +259,7 @@ impl PyTensor {
             crate::autograd::linear::copy_(t, &r)?;
             return Ok(slf.clone());
         }
-        match (of(min)?, of(max)?) {
-            (Some(lo), Some(hi)) => pw::call_inplace(RowId::Clamp, "clamp_", t, &[], &[lo, hi])?,
-            (Some(lo), None) => pw::call_inplace(RowId::ClampMin, "clamp_", t, &[], &[lo])?,
-            (None, Some(hi)) => pw::call_inplace(RowId::ClampMax, "clamp_", t, &[], &[hi])?,
-            (None, None) => return Err(runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
-        }
+        pw::clamp_inplace(t, of(min)?, of(max)?)?;
         Ok(slf.clone())
     }
 
@@ -277,12 +281,8 @@ impl PyTensor {
     /// Rounds this tensor's elements in place.
     #[pyo3(signature = (*, decimals=0))]
     fn round_<'py>(slf: &Bound<'py, Self>, decimals: i32) -> PyResult<Bound<'py, Self>> {
-        if decimals == 0 {
-            pw::call_inplace(RowId::Round, "round_", Self::of(slf), &[], &[])?;
-        } else {
-            let r = round(slf.py(), slf.as_any(), decimals, None)?;
-            crate::autograd::linear::copy_(Self::of(slf), tensor(r.bind(slf.py()), "round_")?)?;
-        }
+        let (row, params) = round_row(decimals);
+        pw::call_inplace(row, "round_", Self::of(slf), &[], &params)?;
         Ok(slf.clone())
     }
 }

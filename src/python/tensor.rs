@@ -265,7 +265,7 @@ impl PyTensor {
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Obj<'py>) -> PyResult<Bound<'py, Self>> {
         match operand(value)? {
             Some(pw::Arg::Scalar(s)) => linear::fill_(PyTensor::of(slf), s)?,
-            Some(pw::Arg::Tensor(t)) if t.rank() == 0 => linear::copy_(PyTensor::of(slf), t)?,
+            Some(pw::Arg::Tensor(t)) if t.rank() == 0 => linear::fill_tensor_(PyTensor::of(slf), t)?,
             Some(pw::Arg::Tensor(t)) => {
                 return Err(runtime(format!("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", t.rank())));
             }

@@ -165,23 +165,6 @@ def test_in_place_under_autograd(op: Op) -> None:
         both(change, more=True, factor=100, strides=False)
 
 
-# Made of other rows here (or not differentiable there): the last row gives the name.
-COMPOSED = {
-    "c%x", "clamp", "clamp_min", "round_decimals", "einsum", "nanmedian", "nanmedian_with_nan", "kron", "sum_to_size",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "op", [op for op in OPS if op.grad != "none" and op.name not in COMPOSED], ids=lambda op: op.name
-)
-def test_names_of_nodes(op: Op) -> None:
-    sample = next((s for s in op.all_samples() if all(a.base.size for a in s.args)), op.all_samples()[0])
-    name = [
-        type(as_tuple(call(T, op, sample, "float64", requires_grad=True))[0].grad_fn).__name__ for T in (rgrad, torch)
-    ]
-    assert name[0] == name[1]
-
-
 @pytest.mark.parametrize("op", [op for op in OPS if op.family == "view"], ids=lambda op: op.name)
 def test_views_and_copies(op: Op) -> None:
     """A view shares its base's memory exactly where PyTorch's does."""

@@ -124,6 +124,7 @@ def _median_ref(x: np.ndarray, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 _add("nanmedian", _along(distinct, whole=True), _median_ref)
+_add("median", _along(distinct, whole=True), _median_ref)
 _add("nanmean", _along(distinct, whole=True), lambda x, dim=None, keepdim=False: _nanmean_ref(x, dim, keepdim))
 for name, skips in (("nanmedian", _median_ref), ("nanmean", None)):
     OPS.append(

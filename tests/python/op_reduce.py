@@ -141,6 +141,43 @@ def _spread_samples(draw: Callable[..., np.ndarray]) -> Callable[[np.random.Gene
 
 _op("var", _spread_samples(distinct), _spread(np.var))
 _op("std", _spread_samples(distinct), _spread(np.std))
+for _name, _of in (("var_mean", np.var), ("std_mean", np.std)):
+    _op(_name, _spread_samples(distinct), lambda x, _of=_of, **p: (_spread(_of)(x, **p), _ref(np.mean)(x, **_dims(p))))
+
+
+def _dims(p: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in p.items() if k in ("dim", "keepdim")}
+
+
+_op(
+    "aminmax",
+    _samples(distinct, dims=(0, -1, 1), empty=False, expanded=False),
+    lambda x, **p: (_ref(np.min)(x, **p), _ref(np.max)(x, **p)),
+)
+
+
+def _dist_samples(rng: np.random.Generator) -> Iterator[Sample]:
+    for p in (0.5, 1.0, 2.0, 3.0, float("inf")):
+        for a, b in (((2, 3), (2, 3)), ((3,), (2, 1)), ((), (2,))):
+            yield Sample((arg(distinct(rng, a)), arg(distinct(rng, b, shift=9.0))), {"p": p})
+
+
+OPS.append(
+    Op(
+        "dist",
+        lambda T, x, y, p: T.dist(x, y, p),
+        _dist_samples,
+        lambda x, y, p: np.asarray(np.linalg.norm((x - y).reshape(-1), p)) if p != 0.5 else _half_norm(x - y),
+        family="reduce",
+        tol=10,
+    )
+)
+
+
+def _half_norm(d: np.ndarray) -> np.ndarray:
+    return np.asarray((np.abs(d) ** 0.5).sum() ** 2)
+
+
 OPS.append(
     Op(
         "var_unbiased",

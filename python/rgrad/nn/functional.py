@@ -5,7 +5,6 @@ differentiable to every order like everything else.
 """
 
 import warnings
-from typing import Any
 
 from .. import _core
 from .._core import Tensor, dtype
@@ -294,13 +293,8 @@ def smooth_l1_loss(
 ) -> Tensor:
     """``0.5 d² / beta`` where ``|d| < beta``, else ``|d| - 0.5 beta``; the absolute error for ``beta=0``."""
     reduction = _reduction(reduction, size_average, reduce)
-    if beta < 0:
-        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
     input, target = _expanded("smooth_l1_loss", input, target)
-    if beta == 0:
-        return _core.l1_loss(input, target, reduction)
-    distance = (input - target).abs()
-    return _reduce(_core.where(distance < beta, 0.5 / beta * distance * distance, distance - 0.5 * beta), reduction)
+    return _core.smooth_l1_loss(input, target, reduction, beta)
 
 
 def huber_loss(
@@ -308,12 +302,10 @@ def huber_loss(
 ) -> Tensor:
     """``0.5 d²`` where ``|d| < delta``, else ``delta (|d| - 0.5 delta)`` (Huber 1964)."""
     reduction = _reduction(reduction)
-    if delta <= 0:
-        raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
     input, target = _expanded("huber_loss", input, target)
-    distance = (input - target).abs()
-    loss = _core.where(distance < delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
-    return _reduce(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
+    if weight is None:
+        return _core.huber_loss(input, target, reduction, delta)
+    return _weighted(_core.huber_loss(input, target, "none", delta), weight, reduction)
 
 
 def nll_loss(
@@ -363,74 +355,7 @@ def cross_entropy(
         RuntimeError, ValueError: shapes differ, or ``label_smoothing`` out of range. IndexError: class out of range.
     """
     reduction = _reduction(reduction, size_average, reduce)
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if target.is_floating_point():
-        return _soft_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
-    if label_smoothing == 0.0:
-        return _core.cross_entropy(input, target, weight, reduction, ignore_index)
-    return _smoothed_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
-
-
-def _class_dim(input: Tensor) -> int:
-    return 0 if input.dim() == 1 else 1
-
-
-def _per_class(weight: Tensor, input: Tensor) -> Tensor:
-    """``weight`` of shape (C) in a shape that broadcasts over ``input``."""
-    dim = _class_dim(input)
-    if weight.dim() != 1 or weight.shape[0] != input.shape[dim]:
-        raise RuntimeError(
-            f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes "
-            f"but got weight tensor of shape: {tuple(weight.shape)}"
-        )
-    return weight.reshape([-1 if i == dim else 1 for i in range(input.dim())])
-
-
-def _soft_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
-) -> Tensor:
-    if target.shape != input.shape:
-        raise RuntimeError(
-            f"cross_entropy: target with class probabilities must have the shape of the input {tuple(input.shape)}, "
-            f"got {tuple(target.shape)}"
-        )
-    if ignore_index >= 0:
-        raise RuntimeError("ignore_index is not supported for floating point target")
-    dim = _class_dim(input)
-    classes = input.shape[dim]
-    if smoothing > 0.0:
-        target = target * (1 - smoothing) + smoothing / classes
-    log_probs = log_softmax_native(input, dim)
-    if weight is not None:
-        target = target * _per_class(weight, input)
-    loss = -(log_probs * target).sum(dim)
-    if reduction == "mean":
-        # Over samples, whatever their weights are.
-        return loss.sum() / max(input.numel() // max(classes, 1), 1) if input.numel() else loss.mean()
-    return _reduce(loss, reduction)
-
-
-def _smoothed_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
-) -> Tensor:
-    dim = _class_dim(input)
-    classes = input.shape[dim]
-    log_probs = log_softmax_native(input, dim)
-    hard = _core.nll_loss(log_probs, target, weight, reduction, ignore_index)
-    spread = -(log_probs if weight is None else log_probs * _per_class(weight, input)).sum(dim)
-    counted = target != ignore_index
-    spread = spread.masked_fill(counted.logical_not(), 0.0)
-    if reduction == "mean":
-        if weight is None:
-            spread = spread.sum() / counted.sum()
-        else:
-            picked = target.masked_fill(counted.logical_not(), 0)
-            weights = weight.index_select(0, picked.reshape(-1)).masked_fill(counted.logical_not().reshape(-1), 0.0)
-            spread = spread.sum() / weights.sum()
-    else:
-        spread = _reduce(spread, reduction)
-    return (1 - smoothing) * hard + smoothing / classes * spread
+    return _core.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
 def binary_cross_entropy_with_logits(
@@ -449,8 +374,6 @@ def binary_cross_entropy_with_logits(
     Raises ValueError if shapes of input and target differ.
     """
     reduction = _reduction(reduction, size_average, reduce)
-    if target.shape != input.shape:
-        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     return _core.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
@@ -470,16 +393,7 @@ def binary_cross_entropy(
         ValueError: shapes differ. RuntimeError: a probability outside [0, 1].
     """
     reduction = _reduction(reduction, size_average, reduce)
-    if target.shape != input.shape:
-        raise ValueError(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
-            "Please ensure they have the same size."
-        )
-    values: Any = input.detach()
-    if values.numel() and not bool(((values >= 0) & (values <= 1)).all()):
-        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
-    loss = -(target * input.log().clamp(min=-100) + (1 - target) * (1 - input).log().clamp(min=-100))
-    return _reduce(loss if weight is None else loss * weight, reduction)
+    return _core.binary_cross_entropy(input, target, weight, reduction)
 
 
 def kl_div(

@@ -119,7 +119,7 @@ macro_rules! arithmetic {
         x(g) { g.lit(0.0) }
     }
     /// The magnitude of the first input with the sign of the second.
-    Real Copysign = "copysign" Float [CopysignBackward0](a, b) kinks [0.0] {
+    Real Copysign = "copysign" Float [CopysignBackward0, CopysignBackward1](a, b) kinks [0.0] {
         a.copysign(b);
         a(g; a, y) {
             {
@@ -140,7 +140,7 @@ macro_rules! arithmetic {
         x(g; x) { g * (x.lit(2.0) * x) }
     }
     /// The first input to the power of the second.
-    Num Pow = "pow" NoBool [PowBackward1, PowBackward2](x in 0.2 to 3.0, e) {
+    Num Pow = "pow" NoBool [PowBackward1, PowBackward1, PowBackward2](x in 0.2 to 3.0, e) {
         x.pow(e);
         x(g; x, e) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))) }
         e(g; x, e, y) {

@@ -10,6 +10,11 @@ macro_rules! choosing {
     Num Ceil = "ceil" NoBool [CeilBackward0](x in 0.1 to 0.9) { x.ceil(); x(g) { g.lit(0.0) } }
     /// The nearest whole number, halves to even.
     Num Round = "round" NoBool [RoundBackward0](x in 0.6 to 1.4) { x.round(); x(g) { g.lit(0.0) } }
+    /// The multiple of `down / up` that is nearest to the input, halves to even; one of the parameters is 1.
+    Real RoundTo = "round_to" FloatOnly [RoundBackward1](x in 0.6 to 1.4; up = 1.0, down = 1.0) {
+        (x * up.clone()).div(down.clone()).round().div(up) * down;
+        x(g) { g.lit(0.0) }
+    }
     /// The whole part, towards zero.
     Num Trunc = "trunc" NoBool [TruncBackward0](x in 0.1 to 0.9) also ["fix"] { x.trunc(); x(g) { g.lit(0.0) } }
     /// The part after the decimal point, with the input's sign.

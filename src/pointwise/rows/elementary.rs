@@ -28,7 +28,7 @@ macro_rules! elementary {
         b(g; a, b) { g * (b - a).sigmoid() }
     }
     /// `a * log(b)`, and 0 where `a` is 0 and `b` is not nan.
-    Real Xlogy = "xlogy" Float [XlogyBackward0](a, b in 0.2 to 3.0) {
+    Real Xlogy = "xlogy" Float [XlogyBackward0, XlogyBackward2, XlogyBackward1](a, b in 0.2 to 3.0) {
         {
             let zero = a.eq(&a.lit(0.0)).and(b.is_nan().not());
             a * A::select(zero, b.lit(1.0), b).log()
@@ -41,17 +41,24 @@ macro_rules! elementary {
         }
         b(g; a, b) { g * a.div(b) }
     }
-    /// The logarithm of the odds, `log(x / (1 - x))`.
-    Real Logit = "logit" Float [LogitBackward0](x in 0.1 to 0.9) {
+    /// The logarithm of the odds, `log(x / (1 - x))`, of the input kept in `eps..=1 - eps` unless `eps` is negative.
+    Real Logit = "logit" Float [LogitBackward0](x in 0.1 to 0.9; eps = 0.2) kinks [0.2, 0.8] {
         {
-            let odds = x.clone().div(x.lit(1.0) - x);
+            let (free, top) = (eps.lt(&eps.lit(0.0)), eps.lit(1.0) - eps.clone());
+            let kept = A::select(x.lt(&eps), eps, A::select(x.gt(&top), top, x.clone()));
+            let p = A::select(free, x, kept);
+            let odds = p.clone().div(p.lit(1.0) - p);
             odds.log()
         };
         x(g; x) {
             {
-                let outside = x.lt(&x.lit(0.0)).or(x.gt(&x.lit(1.0)));
+                // Outside of its range the gradient is 0; without a range nan.
+                let free = eps.lt(&eps.lit(0.0));
+                let low = A::select(free.clone(), x.lit(0.0), eps.clone());
+                let outside = x.lt(&low).or(x.gt(&(x.lit(1.0) - low)));
                 let d = x.clone() * (x.lit(1.0) - x);
-                g.div(A::select(outside, d.lit(f64::NAN), d))
+                let inside = g.div(A::select(outside.clone(), d.lit(f64::NAN), d.clone()));
+                A::select(outside.and(free.not()), d.lit(0.0), inside)
             }
         }
     }
