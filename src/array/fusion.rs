@@ -8,6 +8,8 @@ use crate::backend::cpu::kernels::{forward_kernel, vjp_kernel};
 use crate::backend::cpu::num::level;
 use crate::backend::cpu::walk::collapse;
 use crate::backend::program::What;
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::program::most_buffers;
 use crate::error::Result;
 use crate::layout::{DType, Layout, Scalar};
 use crate::pointwise::{Func, Part};
@@ -74,6 +76,21 @@ pub fn set_least(elements: usize) -> usize {
     LEAST.swap(elements.max(1), Ordering::Relaxed)
 }
 
+/// Computes everything that is pending on a device, so that who waits for the device waits for it too.
+///
+/// # Errors
+/// As for whoever looks at a result.
+pub fn settle_all(device: Device) -> Result<()> {
+    pending::settle_all(device != Device::Cpu)
+}
+
+/// Whether a program of this size may run as one.
+fn fits_together(w: Weight, context: Option<&std::sync::Arc<Context>>) -> bool {
+    let most = context.map_or(usize::MAX, |c| most_buffers(c));
+    // In the worst case every step's result is kept.
+    w.steps <= MOST_STEPS && w.inputs <= MOST_INPUTS && w.steps + w.inputs <= most
+}
+
 /// To be called before a fork, on the thread that forks.
 pub fn before_fork() {
     pending::before_fork();
@@ -122,26 +139,27 @@ impl Array {
         ins: &[&Array],
         params: &[Scalar],
     ) -> Result<Option<Array>> {
-        if layout.numel() < least() || !is_enabled() || ins.iter().any(|a| a.device() != Device::Cpu) {
+        if layout.numel() < least() || !is_enabled() {
             return Ok(None);
         }
         pending::sweep();
+        let context = ins.iter().find_map(|a| a.storage().context());
         // What cannot be had is refused at once.
-        if !fits(layout.numel() * out.size()) {
+        if context.map_or_else(|| !fits(layout.numel() * out.size()), |c| c.supports(out).is_err()) {
             return Ok(None);
         }
-        let Some(what) = row(func, compute, out, params) else { return Ok(None) };
+        let Some(what) = row(func, compute, out, params, context.is_some()) else { return Ok(None) };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
         Ok(Some(pending::make(finish(what, out, layout, plan)?)))
     }
 
     /// The pending conversion of this array, or None where it has to be computed at once.
     pub(super) fn pending_cast(&self, to: DType) -> Result<Option<Array>> {
-        if self.numel() < least() || !is_enabled() || self.device() != Device::Cpu {
+        if self.numel() < least() || !is_enabled() {
             return Ok(None);
         }
         pending::sweep();
-        if !fits(self.numel() * to.size()) {
+        if self.storage().context().map_or_else(|| !fits(self.numel() * to.size()), |c| c.supports(to).is_err()) {
             return Ok(None);
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
@@ -156,14 +174,16 @@ impl Array {
             return Ok(false);
         }
         let Some(lazy) = self.storage().lazy() else { return Ok(false) };
-        if lazy.is_exposed() || ins.iter().any(|a| a.device() != Device::Cpu) {
+        if lazy.is_exposed() {
             return Ok(false);
         }
         pending::sweep();
-        let Some(what) = row(func, compute, self.dtype(), params) else { return Ok(false) };
+        let Some(what) = row(func, compute, self.dtype(), params, self.device() != Device::Cpu) else { return Ok(false) };
         let layout = self.layout().clone();
         self.storage().settle_readers()?;
-        if lazy.step().is_some_and(|s| s.weight.steps >= MOST_STEPS || s.weight.inputs >= MOST_INPUTS) {
+        let context = self.storage().context();
+        let more = |w: Weight| Weight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
+        if lazy.step().is_some_and(|s| !fits_together(more(s.weight), context)) {
             self.ready()?;
         }
         let Some(plan) = plan(func.reads(), &layout, ins, Some(self))? else { return Ok(false) };
@@ -209,15 +229,16 @@ impl Array {
 
 /// Whether the array is its storage's every element, in the order of memory.
 fn covers(a: &Array) -> bool {
-    a.layout().offset() == 0 && a.layout().is_dense() && a.numel() * a.dtype().size() == a.storage().bytes()
+    a.layout().offset() == 0 && a.layout().is_dense() && a.numel() * a.storage().element_size(a.dtype()) == a.storage().bytes()
 }
 
 /// The row as a step, if its kernel exists and cannot fail on values.
-fn row(func: Func, compute: DType, out: DType, params: &[Scalar]) -> Option<What> {
+fn row(func: Func, compute: DType, out: DType, params: &[Scalar], device: bool) -> Option<What> {
     if func.divides() && !compute.is_float() || func.out_dtype(compute) != out {
         return None;
     }
     match func.part {
+        _ if device => Device::Wgpu.has_kernel(func, compute).then_some(())?,
         Part::Forward => forward_kernel(func.row, compute, level()).map(|_| ())?,
         Part::Vjp(i) => vjp_kernel(func.row, i as usize, compute, level()).map(|_| ())?,
     }
@@ -228,33 +249,36 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar]) -> Option<What
 
 /// How each input is read by a result of this layout; None where one cannot be read late.
 fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<Plan>> {
+    let on_device = own.into_iter().chain(ins.iter().copied()).any(|a| a.device() != Device::Cpu);
     let mut plan = Plan { ins: SmallVec::new(), strided: 0 };
     for (k, a) in ins.iter().enumerate() {
         if reads >> k & 1 == 0 {
             plan.ins.push(In::Nothing);
             continue;
         }
-        let Some(input) = look(layout, a, own)? else { return Ok(None) };
+        let Some(input) = look(layout, a, own, on_device)? else { return Ok(None) };
         plan.strided += usize::from(matches!(input, In::Strided(_)));
         plan.ins.push(input);
     }
     Ok(Some(plan))
 }
 
-fn look(layout: &Layout, a: &Array, own: Option<&Array>) -> Result<Option<In>> {
+fn look(layout: &Layout, a: &Array, own: Option<&Array>, on_device: bool) -> Result<Option<In>> {
     if let Some(own) = own
         && a.storage().same(own.storage())
     {
         return Ok((a.layout() == own.layout() && a.dtype() == own.dtype()).then(|| In::Old(None, a.dtype())));
     }
-    if a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1) {
+    let device = a.device() != Device::Cpu;
+    if !device && (a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1)) {
         a.ready()?;
         let mut bytes = [0u8; 8];
         // SAFETY: one element of at most 8 bytes is there.
         unsafe { std::ptr::copy_nonoverlapping(a.ptr(), bytes.as_mut_ptr(), a.dtype().size()) };
         return Ok(Some(In::Value(bytes, a.dtype())));
     }
-    if !a.storage().is_own() || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
+    // Numbers apart, operands of the other device are for the operation itself to refuse.
+    if a.storage().is_external() || device != on_device || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
         return Ok(None);
     }
     let same = a.shape() == layout.shape() && a.strides().iter().zip(layout.strides()).zip(a.shape()).all(|((x, y), n)| x == y || *n == 1);
@@ -272,7 +296,7 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>) -> Result<Option<In>> {
     let expanded = a.layout().expand(layout.shape())?;
     let dims = collapse::<2>(layout.shape(), [layout.strides(), expanded.strides()], [1, a.dtype().size()]);
     let along = dims.last().is_none_or(|d| d.strides[1] == 0 || d.strides[1] == a.dtype().size() as isize);
-    if !along {
+    if !along && !device {
         return Ok(None);
     }
     // Small arrays are copied: nobody keeps watch over who writes to them.
@@ -312,11 +336,12 @@ fn finish_parts(what: What, layout: &Layout, plan: Plan) -> Result<Parts> {
             None => weight.inputs += 1,
         }
     }
-    if weight.steps > MOST_STEPS || weight.inputs > MOST_INPUTS {
+    let context = plan.ins.iter().filter_map(In::array).find_map(|a| a.storage().context()).cloned();
+    if !fits_together(weight, context.as_ref()) {
         let all: SmallVec<[&Storage; 3]> = waiting.iter().collect();
         let exact = pending::exact_weight(&all);
         weight = Weight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
-        if weight.steps > MOST_STEPS || weight.inputs > MOST_INPUTS || plan.strided > MOST_STRIDED {
+        if !fits_together(weight, context.as_ref()) || plan.strided > MOST_STRIDED {
             for s in &waiting {
                 s.settle(Access::Read)?;
             }

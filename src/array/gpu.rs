@@ -63,8 +63,8 @@ impl Array {
 
     /// A copy beside `other`; itself if it lies on the same device.
     pub fn to_device_of(&self, other: &Array) -> Result<Array> {
-        match (self.storage().buffer(), other.storage().buffer()) {
-            (None, Some(b)) => self.upload(b.context()),
+        match (self.storage().context(), other.storage().context()) {
+            (None, Some(c)) => self.upload(c),
             (Some(_), None) => self.download(),
             _ => Ok(self.clone()),
         }
@@ -93,6 +93,7 @@ impl Array {
     }
 
     fn download(&self) -> Result<Array> {
+        self.ready()?;
         let dense = if self.layout().is_dense() { self.clone() } else { self.contiguous_copy()? };
         let (start, n) = (dense.layout().offset(), self.numel());
         let layout = Layout::from_parts(dense.shape().into(), dense.strides().into(), 0);

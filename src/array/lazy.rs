@@ -3,6 +3,7 @@
 use super::pending::Step;
 use super::storage::{Access, Storage};
 use crate::backend::cpu::alloc::Buffer;
+use crate::backend::wgpu;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,6 +11,8 @@ use std::sync::{Arc, OnceLock};
 /// Whose memory it is.
 pub(super) enum Source {
     Own(Buffer),
+    /// A device's.
+    Device(wgpu::Buffer),
     /// Taken over from a storage that only the program held which wrote the result.
     Taken(Storage),
 }
@@ -112,6 +115,15 @@ impl Lazy {
         }
     }
 
+    /// The device's buffer, once it is there.
+    #[inline]
+    pub fn buffer(&self) -> Option<&wgpu::Buffer> {
+        match self.memory.get() {
+            Some(Source::Device(b)) => Some(b),
+            _ => None,
+        }
+    }
+
     /// The memory's address.
     ///
     /// # Panics
@@ -121,7 +133,7 @@ impl Lazy {
         match self.memory.get() {
             Some(Source::Own(b)) => b.as_ptr(),
             Some(Source::Taken(s)) => s.lazy().map_or(std::ptr::null_mut(), Lazy::address),
-            None => unreachable!("memory of a pending result was reached before it was computed; this is a bug in rgrad, please report it"),
+            None | Some(Source::Device(_)) => unreachable!("memory of a pending result was reached before it was computed; this is a bug in rgrad, please report it"),
         }
     }
 }

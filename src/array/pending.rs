@@ -14,6 +14,7 @@ use crate::backend::cpu::reduce::Blocks;
 use crate::backend::host;
 use crate::backend::program::What;
 use crate::error::Result;
+use crate::backend::wgpu::element_size;
 use crate::layout::{DType, Layout};
 use parking_lot::{Mutex, ReentrantMutex};
 use smallvec::SmallVec;
@@ -188,7 +189,9 @@ fn live() -> Vec<Storage> {
 /// A new array whose values `step` makes.
 pub(super) fn make(step: Arc<Step>) -> Array {
     let (layout, dtype) = (step.layout.clone(), step.out);
-    let storage = Storage::pending(layout.numel() * dtype.size(), step);
+    let context = step.ins.iter().filter_map(In::array).find_map(|a| a.storage().context()).cloned();
+    let size = if context.is_some() { element_size(dtype) } else { dtype.size() };
+    let storage = Storage::pending(layout.numel() * size, step, context);
     enter(&storage);
     let made = Array::from_parts(storage, layout, dtype);
     if hoards(made.storage()) {
@@ -279,12 +282,22 @@ fn sweep_now() {
     if !STALE.swap(false, Ordering::AcqRel) {
         return;
     }
+    // Whoever runs on a device may want the host's lock, which this thread may hold: nobody waits here.
+    let Some(_run) = RUN.try_lock() else {
+        STALE.store(true, Ordering::Release);
+        return;
+    };
     for s in live() {
         if s.lazy().is_some_and(|l| l.is_pending()) && hoards(&s) {
             // What cannot be had now may be had when somebody looks.
             let _ = settle_here(&s, Access::Read);
         }
     }
+}
+
+/// Computes everything that is pending on the host, or on devices.
+pub(super) fn settle_all(on_device: bool) -> Result<()> {
+    live().iter().filter(|s| s.context().is_some() == on_device).try_for_each(|s| s.settle(Access::Read))
 }
 
 /// Whether the steps of a pending storage's program hold more bytes that nobody else holds than their results will take.

@@ -1,7 +1,7 @@
 //! Programs: which steps a pending storage needs, in which order, whose results are kept, and where.
 
 use super::fusion;
-use super::lazy::Source;
+use super::lazy::{Lazy, Source};
 use super::pending::{self, From, In, Make, Step};
 use super::storage::Storage;
 use super::value::Array;
@@ -9,6 +9,7 @@ use crate::backend::cpu::alloc::Buffer;
 use crate::backend::cpu::program::{Input, Runner};
 use crate::backend::cpu::reduce::Blocks;
 use crate::backend::program::{self, Code};
+use crate::backend::wgpu;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
 use smallvec::SmallVec;
@@ -187,10 +188,14 @@ fn provide(g: &Graph, written: &[bool], places: &mut [*mut u8]) -> Result<Vec<(u
     for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
         let Some(lazy) = o.storage.lazy() else { continue };
         if lazy.is_there() {
-            places[o.node] = lazy.address();
+            places[o.node] = o.storage.start().unwrap_or(std::ptr::null_mut());
             continue;
         }
         // A fold writes elsewhere than where it reads.
+        if let Some(context) = o.storage.context() {
+            provided.push((i, Source::Device(wgpu::Buffer::new(context, o.storage.bytes())?)));
+            continue;
+        }
         let donor = g.externals.iter().enumerate().position(|(k, e)| {
             !folded
                 && !donated[k]
@@ -210,7 +215,8 @@ fn provide(g: &Graph, written: &[bool], places: &mut [*mut u8]) -> Result<Vec<(u
         };
         places[o.node] = match &source {
             Source::Own(b) => b.as_ptr(),
-            Source::Taken(s) => s.lazy().map_or(std::ptr::null_mut(), |l| l.address()),
+            Source::Taken(s) => s.start().unwrap_or(std::ptr::null_mut()),
+            Source::Device(_) => continue,
         };
         provided.push((i, source));
     }
@@ -223,6 +229,7 @@ fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
     let mut places = vec![std::ptr::null_mut::<u8>(); g.nodes.len()];
     let provided = provide(g, &written, &mut places)?;
     match g.nodes.iter().position(|n| n.step.is_fold()) {
+        None if root.context().is_some() => on_device(g, root, &written, &provided)?,
         None => points(g, 0..g.nodes.len(), &places)?.run(),
         Some(at) => {
             // The steps behind a fold work in place on its result.
@@ -263,12 +270,38 @@ fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
     Ok(())
 }
 
+/// Runs a program on a device: one dispatch.
+fn on_device(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]) -> Result<()> {
+    let Some(context) = root.context() else { return Ok(()) };
+    let (code, arrays, layout) = translate(g, &(0..g.nodes.len()), &[]);
+    let flat = [g.nodes.last().map_or(0, |n| n.step.layout.numel())];
+    let (shape, strides): (&[usize], &[isize]) = layout.as_ref().map_or((&flat, &[1]), |l| (l.shape(), l.strides()));
+    let mut inputs = Vec::with_capacity(arrays.len());
+    for a in &arrays {
+        let Place::In(storage, offset) = &a.place else { continue };
+        let buffer = storage.lazy().and_then(Lazy::buffer).ok_or_else(|| Error::runtime("an input of a program has no memory on the device"))?;
+        inputs.push((buffer, *offset, a.dtype, a.strides.as_deref()));
+    }
+    let mut outputs = Vec::new();
+    for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
+        let new = provided.iter().find_map(|(k, s)| match s {
+            Source::Device(b) if *k == i => Some(b),
+            _ => None,
+        });
+        if let Some(b) = new.or_else(|| o.storage.lazy().and_then(Lazy::buffer)) {
+            outputs.push((o.node, b));
+        }
+    }
+    wgpu::program::run(context, &code, shape, strides, &inputs, &outputs)
+}
+
 /// The pointwise steps of a range of nodes, ready to run.
 fn points(g: &Graph, range: Range<usize>, places: &[*mut u8]) -> Result<Runner> {
     let (code, arrays, layout) = translate(g, &range, places);
     let flat = [range.end.checked_sub(1).map_or(0, |i| g.nodes[i].step.layout.numel())];
     let (shape, strides): (&[usize], &[isize]) = layout.as_ref().map_or((&flat, &[1]), |l| (l.shape(), l.strides()));
-    let inputs: Vec<Input<'_>> = arrays.iter().map(|a| Input { ptr: a.ptr, dtype: a.dtype, strides: a.strides.as_deref() }).collect();
+    let inputs: Vec<Input<'_>> =
+        arrays.iter().map(|a| Input { ptr: a.place.address(a.dtype), dtype: a.dtype, strides: a.strides.as_deref() }).collect();
     // SAFETY: inputs are settled, and their storages are held by the graph; places are storages of the graph with this many elements,
     // new, or taken over from an input that nobody reads later, or the result's own.
     unsafe { Runner::new(&code, shape, strides, &inputs, &places[range]) }
@@ -296,9 +329,34 @@ impl Blocks for Made {
     }
 }
 
+/// Where an input lies.
+enum Place {
+    /// In a storage, from this element on.
+    In(Storage, usize),
+    /// Where an earlier part of the program left it.
+    At(*const u8),
+}
+
+impl Place {
+    fn same(&self, other: &Place) -> bool {
+        match (self, other) {
+            (Place::In(a, i), Place::In(b, j)) => a.same(b) && i == j,
+            (Place::At(a), Place::At(b)) => std::ptr::eq(*a, *b),
+            _ => false,
+        }
+    }
+
+    fn address(&self, dtype: DType) -> *const u8 {
+        match self {
+            Place::In(storage, offset) => storage.start().map_or(std::ptr::null(), |p| p.wrapping_add(offset * dtype.size()).cast_const()),
+            Place::At(p) => *p,
+        }
+    }
+}
+
 /// An input in memory.
 struct Loaded {
-    ptr: *const u8,
+    place: Place,
     dtype: DType,
     strides: Option<SmallVec<[isize; 6]>>,
 }
@@ -306,13 +364,14 @@ struct Loaded {
 /// Some of the graph's nodes as the backend takes them, their inputs, and the layout to which strided ones are expanded. What an earlier
 /// node made lies in its place.
 fn translate(g: &Graph, range: &Range<usize>, places: &[*mut u8]) -> (Code, Vec<Loaded>, Option<Layout>) {
+    let lies = |a: &Array| Place::In(a.storage().clone(), a.layout().offset());
     let mut code = Code::default();
     let mut arrays: Vec<Loaded> = Vec::new();
     let mut layout = None;
-    let mut load = |ptr: *const u8, dtype: DType, strides: Option<&[isize]>| {
-        let same = |l: &Loaded| std::ptr::eq(l.ptr, ptr) && l.dtype == dtype && l.strides.as_deref() == strides;
+    let mut load = |place: Place, dtype: DType, strides: Option<&[isize]>| {
+        let same = |l: &Loaded| l.place.same(&place) && l.dtype == dtype && l.strides.as_deref() == strides;
         program::From::Input(arrays.iter().position(same).unwrap_or_else(|| {
-            arrays.push(Loaded { ptr, dtype, strides: strides.map(SmallVec::from_slice) });
+            arrays.push(Loaded { place, dtype, strides: strides.map(SmallVec::from_slice) });
             arrays.len() - 1
         }))
     };
@@ -322,7 +381,7 @@ fn translate(g: &Graph, range: &Range<usize>, places: &[*mut u8]) -> (Code, Vec<
         let ins = step.ins.iter().map(|input| {
             let mut made = |s: &Arc<Step>| match g.find(s) {
                 Some(j) if j >= range.start => program::From::Step(j - range.start),
-                Some(j) => load(places[j], s.out, None),
+                Some(j) => load(Place::At(places[j]), s.out, None),
                 None => program::From::Nothing,
             };
             let from = match input {
@@ -330,16 +389,15 @@ fn translate(g: &Graph, range: &Range<usize>, places: &[*mut u8]) -> (Code, Vec<
                 In::Value(bytes, _) => program::From::Value(*bytes),
                 In::Aligned(a) => match a.storage().lazy().and_then(|l| l.step()).filter(|s| g.find(s).is_some()) {
                     Some(s) => made(&s),
-                    None => load(a.ptr(), a.dtype(), None),
+                    None => load(lies(a), a.dtype(), None),
                 },
                 In::Strided(a) => {
                     layout = Some(step.layout.clone());
-                    load(a.ptr(), a.dtype(), Some(a.strides()))
+                    load(lies(a), a.dtype(), Some(a.strides()))
                 }
                 In::Old(Some(s), _) => made(s),
                 In::Old(None, dtype) => {
-                    let old = g.owners[node.owner].storage.lazy().map_or(std::ptr::null_mut(), |l| l.address());
-                    load(old, *dtype, None)
+                    load(Place::In(g.owners[node.owner].storage.clone(), 0), *dtype, None)
                 }
             };
             (from, input.dtype())

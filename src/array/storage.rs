@@ -56,8 +56,8 @@ enum Memory {
         writable: bool,
         _owner: Box<dyn Any + Send + Sync>,
     },
-    /// Memory of a device that the host cannot address.
-    Device(wgpu::Buffer),
+    /// Memory of a device that the host cannot address, or what will be.
+    Device(Lazy, Arc<wgpu::Context>),
 }
 
 pub(super) struct Inner {
@@ -75,7 +75,7 @@ unsafe impl Sync for Inner {}
 impl Findable for Inner {
     #[inline]
     fn is_findable(&self) -> bool {
-        matches!(&self.memory, Memory::Host(lazy) if lazy.is_pending())
+        matches!(&self.memory, Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.is_pending())
     }
 }
 
@@ -83,7 +83,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         match &self.memory {
             Memory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
-            Memory::Host(lazy) if lazy.is_pending() => pending::forget(self),
+            Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.is_pending() => pending::forget(self),
             _ => {}
         }
     }
@@ -101,7 +101,7 @@ pub struct Storage(pub(super) Counted<Inner>);
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Host(lazy) = &self.0.memory
+        if let Memory::Host(lazy) | Memory::Device(lazy, _) = &self.0.memory
             && lazy.readers() > 0
         {
             pending::left(self.0.count() - 1, lazy.readers() as usize);
@@ -125,15 +125,19 @@ impl Storage {
     }
 
     /// Memory of `bytes` bytes that is not there yet: `step` says what will be in it.
-    pub(super) fn pending(bytes: usize, step: Arc<Step>) -> Storage {
-        let memory = Memory::Host(Lazy::pending(step));
+    pub(super) fn pending(bytes: usize, step: Arc<Step>, context: Option<Arc<wgpu::Context>>) -> Storage {
+        let memory = match context {
+            None => Memory::Host(Lazy::pending(step)),
+            Some(context) => Memory::Device(Lazy::pending(step), context),
+        };
         Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
     }
 
     /// Memory of a device.
     pub fn on_device(buffer: wgpu::Buffer) -> Storage {
         let bytes = buffer.bytes();
-        let memory = Memory::Device(buffer);
+        let context = buffer.context().clone();
+        let memory = Memory::Device(Lazy::of(Source::Device(buffer)), context);
         Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
     }
 
@@ -154,7 +158,7 @@ impl Storage {
     #[inline]
     pub fn device(&self) -> Device {
         match self.0.memory {
-            Memory::Device(_) => Device::Wgpu,
+            Memory::Device(..) => Device::Wgpu,
             _ => Device::Cpu,
         }
     }
@@ -172,7 +176,21 @@ impl Storage {
     #[inline]
     pub fn buffer(&self) -> Option<&wgpu::Buffer> {
         match &self.0.memory {
-            Memory::Device(b) => Some(b),
+            Memory::Device(lazy, _) => {
+                if !lazy.is_settled_for(Access::Read) {
+                    pending::must_settle(self, Access::Read);
+                }
+                lazy.buffer()
+            }
+            _ => None,
+        }
+    }
+
+    /// The device's context, if the memory is (or will be) a device's.
+    #[inline]
+    pub fn context(&self) -> Option<&Arc<wgpu::Context>> {
+        match &self.0.memory {
+            Memory::Device(_, context) => Some(context),
             _ => None,
         }
     }
@@ -197,7 +215,7 @@ impl Storage {
                 debug_assert!(*writable || access == Access::Read, "write to read-only memory");
                 *ptr
             }
-            Memory::Device(_) => no_address(),
+            Memory::Device(..) => no_address(),
         }
     }
 
@@ -227,10 +245,34 @@ impl Storage {
         matches!(self.0.memory, Memory::Inline(_) | Memory::Host(_))
     }
 
+    /// Whether the memory is somebody else's.
+    pub(super) fn is_external(&self) -> bool {
+        matches!(self.0.memory, Memory::External { .. })
+    }
+
+    /// Where the memory begins, whatever is pending in it. None where it is not there, or has no address.
+    pub(super) fn start(&self) -> Option<*mut u8> {
+        match &self.0.memory {
+            Memory::Inline(a) => Some(a.0.get().cast()),
+            Memory::Host(lazy) if lazy.is_there() => Some(lazy.address()),
+            Memory::External { ptr, .. } => Some(*ptr),
+            _ => None,
+        }
+    }
+
     pub(super) fn lazy(&self) -> Option<&Lazy> {
         match &self.0.memory {
-            Memory::Host(lazy) => Some(lazy),
+            Memory::Host(lazy) | Memory::Device(lazy, _) => Some(lazy),
             _ => None,
+        }
+    }
+
+    /// Whether something waits to be computed into the memory, or to be read from it.
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        match &self.0.memory {
+            Memory::Host(lazy) | Memory::Device(lazy, _) => !lazy.is_settled_for(Access::Write) && (lazy.is_pending() || lazy.readers() > 0),
+            _ => false,
         }
     }
 
@@ -240,7 +282,7 @@ impl Storage {
         match &self.0.memory {
             Memory::Inline(_) | Memory::External { .. } => true,
             Memory::Host(lazy) => !lazy.is_pending(),
-            Memory::Device(_) => false,
+            Memory::Device(..) => false,
         }
     }
 
@@ -251,7 +293,7 @@ impl Storage {
     #[inline]
     pub fn settle(&self, access: Access) -> Result<()> {
         match &self.0.memory {
-            Memory::Host(lazy) if !lazy.is_settled_for(access) => pending::settle(self, access),
+            Memory::Host(lazy) | Memory::Device(lazy, _) if !lazy.is_settled_for(access) => pending::settle(self, access),
             _ => Ok(()),
         }
     }
@@ -263,7 +305,7 @@ impl Storage {
     #[inline]
     pub(super) fn settle_readers(&self) -> Result<()> {
         match &self.0.memory {
-            Memory::Host(lazy) if lazy.readers() > 0 => pending::serve_readers(self),
+            Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.readers() > 0 => pending::serve_readers(self),
             _ => Ok(()),
         }
     }
@@ -274,7 +316,7 @@ impl Storage {
     /// # Errors
     /// As for `settle`.
     pub fn expose(&self) -> Result<()> {
-        if let Memory::Host(lazy) = &self.0.memory {
+        if let Some(lazy) = self.lazy() {
             lazy.expose();
         }
         self.settle(Access::Write)

@@ -62,21 +62,21 @@ impl Array {
     /// As `empty`, on the device where this array lies.
     #[inline]
     pub fn empty_beside(&self, shape: &[usize], dtype: DType) -> Result<Array> {
-        match self.storage.buffer() {
+        match self.storage.context() {
             None => Array::empty(shape, dtype),
-            Some(b) => gpu::empty(b.context(), Layout::contiguous(shape), dtype),
+            Some(c) => gpu::empty(c, Layout::contiguous(shape), dtype),
         }
     }
 
     /// Uninitialised on this array's device, dense, dimensions ordered as by the strides `like`.
     fn empty_ordered(&self, shape: &[usize], like: &[isize], dtype: DType) -> Result<Array> {
         let layout = Layout::dense_like(shape, like);
-        match self.storage.buffer() {
+        match self.storage.context() {
             None => {
                 let n = checked_numel(shape, dtype.size())?;
                 Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout, dtype })
             }
-            Some(b) => gpu::empty(b.context(), layout, dtype),
+            Some(c) => gpu::empty(c, layout, dtype),
         }
     }
 
@@ -283,10 +283,10 @@ impl Array {
     /// Writes one value everywhere.
     #[inline]
     pub fn fill(&self, value: Scalar) -> Result<()> {
+        self.storage.settle(Access::Write)?;
         if let Some(v) = self.on_gpu() {
             return wgpu::copy::fill(v, value);
         }
-        self.storage.settle(Access::Write)?;
         // SAFETY: the layout stays inside the storage.
         unsafe { copy::fill(self.dtype, self.shape(), self.ptr_mut(), self.strides(), value) };
         Ok(())
@@ -306,11 +306,11 @@ impl Array {
             let copied = src.contiguous_copy()?;
             return self.copy_from(&copied);
         }
+        src.ready()?;
+        self.storage.settle(Access::Write)?;
         if let (Some(to), Some(from)) = (self.on_gpu(), src.on_gpu()) {
             return wgpu::copy::copy(to, wgpu::View { shape: to.shape, strides: layout.strides(), offset: layout.offset(), ..from });
         }
-        src.ready()?;
-        self.storage.settle(Access::Write)?;
         // SAFETY: both layouts stay inside their storages, shapes agree, and the memory does not overlap.
         unsafe {
             copy::copy(
@@ -394,11 +394,7 @@ impl Array {
                 _ => Array::empty(&shape, out_dtype)?,
             }
         };
-        if out.device() == Device::Cpu {
-            out.run_into(func, compute, ins, params)?;
-        } else {
-            out.pointwise_into(func, compute, ins, params)?;
-        }
+        out.run_into(func, compute, ins, params)?;
         Ok(out)
     }
 
@@ -470,9 +466,6 @@ impl Array {
     /// As `pointwise`, into this array, whose shape the operands must broadcast to. An operand may be this very array; one that
     /// overlaps it otherwise is copied first.
     pub fn pointwise_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
-        if self.device() != Device::Cpu {
-            return self.gpu_pointwise_into(func, compute, ins, params);
-        }
         if (fusion::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {
             return Ok(());
         }
@@ -483,6 +476,9 @@ impl Array {
     fn run_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
         ins.iter().try_for_each(|a| a.ready())?;
         self.storage.settle(Access::Write)?;
+        if self.device() != Device::Cpu {
+            return self.gpu_pointwise_into(func, compute, ins, params);
+        }
         let reads = func.reads();
         let plain = |k: usize, a: &Array| reads & (1 << k) == 0 || (a.shape() == self.shape() && !a.storage.same(&self.storage));
         if ins.iter().enumerate().all(|(k, a)| plain(k, a)) {

@@ -219,11 +219,9 @@ fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
 #[cold]
 fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
-    if is_mixed(&refs) {
-        let moved = brought(op, &refs)?;
-        return op.forward(&with_moved(&refs, &moved));
-    }
-    if arrays[0].device() != Device::Cpu {
+    let moved = if is_mixed(&refs) { brought(op, &refs)? } else { Vec::new() };
+    let refs = with_moved(&refs, &moved);
+    if is_quick(&refs) {
         return op.forward(&refs);
     }
     // Whoever records a pending result there asks for its line, which cannot be seen without the host's lock.
@@ -234,6 +232,11 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
         }
         op.forward(&refs)
     })
+}
+
+/// Whether a device may be told of an operation at once: nothing is pending, or large enough to become so.
+fn is_quick(arrays: &[&Array]) -> bool {
+    arrays.iter().any(|a| a.device() != Device::Cpu) && arrays.iter().all(|a| a.numel() < host::LARGE && !a.storage().is_pending())
 }
 
 /// The highest level among the inputs applies its rule; the results are values of that level.
@@ -362,6 +365,7 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     {
         let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
         let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
+        let mut moved = Vec::new();
         if is_mixed(&refs) {
             if out.device() == Device::Cpu && op.devices() != Devices::Any {
                 return Err(Error::runtime(format!(
@@ -369,9 +373,11 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
                      one of them with .to() first"
                 )));
             }
-            let moved = brought(op, &refs)?;
-            op.forward_into(&out, &with_moved(&refs, &moved))?;
-        } else if out.device() == Device::Cpu && (!out.storage().is_plain() || out.numel() >= host::LARGE || is_large(op, &refs, false)) {
+            moved = brought(op, &refs)?;
+        }
+        let refs = with_moved(&refs, &moved);
+        let large = out.numel() >= host::LARGE || is_large(op, &refs, false) || refs.iter().any(|a| a.storage().is_pending());
+        if large && !is_quick(&refs) {
             let _line = Inherit::new(site::current());
             host::unlocked(|| {
                 if !op.takes_pending() {

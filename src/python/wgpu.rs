@@ -103,6 +103,7 @@ fn _wgpu_installed() -> bool {
 /// Submits what is recorded and waits for it.
 #[pyfunction]
 fn _wgpu_synchronize() -> PyResult<()> {
+    crate::array::fusion::settle_all(crate::array::Device::Wgpu)?;
     Ok(Context::current()?.synchronize()?)
 }
 
