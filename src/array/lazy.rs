@@ -27,17 +27,19 @@ const READER: u32 = 4;
 pub(super) struct Lazy {
     memory: OnceLock<Source>,
     state: AtomicU32,
+    /// How many outside know the address.
+    known: AtomicU32,
     step: Mutex<Option<Arc<Step>>>,
 }
 
 impl Lazy {
     #[inline]
     pub fn of(source: Source) -> Lazy {
-        Lazy { memory: OnceLock::from(source), state: AtomicU32::new(0), step: Mutex::new(None) }
+        Lazy { memory: OnceLock::from(source), state: AtomicU32::new(0), known: AtomicU32::new(0), step: Mutex::new(None) }
     }
 
     pub fn pending(step: Arc<Step>) -> Lazy {
-        Lazy { memory: OnceLock::new(), state: AtomicU32::new(PENDING), step: Mutex::new(Some(step)) }
+        Lazy { memory: OnceLock::new(), state: AtomicU32::new(PENDING), known: AtomicU32::new(0), step: Mutex::new(Some(step)) }
     }
 
     #[inline]
@@ -49,8 +51,21 @@ impl Lazy {
         self.state.load(Ordering::Acquire) & EXPOSED != 0
     }
 
+    /// From now on somebody outside knows the address.
     pub fn expose(&self) {
+        self.known.fetch_add(1, Ordering::AcqRel);
         self.state.fetch_or(EXPOSED, Ordering::AcqRel);
+    }
+
+    /// Somebody who knew it is gone.
+    pub fn hide(&self) {
+        if self.known.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.state.fetch_and(!EXPOSED, Ordering::AcqRel);
+            // Another one may have come in between.
+            if self.known.load(Ordering::Acquire) > 0 {
+                self.state.fetch_or(EXPOSED, Ordering::AcqRel);
+            }
+        }
     }
 
     /// How many pending steps read this memory.

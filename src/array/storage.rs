@@ -310,8 +310,8 @@ impl Storage {
         }
     }
 
-    /// Settles the memory for good, before its address is given to somebody outside who may read and write it at any time: nothing that
-    /// reads or writes it stays pending from now on.
+    /// Settles the memory before its address is given to somebody outside who may read and write it at any time: nothing that reads or
+    /// writes it stays pending from now on (until he is gone, if he says so by `hide`).
     ///
     /// # Errors
     /// As for `settle`.
@@ -320,6 +320,13 @@ impl Storage {
             lazy.expose();
         }
         self.settle(Access::Write)
+    }
+
+    /// The end of an `expose`: whoever knew the address is gone.
+    pub fn hide(&self) {
+        if let Some(lazy) = self.lazy() {
+            lazy.hide();
+        }
     }
 
     #[inline]

@@ -14,7 +14,13 @@ use smallvec::SmallVec;
 /// Keeps a storage alive for the arrays that look into it.
 #[pyclass(name = "_Memory", module = "rgrad._core", frozen)]
 pub(super) struct Memory {
-    _storage: Storage,
+    storage: Storage,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.storage.hide();
+    }
 }
 
 /// A NumPy array, not yet a tensor.
@@ -184,7 +190,7 @@ pub(super) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
         DType::F32 => numpy::dtype::<f32>(py),
         DType::F64 => numpy::dtype::<f64>(py),
     };
-    let holder = Py::new(py, Memory { _storage: a.storage().clone() })?;
+    let holder = Py::new(py, Memory { storage: a.storage().clone() })?;
     let rank = i32::try_from(dims.len()).map_err(|_| Error::runtime("too many dimensions for a NumPy array"))?;
     // SAFETY: the pointer, sizes and strides describe memory that `holder` keeps alive; the new array takes over the references to the
     // descriptor and the holder. A null result carries an exception.

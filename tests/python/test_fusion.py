@@ -162,7 +162,13 @@ def test_memory_that_is_known_outside_is_never_read_late() -> None:
     y = x * 2
     out[:] = 5
     assert y[0].item() == 2
+    before = programs()
     assert (x * 2)[0].item() == 10
+    assert programs() == before
+    del out
+    gc.collect()
+    assert (x * 2)[0].item() == 10
+    assert programs() == before + 1
 
 
 def test_gradients_have_the_same_bits() -> None:
@@ -284,3 +290,45 @@ def test_small_results_never_wait() -> None:
     before = programs()
     (rgrad.ones(4, 4) * 2 + 1).numpy()
     assert programs() == before
+
+
+@pytest.mark.wgpu
+def test_a_program_is_one_dispatch_on_a_device() -> None:
+    x, y = vector(1).to("wgpu"), vector(2).to("wgpu")
+
+    def run():
+        return ((x * y + x).tanh() * y).exp()
+
+    want = unfused(lambda: run().cpu())
+    before = programs()
+    z = run()
+    assert programs() == before
+    assert np.array_equal(z.cpu().numpy(), want)
+    assert programs() == before + 1
+    w = x * 2
+    x.add_(1)
+    w.mul_(3)
+    rgrad.wgpu.synchronize()
+    assert rgrad.allclose(w.cpu(), (x.cpu() - 1) * 6, atol=1e-5)
+
+
+@pytest.mark.wgpu
+def test_a_training_loop_compiles_nothing_after_its_first_steps() -> None:
+    target = vector(1).to("wgpu")
+    p = rgrad.zeros(N, device="wgpu", requires_grad=True)
+    optimizer = rgrad.optim.Adam([p], lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        ((p - target) ** 2).mean().backward()
+        optimizer.step()
+
+    def some() -> int:
+        for _ in range(4):
+            step()
+        rgrad.wgpu.synchronize()
+        return _core._wgpu_counts()[1]
+
+    some()
+    before = some()
+    assert some() == before
