@@ -5,7 +5,7 @@ use super::storage::{Access, Storage};
 use crate::backend::cpu::alloc::Buffer;
 use crate::backend::wgpu;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Whose memory it is.
@@ -29,17 +29,31 @@ pub(super) struct Lazy {
     state: AtomicU32,
     /// How many outside know the address.
     known: AtomicU32,
+    /// When it last became pending, by count.
+    number: AtomicU64,
     step: Mutex<Option<Arc<Step>>>,
 }
 
 impl Lazy {
     #[inline]
     pub fn of(source: Source) -> Lazy {
-        Lazy { memory: OnceLock::from(source), state: AtomicU32::new(0), known: AtomicU32::new(0), step: Mutex::new(None) }
+        Lazy {
+            memory: OnceLock::from(source),
+            state: AtomicU32::new(0),
+            known: AtomicU32::new(0),
+            number: AtomicU64::new(0),
+            step: Mutex::new(None),
+        }
     }
 
     pub fn pending(step: Arc<Step>) -> Lazy {
-        Lazy { memory: OnceLock::new(), state: AtomicU32::new(PENDING), known: AtomicU32::new(0), step: Mutex::new(Some(step)) }
+        Lazy {
+            memory: OnceLock::new(),
+            state: AtomicU32::new(PENDING),
+            known: AtomicU32::new(0),
+            number: AtomicU64::new(0),
+            step: Mutex::new(Some(step)),
+        }
     }
 
     #[inline]
@@ -112,6 +126,14 @@ impl Lazy {
         None
     }
 
+    pub fn set_number(&self, number: u64) {
+        self.number.store(number, Ordering::Release);
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
     pub fn is_there(&self) -> bool {
         self.memory.get().is_some()
     }
@@ -148,7 +170,9 @@ impl Lazy {
         match self.memory.get() {
             Some(Source::Own(b)) => b.as_ptr(),
             Some(Source::Taken(s)) => s.lazy().map_or(std::ptr::null_mut(), Lazy::address),
-            None | Some(Source::Device(_)) => unreachable!("memory of a pending result was reached before it was computed; this is a bug in rgrad, please report it"),
+            None | Some(Source::Device(_)) => {
+                unreachable!("memory of a pending result was reached before it was computed; this is a bug in rgrad, please report it")
+            }
         }
     }
 }

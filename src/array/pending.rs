@@ -7,20 +7,21 @@
 
 use super::counted::Place;
 use super::fusion;
+use super::lazy::Lazy;
 use super::program::{Failure, Garbage, Graph, run};
 use super::storage::{Access, Inner, Storage};
 use super::value::Array;
 use crate::backend::cpu::reduce::Blocks;
 use crate::backend::host;
 use crate::backend::program::What;
-use crate::error::Result;
 use crate::backend::wgpu::element_size;
+use crate::error::Result;
 use crate::layout::{DType, Layout};
 use parking_lot::{Mutex, ReentrantMutex};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// More steps than this are not kept waiting together.
 pub(super) const MOST_STEPS: usize = 48;
@@ -137,24 +138,25 @@ impl Drop for Step {
 
 /// Held while programs run or grow in place.
 static RUN: ReentrantMutex<()> = ReentrantMutex::new(());
-/// The storages that are pending, by address. Nobody drops a handle, or waits for another lock, while he holds this one.
-static LIVE: Mutex<BTreeMap<usize, Place<Inner>>> = Mutex::new(BTreeMap::new());
+/// The storages that are pending, in the order in which they became so. Nobody drops a handle, or waits for another lock, while he holds this one.
+static LIVE: Mutex<BTreeMap<u64, Place<Inner>>> = Mutex::new(BTreeMap::new());
+static ENTERED: AtomicU64 = AtomicU64::new(1);
 /// Whether memory is held by pending steps alone since the last sweep.
 static STALE: AtomicBool = AtomicBool::new(false);
 
-fn key(inner: &Inner) -> usize {
-    std::ptr::from_ref(inner) as usize
-}
-
 /// Enters a storage that has just become pending.
 fn enter(storage: &Storage) {
-    LIVE.lock().insert(key(&storage.0), storage.0.place());
+    if let Some(lazy) = storage.lazy() {
+        let number = ENTERED.fetch_add(1, Ordering::Relaxed);
+        lazy.set_number(number);
+        LIVE.lock().insert(number, storage.0.place());
+    }
 }
 
 /// The end of a pending storage, or of its pendency.
 #[cold]
-pub(super) fn forget(inner: &Inner) {
-    LIVE.lock().remove(&key(inner));
+pub(super) fn forget(lazy: &Lazy) {
+    LIVE.lock().remove(&lazy.number());
 }
 
 /// Holds the locks of this file across a fork, so that the child does not find them taken by a thread that it does not have.
@@ -180,10 +182,11 @@ pub(super) fn left(handles: usize, readers: usize) {
     }
 }
 
+/// The newest first: their programs contain the older ones' steps.
 fn live() -> Vec<Storage> {
     let live = LIVE.lock();
     // SAFETY: a storage leaves the map, under this lock, before its memory goes.
-    live.values().filter_map(|p| unsafe { p.revive() }).map(Storage).collect()
+    live.values().rev().filter_map(|p| unsafe { p.revive() }).map(Storage).collect()
 }
 
 /// A new array whose values `step` makes.

@@ -262,7 +262,7 @@ fn compute(g: &mut Graph, root: &Storage, garbage: &mut Garbage) -> Result<()> {
         if !written[i] {
             unwritten += o.storage.bytes();
         } else if let Some(lazy) = o.storage.lazy() {
-            pending::forget(&o.storage.0);
+            pending::forget(lazy);
             garbage.steps.extend(lazy.done(&g.nodes[o.node].step));
         }
     }
@@ -279,7 +279,8 @@ fn on_device(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, So
     let mut inputs = Vec::with_capacity(arrays.len());
     for a in &arrays {
         let Place::In(storage, offset) = &a.place else { continue };
-        let buffer = storage.lazy().and_then(Lazy::buffer).ok_or_else(|| Error::runtime("an input of a program has no memory on the device"))?;
+        let buffer =
+            storage.lazy().and_then(Lazy::buffer).ok_or_else(|| Error::runtime("an input of a program has no memory on the device"))?;
         inputs.push((buffer, *offset, a.dtype, a.strides.as_deref()));
     }
     let mut outputs = Vec::new();
@@ -396,9 +397,7 @@ fn translate(g: &Graph, range: &Range<usize>, places: &[*mut u8]) -> (Code, Vec<
                     load(lies(a), a.dtype(), Some(a.strides()))
                 }
                 In::Old(Some(s), _) => made(s),
-                In::Old(None, dtype) => {
-                    load(Place::In(g.owners[node.owner].storage.clone(), 0), *dtype, None)
-                }
+                In::Old(None, dtype) => load(Place::In(g.owners[node.owner].storage.clone(), 0), *dtype, None),
             };
             (from, input.dtype())
         });

@@ -83,7 +83,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         match &self.memory {
             Memory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
-            Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.is_pending() => pending::forget(self),
+            Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.is_pending() => pending::forget(lazy),
             _ => {}
         }
     }
@@ -271,7 +271,9 @@ impl Storage {
     #[inline]
     pub fn is_pending(&self) -> bool {
         match &self.0.memory {
-            Memory::Host(lazy) | Memory::Device(lazy, _) => !lazy.is_settled_for(Access::Write) && (lazy.is_pending() || lazy.readers() > 0),
+            Memory::Host(lazy) | Memory::Device(lazy, _) => {
+                !lazy.is_settled_for(Access::Write) && (lazy.is_pending() || lazy.readers() > 0)
+            }
             _ => false,
         }
     }
