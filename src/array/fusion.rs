@@ -85,7 +85,7 @@ pub fn settle_all(device: Device) -> Result<()> {
 }
 
 /// Whether a program of this size may run as one.
-fn fits_together(w: Weight, context: Option<&std::sync::Arc<Context>>) -> bool {
+fn fits_together(w: Weight, context: Option<&Arc<Context>>) -> bool {
     let most = context.map_or(usize::MAX, |c| most_buffers(c));
     // In the worst case every step's result is kept.
     w.steps <= MOST_STEPS && w.inputs <= MOST_INPUTS && w.steps + w.inputs <= most
@@ -249,21 +249,22 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar], device: bool) 
 
 /// How each input is read by a result of this layout; None where one cannot be read late.
 fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<Plan>> {
-    let on_device = own.into_iter().chain(ins.iter().copied()).any(|a| a.device() != Device::Cpu);
+    let mut all = own.into_iter().chain(ins.iter().copied());
+    let context = all.find_map(|a| a.storage().context());
     let mut plan = Plan { ins: SmallVec::new(), strided: 0 };
     for (k, a) in ins.iter().enumerate() {
         if reads >> k & 1 == 0 {
             plan.ins.push(In::Nothing);
             continue;
         }
-        let Some(input) = look(layout, a, own, on_device)? else { return Ok(None) };
+        let Some(input) = look(layout, a, own, context)? else { return Ok(None) };
         plan.strided += usize::from(matches!(input, In::Strided(_)));
         plan.ins.push(input);
     }
     Ok(Some(plan))
 }
 
-fn look(layout: &Layout, a: &Array, own: Option<&Array>, on_device: bool) -> Result<Option<In>> {
+fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Context>>) -> Result<Option<In>> {
     if let Some(own) = own
         && a.storage().same(own.storage())
     {
@@ -278,7 +279,12 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, on_device: bool) -> Res
         return Ok(Some(In::Value(bytes, a.dtype())));
     }
     // Numbers apart, operands of the other device are for the operation itself to refuse.
-    if a.storage().is_external() || device != on_device || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
+    let elsewhere = match (a.storage().context(), context) {
+        (None, None) => false,
+        (Some(x), Some(y)) => !Arc::ptr_eq(x, y),
+        _ => true,
+    };
+    if a.storage().is_external() || elsewhere || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
         return Ok(None);
     }
     let same = a.shape() == layout.shape() && a.strides().iter().zip(layout.strides()).zip(a.shape()).all(|((x, y), n)| x == y || *n == 1);
