@@ -1,0 +1,102 @@
+"""Random programs give the same bits whether results stay pending or not, and float64's values where these are smooth.
+
+`RGRAD_FUSION_MINUTES=10` goes on with new programs for so long; `RGRAD_FUSION_SEED` says where to begin.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rgrad
+from fusion_programs import Step, difference, make, run, smaller, told
+
+MINUTES = float(os.environ.get("RGRAD_FUSION_MINUTES", "0"))
+FIRST = int(os.environ.get("RGRAD_FUSION_SEED", "1000"))
+
+
+def check_bits(seed: int, length: int = 30) -> None:
+    """Fused against unfused; what differs is told by the smallest program that still does."""
+    steps = make(seed, length)
+    if not difference(run(steps, False), run(steps, True)):
+        return
+
+    def fails(fewer: list[Step]) -> bool:
+        return bool(difference(run(fewer, False), run(fewer, True)))
+
+    least = smaller(steps, fails)
+    what = difference(run(least, False), run(least, True)) or "nothing any more: it is not the same in every run"
+    pytest.fail(f"seed {seed}: unfused and fused differ in {what}\n{told(least)}")
+
+
+def check_float64(seed: int, length: int = 25) -> None:
+    """Every float that a program of bounded, smooth steps shows, beside the same program in float64."""
+    steps = make(seed, length, smooth=True)
+    narrow, wide = run(steps, True), run(steps, False, wide=True)
+    assert len(narrow) == len(wide)
+    for a, b in zip(narrow, wide, strict=True):
+        if isinstance(a, tuple) and isinstance(a[-1], np.ndarray):
+            assert a[1:-1] == b[1:-1], f"seed {seed}\n{told(steps)}"
+            scale = max(1.0, float(np.abs(b[-1]).max(initial=0.0)))
+            worst = float(np.abs(a[-1] - b[-1]).max(initial=0.0))
+            assert worst <= 2e-5 * scale, f"seed {seed}: off by {worst} of {scale}\n{told(steps)}"
+        elif isinstance(a, tuple):
+            assert a[:2] == b[:2]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_fused_is_unfused_bit_for_bit(seed: int) -> None:
+    check_bits(seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_fused_is_near_float64(seed: int) -> None:
+    check_float64(seed)
+
+
+def test_programs_are_fused_and_say_much() -> None:
+    """What the tests above compare is there: results were pending, values were looked at, few steps failed."""
+    before = rgrad.fusion.counts()
+    records = [run(make(seed), True) for seed in range(4)]
+    after = rgrad.fusion.counts()
+    assert after.programs - before.programs >= 8
+    assert after.steps - before.steps >= 16
+    assert after.bytes_not_written > before.bytes_not_written
+    for record in records:
+        seen = [e for e in record if isinstance(e, tuple) and isinstance(e[-1], np.ndarray)]
+        failed = [e for e in record if isinstance(e, tuple) and isinstance(e[-1], str)]
+        assert len(seen) >= 8
+        assert len(failed) <= len(seen)
+    before = rgrad.fusion.counts()
+    run(make(0), False)
+    assert rgrad.fusion.counts() == before
+
+
+def test_a_difference_is_found_and_made_small() -> None:
+    """The comparison sees one changed bit, and the search leaves the steps that it needs."""
+    steps = make(3)
+    record = run(steps, False)
+    changed: list[Any] = [*record]
+    n = next(n for n, e in enumerate(record) if isinstance(e, tuple) and isinstance(e[-1], np.ndarray) and e[-1].size)
+    other = record[n][-1].copy()
+    other.reshape(-1).view(np.uint8)[0] ^= 1
+    changed[n] = (*record[n][:-1], other)
+    assert difference(record, changed).startswith(f"entry {n} ")
+    assert not difference(record, run(steps, False))
+    guilty = next(s for s in steps if s.verb not in ("leaf", "from_numpy"))
+    assert smaller(steps, lambda fewer: guilty in fewer) == [guilty]
+
+
+@pytest.mark.skipif(not MINUTES, reason="RGRAD_FUSION_MINUTES is not set")
+def test_for_minutes() -> None:
+    end = time.monotonic() + 60 * MINUTES
+    seed = FIRST
+    while time.monotonic() < end:
+        check_bits(seed, length=20 + seed % 60)
+        check_float64(seed, length=10 + seed % 30)
+        seed += 1
+    print(f"{2 * (seed - FIRST)} programs, seeds {FIRST} to {seed - 1}")
