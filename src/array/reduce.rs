@@ -12,6 +12,7 @@ use crate::backend::wgpu::reduce::Reducer as Gpu;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout};
 use smallvec::SmallVec;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub use crate::backend::cpu::nll::{Classes, Reduction};
@@ -358,13 +359,20 @@ impl Array {
         if self.device() == Device::Wgpu && self.dtype().is_float() {
             return self.gpu_softmax(pass, dim, g);
         }
+        let (outer, n, inner) = self.around(dim);
+        if g.is_none() && inner == 1 && !self.storage().is_plain() && self.is_contiguous() {
+            let fold: Arc<dyn Fold> =
+                float!(self.dtype(), T => Arc::new(Rows::<T> { log: pass.log, shape: Shape { outer, n, inner }, of: PhantomData }));
+            if let Some(made) = self.pending_fold(fold, self.shape(), self.dtype())? {
+                return Ok(made);
+            }
+        }
         let x = self.contiguous()?;
         let g = g.map(Array::contiguous).transpose()?;
         let out = Array::empty(self.shape(), self.dtype())?;
         if out.numel() == 0 {
             return Ok(out);
         }
-        let (outer, n, inner) = self.around(dim);
         let g = g.as_ref().map_or(std::ptr::null(), Array::ptr);
         // SAFETY: all have this shape and dtype and are row-major; `out` is fresh.
         float!(self.dtype(), T => unsafe {
@@ -399,6 +407,31 @@ impl<R: Reducer> Fold for Waiting<R> {
         };
         // SAFETY: the caller's; the array that is reduced is dense and begins with its storage.
         unsafe { run_from(self.r, self.layout.shape(), self.layout.strides(), &self.reduced, source, std::ptr::null(), to.cast()) }
+    }
+}
+
+/// A softmax of rows that waits for somebody to look at it.
+struct Rows<T> {
+    log: bool,
+    shape: Shape,
+    of: PhantomData<fn(T)>,
+}
+
+impl<T: Soft> Fold for Rows<T> {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+
+    unsafe fn run(&self, from: From<'_>, to: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe {
+            match from {
+                From::Memory(p) => {
+                    T::softmax(SoftmaxPass { log: self.log, backward: false }, self.shape, p.cast(), std::ptr::null(), to.cast())
+                }
+                From::Made(blocks) => T::softmax_of(self.log, self.shape, blocks, to.cast()),
+            }
+        }
     }
 }
 

@@ -41,6 +41,9 @@ impl Op for Softmax {
     fn name(&self) -> &'static str {
         if self.log { "log_softmax" } else { "softmax" }
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].softmax(SoftmaxPass { log: self.log, backward: false }, self.dim, None)?])
     }

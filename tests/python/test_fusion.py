@@ -72,6 +72,9 @@ def test_what_is_held_is_written_in_the_same_pass() -> None:
         lambda t: t.view(4, -1, 512).sum((0, 2)),
         lambda t: (t > 0).sum(1),
         lambda t: t.log_softmax(1),
+        lambda t: t.softmax(-1),
+        lambda t: t.log_softmax(0),
+        lambda t: rgrad.nn.functional.cross_entropy(t, rgrad.arange(t.shape[0]) % 512),
     ],
 )
 def test_reductions_of_pending_results(reduce) -> None:
@@ -86,6 +89,18 @@ def test_a_sum_reads_what_is_never_written() -> None:
     _core.reset_peak_memory_stats()
     ((x * y + x).tanh() * y).sum().item()
     assert _core.max_memory_allocated() - held < 0.3 * 4 * N
+
+
+def test_a_softmax_reads_rows_that_are_never_written() -> None:
+    x = vector().view(-1, 512)
+    before = programs()
+    y = (x * 2 + 1).log_softmax(1)
+    assert programs() == before
+    held = _core.memory_allocated()
+    _core.reset_peak_memory_stats()
+    y[0, 0].item()
+    assert programs() == before + 1
+    assert _core.max_memory_allocated() - held < 1.2 * 4 * N
 
 
 def test_ten_steps_take_the_memory_of_one() -> None:

@@ -1,6 +1,7 @@
 //! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
 
 use super::num::{Base, Cell, F32, F64};
+use super::reduce::Blocks;
 use super::threads::parallel_for;
 use crate::pointwise::Real;
 
@@ -51,11 +52,32 @@ pub trait Soft: Copy {
     /// # Safety
     /// All three have `outer * n * inner` elements; `out` is written and overlaps neither of the others.
     unsafe fn softmax(pass: Pass, shape: Shape, x: *const Self, g: *const Self, out: *mut Self);
+
+    /// The forward pass over dense rows (`inner` is 1) that are made on the way.
+    ///
+    /// # Safety
+    /// As for `softmax`; what is made is of this type.
+    unsafe fn softmax_of(log: bool, shape: Shape, rows: &dyn Blocks, out: *mut Self);
 }
 
 macro_rules! soft {
     ($t:ty, $cell:ident) => {
         impl Soft for $t {
+            unsafe fn softmax_of(log: bool, s: Shape, made: &dyn Blocks, out: *mut $t) {
+                debug_assert_eq!(s.inner, 1);
+                let pass = Pass { log, backward: false };
+                let rows = (TASK / s.n.max(1)).max(1);
+                let all = Ptrs { x: out.cast_const(), g: out.cast_const(), out };
+                parallel_for(s.outer.div_ceil(rows), |t| {
+                    let (first, count) = (t * rows, rows.min(s.outer - t * rows));
+                    let here = all.moved(first * s.n);
+                    // A row is read as a whole before any of it is written over, element by element.
+                    let x = made.make(first * s.n, count * s.n, here.out.cast()).cast::<$t>();
+                    // SAFETY: task t alone handles these rows.
+                    unsafe { dispatch!(rows_of, $cell, (pass, count, s.n, Ptrs { x, g: x, ..here })) };
+                });
+            }
+
             unsafe fn softmax(pass: Pass, s: Shape, x: *const $t, g: *const $t, out: *mut $t) {
                 let all = Ptrs { x, g, out };
                 let g = if g.is_null() { x } else { g };
