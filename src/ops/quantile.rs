@@ -153,11 +153,11 @@ pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DT
 
 /// How often each of 0, 1, 2, ... stands among non-negative integers, or the sum of their weights; at least `minlength` results.
 pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<Tensor> {
-    if x.rank() != 1 {
-        return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got shape {:?}", &x.shape()[..])));
-    }
     if x.dtype().is_float() || x.dtype() == DType::Bool {
         return Err(Error::not_implemented(format!("\"bincount_cpu\" not implemented for '{}'", x.dtype().type_name())));
+    }
+    if x.rank() != 1 {
+        return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got shape {:?}", &x.shape()[..])));
     }
     if minlength < 0 {
         return Err(Error::runtime(format!("minlength should be >= 0, got {minlength}")));

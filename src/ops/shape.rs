@@ -262,7 +262,7 @@ pub fn matrix_transpose(t: &Tensor) -> Result<Tensor> {
 /// A matrix transposed (and conjugated, once there are complex numbers).
 pub fn adjoint_matrix(t: &Tensor) -> Result<Tensor> {
     match t.rank() {
-        0 => make_view(t, ViewOp::Alias),
+        0 => Ok(t.clone()),
         2 => make_view(t, ViewOp::Transpose(0, 1)),
         n => Err(Error::runtime(format!(
             "tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor. For batches of matrices, consider using tensor.mH"

@@ -178,6 +178,9 @@ fn bounds<'py>(py: Python<'py>, args: &Bound<'py, PyTuple>, o: &mut Options, wit
         _ => return Err(type_error("randint() missing 1 required positional arguments: \"high\"")),
     };
     let shape = match size {
+        Some(s) if s.is_instance_of::<pyo3::types::PyInt>() => {
+            return Err(type_error("randint(): argument 'size' must be tuple of ints, not int"));
+        }
         Some(s) => Some(create::sizes(&sizes_arg(&s, "randint", "size")?)?),
         None => None,
     };

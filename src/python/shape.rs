@@ -103,7 +103,8 @@ both! {
     }
     /// The last two dimensions exchanged.
     fn adjoint(x) sig() {
-        wrap(x.py(), shape::matrix_transpose(PyTensor::of(x))?)
+        let t = PyTensor::of(x);
+        wrap(x.py(), if t.rank() == 0 { t.clone() } else { shape::matrix_transpose(t)? })
     }
     /// Dimensions moved to other places; the rest keep their order.
     fn movedim(x, source: &Obj<'_>, destination: &Obj<'_>) sig(source, destination) {
@@ -300,7 +301,7 @@ impl PyTensor {
 
     #[getter(mT)]
     fn matrix_transposed(slf: &Bound<'_, Self>) -> PyOut {
-        wrap(slf.py(), shape::matrix_transpose(Self::of(slf))?)
+        of_matrices(slf, "mT")
     }
 
     #[getter(H)]
@@ -310,8 +311,19 @@ impl PyTensor {
 
     #[getter(mH)]
     fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyOut {
-        wrap(slf.py(), shape::matrix_transpose(Self::of(slf))?)
+        of_matrices(slf, "mH")
     }
+}
+
+/// The last two dimensions exchanged; a number as it is, with PyTorch's warning.
+fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyOut {
+    let (py, t) = (x.py(), PyTensor::of(x));
+    if t.rank() > 0 {
+        return wrap(py, shape::matrix_transpose(t)?);
+    }
+    let message = std::ffi::CString::new(format!("Tensor.{name} is deprecated on 0-D tensors: it is the tensor itself."))?;
+    PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &message, 1)?;
+    wrap(py, t.clone())
 }
 
 /// All tensors expanded to their common shape.
