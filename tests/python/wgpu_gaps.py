@@ -17,7 +17,15 @@ READS_BACK: frozenset[str] = frozenset(
     {
         *("masked_select", "getitem_mask", "getitem_mask0", "setitem_mask", "setitem_mask0"),
         *("setitem_mask_scalar", "setitem_mask0_scalar", "unique", "unique_consecutive"),
-        *("nanmedian", "nanmedian_with_nan", "quantile", "nanquantile", "quantile_with_nan", "nanquantile_with_nan"),
+        *(
+            "median",
+            "nanmedian",
+            "nanmedian_with_nan",
+            "quantile",
+            "nanquantile",
+            "quantile_with_nan",
+            "nanquantile_with_nan",
+        ),
     }
 )
 
