@@ -225,10 +225,24 @@ impl Storage {
         matches!(self.0.memory, Memory::Inline(_))
     }
 
-    /// Whether the memory may be written (an external owner may have lent it for reading only).
+    /// Whether the memory may be written (an external owner may have lent it for reading only, and it may be frozen).
     #[inline]
     pub fn is_writable(&self) -> bool {
-        !matches!(self.0.memory, Memory::External { writable: false, .. })
+        !matches!(self.0.memory, Memory::External { writable: false, .. }) && self.0.version.frozen.load(Ordering::Acquire) == 0
+    }
+
+    /// Refuses writes from now on; remembers the call site of the first time.
+    pub fn freeze(&self, site: u32) {
+        let _ = self.0.version.frozen.compare_exchange(0, site.wrapping_add(1).max(1), Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    pub fn unfreeze(&self) {
+        self.0.version.frozen.store(0, Ordering::Release);
+    }
+
+    /// The call site that froze the memory, if it is frozen.
+    pub fn frozen(&self) -> Option<u32> {
+        self.0.version.frozen.load(Ordering::Acquire).checked_sub(1)
     }
 
     /// Whether nobody else holds this storage, so that its memory can be taken over.
@@ -358,6 +372,8 @@ pub struct Change {
 #[derive(Default)]
 pub(crate) struct Counter {
     count: AtomicU32,
+    /// The call site that froze the storage plus one, 0 if none did; of the storage's own counter only.
+    frozen: AtomicU32,
     last: Mutex<Option<Change>>,
 }
 

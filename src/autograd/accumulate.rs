@@ -50,11 +50,6 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Resu
     Ok(())
 }
 
-/// Adds a gradient to any tensor's `.grad` (`backward(inputs=...)`).
-pub fn into_grad(t: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
-    if t.is_leaf() { into_leaf(t, grad, create_graph) } else { retain(t, &grad) }
-}
-
 /// `.grad` of a tensor that is no leaf but keeps its gradient: the same pass may not change it later, so it is copied.
 pub(crate) fn retain(t: &Tensor, grad: &Tensor) -> Result<()> {
     match t.grad() {

@@ -32,14 +32,17 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
     }
     let dtype = first.dtype();
     let op = PointwiseOp::simple(row, dtype);
-    let Some(out) = Array::pointwise_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
     let mut needs = [false; N];
-    if mode.grad && !mode.inference {
-        for (need, core) in needs.iter_mut().zip(&cores) {
-            *need = core.needs_grad();
-        }
+    for (need, core) in needs.iter_mut().zip(&cores) {
+        *need = core.needs_grad();
     }
-    if !needs.contains(&true) || !op.differentiable(0) {
+    let any = needs.contains(&true);
+    if any && (!mode.grad || mode.inference || !op.differentiable(0)) {
+        // The door says on the result why it has no history.
+        return Ok(None);
+    }
+    let Some(out) = Array::pointwise_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
+    if !any {
         return Ok(Some(Tensor::in_mode(mode, Value::Array(out))));
     }
 

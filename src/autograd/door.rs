@@ -1,5 +1,6 @@
 //! The door: the one function through which every operation passes. Grad mode, tape, call sites and levels live here and nowhere else.
 
+use super::cut;
 use super::hooks::Grads;
 use super::lock::ReadGuard;
 use super::mode;
@@ -127,20 +128,22 @@ pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
 
 fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
     let mode = mode::current();
-    let (outs, needs, any) = {
+    let (outs, needs, any, cut) = {
         let cores: SmallVec<[ReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
         let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
         let mut needs: SmallVec<[bool; 4]> = SmallVec::new();
         let mut any = false;
+        let mut cut = false;
         let mut leveled = false;
         for c in &cores {
             match &c.value {
                 Value::Array(a) => arrays.push(a),
                 Value::Leveled(_) => leveled = true,
             }
-            let n = mode.grad && c.needs_grad();
-            any |= n;
-            needs.push(n);
+            let n = c.needs_grad();
+            cut |= c.has_cut() || n && (!mode.grad || mode.inference);
+            any |= n && mode.grad;
+            needs.push(n && mode.grad);
         }
         let outs: SmallVec<[Value; 1]> = if leveled {
             drop(arrays);
@@ -158,12 +161,16 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
             };
             made?.into_iter().map(Value::Array).collect()
         };
-        (outs, needs, any)
+        (outs, needs, any, cut)
     };
     if !any || mode.inference {
-        return Ok(outs.into_iter().map(Tensor::from_value).collect());
+        let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
+        if cut {
+            cut::mark_results(op.name(), mode, inputs, &outs);
+        }
+        return Ok(outs);
     }
-    record(op, inputs, &needs, outs)
+    record(op, inputs, &needs, outs, cut)
 }
 
 /// Whether some arrays lie on the CPU and some elsewhere.
@@ -259,7 +266,7 @@ fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<SmallVec<[Value; 1]>> 
 }
 
 /// Makes the node of an operation that has run, and its results with history.
-fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
+fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value; 1]>, cut: bool) -> Result<Outputs> {
     let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::with_capacity(outs.len());
     let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
     for (j, v) in outs.iter().enumerate() {
@@ -268,7 +275,9 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
         metas.push(meta);
     }
     if !with_grad.contains(&true) {
-        return Ok(outs.into_iter().map(Tensor::from_value).collect());
+        let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
+        cut::mark_results(op.name(), mode::current(), inputs, &outs);
+        return Ok(outs);
     }
     let saves = op.saves(needs);
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
@@ -284,14 +293,24 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
     }
     let edges = edges_of(inputs, needs)?;
     let node = Node::new(op.node_op(), edges, metas, saved, saves, site::current());
-    Ok(outs
+    if cut {
+        cut::mark_node(&node, inputs);
+    }
+    let partly = with_grad.contains(&false);
+    let outs: Outputs = outs
         .into_iter()
         .enumerate()
         .map(|(j, v)| {
             let edge = with_grad[j].then(|| Edge { node: node.clone(), nr: j as u32 });
             Tensor::with_history(v, Version::Shared, edge)
         })
-        .collect())
+        .collect();
+    if partly {
+        for (t, _) in outs.iter().zip(&with_grad).filter(|(_, g)| !**g) {
+            cut::mark_results(op.name(), mode::current(), inputs, std::slice::from_ref(t));
+        }
+    }
+    Ok(outs)
 }
 
 pub(crate) fn out_meta(v: &Value) -> OutMeta {
@@ -325,19 +344,27 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     let target = inputs[0];
     let mode = mode::current();
     debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
-    if inputs.iter().any(|t| t.level() > 0) {
+    let mut needs: SmallVec<[bool; 4]> = SmallVec::new();
+    let (mut cut, mut leveled) = (false, false);
+    for (i, t) in inputs.iter().enumerate() {
+        let core = t.read();
+        leveled |= matches!(core.value, Value::Leveled(_));
+        let n = core.needs_grad();
+        cut |= i > 0 && (core.has_cut() || n && (!mode.grad || mode.inference));
+        needs.push(n && mode.grad);
+    }
+    if leveled {
         return Err(Error::not_implemented(format!("{label}: in-place operations inside a transform are not supported yet")));
     }
     let dtype = target.dtype();
-    let needs: SmallVec<[bool; 4]> = inputs.iter().map(|t| mode.grad && t.requires_grad()).collect();
     let any = needs.contains(&true) && dtype.is_float();
     view::check_inplace(target, any, label)?;
 
     let out = target.array();
-    if !out.storage().is_writable() {
-        return Err(Error::runtime(format!(
-            "{label}: the tensor's memory is read-only (it was made from a read-only buffer); write to a clone()"
-        )));
+    if !out.storage().is_writable()
+        && let Some(e) = target.refuses_write(label)
+    {
+        return Err(e);
     }
     if out.layout().has_zero_stride() {
         return Err(Error::runtime(format!(
@@ -393,6 +420,10 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     let site = site::current();
     target.bump_version(Change { site: site.0, op: label });
     if !any {
+        // What was written in here has a path that ends, unless the target's own goes on.
+        if cut && !target.requires_grad() {
+            cut::mark_results(label, mode, inputs, std::slice::from_ref(target));
+        }
         return Ok(());
     }
     if saves.has(16) {
@@ -400,6 +431,9 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     }
     let metas = SmallVec::from_elem(OutMeta::of(&out), 1);
     let node = Node::new(op.node_op(), edges, metas, saved, saves, site);
+    if cut {
+        cut::mark_node(&node, inputs);
+    }
     view::rebase(target, node)
 }
 

@@ -1,23 +1,24 @@
 //! The engine: walks the graph from its roots, newest node first, and brings gradients to leaves and to whoever asked for them.
 
 use super::accumulate;
+use super::anomaly;
+use super::around;
+use super::cut;
 use super::direct::vjp_direct;
 use super::door::run_vjp;
 use super::flow::{Flow, NOWHERE, Sums};
 use super::hooks::{Grads, NodeHooks};
+use super::index::Index;
 use super::linear;
 use super::mode::{self, Mode, ModeGuard};
 use super::node::{Edge, Node, NodeOp};
-use super::site::Inherit;
+use super::running::{self, Inside, MAX_DEPTH};
+use super::site::{self, Inherit, Site};
 use super::tensor::Tensor;
 use crate::error::{Error, Kind, Result};
-use parking_lot::{Mutex, MutexGuard};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// How a backward pass is to run.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,14 @@ pub struct Options {
     pub create_graph: bool,
     /// Where gradients are wanted: they are returned. Empty: at all leaves, whose `.grad` they are added to.
     pub inputs: Vec<Edge>,
+    /// The gradients at `inputs` are not returned but left to the leaves among them, and to tensors that keep theirs.
+    pub accumulate: bool,
+    /// It is an error if no gradient comes to one of `inputs`, or to a leaf that is known.
+    pub strict: bool,
+    /// How errors name `inputs`.
+    pub names: Vec<String>,
+    /// The line that calls for the pass; asked for where the pass records in anomaly mode.
+    pub here: Site,
 }
 
 /// What the engine knows of a node during one pass. The roots keep it alive.
@@ -35,6 +44,8 @@ struct Visit<'a> {
     waiting: u32,
     /// Whether a wanted input lies here or behind it.
     needed: bool,
+    /// Whether a gradient that arrives here is to be returned.
+    captured: bool,
     /// For each of the node's outputs the place of its gradient; `NOWHERE` where none has arrived.
     grads: SmallVec<[u32; 4]>,
     /// For each of the node's edges the place of the node that it points to; `NOWHERE` where it points to none.
@@ -61,34 +72,23 @@ impl Ord for Ready {
     }
 }
 
-thread_local! {
-    /// How many passes this thread is inside of.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Beyond this many passes inside each other a pass goes on on a fresh thread.
-const MAX_DEPTH: u32 = 60;
 const FRESH_STACK: usize = 16 << 20;
-
-struct DepthGuard;
-
-impl Drop for DepthGuard {
-    fn drop(&mut self) {
-        DEPTH.with(|d| d.set(d.get() - 1));
-    }
-}
 
 /// Runs backward from `roots` with the gradients given for them. Returns the gradients at `options.inputs`.
 pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
-    if DEPTH.with(Cell::get) >= MAX_DEPTH {
-        return on_fresh_thread(roots, options);
-    }
-    DEPTH.with(|d| d.set(d.get() + 1));
-    let _depth = DepthGuard;
-    run_here(roots, options)
+    let Some(inside) = Inside::enter() else { return on_fresh_thread(roots, options) };
+    let found = run_here(roots, options)?;
+    inside.finish()?;
+    Ok(found)
 }
 
 fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    if !running::fresh_threads() {
+        return Err(Error::runtime(format!(
+            "backward: {MAX_DEPTH} passes run inside each other on this thread, and set_multithreading_enabled(False) keeps the next one from \
+             going on on another"
+        )));
+    }
     let mode: Mode = mode::current();
     std::thread::scope(|s| {
         let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
@@ -102,52 +102,6 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     })
 }
 
-/// Finds a node's place in the pass that is looking for nodes: by marks in the nodes themselves while no other thread looks too, else by a
-/// table.
-enum Index {
-    Marks(MutexGuard<'static, u64>),
-    Table(FxHashMap<*const Node, u32>),
-}
-
-impl Index {
-    fn new() -> Index {
-        /// Held while nodes are being marked; the number of the last pass that did.
-        static MARKING: Mutex<u64> = Mutex::new(0);
-        match MARKING.try_lock() {
-            Some(mut pass) => {
-                *pass += 1;
-                Index::Marks(pass)
-            }
-            None => Index::Table(FxHashMap::default()),
-        }
-    }
-
-    /// The node's place, which is `next` if it has none yet.
-    #[inline]
-    fn place(&mut self, node: &Arc<Node>, next: u32) -> u32 {
-        match self {
-            Index::Marks(pass) => {
-                if node.mark.pass.load(Ordering::Relaxed) == **pass {
-                    return node.mark.at.load(Ordering::Relaxed);
-                }
-                node.mark.pass.store(**pass, Ordering::Relaxed);
-                node.mark.at.store(next, Ordering::Relaxed);
-                next
-            }
-            Index::Table(table) => *table.entry(Arc::as_ptr(node)).or_insert(next),
-        }
-    }
-
-    /// The node's place, if it has one.
-    fn find(&self, node: &Arc<Node>) -> Option<usize> {
-        match self {
-            Index::Marks(pass) if node.mark.pass.load(Ordering::Relaxed) == **pass => Some(node.mark.at.load(Ordering::Relaxed) as usize),
-            Index::Marks(_) => None,
-            Index::Table(table) => table.get(&Arc::as_ptr(node)).map(|at| *at as usize),
-        }
-    }
-}
-
 /// The state of one pass.
 struct Pass<'a> {
     options: &'a Options,
@@ -157,10 +111,25 @@ struct Pass<'a> {
     captures: Vec<(usize, u32, Option<Tensor>)>,
     ready: BinaryHeap<Ready>,
     keep: bool,
+    /// Whether gradients go on into `.grad`.
+    into_leaves: bool,
+    /// Whether nodes may run the short way.
+    direct: bool,
+    /// In anomaly mode, whether to look for nan.
+    anomaly: Option<bool>,
+    /// In strict mode: nodes that gave no gradient to the node at a place, and leaves that none has come to.
+    withheld: Vec<(usize, &'a Arc<Node>)>,
+    without: Vec<usize>,
 }
 
 fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
     let (edges, grads): (Vec<Edge>, Vec<Tensor>) = roots.into_iter().unzip();
+    let anomaly = anomaly::wanted();
+    if options.strict
+        && let Some(e) = cut::unreached(&edges, &options.inputs, &options.names)
+    {
+        return Err(e);
+    }
     let mut pass = Pass {
         options,
         visits: Vec::with_capacity(16),
@@ -168,6 +137,11 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         captures: Vec::new(),
         ready: BinaryHeap::new(),
         keep: options.retain_graph,
+        into_leaves: options.inputs.is_empty() || options.accumulate,
+        direct: !options.create_graph && anomaly.is_none(),
+        anomaly,
+        withheld: Vec::new(),
+        without: Vec::new(),
     };
     let starts = {
         // No foreign code runs in here.
@@ -188,7 +162,12 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         }
     }
     while let Some(Ready(_, i)) = pass.ready.pop() {
-        pass.run_node(i)?;
+        if let Err(e) = pass.run_node(i) {
+            return Err(if anomaly.is_some() { anomaly::report(e, pass.visits[i].node) } else { e });
+        }
+    }
+    if options.strict {
+        pass.check_all_arrived()?;
     }
     Ok(pass.captures.into_iter().map(|(_, _, g)| g).collect())
 }
@@ -200,7 +179,7 @@ impl<'a> Pass<'a> {
         let at = index.place(node, next as u32) as usize;
         if at == next {
             let grads = SmallVec::from_elem(NOWHERE, node.outs().len());
-            self.visits.push(Visit { node, waiting: 0, needed: true, grads, targets: SmallVec::new() });
+            self.visits.push(Visit { node, waiting: 0, needed: true, captured: false, grads, targets: SmallVec::new() });
         }
         at
     }
@@ -238,10 +217,13 @@ impl<'a> Pass<'a> {
         }
         for e in &self.options.inputs {
             let at = index.find(&e.node);
-            // An input that is not reached keeps its None.
-            self.captures.push((at.unwrap_or(usize::MAX), e.nr, None));
+            if !self.options.accumulate {
+                // An input that is not reached keeps its None.
+                self.captures.push((at.unwrap_or(usize::MAX), e.nr, None));
+            }
             if let Some(i) = at {
                 self.visits[i].needed = true;
+                self.visits[i].captured = !self.options.accumulate;
             }
         }
         // Every edge points to a smaller number (or to an accumulate node, which has no edges).
@@ -266,60 +248,100 @@ impl<'a> Pass<'a> {
     }
 
     fn run_node(&mut self, i: usize) -> Result<()> {
-        let Visit { node, needed, .. } = self.visits[i];
-        if needed && self.captures.is_empty() && !self.options.create_graph && self.run_direct(i, node)? {
+        let Visit { node, needed, captured, .. } = self.visits[i];
+        if self.direct && needed && !captured && self.run_direct(i, node)? {
             return Ok(());
         }
         let places = std::mem::take(&mut self.visits[i].grads);
         let mut grads: Grads = places.iter().map(|p| self.sums.take(*p).map(Flow::into_tensor)).collect();
-        if needed {
-            let hooks = node.hooks();
-            self.run_hooks_before(node, hooks.as_ref(), &mut grads)?;
-            for (at, nr, out) in &mut self.captures {
-                if *at == i {
-                    *out = grads[*nr as usize].clone();
-                }
+        if !needed {
+            self.settle(i);
+            return Ok(());
+        }
+        let hooks = node.hooks();
+        around::tensor_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| at_forward(e, node))?;
+        if captured {
+            for (_, nr, out) in self.captures.iter_mut().filter(|(at, ..)| *at == i) {
+                *out = grads.get(*nr as usize).cloned().flatten();
             }
-            if let NodeOp::Accumulate(leaf) = node.op() {
-                if self.captures.is_empty()
-                    && let Some(g) = grads[0].take()
-                {
-                    accumulate::into_leaf(leaf, g, self.options.create_graph)?;
-                }
-                return Ok(());
+        }
+        if let NodeOp::Accumulate(leaf) = node.op() {
+            if self.into_leaves {
+                self.accumulate(i, leaf, hooks.as_ref(), grads).map_err(|e| at_forward(e, node))?;
             }
-            // Nothing behind a wanted input may be wanted any more.
-            if self.captures.is_empty() || self.behind_is_needed(i) {
-                self.run_vjp(i, node, hooks.as_ref(), grads)?;
-            } else {
-                self.settle(i);
-            }
+            return Ok(());
+        }
+        // Nothing behind a wanted input may be wanted any more.
+        if self.options.inputs.is_empty() || self.behind_is_needed(i) {
+            around::pre_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| at_forward(e, node))?;
+            self.run_vjp(i, node, hooks.as_ref(), grads)
         } else {
             self.settle(i);
+            Ok(())
         }
-        Ok(())
+    }
+
+    /// Brings a gradient to a leaf, between the hooks of its node.
+    fn accumulate(&mut self, i: usize, leaf: &Tensor, hooks: Option<&NodeHooks>, mut grads: Grads) -> Result<()> {
+        around::pre_hooks(self.visits[i].node, hooks, &mut grads)?;
+        let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
+        match grads[0].take() {
+            Some(g) => accumulate::into_leaf(leaf, g, self.options.create_graph)?,
+            None if self.options.strict => self.without.push(i),
+            None => {}
+        }
+        match given {
+            Some(given) => around::post_hooks(hooks, &mut Grads::new(), &given),
+            None => Ok(()),
+        }
+    }
+
+    /// In strict mode, the error for wanted inputs to which the pass brought nothing.
+    fn check_all_arrived(&self) -> Result<()> {
+        let returned = self.captures.iter().filter(|(at, _, g)| g.is_none() && *at != usize::MAX).map(|(at, ..)| *at);
+        let mut lines = Vec::new();
+        for at in returned.chain(self.without.iter().copied()) {
+            let node = self.visits[at].node;
+            let name = self.options.inputs.iter().position(|e| Arc::ptr_eq(&e.node, node)).and_then(|k| self.options.names.get(k));
+            let by: Vec<String> = self
+                .withheld
+                .iter()
+                .filter(|(to, _)| *to == at)
+                .map(|(_, by)| format!("{}, recorded at {}", by.name(), by.site().text()))
+                .collect();
+            lines.push(match &by[..] {
+                [] => cut::label(name, node),
+                _ => format!("{}: None was returned by {}", cut::label(name, node), by.join("; ")),
+            });
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        Err(Error::graph(format!("backward(strict=True): {} reached, but given no gradient\n  {}", lines.len(), lines.join("\n  "))))
     }
 
     /// Runs a pointwise node the short way, on bare gradients; false, and nothing done, where it takes the long one.
     #[inline]
     fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
         let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
-        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE).collect();
+        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
         let place = self.visits[i].grads[0];
         let Some(made) = self.sums.get(place).and_then(|g| g.with_array(|g| vjp_direct(node, op, &needs, g, self.keep))) else {
             return Ok(false);
         };
         self.sums.take(place);
         for (k, (made, e)) in made.into_iter().zip(node.edges()).enumerate() {
-            let (Some(made), Some(e)) = (made, e) else { continue };
+            let Some(e) = e else { continue };
             let target = self.visits[i].targets[k] as usize;
-            let meta = &e.node.outs()[e.nr as usize];
-            let grad = if made.shape() == &meta.shape[..] && made.dtype() == meta.dtype {
-                Flow::Bare(made)
-            } else {
-                Flow::Tensor(linear::fit(Tensor::new(made), meta)?)
-            };
-            self.add(target, e.nr as usize, grad)?;
+            if let Some(made) = made {
+                let meta = &e.node.outs()[e.nr as usize];
+                let grad = if made.shape() == &meta.shape[..] && made.dtype() == meta.dtype {
+                    Flow::Bare(made)
+                } else {
+                    Flow::Tensor(linear::fit(Tensor::new(made), meta)?)
+                };
+                self.add(target, e.nr as usize, grad)?;
+            }
             self.arrived(target);
         }
         Ok(true)
@@ -343,113 +365,80 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn run_vjp(&mut self, i: usize, node: &Arc<Node>, hooks: Option<&NodeHooks>, grads: Grads) -> Result<()> {
+    fn run_vjp(&mut self, i: usize, node: &'a Arc<Node>, hooks: Option<&NodeHooks>, grads: Grads) -> Result<()> {
         let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
             self.settle(i);
             return Ok(());
         }
-        let mut outs = {
-            let _site = Inherit::new(node.site());
-            run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?
+        let site = match self.anomaly {
+            Some(_) if self.options.create_graph => site::derive(self.options.here, node.site(), node.name()),
+            _ => node.site(),
         };
+        let _site = Inherit::new(site);
+        let mut outs = run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?;
         drop(grads);
-        if let (Some(h), Some(given)) = (hooks, &given) {
-            for (_, hook) in &h.post {
-                let _lines = Inherit::suspend();
-                if let Some(replaced) = hook.after(&outs, given).map_err(|e| at_forward(e, node))? {
-                    outs = replaced;
-                }
+        if let Some(given) = &given {
+            self.check_count(node, &outs)?;
+            for (k, (g, e)) in outs.iter_mut().zip(node.edges()).enumerate() {
+                // A hook sees the gradients that the node's inputs will get.
+                *g = match (g.take(), e) {
+                    (Some(g), Some(e)) if needs[k] => Some(fit_at(g, e, k, node)?),
+                    (g, _) => g,
+                };
             }
+            around::post_hooks(hooks, &mut outs, given).map_err(|e| at_forward(e, node))?;
         }
         if !self.keep {
             node.release();
         }
+        if self.anomaly == Some(true)
+            && let Some(k) = anomaly::first_nan(&outs)?
+        {
+            let e = Error::runtime(format!("Function '{}' returned nan values in its {k}th output.", node.name()));
+            return Err(at_forward(e, node));
+        }
         self.deliver(i, node, outs, &needs)
     }
 
-    /// Fits gradients to a node's edges and hands them on.
-    fn deliver(&mut self, i: usize, node: &Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
-        let _site = Inherit::new(node.site());
+    fn check_count(&self, node: &Node, outs: &Grads) -> Result<()> {
         let n = node.edges().len();
-        if outs.len() != n {
-            return Err(at_forward(
-                Error::runtime(format!("{} returned an incorrect number of gradients (expected {n}, got {})", node.name(), outs.len())),
-                node,
-            ));
+        if outs.len() == n {
+            return Ok(());
         }
+        let text = format!("{} returned an incorrect number of gradients (expected {n}, got {})", node.name(), outs.len());
+        Err(at_forward(Error::runtime(text), node))
+    }
+
+    /// Fits gradients to a node's edges and hands them on.
+    fn deliver(&mut self, i: usize, node: &'a Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
+        self.check_count(node, &outs)?;
         for (k, g) in outs.into_iter().enumerate() {
             let Some(e) = &node.edges()[k] else { continue };
             let target = self.visits[i].targets[k] as usize;
-            if let Some(g) = g
-                && needs[k]
-            {
-                let meta = &e.node.outs()[e.nr as usize];
-                let g = linear::fit(g, meta).map_err(|err| {
-                    at_forward(
-                        Error::new(
-                            err.kind(),
-                            format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message()),
-                        ),
-                        node,
-                    )
-                })?;
-                self.add(target, e.nr as usize, Flow::Tensor(g))?;
+            if needs[k] {
+                match g {
+                    Some(g) => {
+                        let g = fit_at(g, e, k, node)?;
+                        self.add(target, e.nr as usize, Flow::Tensor(g))?;
+                    }
+                    None if self.options.strict => self.withheld.push((target, node)),
+                    None => {}
+                }
             }
             self.arrived(target);
         }
         Ok(())
     }
-
-    /// Node pre-hooks, then the hooks of the tensors that are the node's outputs, then `.grad` of tensors that keep it.
-    fn run_hooks_before(&self, node: &Arc<Node>, hooks: Option<&NodeHooks>, grads: &mut Grads) -> Result<()> {
-        if let NodeOp::Accumulate(leaf) = node.op() {
-            let hooks = leaf.meta(|m| m.map(|m| m.hooks.tensor.clone())).unwrap_or_default();
-            let _lines = Inherit::suspend();
-            for (_, hook) in hooks {
-                if let Some(g) = &grads[0]
-                    && let Some(new) = hook.call(g).map_err(|e| at_forward(e, node))?
-                {
-                    grads[0] = Some(fits(new, node, 0)?);
-                }
-            }
-        }
-        let Some(hooks) = hooks else { return Ok(()) };
-        let _lines = Inherit::suspend();
-        for (_, nr, hook) in &hooks.tensor {
-            if let Some(g) = &grads[*nr as usize]
-                && let Some(new) = hook.call(g).map_err(|e| at_forward(e, node))?
-            {
-                grads[*nr as usize] = Some(fits(new, node, *nr as usize)?);
-            }
-        }
-        for (nr, weak) in &hooks.retain {
-            if let (Some(t), Some(g)) = (weak.upgrade(), &grads[*nr as usize]) {
-                accumulate::retain(&t, g)?;
-            }
-        }
-        for (_, hook) in &hooks.pre {
-            if let Some(new) = hook.before(grads).map_err(|e| at_forward(e, node))? {
-                *grads = new;
-            }
-        }
-        Ok(())
-    }
 }
 
-/// What a hook put in the place of a gradient must have its shape.
-fn fits(new: Tensor, node: &Node, nr: usize) -> Result<Tensor> {
-    let meta = &node.outs()[nr];
-    if new.shape() == meta.shape {
-        return Ok(new);
-    }
-    Err(Error::runtime(format!(
-        "hook on an output of {} has changed the size of value: got {:?}, expected {:?}",
-        node.name(),
-        &new.shape()[..],
-        &meta.shape[..]
-    )))
+/// Fits the gradient that a node gives for its edge `k` to the edge.
+fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
+    linear::fit(g, &e.node.outs()[e.nr as usize]).map_err(|err| {
+        let text = format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message());
+        at_forward(Error::new(err.kind(), text), node)
+    })
 }
 
 /// Names the forward line on an error that a node's backward raised.

@@ -1,5 +1,6 @@
 //! Hooks: foreign code that sees, and may replace, gradients on their way.
 
+use super::cut::Cut;
 use super::node::Node;
 use super::tensor::Tensor;
 use crate::error::Result;
@@ -52,9 +53,12 @@ pub struct NodeHooks {
     pub retain: Vec<(u32, super::tensor::WeakTensor)>,
     pub pre: List<Arc<dyn NodeHook>>,
     pub post: List<Arc<dyn NodeHook>>,
+    /// No hooks: where the paths of inputs end that need no gradient.
+    pub(super) cuts: Vec<Arc<Cut>>,
 }
 
 impl NodeHooks {
+    /// Whether nothing is to be called.
     pub fn is_empty(&self) -> bool {
         self.tensor.is_empty() && self.retain.is_empty() && self.pre.is_empty() && self.post.is_empty()
     }

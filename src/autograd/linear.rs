@@ -52,7 +52,7 @@ pub fn cast(t: &Tensor, dtype: DType) -> Result<Tensor> {
     }
     let out = apply1(&Cast(dtype), &[t])?;
     if t.is_number() {
-        out.write().number = true;
+        out.mark_number();
     }
     Ok(out)
 }

@@ -1,11 +1,15 @@
 //! Tensors with history: the door through which operations pass, the graph they leave behind, and the engine that walks it.
 
 mod accumulate;
+pub mod anomaly;
+mod around;
+pub mod cut;
 mod direct;
 mod door;
 pub mod engine;
 mod flow;
 pub mod hooks;
+mod index;
 pub mod level;
 pub mod linear;
 mod lock;
@@ -13,13 +17,14 @@ pub mod mode;
 mod node;
 pub mod owned;
 mod pointwise;
+pub mod running;
 mod saved;
+mod sharing;
 pub mod site;
 pub mod slot;
 mod tensor;
 mod view;
 
-pub use accumulate::into_grad;
 pub use direct::apply_direct;
 pub use door::{Arrays, Devices, Old, Op, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing};
 pub use hooks::Grads;

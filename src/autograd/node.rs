@@ -1,5 +1,6 @@
 //! Node and Edge: the graph that backward walks.
 
+use super::cut::Cut;
 use super::door::Saves;
 use super::hooks::{Grads, NodeHooks};
 use super::lock::{Brief, BriefGuard};
@@ -162,14 +163,14 @@ impl Node {
         }
     }
 
-    pub(crate) fn accumulate(variable: Tensor, meta: OutMeta) -> Arc<Node> {
+    pub(crate) fn accumulate(variable: Tensor, meta: OutMeta, site: Site) -> Arc<Node> {
         Arc::new(Node {
             seq: u64::MAX,
             op: NodeOp::Accumulate(variable),
             edges: Edges::new(),
             outs: SmallVec::from_elem(meta, 1),
             saves: Saves::NOTHING,
-            site: super::site::current(),
+            site,
             state: Brief::default(),
             slot: Slot::default(),
             mark: Mark::default(),
@@ -340,7 +341,12 @@ impl Node {
     pub(crate) fn hooks(&self) -> Option<NodeHooks> {
         let state = self.state.lock();
         let h = state.hooks.as_ref().filter(|h| !h.is_empty())?;
-        Some(NodeHooks { tensor: h.tensor.clone(), retain: h.retain.clone(), pre: h.pre.clone(), post: h.post.clone() })
+        Some(NodeHooks { tensor: h.tensor.clone(), retain: h.retain.clone(), pre: h.pre.clone(), post: h.post.clone(), cuts: Vec::new() })
+    }
+
+    /// Where the paths of those inputs end that the node has no edge to.
+    pub(super) fn cuts(&self) -> Vec<Arc<Cut>> {
+        self.state.lock().hooks.as_ref().map_or_else(Vec::new, |h| h.cuts.clone())
     }
 
     pub(crate) fn remove_hook(&self, id: u64) {
@@ -351,6 +357,7 @@ impl Node {
                 retain: Vec::new(),
                 pre: h.pre.clone(),
                 post: h.post.clone(),
+                cuts: Vec::new(),
             });
             if let Some(h) = state.hooks.as_mut() {
                 h.remove(id);

@@ -1,40 +1,119 @@
-//! Call sites: an interned number for the user's line that is running now.
+//! Call sites: an interned number for the user's line that is running now, in anomaly mode for the whole stack of calls.
 //!
 //! The core knows no Python; the embedding language registers how to find the current site and how to describe one.
 
 use crate::array::fusion;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An interned call site; `UNKNOWN` where nobody registered a source or no user frame is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Site(pub u32);
+
+/// Marks the number of a site in `DERIVED`; the rest are the source's.
+const IS_DERIVED: u32 = 1 << 31;
 
 impl Site {
     pub const UNKNOWN: Site = Site(0);
 
     /// "file.py:12 in f", if it is known.
     pub fn describe(self) -> Option<String> {
-        if self == Site::UNKNOWN {
+        let own = self.forward();
+        if own == Site::UNKNOWN {
             return None;
         }
-        SOURCE.get().and_then(|s| (s.describe)(self))
+        SOURCE.get().and_then(|s| (s.describe)(own))
     }
 
     /// The description, or words that say it is not known.
     pub fn text(self) -> String {
         self.describe().unwrap_or_else(|| "an unknown line".into())
     }
+
+    /// The whole stack of calls, one entry a line, outermost first; None if only the line is known.
+    pub fn stack(self) -> Option<String> {
+        let here = self.derivation().map_or(self, |d| d.here);
+        SOURCE.get().and_then(|s| (s.stack)(here))
+    }
+
+    /// For what was recorded in backward: the nodes, each with its stack, whose backward recorded it.
+    pub fn induced_by(self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut at = self;
+        while let Some(d) = at.derivation() {
+            at = d.parent;
+            if let Some(stack) = at.stack() {
+                found.push((d.by, stack));
+            }
+        }
+        found
+    }
+
+    /// The forward line: of what was recorded in backward that of the first forward call.
+    fn forward(self) -> Site {
+        let mut at = self;
+        while let Some(d) = at.derivation() {
+            at = d.parent;
+        }
+        at
+    }
+
+    fn derivation(self) -> Option<Derivation> {
+        if self.0 & IS_DERIVED == 0 {
+            return None;
+        }
+        DERIVED.lock().all.get((self.0 & !IS_DERIVED) as usize).cloned()
+    }
 }
 
-/// How the embedding language finds and describes call sites.
+/// A site of what a node records in its backward, in anomaly mode.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Derivation {
+    /// Where backward was called.
+    here: Site,
+    /// The node's own site, and its name.
+    parent: Site,
+    by: String,
+}
+
+#[derive(Default)]
+struct Derivations {
+    all: Vec<Derivation>,
+    ids: FxHashMap<Derivation, u32>,
+}
+
+static DERIVED: Mutex<Derivations> = Mutex::new(Derivations { all: Vec::new(), ids: FxHashMap::with_hasher(rustc_hash::FxBuildHasher) });
+
+/// The site of what the node named `by`, which has the site `parent`, records in a pass that was called at `here`.
+pub fn derive(here: Site, parent: Site, by: String) -> Site {
+    let key = Derivation { here, parent, by };
+    let mut table = DERIVED.lock();
+    if let Some(id) = table.ids.get(&key) {
+        return Site(*id);
+    }
+    let id = table.all.len() as u32 | IS_DERIVED;
+    table.all.push(key.clone());
+    table.ids.insert(key, id);
+    Site(id)
+}
+
+/// How the embedding language finds and describes call sites, and how it warns.
 #[derive(Debug)]
 pub struct Source {
-    pub current: fn() -> Site,
+    /// The site of the innermost line of the user; with the whole stack.
+    pub current: [fn() -> Site; 2],
     pub describe: fn(Site) -> Option<String>,
+    pub stack: fn(Site) -> Option<String>,
+    /// Shows a warning to the user.
+    pub warn: fn(&str),
 }
 
 static SOURCE: OnceLock<Source> = OnceLock::new();
+/// Which of `Source::current` is asked.
+static HOW: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// While a node runs in backward, what it records inherits the node's own forward site.
@@ -47,6 +126,18 @@ pub fn register(source: Source) {
     fusion::register(fusion::Sites { current: || current().0, describe: |site| Site(site).text() });
 }
 
+/// Whether sites remember the whole stack from now on.
+pub fn record_stacks(on: bool) {
+    HOW.store(usize::from(on), Ordering::Relaxed);
+}
+
+/// Warns through the embedding language. No lock may be held.
+pub fn warn(text: &str) {
+    if let Some(s) = SOURCE.get() {
+        (s.warn)(text);
+    }
+}
+
 /// The site of the operation that is being called now.
 #[inline]
 pub fn current() -> Site {
@@ -54,9 +145,15 @@ pub fn current() -> Site {
         return s;
     }
     match SOURCE.get() {
-        Some(s) => (s.current)(),
+        Some(s) => (s.current[HOW.load(Ordering::Relaxed) & 1])(),
         None => Site::UNKNOWN,
     }
+}
+
+/// Whether a node's own backward runs on this thread, and no code of the user inside it.
+#[inline]
+pub fn is_inherited() -> bool {
+    INHERITED.with(Cell::get).is_some()
 }
 
 /// Makes `site` the current one until dropped.

@@ -1,5 +1,6 @@
 //! Tensor: a value together with its history.
 
+use super::cut::Cut;
 use super::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use super::level::Leveled;
 use super::lock::{ReadGuard, Shared, WriteGuard};
@@ -52,6 +53,10 @@ impl WeakTensor {
     pub fn upgrade(&self) -> Option<Tensor> {
         self.0.upgrade().map(Tensor)
     }
+
+    pub(crate) fn same(&self, other: &WeakTensor) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
 }
 
 pub(crate) struct Inner {
@@ -68,6 +73,8 @@ pub(crate) struct Core {
     pub requires_grad: bool,
     /// Made from a Python number: has the lowest rank in promotion.
     pub number: bool,
+    /// Stands for a number or has a cut: not for the short way of operations.
+    pub odd: bool,
     pub inference: bool,
     pub grad_fn: Option<Edge>,
     /// What few tensors have.
@@ -81,6 +88,8 @@ pub(crate) struct Meta {
     pub accumulate: Weak<Node>,
     pub hooks: LeafHooks,
     pub retains_grad: bool,
+    /// Why there is no history, where an operation on what had one gave this.
+    pub cut: Option<Arc<Cut>>,
     pub view: Option<ViewInfo>,
     /// How often an in-place view or `.data = ` has changed this tensor's layout: operations that views recorded before start elsewhere.
     pub relaid: u32,
@@ -98,7 +107,7 @@ impl Drop for Inner {
 
 impl Tensor {
     #[inline(always)]
-    fn from_core(core: Core) -> Tensor {
+    pub(super) fn from_core(core: Core) -> Tensor {
         let own = matches!(&core.value, Value::Array(a) if a.storage().is_own());
         let simple = own && core.grad_fn.is_none() && core.meta.is_none();
         // Written where it will lie: `Arc::new` would copy it there.
@@ -130,6 +139,7 @@ impl Tensor {
             version: if inference { Version::Untracked } else { Version::Shared },
             requires_grad: false,
             number: false,
+            odd: false,
             inference,
             grad_fn: None,
             meta: None,
@@ -138,13 +148,13 @@ impl Tensor {
 
     #[inline]
     pub(crate) fn with_history(value: Value, version: Version, grad_fn: Option<Edge>) -> Tensor {
-        Tensor::from_core(Core { value, version, requires_grad: false, number: false, inference: false, grad_fn, meta: None })
+        Tensor::from_core(Core { value, version, requires_grad: false, number: false, odd: false, inference: false, grad_fn, meta: None })
     }
 
     /// A 0-d tensor that stands for a Python number in promotion.
     pub fn number(array: Array) -> Tensor {
         let t = Tensor::new(array);
-        t.write().number = true;
+        t.mark_number();
         t
     }
 
@@ -275,7 +285,9 @@ impl Tensor {
 
     /// Makes the tensor stand for a Python number in promotion.
     pub fn mark_number(&self) {
-        self.write().number = true;
+        let mut core = self.write();
+        core.number = true;
+        core.odd = true;
     }
 
     pub fn is_number(&self) -> bool {
@@ -340,7 +352,9 @@ impl Tensor {
         if on && self.is_inference() && !mode::current().inference {
             return Err(Error::runtime("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."));
         }
-        self.write().requires_grad = on;
+        let mut core = self.write();
+        core.requires_grad = on;
+        core.settle();
         Ok(())
     }
 
@@ -375,6 +389,11 @@ impl Tensor {
         if let Some(e) = self.grad_fn()? {
             return Ok(Some(e));
         }
+        if let Some(node) = self.meta(|m| m.and_then(|m| m.accumulate.upgrade())) {
+            return Ok(Some(Edge { node, nr: 0 }));
+        }
+        // Not under the lock: finding it may run foreign code.
+        let site = super::site::current();
         let mut core = self.write();
         if !core.requires_grad {
             return Ok(None);
@@ -383,7 +402,7 @@ impl Tensor {
         if let Some(node) = meta.accumulate.upgrade() {
             return Ok(Some(Edge { node, nr: 0 }));
         }
-        let node = { Node::accumulate(self.clone(), super::door::out_meta(&core.value)) };
+        let node = Node::accumulate(self.clone(), super::door::out_meta(&core.value), site);
         if let Some(meta) = core.meta.as_mut() {
             meta.accumulate = Arc::downgrade(&node);
         }
@@ -434,66 +453,9 @@ impl Tensor {
         Ok(())
     }
 
-    /// Shares memory and version, has no history.
-    pub fn detach(&self) -> Tensor {
-        let (value, version, inference) = {
-            let core = self.read();
-            (core.value.clone(), core.version.clone(), core.inference)
-        };
-        let t = Tensor::with_history(value, version, None);
-        t.write().inference = inference;
-        t
-    }
-
-    /// Shares memory; has no history and a version counter of its own (`.data`).
-    pub fn data(&self) -> Tensor {
-        let core = self.read();
-        Tensor::with_history(core.value.clone(), Version::fresh(), None)
-    }
-
-    /// Makes this tensor look at `new`'s memory and shape; its history stays (`x.data = new`).
-    pub fn set_data(&self, new: &Tensor) -> Result<()> {
-        let value = new.read().value.clone();
-        if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_float() {
-            return Err(Error::runtime("data set to a tensor that requires gradients must be floating point dtype"));
-        }
-        let old = {
-            let mut core = self.write();
-            let same = matches!((&core.value, &value), (Value::Array(a), Value::Array(b)) if a.layout() == b.layout());
-            if !same {
-                let meta = core.meta.get_or_insert_default();
-                meta.relaid = meta.relaid.wrapping_add(1);
-            }
-            if let Some(m) = core.meta.as_mut() {
-                m.accumulate = Weak::new();
-            }
-            std::mem::replace(&mut core.value, value)
-        };
-        drop(old);
-        Ok(())
-    }
-
     /// The tensor that this one is a view of.
     pub fn base(&self) -> Option<Tensor> {
         self.meta(|m| m.and_then(|m| m.view.as_ref()).map(|v| v.base.clone()))
-    }
-
-    /// Forgets this tensor's history, which views forbid.
-    pub fn detach_in_place(&self) -> Result<()> {
-        if self.base().is_some() {
-            return Err(Error::runtime(
-                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and \
-                 gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these \
-                 gradients.",
-            ));
-        }
-        let old = {
-            let mut core = self.write();
-            core.requires_grad = false;
-            core.grad_fn.take()
-        };
-        drop(old);
-        Ok(())
     }
 
     pub fn retains_grad(&self) -> bool {
@@ -555,11 +517,34 @@ impl Core {
         }
     }
 
-    /// The array of a tensor of level 0 that does not stand for a number.
+    /// Sets or clears the record of why there is no history.
+    pub fn set_cut(&mut self, cut: Option<Arc<Cut>>) {
+        if cut.is_some() || self.meta.is_some() {
+            self.meta.get_or_insert_default().cut = cut;
+        }
+        self.settle();
+    }
+
+    /// Whether there is a record of why there is no history. May say yes for a number that has none.
+    #[inline]
+    pub fn has_cut(&self) -> bool {
+        self.odd && self.meta.is_some()
+    }
+
+    pub fn cut(&self) -> Option<&Arc<Cut>> {
+        self.meta.as_ref().and_then(|m| m.cut.as_ref())
+    }
+
+    /// Makes `odd` true to the other fields.
+    pub fn settle(&mut self) {
+        self.odd = self.number || self.cut().is_some() && !self.requires_grad && self.grad_fn.is_none();
+    }
+
+    /// The array of a tensor of level 0 that is not odd.
     #[inline]
     pub fn plain(&self) -> Option<&Array> {
         match &self.value {
-            Value::Array(a) if !self.number => Some(a),
+            Value::Array(a) if !self.odd => Some(a),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Views: tensors that share a base's memory, how they are made again from it, and what a write through one does to history.
 
+use super::cut::{self, Why};
 use super::door::{Arrays, Op, Outputs, apply, out_meta, run_vjp};
 use super::hooks::Grads;
 use super::linear;
@@ -191,7 +192,7 @@ pub fn view(t: &Tensor, op: ViewOp) -> Result<Tensor> {
 /// Applies a view operation under another node name, or as one of several results.
 pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Creation) -> Result<Tensor> {
     let mode = mode::current();
-    let (array, version, needs, mut info) = {
+    let (array, version, needs, ends, inherited, mut info) = {
         let core = t.read();
         let Value::Array(a) = &core.value else {
             drop(core);
@@ -225,7 +226,8 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
                 ViewInfo { base: v.base.clone(), ops, creation, seen, relaid: v.relaid }
             }
         };
-        (array, core.version.clone(), mode.grad && core.needs_grad(), info)
+        let needs = core.needs_grad();
+        (array, core.version.clone(), mode.grad && needs, needs && !mode.grad, core.cut().cloned(), info)
     };
     let grad_fn = if needs && array.dtype().is_float() {
         let call = t.with_array(|a| ViewCall {
@@ -247,6 +249,12 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     }
     let out = Tensor::with_history(Value::Array(array), version, grad_fn);
     out.meta_mut(|m| m.view = Some(info));
+    if ends {
+        let cut = cut::ended(if mode.inference { Why::Inference } else { Why::NoGrad }, "a view", t);
+        out.write().set_cut(cut);
+    } else if inherited.is_some() && !needs {
+        out.write().set_cut(inherited);
+    }
     Ok(out)
 }
 
@@ -261,6 +269,8 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
     let edges = Edges::from_elem(t.gradient_edge()?, 1);
     let outs: SmallVec<[Tensor; 4]> = {
         let _off = ModeGuard::grad(false);
+        // No path ends here: the views get their history below.
+        let _site = site::Inherit::new(site::Site::UNKNOWN);
         ops.iter().map(one).collect::<Result<_>>()?
     };
     let metas = outs.iter().map(|o| o.with_array(OutMeta::of)).collect();
@@ -279,6 +289,9 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
     }
     let records = mode.grad && t.dtype().is_float() && t.requires_grad();
     check_inplace(t, records, label)?;
+    if let Some(e) = t.refuses_write(label) {
+        return Err(e);
+    }
     let old = t.array();
     let new = op.apply_to(&old)?;
     let grad_fn = if records {
@@ -326,7 +339,7 @@ fn way_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
 pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     let Some(info) = t.meta(|m| m.and_then(|m| m.view.clone())) else { return Ok(()) };
     if info.creation != Creation::Normal {
-        return Err(write_refused(info.creation, true, "an in-place operation"));
+        return Err(write_refused(t, info.creation, true, "an in-place operation"));
     }
     let _grad = ModeGuard::grad(true);
     let mut made = info.base.clone();
@@ -347,11 +360,15 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
 }
 
 #[cold]
-fn write_refused(creation: Creation, indirect: bool, label: &str) -> Error {
+fn write_refused(t: &Tensor, creation: Creation, indirect: bool, label: &str) -> Error {
+    let (nr, by) = match t.read().grad_fn.as_ref() {
+        Some(e) => (e.nr, e.node.name()),
+        None => (0, "a function".into()),
+    };
     let what = if indirect { "its base or another view of its base has been modified inplace" } else { "is being modified inplace" };
     Error::runtime(match creation {
         Creation::Several => format!(
-            "Output of a function that returns multiple views is a view and {what} ({label}). This view is the output of a function that \
+            "Output {nr} of {by} is a view and {what} ({label}). This view is the output of a function that \
              returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace \
              operation by an out-of-place one."
         ),
@@ -366,7 +383,7 @@ fn write_refused(creation: Creation, indirect: bool, label: &str) -> Error {
              or both outside."
         ),
         Creation::Function => format!(
-            "Output of a custom Function is a view and {what} ({label}). This view was created inside a custom Function (or because an input \
+            "Output {nr} of {by} is a view and {what} ({label}). This view was created inside a custom Function (or because an input \
              was returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom \
              Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom \
              Function."
@@ -389,7 +406,7 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
     }
     if let Some(v) = t.meta(|m| m.and_then(|m| m.view.clone())) {
         if v.creation != Creation::Normal {
-            return Err(write_refused(v.creation, false, label));
+            return Err(write_refused(t, v.creation, false, label));
         }
         if v.base.is_leaf() && v.base.requires_grad() {
             return Err(Error::runtime(format!(
@@ -442,6 +459,7 @@ pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -
     if is_input {
         let out = {
             let _no_grad = ModeGuard::grad(false);
+            let _site = site::Inherit::new(site::Site::UNKNOWN);
             view(t, ViewOp::Alias)?
         };
         out.meta_mut(|m| {
@@ -484,7 +502,9 @@ fn set_grad_fn(t: &Tensor, edge: Edge) {
     let old = {
         let mut core = t.write();
         core.requires_grad = false;
-        core.grad_fn.replace(edge)
+        let old = core.grad_fn.replace(edge);
+        core.set_cut(None);
+        old
     };
     drop(old);
 }

@@ -5,7 +5,7 @@ use super::pointwise as pw;
 use super::reduce::{Over, node_op, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::{Array, SortPart};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
+use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, cut, linear, view};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
@@ -333,7 +333,9 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
         Some(dim) => {
             let d = one_dim(x, dim)?;
             check_not_empty(name, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-            Ok(Tensor::new(host::unlocked_if_large(a.numel(), || a.extreme_along(max, d, keepdim))?.1))
+            let at = Tensor::new(host::unlocked_if_large(a.numel(), || a.extreme_along(max, d, keepdim))?.1);
+            cut::mark_result(name, x, &at);
+            Ok(at)
         }
         None => {
             if a.numel() == 0 {
@@ -343,7 +345,9 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
             let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset()));
             let place = host::unlocked_if_large(flat.numel(), || flat.extreme_along(max, 0, false))?.1;
             let shape: Dims = SmallVec::from_elem(1, if keepdim { a.rank() } else { 0 });
-            Ok(Tensor::new(place.with_layout(place.layout().expand(&shape)?)))
+            let at = Tensor::new(place.with_layout(place.layout().expand(&shape)?));
+            cut::mark_result(name, x, &at);
+            Ok(at)
         }
     }
 }

@@ -1,58 +1,19 @@
-//! Backward, gradients, modes and hooks on tensors.
+//! Gradients, modes and hooks on tensors.
 
 use super::args::{as_tensor, tensor};
 use super::errors::{runtime, type_error};
 use super::hooks::{HookHandle, PyHook};
-use super::identity::{release_pending, wrap, wrap_option};
+use super::identity::{wrap, wrap_option};
 use super::node::node_object;
 use super::tensor::PyTensor;
-use crate::array::Array;
+use crate::autograd::Tensor;
 use crate::autograd::hooks::{Registration, next_id};
 use crate::autograd::mode::{self, Mode};
-use crate::autograd::{Edge, Tensor, engine};
 use crate::error::Error;
-use crate::layout::Scalar;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
-
-/// Runs the engine without the GIL.
-fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, options: engine::Options) -> PyResult<Vec<Option<Tensor>>> {
-    let result = py.detach(|| engine::run(roots, &options));
-    release_pending(py);
-    Ok(result?)
-}
-
-#[cold]
-fn no_graph(i: usize) -> PyErr {
-    runtime(format!("element {i} of tensors does not require grad and does not have a grad_fn"))
-}
-
-/// Ones like an array. Not under the lock of its tensor: what is made on a device may have to wait.
-fn ones_beside(a: &Array) -> PyResult<Tensor> {
-    Ok(Tensor::new(a.full_beside(a.shape(), Scalar::Int(1), a.dtype())?))
-}
-
-/// A root and its gradient; ones for a scalar that has none.
-fn root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
-    let Some(edge) = t.gradient_edge()? else { return Err(no_graph(i)) };
-    let grad = match grad {
-        Some(g) => {
-            if g.shape() != t.shape() {
-                return Err(runtime(format!(
-                    "Mismatch in shape: grad_output[{i}] has a shape of rgrad.Size({:?}) and output[{i}] has a shape of rgrad.Size({:?}).",
-                    &g.shape()[..],
-                    &t.shape()[..]
-                )));
-            }
-            g.clone()
-        }
-        None if t.numel() == 1 => ones_beside(&t.array())?,
-        None => return Err(runtime("grad can be implicitly created only for scalar outputs")),
-    };
-    Ok((edge, grad))
-}
 
 /// A tuple or list of tensors, or one tensor.
 fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
@@ -65,60 +26,11 @@ fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
-/// Where the gradients of `inputs` arrive; each must require one.
-fn edges_of(inputs: &[Tensor]) -> PyResult<Vec<Edge>> {
-    inputs.iter().map(|t| t.gradient_edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))).collect()
-}
-
-/// Gradients at the edges of `inputs`, added to their `.grad`.
-fn accumulate_at(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options, inputs: &[Tensor]) -> PyResult<()> {
-    if inputs.is_empty() {
-        return Err(runtime("`inputs` argument to `backward()` cannot be empty."));
-    }
-    options.inputs = edges_of(inputs)?;
-    let create = options.create_graph;
-    let grads = run(py, roots, options)?;
-    for (t, g) in inputs.iter().zip(grads) {
-        // A tensor that retains its gradient has got it in passing.
-        if let Some(g) = g
-            && (t.is_leaf() || !t.retains_grad())
-        {
-            py.detach(|| crate::autograd::into_grad(t, g, create))?;
-        }
-    }
-    Ok(())
-}
-
 #[pymethods]
 impl PyTensor {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn __init__(slf: &Bound<'_, Self>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, pyo3::types::PyDict>>) {
         super::identity::link(slf);
-    }
-
-    /// Adds the gradients of this tensor with respect to the leaves (or to `inputs`) to their `.grad`.
-    ///
-    /// `gradient` has this tensor's shape; it may be left out for a tensor of one element. Raises RuntimeError when there is no graph,
-    /// when the graph was freed, or when the shape of `gradient` differs.
-    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
-    fn backward(
-        slf: &Bound<'_, Self>,
-        gradient: Option<&Bound<'_, PyAny>>,
-        retain_graph: Option<bool>,
-        create_graph: bool,
-        inputs: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let py = slf.py();
-        let gradient = match gradient {
-            Some(g) if !g.is_none() => Some(tensor(g, "backward(): argument 'gradient'")?),
-            _ => None,
-        };
-        let roots = vec![root(0, Self::of(slf), gradient)?];
-        let options = engine::Options { retain_graph: retain_graph.unwrap_or(create_graph), create_graph, inputs: Vec::new() };
-        match inputs {
-            Some(i) if !i.is_none() => accumulate_at(py, roots, options, &tensors(i, "inputs")?),
-            _ => run(py, roots, options).map(drop),
-        }
     }
 
     #[getter]
@@ -214,28 +126,6 @@ impl PyTensor {
         Self::of(slf).retains_grad()
     }
 
-    /// The same memory without history; writes are seen on both sides and counted as one.
-    fn detach(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        wrap(slf.py(), Self::of(slf).detach())
-    }
-
-    /// Forgets this tensor's own history.
-    fn detach_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        Self::of(slf).detach_in_place()?;
-        Ok(slf.clone())
-    }
-
-    /// The same memory without history, with a version counter of its own.
-    #[getter]
-    fn get_data(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        wrap(slf.py(), Self::of(slf).data())
-    }
-
-    #[setter]
-    fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        Ok(Self::of(slf).set_data(tensor(data, "Variable data has to be a tensor, got")?)?)
-    }
-
     #[getter]
     fn _version(slf: &Bound<'_, Self>) -> PyResult<u32> {
         Self::of(slf).version().ok_or_else(|| runtime("Inference tensors do not track version counter."))
@@ -276,64 +166,6 @@ impl PyTensor {
         t.with_leaf_hooks(|h| h.post_accumulate.push((id, Arc::new(PyHook(hook)))));
         Ok(HookHandle(Registration::Leaf(t.downgrade(), id)))
     }
-}
-
-/// The engine behind `autograd.backward` and `autograd.grad`; see there.
-#[pyfunction]
-#[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (tensors_, grad_tensors, retain_graph, create_graph, inputs=None, allow_unreachable=false, accumulate_grad=false))]
-fn _run_backward<'py>(
-    py: Python<'py>,
-    tensors_: &Bound<'py, PyAny>,
-    grad_tensors: &Bound<'py, PyAny>,
-    retain_graph: bool,
-    create_graph: bool,
-    inputs: Option<&Bound<'py, PyAny>>,
-    allow_unreachable: bool,
-    accumulate_grad: bool,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let outputs = tensors(tensors_, "outputs")?;
-    let mut given: Vec<Option<Tensor>> = Vec::new();
-    if grad_tensors.is_none() {
-        given.resize(outputs.len(), None);
-    } else {
-        for g in grad_tensors.try_iter()? {
-            let g = g?;
-            given.push(if g.is_none() { None } else { Some(tensor(&g, "gradients can be either Tensors or None; a gradient")?.clone()) });
-        }
-    }
-    if given.len() != outputs.len() {
-        return Err(runtime(format!("got {} tensors and {} gradients", outputs.len(), given.len())));
-    }
-    let mut roots = Vec::new();
-    for (i, (t, g)) in outputs.iter().zip(&given).enumerate() {
-        roots.push(root(i, t, g.as_ref())?);
-    }
-    let mut options = engine::Options { retain_graph, create_graph, inputs: Vec::new() };
-    let wanted = match inputs {
-        Some(i) if !i.is_none() => tensors(i, "inputs")?,
-        _ => Vec::new(),
-    };
-    if wanted.is_empty() {
-        run(py, roots, options)?;
-        return Ok(PyTuple::empty(py));
-    }
-    if accumulate_grad {
-        accumulate_at(py, roots, options, &wanted)?;
-        return Ok(PyTuple::empty(py));
-    }
-    options.inputs = edges_of(&wanted)?;
-    let mut out = Vec::new();
-    for g in run(py, roots, options)? {
-        if g.is_none() && !allow_unreachable {
-            return Err(runtime(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired \
-                 behavior.",
-            ));
-        }
-        out.push(wrap_option(py, g)?);
-    }
-    PyTuple::new(py, out)
 }
 
 /// Whether operations are recorded on this thread.
@@ -435,7 +267,6 @@ fn _increment_version(tensor_or_list: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_run_backward, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;

@@ -55,7 +55,13 @@ impl LeafHook for PyHook {
             if value.is_none() {
                 return Ok(());
             }
-            Err(runtime("hooks that run after accumulation should return None"))
+            Err(match as_tensor(&value) {
+                Some(_) => runtime("Tensor post accumulate grad hooks should return None."),
+                None => type_error(format!(
+                    "expected Variable, but hook returned '{}': Tensor post accumulate grad hooks should return None.",
+                    super::args::type_name(&value)
+                )),
+            })
         })
         .map_err(foreign)
     }
@@ -69,33 +75,32 @@ fn tuple_of<'py>(py: Python<'py>, grads: &Grads) -> PyResult<Bound<'py, PyTuple>
     PyTuple::new(py, items)
 }
 
-/// A hook's replacement for gradients: one tensor, or as many as there were.
-fn replaced(value: &Bound<'_, PyAny>, n: usize) -> PyResult<Option<Grads>> {
+/// A hook's replacement for gradients.
+fn replaced(value: &Bound<'_, PyAny>) -> PyResult<Option<Grads>> {
     if value.is_none() {
         return Ok(None);
     }
-    if let Some(t) = as_tensor(value) {
-        return Ok(Some(std::iter::once(Some(t.clone())).collect()));
-    }
-    let items: Grads = value.try_iter()?.map(|v| returned_tensor(&v?)).collect::<PyResult<_>>()?;
-    if items.len() != n {
-        return Err(runtime(format!("hook returned incorrect number of values: got {}, expected {n}", items.len())));
-    }
-    Ok(Some(items))
+    let Ok(items) = value.cast::<PyTuple>() else {
+        return Err(type_error(format!(
+            "expected tuple, but hook returned '{}': a hook of a node returns a tuple with a Tensor or None for each gradient, or None",
+            super::args::type_name(value)
+        )));
+    };
+    Ok(Some(items.iter().map(|v| returned_tensor(&v)).collect::<PyResult<_>>()?))
 }
 
 impl NodeHook for PyHook {
     fn before(&self, grads: &Grads) -> Result<Option<Grads>> {
         Python::attach(|py| {
             let value = self.0.bind(py).call1((tuple_of(py, grads)?,))?;
-            replaced(&value, grads.len())
+            replaced(&value)
         })
         .map_err(foreign)
     }
     fn after(&self, outputs: &Grads, grads: &Grads) -> Result<Option<Grads>> {
         Python::attach(|py| {
             let value = self.0.bind(py).call1((tuple_of(py, outputs)?, tuple_of(py, grads)?))?;
-            replaced(&value, outputs.len())
+            replaced(&value)
         })
         .map_err(foreign)
     }

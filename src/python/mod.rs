@@ -2,6 +2,7 @@
 
 mod args;
 mod autograd;
+mod backward;
 mod blocks;
 mod both;
 mod convert;
@@ -26,6 +27,7 @@ mod random;
 mod reduce;
 mod rows;
 mod shape;
+mod sharing;
 mod site;
 mod slots;
 mod tensor;
@@ -66,6 +68,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     node::register(m)?;
     hooks::register(m)?;
     autograd::register(m)?;
+    backward::register(m)?;
     function::register(m)?;
     fusion::register(m)?;
     Ok(())

@@ -2,9 +2,13 @@
 
 use crate::autograd::site::{Site, Source, register as register_source};
 use parking_lot::Mutex;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::ffi::CString;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,11 +19,13 @@ struct Entry {
     code: usize,
     /// The instruction's offset in bytes.
     lasti: i32,
+    /// The number of the frame that called this one or `OUTERMOST`, where the whole stack is known; else 0.
+    outer: u32,
 }
 
 #[derive(Default)]
 struct Table {
-    ids: FxHashMap<(usize, i32), u32>,
+    ids: FxHashMap<(usize, i32, u32), u32>,
     entries: Vec<Entry>,
 }
 
@@ -29,6 +35,8 @@ static PACKAGE: OnceLock<String> = OnceLock::new();
 
 /// The mark of a frame inside the package.
 const INTERNAL: u32 = u32::MAX;
+/// What calls the outermost frame.
+const OUTERMOST: u32 = u32::MAX;
 
 /// One place of the direct-mapped table in front of `TABLE`. Written under `TABLE`'s lock only, read by anybody: a key that is the same
 /// before and after the number was read belongs to it, for a key always has the same number.
@@ -123,8 +131,15 @@ unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
 /// `code` is a live code object, under the GIL.
 #[cold]
 unsafe fn intern(code: *mut ffi::PyCodeObject, lasti: i32) -> u32 {
-    let key = (code as usize, lasti);
-    let short = key_of(key.0, lasti);
+    // SAFETY: by the caller's promise.
+    unsafe { intern_called(code, lasti, 0) }
+}
+
+/// # Safety
+/// `code` is a live code object, under the GIL.
+unsafe fn intern_called(code: *mut ffi::PyCodeObject, lasti: i32, outer: u32) -> u32 {
+    let key = (code as usize, lasti, outer);
+    let short = if outer == 0 { key_of(key.0, lasti) } else { None };
     {
         let mut table = TABLE.lock();
         if let Some(id) = table.get_or_insert_default().ids.get(&key) {
@@ -146,13 +161,66 @@ unsafe fn intern(code: *mut ffi::PyCodeObject, lasti: i32) -> u32 {
         if inside {
             return INTERNAL;
         }
-        table.entries.push(Entry { code: key.0, lasti });
+        table.entries.push(Entry { code: key.0, lasti, outer });
         table.entries.len() as u32
     });
     if let Some(k) = short {
         remember(k, id);
     }
     id
+}
+
+/// One frame of the stack that was seen last.
+#[derive(Clone, Copy)]
+struct Seen {
+    code: usize,
+    lasti: i32,
+    id: u32,
+}
+
+thread_local! {
+    /// The user's frames of the stack that this thread saw last, outermost first: the next one is mostly the same but for its end.
+    static LAST: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The site of the innermost frame that is the user's, together with all frames of the user's that lead to it.
+fn current_with_stack() -> Site {
+    let mut frames: SmallVec<[(*mut ffi::PyCodeObject, i32); 64]> = SmallVec::new();
+    // SAFETY: as in `current`; a code object lives as long as its frame, and the frames of this thread as long as this call.
+    unsafe {
+        if ffi::PyGILState_Check() == 0 {
+            return Site::UNKNOWN;
+        }
+        let mut frame = ffi::PyEval_GetFrame();
+        if frame.is_null() {
+            return Site::UNKNOWN;
+        }
+        ffi::Py_INCREF(frame.cast());
+        while !frame.is_null() {
+            if id_of(frame) != INTERNAL {
+                let code = ffi::PyFrame_GetCode(frame);
+                frames.push((code, PyFrame_GetLasti(frame)));
+                ffi::Py_DECREF(code.cast());
+            }
+            let back = ffi::PyFrame_GetBack(frame);
+            ffi::Py_DECREF(frame.cast());
+            frame = back;
+        }
+    }
+    if frames.is_empty() {
+        return Site::UNKNOWN;
+    }
+    let mut last = LAST.take();
+    let same = last.iter().zip(frames.iter().rev()).take_while(|(l, (code, lasti))| l.code == *code as usize && l.lasti == *lasti).count();
+    last.truncate(same);
+    let mut id = last.last().map_or(OUTERMOST, |l| l.id);
+    for (code, lasti) in frames.iter().rev().skip(same) {
+        // SAFETY: as above.
+        id = unsafe { intern_called(*code, *lasti, id) };
+        last.push(Seen { code: *code as usize, lasti: *lasti, id });
+    }
+    LAST.replace(last);
+    Site(id)
 }
 
 /// # Safety
@@ -166,7 +234,7 @@ unsafe fn filename(code: *mut ffi::PyCodeObject) -> Option<String> {
 }
 
 fn describe(site: Site) -> Option<String> {
-    let entry = *TABLE.lock().as_ref()?.entries.get(site.0.checked_sub(1)? as usize)?;
+    let entry = entry(site.0)?;
     Python::attach(|py| {
         // SAFETY: the table keeps the code object alive.
         let (code, line) = unsafe {
@@ -177,6 +245,46 @@ fn describe(site: Site) -> Option<String> {
         let name: String = code.getattr("co_name").ok()?.extract().ok()?;
         Some(format!("{file}:{line} in {name}"))
     })
+}
+
+/// The entry of a number of this table.
+fn entry(id: u32) -> Option<Entry> {
+    TABLE.lock().as_ref()?.entries.get(id.checked_sub(1)? as usize).copied()
+}
+
+/// The stack that ends at a site, as Python's tracebacks show it; None where only the innermost line is known.
+fn stack(site: Site) -> Option<String> {
+    let mut frames = vec![entry(site.0).filter(|e| e.outer != 0)?];
+    while let Some(e) = frames.last().and_then(|e| entry(e.outer)) {
+        frames.push(e);
+    }
+    Python::attach(|py| {
+        let getline = py.import("linecache").ok()?.getattr("getline").ok()?;
+        let mut text = String::new();
+        for e in frames.iter().rev() {
+            // SAFETY: the table keeps the code object alive.
+            let (code, line) = unsafe {
+                let code = Bound::from_borrowed_ptr(py, e.code as *mut ffi::PyObject);
+                (code, PyCode_Addr2Line(e.code as *mut ffi::PyCodeObject, e.lasti))
+            };
+            let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
+            let name: String = code.getattr("co_name").ok()?.extract().ok()?;
+            let source: String = getline.call1((&file, line)).and_then(|s| s.extract()).unwrap_or_default();
+            text += &format!("  File \"{file}\", line {line}, in {name}\n");
+            if !source.trim().is_empty() {
+                text += &format!("    {}\n", source.trim());
+            }
+        }
+        Some(text)
+    })
+}
+
+/// Shows a UserWarning. One that the user's filters turn into an exception gives way to the error under way, which says the same in a note.
+fn warn(text: &str) {
+    Python::attach(|py| {
+        let Ok(message) = CString::new(text) else { return };
+        let _ = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1);
+    });
 }
 
 /// Seconds per record of the current call site: the mean of `n` records from this very frame.
@@ -198,7 +306,7 @@ fn _call_site() -> Option<String> {
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let file: String = m.py().import("rgrad")?.getattr("__path__")?.get_item(0)?.extract()?;
     let _ = PACKAGE.set(format!("{}/", file.trim_end_matches('/')));
-    register_source(Source { current, describe });
+    register_source(Source { current: [current, current_with_stack], describe, stack, warn });
     m.add_function(wrap_pyfunction!(_site_bench, m)?)?;
     m.add_function(wrap_pyfunction!(_call_site, m)?)
 }

@@ -187,3 +187,25 @@ class inference_mode(_Mode):
     def clone(self) -> Self:
         """A new context manager with the same mode."""
         return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Mode):
+    """Whether backward may go on on a thread of its own: at once when called, until the end of the block in a ``with``.
+
+    It does so only for passes inside passes beyond some 60 levels; with this switched off those raise RuntimeError.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.prev: bool = _core._is_multithreading_enabled()
+        self.mode = mode
+        _core._set_multithreading_enabled(mode)
+
+    def __enter__(self) -> None:
+        _core._set_multithreading_enabled(self.mode)
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        _core._set_multithreading_enabled(self.prev)
+
+    def clone(self) -> Self:
+        """A new context manager with the same mode."""
+        return type(self)(self.mode)

@@ -1,8 +1,36 @@
 """``Variable``, the name that tensors with history had before PyTorch 0.4; old tutorials still use it."""
 
+from collections.abc import Callable
 from typing import Any
 
+from .. import _core
 from .._core import Tensor
+
+
+class _ExecutionEngine:
+    """The engine as an object, for code that asks for ``Variable._execution_engine``."""
+
+    def queue_callback(self, callback: Callable[[], object]) -> None:
+        """Call ``callback()`` once the backward pass that this thread is inside of has ended.
+
+        Raises RuntimeError outside a pass. An exception of the callback comes out of the call of backward.
+        """
+        _core._queue_callback(callback)
+
+    def run_backward(
+        self,
+        tensors: Any,
+        grad_tensors: Any,
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: Any = None,
+        allow_unreachable: bool = False,
+        accumulate_grad: bool = False,
+    ) -> tuple[Tensor | None, ...]:
+        """What :func:`rgrad.autograd.backward` and :func:`rgrad.autograd.grad` call."""
+        return _core._run_backward(
+            tensors, grad_tensors, keep_graph, create_graph, inputs or None, allow_unreachable, accumulate_grad
+        )
 
 
 class _VariableMeta(type):
@@ -15,6 +43,8 @@ class Variable(metaclass=_VariableMeta):
 
     Every tensor is an instance of it.
     """
+
+    _execution_engine = _ExecutionEngine()
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Any:
         if not isinstance(data, Tensor):

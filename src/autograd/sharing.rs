@@ -1,0 +1,118 @@
+//! Tensors that share memory without sharing history, other memory under the same tensor, and memory that nobody may write.
+
+use super::cut::{self, Why};
+use super::site::{self, Site};
+use super::tensor::{Core, Tensor, Value};
+use crate::array::{Storage, Version};
+use crate::error::{Error, Result};
+use std::sync::Weak;
+
+impl Tensor {
+    /// Shares memory and version, has no history.
+    pub fn detach(&self) -> Tensor {
+        self.without_history(Why::Detach, "detach")
+    }
+
+    /// Shares memory; has no history and a version counter of its own (`.data`).
+    pub fn data(&self) -> Tensor {
+        self.without_history(Why::Data, "data")
+    }
+
+    fn without_history(&self, why: Why, op: &'static str) -> Tensor {
+        let (value, version, inference, needs, inherited) = {
+            let core = self.read();
+            (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.cut().cloned())
+        };
+        let cut = if needs { cut::ended(why, op, self) } else { inherited };
+        let version = if why == Why::Data && !inference { Version::fresh() } else { version };
+        let mut core = Core { value, version, requires_grad: false, number: false, odd: false, inference, grad_fn: None, meta: None };
+        core.set_cut(cut);
+        Tensor::from_core(core)
+    }
+
+    // ---- freezing ----------------------------------------------------------------------------------------------------
+
+    /// Makes every later write to this tensor's memory an error, through whatever shares it.
+    pub fn freeze(&self) {
+        let site = site::current();
+        let core = self.read();
+        core.with_storage(|s| s.freeze(site.0));
+    }
+
+    /// Lets this tensor's memory be written again.
+    pub fn unfreeze(&self) {
+        let core = self.read();
+        core.with_storage(Storage::unfreeze);
+    }
+
+    /// Where this tensor's memory was frozen, if it was.
+    pub fn frozen(&self) -> Option<super::site::Site> {
+        let core = self.read();
+        core.with_storage(|s| s.frozen()).map(Site)
+    }
+
+    /// The error for a write by `op` to memory that may not be written; None where it may.
+    pub fn refuses_write(&self, op: &str) -> Option<Error> {
+        {
+            let core = self.read();
+            if core.with_storage(|s| s.is_writable()) {
+                return None;
+            }
+        }
+        Some(match self.frozen() {
+            Some(site) => Error::runtime(format!(
+                "{op}: this tensor was frozen by freeze_() at {}, so nothing may write to its memory in place. Write to a clone(), or call \
+                 unfreeze_() first.",
+                site.text()
+            )),
+            None => {
+                Error::runtime(format!("{op}: the tensor's memory is read-only (it was made from a read-only buffer); write to a clone()"))
+            }
+        })
+    }
+
+    /// Makes this tensor look at `new`'s memory and shape; its history stays (`x.data = new`).
+    pub fn set_data(&self, new: &Tensor) -> Result<()> {
+        let value = new.read().value.clone();
+        if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_float() {
+            return Err(Error::runtime("data set to a tensor that requires gradients must be floating point or complex dtype"));
+        }
+        if self.frozen().is_some()
+            && let Some(e) = self.refuses_write("data")
+        {
+            return Err(e);
+        }
+        let old = {
+            let mut core = self.write();
+            let same = matches!((&core.value, &value), (Value::Array(a), Value::Array(b)) if a.layout() == b.layout());
+            if !same {
+                let meta = core.meta.get_or_insert_default();
+                meta.relaid = meta.relaid.wrapping_add(1);
+            }
+            if let Some(m) = core.meta.as_mut() {
+                m.accumulate = Weak::new();
+            }
+            std::mem::replace(&mut core.value, value)
+        };
+        drop(old);
+        Ok(())
+    }
+
+    /// Forgets this tensor's history, which views forbid.
+    pub fn detach_in_place(&self) -> Result<()> {
+        if self.base().is_some() {
+            return Err(Error::runtime(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and \
+                 gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these \
+                 gradients.",
+            ));
+        }
+        let old = {
+            let mut core = self.write();
+            core.requires_grad = false;
+            core.grad_fn.take()
+        };
+        drop(old);
+        Ok(())
+    }
+}
