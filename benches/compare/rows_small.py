@@ -228,6 +228,66 @@ def mlp_step(lib: ModuleType) -> Work:
     return Work(lambda n: steps(*timed, n), result)
 
 
+def hooks(lib: ModuleType) -> Work:
+    """One hook of each kind: on an inner tensor, on its node before and after it runs, on a leaf, after accumulation."""
+    x, w = leaf(lib, random(4, 4)), leaf(lib, random(4, 4, seed=1))
+    g = lib.ones(4, 4)
+    w.register_hook(lambda grad: None)
+    w.register_post_accumulate_grad_hook(lambda p: None)
+
+    def run(n: int) -> None:
+        for _ in repeat(None, n):
+            x.grad = w.grad = None
+            y = x * w
+            y.register_hook(lambda grad: grad)
+            y.grad_fn.register_prehook(lambda grads: None)
+            y.grad_fn.register_hook(lambda inputs, grads: None)
+            y.backward(g)
+
+    def result() -> list[Any]:
+        run(1)
+        return to_numpy(x.grad, w.grad)
+
+    return Work(run, result)
+
+
+def mlp(lib: ModuleType) -> tuple[Any, Any]:
+    """A small network without optimizer: a step of its loss and gradients, and what it computed."""
+    x, target = lib.tensor(random(64, 32)), lib.tensor(random(64, 8, seed=1))
+    shapes = [(32, 64), (64, 64), (64, 8)]
+    weights = [leaf(lib, random(*shape, seed=2 + i) * 0.1) for i, shape in enumerate(shapes)]
+
+    def step() -> None:
+        h = x
+        for w in weights:
+            h = (h @ w).tanh()
+            w.grad = None
+        ((h - target) ** 2).mean().backward()
+
+    return step, lambda: to_numpy(*(w.grad for w in weights))
+
+
+def gradients(lib: ModuleType) -> Work:
+    step, result = mlp(lib)
+
+    def run(n: int) -> None:
+        for _ in repeat(None, n):
+            step()
+
+    return Work(run, lambda: (step(), result())[1])
+
+
+def anomaly(lib: ModuleType) -> Work:
+    step, result = mlp(lib)
+
+    def run(n: int) -> None:
+        with lib.autograd.set_detect_anomaly(True):
+            for _ in repeat(None, n):
+                step()
+
+    return Work(run, lambda: (run(1), result())[1])
+
+
 def custom_function(lib: ModuleType) -> Work:
     class Exp(lib.autograd.Function):  # type: ignore[name-defined,misc]
         @staticmethod
@@ -268,4 +328,7 @@ ROWS = [
     Row("grad_index", "x[1] of 4x4, fwd+bwd", 5, grad_index),
     Row("mlp_step", "MLP 10-32-32-2, batch 16, SGD step", 4, mlp_step, rtol=1e-4),
     Row("custom_function", "custom Function on 4x4, fwd+bwd", 4, custom_function),
+    Row("hooks", "x * w with a hook of each kind, fwd+bwd", 2, hooks),
+    Row("gradients", "gradients of an MLP 32-64-64-8, batch 64", 1, gradients, rtol=1e-4),
+    Row("gradients_anomaly", "the same in anomaly mode", 1, anomaly, rtol=1e-4),
 ]

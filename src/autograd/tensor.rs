@@ -429,14 +429,15 @@ impl Tensor {
             }
             if g.shape() != self.shape() {
                 return Err(Error::runtime(format!(
-                    "assigned grad has data of a different size: got {:?}, expected {:?}",
+                    "attempting to assign a gradient of size '{:?}' to a tensor of size '{:?}'. Please ensure that the gradient and the tensor \
+                     are the same size",
                     g.shape(),
                     self.shape()
                 )));
             }
             if g.dtype() != self.dtype() {
                 return Err(Error::runtime(format!(
-                    "assigned grad has data of a different type: got {}, expected {}",
+                    "attempting to assign a gradient with dtype '{}' to a tensor with dtype '{}': the two must be the same",
                     g.dtype(),
                     self.dtype()
                 )));

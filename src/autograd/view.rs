@@ -129,7 +129,7 @@ pub struct ViewInfo {
 impl ViewInfo {
     #[inline]
     pub(crate) fn is_stale(&self, core: &Core) -> bool {
-        core.with_storage(|s| core.version.current(s)) != self.seen && self.base.requires_grad()
+        core.with_storage(|s| core.version.current(s)) != self.seen && (core.grad_fn.is_some() || self.base.requires_grad())
     }
 }
 
@@ -346,7 +346,16 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     for op in way_from_base(t, &info) {
         made = view(&made, op)?;
     }
-    let grad_fn = made.read().grad_fn.clone();
+    let mut grad_fn = made.read().grad_fn.clone();
+    if grad_fn.is_none() && t.read().grad_fn.is_some() {
+        // The base has lost its history; what the view is now comes from there, so its gradients go nowhere.
+        let op = info.ops.last().cloned().unwrap_or(ViewOp::Alias);
+        let call = ViewCall { op, name: None, in_shape: info.base.shape(), in_geometry: None };
+        let metas = SmallVec::from_elem(t.with_array(OutMeta::of), 1);
+        let edges = Edges::from_elem(None, 1);
+        let node = Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
+        grad_fn = Some(Edge { node, nr: 0 });
+    }
     let now = t.version();
     let old = {
         let mut core = t.write();
@@ -361,9 +370,12 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
 
 #[cold]
 fn write_refused(t: &Tensor, creation: Creation, indirect: bool, label: &str) -> Error {
-    let (nr, by) = match t.read().grad_fn.as_ref() {
-        Some(e) => (e.nr, e.node.name()),
-        None => (0, "a function".into()),
+    let edge = t.read().grad_fn.clone();
+    let of_view = edge.is_some();
+    let (nr, by) = edge.map_or((0, "a function".into()), |e| (e.nr, e.node.name()));
+    let made_in = |mode: &str| match of_view {
+        true => format!("Output {nr} of {by} is a view of a view which was created in {mode} mode"),
+        false => format!("A view was created in {mode} mode"),
     };
     let what = if indirect { "its base or another view of its base has been modified inplace" } else { "is being modified inplace" };
     Error::runtime(match creation {
@@ -373,14 +385,16 @@ fn write_refused(t: &Tensor, creation: Creation, indirect: bool, label: &str) ->
              operation by an out-of-place one."
         ),
         Creation::NoGrad => format!(
-            "A view was created in no_grad mode and {what} with grad mode enabled ({label}). Given that this use case is ambiguous and \
+            "{} and {what} with grad mode enabled ({label}). Given that this use case is ambiguous and \
              error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the no_grad \
-             block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+             block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+            made_in("no_grad")
         ),
         Creation::Inference => format!(
-            "A view was created in inference mode and {what} in normal mode ({label}). Given that this use case is ambiguous and error-prone, \
+            "{} and {what} in normal mode ({label}). Given that this use case is ambiguous and error-prone, \
              it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the inference_mode block \
-             or both outside."
+             or both outside.",
+            made_in("inference")
         ),
         Creation::Function => format!(
             "Output {nr} of {by} is a view and {what} ({label}). This view was created inside a custom Function (or because an input \

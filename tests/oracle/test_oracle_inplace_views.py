@@ -1,4 +1,4 @@
-"""Random programs that change the shape of tensors in place while others look at them: rgrad beside torch."""
+"""Random programs that write to tensors and change their shape in place while others look at them: rgrad beside torch."""
 
 from __future__ import annotations
 
@@ -60,6 +60,26 @@ LINES = (
     "z = z + (x * x).sum()",
     "z = z + (v * v).sum()",
     "z = z + (w * w * w).sum()",
+    "v = x.chunk(2)[0]",
+    "v = x.unbind(0)[-1]",
+    "w = x.split(1)[-1]",
+    "v.requires_grad_()",
+    "x.requires_grad_()",
+    "x.detach_()",
+    "v.detach_()",
+    "x.detach().mul_(0.5)",
+    "x.data.add_(0.25)",
+    "v.data.mul_(0.5)",
+    "with T.no_grad(): v.mul_(0.5)",
+    "with T.no_grad(): x[0] = 0.5",
+    "with T.no_grad(): w = x[1:].t()",
+    "with T.inference_mode(): v = x[0]",
+    "with T.enable_grad(): w.add_(y)",
+    "v.view_as(v).mul_(1.5)",
+    "v[...].add_(y)",
+    "x.fill_(0.5)",
+    "v.fill_(y)",
+    "x.copy_(x.flip(0))",
     "x = x * 1.5",
     "x = x.clone()",
 )
