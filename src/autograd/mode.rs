@@ -21,10 +21,8 @@ pub enum Watch {
     Saving = 1,
     /// A callback before in-place writes.
     Writing = 2,
-    /// Anomaly mode.
-    Anomaly = 4,
     /// A profiler.
-    Profile = 8,
+    Profile = 4,
 }
 
 impl Mode {

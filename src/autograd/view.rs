@@ -422,7 +422,7 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
         if v.creation != Creation::Normal {
             return Err(write_refused(t, v.creation, false, label));
         }
-        if v.base.is_leaf() && v.base.requires_grad() {
+        if v.base.is_leaf() && t.requires_grad() {
             return Err(Error::runtime(format!(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation ({label}). Write under no_grad, or to a \
                  clone()."
