@@ -8,7 +8,7 @@ use super::tensor::PyTensor;
 use crate::array::Array;
 use crate::autograd::{Edge, Tensor, anomaly, cut, engine, running, site};
 use crate::error::Error;
-use crate::layout::{Scalar, fmt_shape};
+use crate::layout::{Dims, Scalar, fmt_shape};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyTuple};
@@ -86,28 +86,38 @@ fn inputs_of(obj: &Bound<'_, PyAny>, caller: &str) -> PyResult<(Vec<Target>, Vec
 }
 
 #[cold]
-fn no_graph(i: usize, t: &Target) -> PyErr {
+fn no_graph(i: usize, t: &Tensor) -> PyErr {
     let e = Error::runtime(format!("element {i} of tensors does not require grad and does not have a grad_fn"));
-    match t {
-        Target::Tensor(t) => match cut::explain_root(t) {
-            Some(why) => e.note(why).into(),
-            None => e.into(),
-        },
-        Target::Edge(_) => e.into(),
+    match cut::explain_root(t) {
+        Some(why) => e.note(why).into(),
+        None => e.into(),
     }
 }
 
 /// A root and its gradient; ones for a scalar that has none.
 fn root(i: usize, t: &Target, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
-    let Some(edge) = t.edge()? else { return Err(no_graph(i, t)) };
-    let Some(meta) = edge.node.outs().get(edge.nr as usize) else {
-        let text = format!("output {i}: {} has {} outputs, none with the number {}", edge.node.name(), edge.node.outs().len(), edge.nr);
-        return Err(PyIndexError::new_err(text));
-    };
-    let shape = match t {
-        Target::Tensor(t) => t.shape(),
-        Target::Edge(_) => meta.shape.clone(),
-    };
+    match t {
+        Target::Tensor(t) => tensor_root(i, t, grad),
+        Target::Edge(edge) => match edge.node.outs().get(edge.nr as usize) {
+            Some(meta) => start(i, edge.clone(), meta.shape.clone(), grad),
+            None => Err(PyIndexError::new_err(format!(
+                "output {i}: {} has {} outputs, none with the number {}",
+                edge.node.name(),
+                edge.node.outs().len(),
+                edge.nr
+            ))),
+        },
+    }
+}
+
+fn tensor_root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
+    match t.gradient_edge()? {
+        Some(edge) => start(i, edge, t.shape(), grad),
+        None => Err(no_graph(i, t)),
+    }
+}
+
+fn start(i: usize, edge: Edge, shape: Dims, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
     let grad = match grad {
         Some(g) => {
             if g.shape() != shape {
@@ -128,7 +138,10 @@ fn root(i: usize, t: &Target, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)>
             ))
             .into());
         }
-        None => Tensor::new(Array::full_on(meta.device, &shape, Scalar::Int(1), meta.dtype)?),
+        None => {
+            let meta = &edge.node.outs()[edge.nr as usize];
+            Tensor::new(Array::full_on(meta.device, &shape, Scalar::Int(1), meta.dtype)?)
+        }
     };
     Ok((edge, grad))
 }
@@ -231,7 +244,7 @@ impl PyTensor {
             Some(g) if !g.is_none() => Some(tensor(g, "backward(): argument 'gradient'")?),
             _ => None,
         };
-        let roots = vec![root(0, &Target::Tensor(Self::of(slf).clone()), gradient)?];
+        let roots = vec![tensor_root(0, Self::of(slf), gradient)?];
         let options = engine::Options { retain_graph: retain_graph.unwrap_or(create_graph), create_graph, strict, ..Default::default() };
         accumulate(slf.py(), roots, options, inputs)
     }
