@@ -158,12 +158,14 @@ RESULTS = {
     **each(
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
-        "is_inference is_contiguous is_same_size is_signed __bool__ __contains__ is_tensor is_nonzero _wgpu_installed",
+        "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
+        "_is_multithreading_enabled __bool__ __contains__ is_tensor is_nonzero _wgpu_installed",
     ),
     **each(
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
-        "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site",
+        "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site "
+        "_current_graph_task_id",
     ),
     **each(
         "_tuple[Tensor, ...]",
@@ -173,6 +175,7 @@ RESULTS = {
         "None",
         "backward empty_cache retain_grad reset_peak_memory_stats set_default_dtype set_memory_limit set_num_threads "
         "set_rng_state _after_fork _before_fork _fail_allocation_in _increment_version _set_grad_enabled "
+        "_set_multithreading_enabled _queue_callback set_anomaly_enabled "
         "_set_inference_mode _set_printoptions __setitem__ __delitem__ remove set_state set_default_device "
         "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_reset_peak _wgpu_synchronize",
     ),

@@ -229,7 +229,7 @@ def mlp_step(lib: ModuleType) -> Work:
 
 
 def hooks(lib: ModuleType) -> Work:
-    """One hook of each kind: on an inner tensor, on its node before and after it runs, on a leaf, after accumulation."""
+    """A hook of each kind: on an inner tensor, on its node before and after, on a leaf, after accumulation."""
     x, w = leaf(lib, random(4, 4)), leaf(lib, random(4, 4, seed=1))
     g = lib.ones(4, 4)
     w.register_hook(lambda grad: None)

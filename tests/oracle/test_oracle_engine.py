@@ -1,4 +1,4 @@
-"""Passes, hooks, modes and writes: each scenario does the same in rgrad and in torch, down to the words of the error."""
+"""Passes, hooks, modes and writes: each scenario does the same in rgrad and torch, to the words of the error."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ def outcome(T: Any, f: Callable[[Any], Any]) -> Any:
         try:
             result = plain(f(T))
         except Exception as e:
-            kind = next(k for k in (IndexError, ValueError, TypeError, KeyError, RuntimeError, Exception) if isinstance(e, k))
+            kinds = (IndexError, ValueError, TypeError, KeyError, RuntimeError, Exception)
+            kind = next(k for k in kinds if isinstance(e, k))
             result = (kind.__name__, str(e))
     return result, [w.category.__name__ for w in seen]
 
 
-# Words that both libraries must say, for each scenario that ends in an error: the first match of one of these in torch's message.
+# Words that both libraries must say in the error of a scenario: the first of these in torch's message.
 KEY_WORDS = (
     r"does not require grad and does not have a grad_fn",
     r"grad can be implicitly created only for scalar outputs",
@@ -481,15 +482,21 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "requires_grad_ off": lambda T, x: (x * 1).requires_grad_(False),
     "requires_grad_ after a write": lambda T, x: T.ones(4).mul_(2).requires_grad_().is_leaf,
     "data of integers": lambda T, x: setattr(x, "data", T.ones(4, dtype=T.int64)),
-    "data of another shape": lambda T, x: after(setattr(x, "data", T.zeros(2, dtype=T.float64)), x.shape[0], x.requires_grad),
+    "data of another shape": lambda T, x: after(
+        setattr(x, "data", T.zeros(2, dtype=T.float64)), x.shape[0], x.requires_grad
+    ),
     "saved and written": lambda T, x: after(y := x * 1, z := (y * y).sum(), y.detach().mul_(2), z),
     "saved and written as data": lambda T, x: after(y := x * 1, z := (y * y).sum(), y.data.mul_(2), z),
     "an output saved and written": lambda T, x: after(y := x.exp(), y.add_(1)),
     "saved and its base written": lambda T, x: after(y := x * 1, v := y[:2], z := (v * v).sum(), y.mul_(2), z),
-    "chain of views": lambda T, x: after(y := x * 1, v := y[:3], w := v[1:], w.mul_(3), v.add_(1), y.mul_(2), w.sum() + v.sum() + y.sum()),
+    "chain of views": lambda T, x: after(
+        y := x * 1, v := y[:3], w := v[1:], w.mul_(3), v.add_(1), y.mul_(2), w.sum() + v.sum() + y.sum()
+    ),
     "a transposed view of a view": lambda T, x: after(y := (x * 1).view(2, 2), y.t()[0].mul_(3), y),
     "a view written by another view": lambda T, x: after(y := x * 1, y[:2].mul_(y[2:]), y),
-    "a view of a constant, written": lambda T, x: after(y := T.ones(4, dtype=T.float64), v := y[:2], v.mul_(x[:2]), y.sum() + v.sum()),
+    "a view of a constant, written": lambda T, x: after(
+        y := T.ones(4, dtype=T.float64), v := y[:2], v.mul_(x[:2]), y.sum() + v.sum()
+    ),
     "zeroed": lambda T, x: (x * 2).zero_(),
     "copied over": lambda T, x: T.ones(4, dtype=T.float64).copy_(x),
     "copied over itself": lambda T, x: after(y := x * 2, y.copy_(y * 3), y),

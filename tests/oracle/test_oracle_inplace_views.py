@@ -1,4 +1,4 @@
-"""Random programs that write to tensors and change their shape in place while others look at them: rgrad beside torch."""
+"""Random programs that write to tensors and reshape them in place while others look: rgrad beside torch."""
 
 from __future__ import annotations
 

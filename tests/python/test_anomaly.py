@@ -79,10 +79,9 @@ def test_no_stack_of_what_was_recorded_before() -> None:
     y = outer(leaf(1.0)).sum()
     with set_detect_anomaly(True):
         seen, _ = caught(y.backward, ValueError)
-    assert seen == [
-        "Error detected in FailsBackward. No forward pass information available. Enable detect anomaly during forward pass for more "
-        "information."
-    ]
+    (warning,) = seen
+    assert warning.startswith("Error detected in FailsBackward. No forward pass information available.")
+    assert warning.endswith("Enable detect anomaly during forward pass for more information.")
     y = outer(leaf(1.0)).sum()
     seen, notes = caught(y.backward, ValueError)
     assert seen == []
@@ -115,7 +114,10 @@ def test_the_number_of_the_output_with_nan() -> None:
 
     with set_detect_anomaly(True):
         z = Second.apply(leaf(1.0, 2.0), leaf(1.0, 2.0)).sum()
-        with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="returned nan values in its 1th output"):
+        with (
+            pytest.warns(UserWarning, match="Error detected"),
+            pytest.raises(RuntimeError, match="returned nan values in its 1th output"),
+        ):
             z.backward()
 
 
@@ -199,7 +201,9 @@ def test_switches_nest() -> None:
 
 @pytest.mark.filterwarnings("default:Anomaly Detection has been enabled")
 def test_detect_anomaly_warns_and_set_detect_anomaly_does_not() -> None:
-    with pytest.warns(UserWarning, match="This mode will increase the runtime and should only be enabled for debugging"):
+    with pytest.warns(
+        UserWarning, match="This mode will increase the runtime and should only be enabled for debugging"
+    ):
         detect_anomaly()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -26,7 +26,7 @@ def edge(t: Any) -> tuple[Any, int]:
     return (node, t.output_nr)
 
 
-# ------------------------------------------------------------------------------------------------- edges
+# ------------------------------------------------------------------------- edges
 
 
 def test_edges_as_inputs_and_roots() -> None:
@@ -70,7 +70,7 @@ def test_an_edge_of_an_inner_tensor_leaves_its_grad_alone() -> None:
     assert x.grad is None
 
 
-# ------------------------------------------------------------------------------------------------- inputs
+# ------------------------------------------------------------------------- inputs
 
 
 def test_backward_inputs_that_are_inner_keep_their_gradient_from_then_on() -> None:
@@ -143,7 +143,9 @@ def test_grad_of_a_chain_of_small_operations_frees_what_it_ran() -> None:
 
 def test_an_input_that_the_graph_does_not_lead_to() -> None:
     x, w = leaf(1.0), leaf(1.0)
-    with pytest.raises(RuntimeError, match="The differentiated Tensor at index 1 appears to not have been used in the graph"):
+    with pytest.raises(
+        RuntimeError, match="The differentiated Tensor at index 1 appears to not have been used in the graph"
+    ):
         rgrad.autograd.grad((x * 2).sum(), [x, w])
     assert rgrad.autograd.grad((x * 2).sum(), [x, w], allow_unused=True)[1] is None
     g = rgrad.autograd.grad((x * 2).sum(), [x, w], materialize_grads=True, create_graph=True)[1]
@@ -153,7 +155,7 @@ def test_an_input_that_the_graph_does_not_lead_to() -> None:
     assert w.grad is None
 
 
-# ------------------------------------------------------------------------------------------------- callbacks
+# ------------------------------------------------------------------------- callbacks
 
 
 def test_callbacks_run_at_the_end_of_their_pass() -> None:
@@ -231,7 +233,7 @@ def test_a_pass_has_a_number_of_its_own() -> None:
     assert current() == -1
 
 
-# ------------------------------------------------------------------------------------------------- when leaves get theirs
+# ------------------------------------------------------------------------- when leaves get theirs
 
 
 @pytest.mark.cpu_only
@@ -273,7 +275,7 @@ def test_leaves_get_theirs_while_the_rest_still_runs() -> None:
     assert seen == [True]
 
 
-# ------------------------------------------------------------------------------------------------- nested passes and threads
+# ------------------------------------------------------------------------- nested passes and threads
 
 
 def nested(depth: int, x: Any) -> Any:
@@ -324,8 +326,7 @@ def test_threads_over_one_shared_graph() -> None:
     got: list[Any] = []
 
     def work(out: Any) -> None:
-        for _ in range(20):
-            got.append((out, rgrad.autograd.grad(out, x, retain_graph=True)[0]))
+        got.extend(rgrad.autograd.grad(out, x, retain_graph=True)[0] for _ in range(20))
 
     threads = [threading.Thread(target=work, args=(o,)) for o in outs]
     for t in threads:
@@ -333,11 +334,11 @@ def test_threads_over_one_shared_graph() -> None:
     for t in threads:
         t.join()
     assert len(got) == 160
-    total = sum(g for _, g in got) / 20
+    total = sum(got) / 20
     assert rgrad.allclose(total, want, rtol=1e-4)
 
 
-# ------------------------------------------------------------------------------------------------- warnings
+# ------------------------------------------------------------------------- warnings
 
 
 @pytest.mark.cpu_only
@@ -353,4 +354,6 @@ def test_backward_with_create_graph_warns_once() -> None:
         "print([(w.category.__name__, str(w.message)[:60], w.filename) for w in seen])\n"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[('UserWarning', 'Using backward() with create_graph=True will create a refere', '<string>')]"
+    assert (
+        out.strip() == "[('UserWarning', 'Using backward() with create_graph=True will create a refere', '<string>')]"
+    )

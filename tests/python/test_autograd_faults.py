@@ -1,4 +1,4 @@
-"""What users' code can do wrong around the engine: bad hooks, exceptions, threads, graphs that end elsewhere than they began."""
+"""What users' code can do wrong around the engine: bad hooks, exceptions, threads, graphs that end elsewhere."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_post_hook_sees_what_the_inputs_get() -> None:
     x, y = leaf(1.0, 2.0), rgrad.ones(3, 2, dtype=real(), requires_grad=True)
     z = x * y
     seen: list[Any] = []
-    z.grad_fn.register_hook(lambda gi, go: seen.extend((tuple(g.shape) for g in gi)))
+    z.grad_fn.register_hook(lambda gi, go: seen.extend(tuple(g.shape) for g in gi))
     z.sum().backward()
     assert seen == [(2,), (3, 2)]
 
@@ -447,6 +447,10 @@ class Probe:
     """Something to be seen dying."""
 
 
+def keep(*held: Any) -> None:
+    """What a hook calls that holds something and does nothing."""
+
+
 def gone(make: Callable[[Probe], Any]) -> bool:
     probe = Probe()
     seen = weakref.ref(probe)
@@ -462,17 +466,17 @@ def gone(make: Callable[[Probe], Any]) -> bool:
 def test_cycles_through_hooks_and_closures_are_collected() -> None:
     def tensor_hook(probe: Probe) -> Any:
         y = leaf(1.0) * 2
-        y.register_hook(lambda g: (y, probe) and None)
+        y.register_hook(lambda g: keep(y, probe))
         return y
 
     def leaf_hook(probe: Probe) -> Any:
         x = leaf(1.0)
-        x.register_post_accumulate_grad_hook(lambda p: (x, probe) and None)
+        x.register_post_accumulate_grad_hook(lambda p: keep(x, probe))
         return x
 
     def node_hook(probe: Probe) -> Any:
         y = leaf(1.0) * 2
-        y.grad_fn.register_prehook(lambda gs: (y, probe) and None)
+        y.grad_fn.register_prehook(lambda gs: keep(y, probe))
         return y
 
     def context(probe: Probe) -> Any:
@@ -492,7 +496,7 @@ def test_cycles_through_hooks_and_closures_are_collected() -> None:
 
     def cut(probe: Probe) -> Any:
         y = leaf(1.0) * 2
-        y.register_hook(lambda g: (z, probe) and None)
+        y.register_hook(lambda g: keep(z, probe))
         z = y.detach()
         z.source = y
         return z

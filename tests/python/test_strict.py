@@ -20,7 +20,7 @@ def leaf(*values: float) -> Any:
 
 
 def line_of(function: Callable[..., Any], mark: str) -> str:
-    """"file:line" of the one line of a function that ends in a comment with `mark`."""
+    """ "file:line" of the one line of a function that ends in a comment with `mark`."""
     lines, first = inspect.getsourcelines(function)
     (at,) = [i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {mark}")]
     return f"{__file__}:{first + at} in "
@@ -180,7 +180,9 @@ def test_a_root_without_history_says_why() -> None:
         h = w.detach()  # cut: root
         return (h * 2).sum()
 
-    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn") as e:
+    with pytest.raises(
+        RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"
+    ) as e:
         loss(leaf(1.0)).backward()
     assert e.value.__notes__ == [f"the path to it was cut by detach() at {line_of(loss, 'cut: root')}loss"]
 
