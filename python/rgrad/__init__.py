@@ -8,6 +8,7 @@ on disk. Names, signatures, defaults and the key words of error messages are PyT
 from typing import TYPE_CHECKING
 
 from . import _core
+from . import _core as _C
 
 if TYPE_CHECKING:
     from ._core import *
@@ -26,6 +27,7 @@ from . import autograd as autograd
 from . import cuda as cuda
 from . import nn as nn
 from . import optim as optim
+from . import overrides as overrides
 from . import utils as utils
 from . import wgpu as wgpu
 from ._fusion import fusion as fusion
@@ -57,6 +59,7 @@ __all__ = sorted(  # noqa: PLE0605
         "nn",
         "no_grad",
         "optim",
+        "overrides",
         "save",
         "set_grad_enabled",
         "set_printoptions",

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _core
 
-__all__ = ["deepcopy", "generator", "legacy", "rebuild", "reduce"]
+__all__ = ["copied_data", "deepcopy", "generator", "legacy", "rebuild", "reduce", "shallow"]
 
 
 def legacy(*args: Any) -> Any:
@@ -27,53 +27,106 @@ def legacy(*args: Any) -> Any:
     )
 
 
-def _like(t: Any, values: Any) -> Any:
-    """A tensor of the class of ``t`` over the memory of ``values``."""
-    if type(t) is _core.Tensor:
-        return values.requires_grad_(t.requires_grad)
-    return _core.Tensor._make_subclass(type(t), values, t.requires_grad)
+def _attributes(t: Any) -> dict[str, Any]:
+    return dict(vars(t))
 
 
-def deepcopy(t: Any, memo: dict[int, Any]) -> Any:
+def _as(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    """A tensor of class ``cls`` over the memory of ``values``, which has no history."""
+    if cls is _core.Tensor:
+        made = values.requires_grad_(requires_grad)
+    else:
+        made = _core.Tensor._make_subclass(cls, values, requires_grad)
+    if attributes:
+        vars(made).update(attributes)
+    return made
+
+
+def shallow(t: Any) -> Any:
+    """A leaf of the same class that shares memory and attributes with ``t``, but neither history nor ``.grad``."""
+    with _core.DisableTorchFunctionSubclass():
+        return _as(type(t), t.detach(), t.requires_grad, _attributes(t))
+
+
+def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
+    """The values of ``t`` in memory of their own, laid out alike; tensors that share memory share its copy.
+
+    ``memo`` is that of ``copy.deepcopy``.
+    """
+    with _core.DisableTorchFunctionSubclass(), _no_grad():
+        memory = t.untyped_storage()
+        key = ("rgrad memory", str(t.device), memory._cdata, t.dtype)
+        if key not in memo:
+            everything = t.detach().as_strided((memory.nbytes() // t.element_size(),), (1,), 0)
+            # The original is kept as well: its address must stay taken as long as the memo is asked.
+            memo[key] = everything.clone(), t
+        return memo[key][0].as_strided(tuple(t.shape), t.stride(), t.storage_offset()).detach()
+
+
+class _no_grad:
+    def __enter__(self) -> None:
+        self.before = _core.is_grad_enabled()
+        _core._set_grad_enabled(False)
+
+    def __exit__(self, *exc: object) -> None:
+        _core._set_grad_enabled(self.before)
+
+
+def deepcopy(t: Any, memo: dict[Any, Any]) -> Any:
     """A leaf with its own memory, with ``.grad`` and attributes copied along.
 
     Raises RuntimeError for a tensor that an operation made: its graph cannot be copied.
     """
-    if id(t) in memo:
-        return memo[id(t)]
-    if not t.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-            "Use detach() before copying, or clone() to keep the history."
-        )
-    made = _like(t, t.detach().clone())
-    memo[id(t)] = made
-    if t.grad is not None:
-        made.grad = copy.deepcopy(t.grad, memo)
-    for name, value in vars(t).items():
-        setattr(made, name, copy.deepcopy(value, memo))
-    return made
+    with _core.DisableTorchFunctionSubclass():
+        if id(t) in memo:
+            return memo[id(t)]
+        if not t.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment. Use detach() before copying, or clone() to keep the history."
+            )
+        made = _as(type(t), copied_data(t, memo), t.requires_grad, {})
+        memo[id(t)] = made
+        if t.grad is not None:
+            made.grad = copy.deepcopy(t.grad, memo)
+        for name, value in vars(t).items():
+            setattr(made, name, copy.deepcopy(value, memo))
+        return made
 
 
-def rebuild(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[str, Any], device: str = "cpu") -> Any:
-    """A tensor from what ``reduce`` gave, on the device that it was on."""
+def rebuild(
+    cls: type[Any],
+    values: Any,
+    requires_grad: bool,
+    attributes: dict[str, Any],
+    device: str = "cpu",
+    layout: tuple[Any, ...] | None = None,
+) -> Any:
+    """A tensor from what ``reduce`` gave, on the device that it was on.
+
+    Args:
+        layout: shape and strides, for ``values`` that are the memory as it lay.
+    """
     t = _core.tensor(values, device=device)
-    if cls is _core.Tensor:
-        made = t.requires_grad_(requires_grad)
-    else:
-        made = _core.Tensor._make_subclass(cls, t, requires_grad)
-    for name, value in attributes.items():
-        setattr(made, name, value)
-    return made
+    if layout is not None:
+        t = t.as_strided(*layout).detach()
+    return _as(cls, t, requires_grad, attributes)
 
 
 def reduce(t: Any, protocol: int) -> tuple[Any, ...]:
-    """What ``pickle`` keeps of a tensor: class, values, ``requires_grad``, attributes and device; not ``.grad``."""
-    if not t.is_leaf:
-        raise RuntimeError(
-            "a tensor that an operation made cannot be pickled, for its graph cannot: pickle detach() of it instead"
-        )
-    return rebuild, (type(t), t.detach().cpu().numpy(), t.requires_grad, dict(vars(t)), t.device.type)
+    """What ``pickle`` keeps of a tensor: class, values, strides, ``requires_grad``, attributes and device.
+
+    Neither ``.grad`` nor history: what an operation made comes back as a leaf.
+    """
+    with _core.DisableTorchFunctionSubclass():
+        plain = t.detach()
+        layout = None
+        if not plain.is_contiguous():
+            shape, strides = tuple(plain.shape), plain.stride()
+            span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if plain.numel() else 0
+            layout = (shape, strides)
+            plain = plain.as_strided((span,), (1,), plain.storage_offset())
+        return rebuild, (type(t), plain.cpu().numpy(), t.requires_grad, _attributes(t), t.device.type, layout)
 
 
 def generator(state: Any) -> Any:

@@ -97,7 +97,11 @@ class _Writer:
 
     def _tensor(self, value: Tensor) -> Any:
         if type(value) not in (Tensor, Parameter):
-            raise TypeError(f"save: got {typename(value)} at {self._where()}, expected Tensor or nn.Parameter")
+            own = f"{type(value).__module__}.{type(value).__qualname__}"
+            raise TypeError(
+                f"save: got a tensor of class {own} at {self._where()}, expected Tensor or nn.Parameter, since a file "
+                "holds no classes: save .as_subclass(rgrad.Tensor) of it, or use pickle"
+            )
         # Tensors of equal memory and layout (tied weights) are written once, and are one memory again when loaded.
         storage: Any = value.untyped_storage()
         layout = (value.storage_offset(), tuple(value.shape), tuple(value.stride()))

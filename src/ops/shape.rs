@@ -200,6 +200,11 @@ pub fn broadcast_tensors(ts: &[Tensor]) -> Result<Views> {
     ts.iter().zip(&shapes).map(|(t, s)| if *s == common { Ok(t.clone()) } else { expand_to(t, &common) }).collect()
 }
 
+/// A view of everything, under a node of its own.
+pub fn alias(t: &Tensor) -> Result<Tensor> {
+    make_view(t, ViewOp::Alias)
+}
+
 // ---- order of dimensions ---------------------------------------------------------------------------------------------
 
 /// Two dimensions exchanged.

@@ -577,6 +577,17 @@ impl PyTensor {
         slf.py().import("rgrad._construct")?.getattr("deepcopy")?.call1((slf, memo))
     }
 
+    /// A leaf that shares this tensor's memory and attributes.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._construct")?.getattr("shallow")?.call1((slf,))
+    }
+
+    fn __reversed__(slf: &Bound<'_, Self>) -> PyOut {
+        let t = Self::of(slf);
+        let dims: &[i64] = if t.rank() == 0 { &[] } else { &[0] };
+        wrap(slf.py(), crate::ops::rearrange::flip(t, dims)?)
+    }
+
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i64) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rgrad._construct")?.getattr("reduce")?.call1((slf, protocol))
     }

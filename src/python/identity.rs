@@ -104,6 +104,27 @@ fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
     }
 }
 
+/// A view of a tensor as an object of a subclass, made without calling the class.
+pub(super) fn as_subclass(t: &Bound<'_, PyTensor>, cls: &Bound<'_, PyType>) -> PyResult<Py<PyAny>> {
+    make_as(cls, crate::ops::shape::alias(PyTensor::of(t))?)
+}
+
+/// A new object of `Tensor` or a subclass for a tensor that has none.
+pub(super) fn make_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
+    // SAFETY: as in `make`; a subclass's objects have the same beginning, and more that is zero at first.
+    unsafe {
+        let obj = ffi::PyType_GenericAlloc(cls.as_type_ptr(), 0);
+        if obj.is_null() {
+            return Err(PyErr::fetch(cls.py()));
+        }
+        t.slot().set(obj.cast(), false);
+        let cell = contents(obj).cast_mut();
+        cell.write(unlinked(t));
+        (*cell).link.me.store(obj, Ordering::Relaxed);
+        Ok(Bound::from_owned_ptr(cls.py(), obj).unbind())
+    }
+}
+
 /// `wrap` for a value that may be missing.
 pub(super) fn wrap_option(py: Python<'_>, t: Option<Tensor>) -> PyResult<Py<PyAny>> {
     t.map_or_else(|| Ok(py.None()), |t| wrap(py, t))
@@ -198,7 +219,7 @@ unsafe fn is_bare(obj: *mut ffi::PyObject) -> bool {
 static BASE: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
 
 #[inline]
-fn base_type() -> *mut ffi::PyTypeObject {
+pub(super) fn base_type() -> *mut ffi::PyTypeObject {
     BASE.load(Ordering::Relaxed)
 }
 
@@ -224,7 +245,7 @@ pub(super) fn preserve_subclass(cls: &Bound<'_, PyType>) {
     // frees objects of any subclass and releases their class.
     unsafe {
         (*ty).tp_dealloc = Some(dealloc);
-        super::slots::inherit(ty);
+        super::slots::shorten(ty);
     }
 }
 

@@ -23,6 +23,7 @@ mod matmul;
 mod node;
 mod numpy_memory;
 mod order;
+mod overrides;
 mod random;
 mod reduce;
 mod rows;
@@ -49,7 +50,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     wgpu::register(m)?;
     tensor::register(m)?;
     identity::register(m)?;
-    slots::register(m);
     rows::register(m)?;
     dtype::register(m)?;
     device::register(m)?;
@@ -71,5 +71,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     backward::register(m)?;
     function::register(m)?;
     fusion::register(m)?;
+    // Last: these stand before all that there is.
+    overrides::register(m)?;
+    slots::register(m);
     Ok(())
 }

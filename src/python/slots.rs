@@ -1,8 +1,9 @@
 //! The arithmetic operators' own entries in the type: PyO3's come behind a guard and a dispatch to the reflected form that two tensors do
-//! not need. Anything but two tensors goes on to PyO3's.
+//! not need. Anything but two plain tensors goes on to the entries of `overrides`.
 
 use super::errors::runtime;
 use super::identity::{self, wrap};
+use super::overrides::{class_is_plain, is_plain_tensor, operators};
 use super::tensor::PyTensor;
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::RowId;
@@ -10,23 +11,18 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 const ROWS: [RowId; 4] = [RowId::Add, RowId::Sub, RowId::Mul, RowId::Div];
-
-/// PyO3's entries, in the order of `ROWS`.
-static ORIGINAL: [AtomicPtr<()>; ROWS.len()] = [const { AtomicPtr::new(std::ptr::null_mut()) }; ROWS.len()];
 
 /// # Safety
 /// As every `nb_` slot: two live objects, with the GIL held.
 unsafe extern "C" fn binary<const AT: usize>(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: the objects live as long as this call, and those of `Tensor` are made of what PyO3 put there.
     unsafe {
-        let (Some(x), Some(y)) = (identity::tensor_in(a), identity::tensor_in(b)) else {
-            let original = ORIGINAL[AT].load(Ordering::Relaxed);
-            let original: ffi::binaryfunc = std::mem::transmute(original);
-            return original(a, b);
-        };
+        if !(is_plain_tensor(a) && is_plain_tensor(b)) {
+            return operators::binary::<AT>(a, b);
+        }
+        let (Some(x), Some(y)) = (identity::tensor_in(a), identity::tensor_in(b)) else { return operators::binary::<AT>(a, b) };
         let py = Python::assume_attached();
         let run = AssertUnwindSafe(|| -> PyResult<Py<PyAny>> { wrap(py, pw::call(ROWS[AT], &[Arg::Tensor(x), Arg::Tensor(y)], &[])?) });
         let result =
@@ -59,17 +55,18 @@ unsafe fn entries(ty: *mut ffi::PyTypeObject) -> Option<[*mut Option<ffi::binary
     }
 }
 
-/// Gives a subclass the short entries where it has inherited PyO3's: Python copies what the base's methods wrap, not the base's entries.
+const INHERITED: [Entry; ROWS.len()] = [operators::binary::<0>, operators::binary::<1>, operators::binary::<2>, operators::binary::<3>];
+
+/// Gives `Tensor`, or a subclass that leaves the operations alone, the short entries where it has the long ones.
 ///
 /// # Safety
-/// `ty` is a new subclass of `Tensor`, under the GIL.
-pub(super) unsafe fn inherit(ty: *mut ffi::PyTypeObject) {
+/// `ty` is `Tensor` or a new subclass, under the GIL.
+pub(super) unsafe fn shorten(ty: *mut ffi::PyTypeObject) {
     // SAFETY: by the caller's promise.
     unsafe {
         let Some(places) = entries(ty) else { return };
         for (at, place) in places.into_iter().enumerate() {
-            let original = ORIGINAL[at].load(Ordering::Relaxed);
-            if !original.is_null() && (*place).is_some_and(|f| std::ptr::eq(f as *const (), original)) {
+            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as Entry, INHERITED[at])) && class_is_plain(ty) {
                 *place = Some(ENTRIES[at]);
             }
         }
@@ -78,14 +75,6 @@ pub(super) unsafe fn inherit(ty: *mut ffi::PyTypeObject) {
 
 pub(super) fn register(m: &Bound<'_, PyModule>) {
     let ty: Bound<'_, PyType> = m.py().get_type::<PyTensor>();
-    // SAFETY: the type was made just now and nobody else has seen it; PyO3's entries are kept for what is not ours.
-    unsafe {
-        let Some(places) = entries(ty.as_type_ptr()) else { return };
-        for (at, place) in places.into_iter().enumerate() {
-            if let Some(f) = *place {
-                ORIGINAL[at].store(f as *mut (), Ordering::Relaxed);
-                *place = Some(ENTRIES[at]);
-            }
-        }
-    }
+    // SAFETY: the type was made just now.
+    unsafe { shorten(ty.as_type_ptr()) };
 }

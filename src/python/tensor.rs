@@ -86,9 +86,12 @@ impl PyTensor {
     #[staticmethod]
     #[pyo3(signature = (cls, data, require_grad=false))]
     fn _make_subclass(cls: &Bound<'_, PyType>, data: &Bound<'_, PyTensor>, require_grad: bool) -> PyOut {
-        let obj = cls.call_method1("__new__", (cls, data))?;
-        tensor(&obj, "cls.__new__(cls, data)")?.set_requires_grad(require_grad)?;
-        Ok(obj.unbind())
+        if !cls.is_subclass_of::<PyTensor>()? {
+            return Err(type_error(format!("_make_subclass(): cls must be a subclass of Tensor, got {cls}")));
+        }
+        let t = PyTensor::of(data).detach();
+        t.set_requires_grad(require_grad)?;
+        identity::make_as(cls, t)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -181,6 +184,18 @@ impl PyTensor {
     }
     fn __rshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
         operator(slf.py(), RowId::RightShift, slf, other, false)
+    }
+    fn __rlshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+        operator(slf.py(), RowId::LeftShift, slf, other, true)
+    }
+    fn __rrshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+        operator(slf.py(), RowId::RightShift, slf, other, true)
+    }
+    fn __ilshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+        augmented(RowId::LeftShift, "__ilshift__", slf, other)
+    }
+    fn __irshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+        augmented(RowId::RightShift, "__irshift__", slf, other)
     }
     fn __neg__(slf: &Bound<'_, Self>) -> PyOut {
         wrap(slf.py(), pw::neg(PyTensor::of(slf))?)

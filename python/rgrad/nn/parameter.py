@@ -3,14 +3,25 @@
 from typing import Any, Self
 
 from .. import _core
+from .._construct import copied_data
 from .._core import Tensor
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    """Tensors of other classes that were made parameters count as parameters."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False) is True
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf tensor that :class:`rgrad.nn.Module` registers as a parameter on assignment.
 
     It shares memory with ``data`` and requires grad by default, also when made under ``no_grad``. The result of an
-    operation on a parameter is a plain tensor.
+    operation on a parameter is a plain tensor. A tensor of a class of its own keeps that class, and counts as a
+    parameter.
 
     Args:
         data: initial value; an empty tensor if left out.
@@ -20,6 +31,8 @@ class Parameter(Tensor):
         RuntimeError: ``requires_grad=True`` for a dtype that is not floating point.
     """
 
+    __torch_function__ = _core._disabled_torch_function_impl
+
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = _core.empty(0)
@@ -27,20 +40,27 @@ class Parameter(Tensor):
             raise TypeError(
                 f"Parameter: got {type(data).__name__} as data, expected a Tensor; rgrad.tensor(...) makes one"
             )
-        made = super().__new__(cls, data)
-        made.requires_grad_(requires_grad)
-        return made
+        made: Any
+        if type(data) is Tensor or issubclass(type(data), Parameter) or cls is not Parameter:
+            made = Tensor._make_subclass(cls, data, requires_grad)
+            return made  # type: ignore[no-any-return]
+        made = data.detach().requires_grad_(requires_grad)
+        if type(made) is not type(data):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
+                f"an instance of the same type, but return type {type(made).__name__} was found instead. To use the "
+                "type as a Parameter, please correct the detach() semantics defined by its __torch_function__()."
+            )
+        made._is_param = True
+        return made  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) in memo:
             known: Self = memo[id(self)]
             return known
-        copy = type(self)(self.data.clone(), self.requires_grad)
+        copy = type(self)(copied_data(self, memo), self.requires_grad)
         memo[id(self)] = copy
         return copy
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return (type(self), (self.data, self.requires_grad))
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
@@ -62,6 +82,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         data: initial value; an empty tensor if left out.
         persistent: whether it is part of the module's ``state_dict``.
     """
+
+    __torch_function__ = _core._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Tensor:  # type: ignore[misc]
         if data is None:

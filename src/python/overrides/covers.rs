@@ -1,0 +1,442 @@
+//! What stands before every function of the module and every method and property of `Tensor`: when all arguments are plain, the function
+//! itself runs; else those that want a say are asked.
+//!
+//! Python hands a C function of a class no data of its own, so each place gets a function of its own from a number.
+
+use super::{Asked, Call, is_plain, modes_apply};
+use crate::python::errors::runtime;
+use crate::python::tensor::PyTensor;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use smallvec::SmallVec;
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+type Object = *mut ffi::PyObject;
+type Fast = unsafe extern "C" fn(Object, *const Object, ffi::Py_ssize_t, Object) -> Object;
+type Spread = unsafe extern "C" fn(Object, Object, Object) -> Object;
+type Alone = unsafe extern "C" fn(Object, Object) -> Object;
+
+/// Functions that make tensors from other things than tensors: only modes have a say in them.
+const FOR_MODES: &[&str] = &[
+    "arange",
+    "as_tensor",
+    "asarray",
+    "empty",
+    "empty_strided",
+    "eye",
+    "from_numpy",
+    "full",
+    "linspace",
+    "logspace",
+    "ones",
+    "promote_types",
+    "rand",
+    "randint",
+    "randn",
+    "randperm",
+    "scalar_tensor",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+];
+
+/// Functions and methods that nobody is asked about.
+const ALWAYS_THEMSELVES: &[&str] = &[
+    "as_subclass",
+    "broadcast_shapes",
+    "can_cast",
+    "manual_seed",
+    "set_default_device",
+    "set_default_dtype",
+    "set_memory_limit",
+    "set_num_threads",
+    "set_rng_state",
+];
+
+/// A covered place: the function behind it, the Python object in front of it.
+struct Place {
+    original: AtomicPtr<()>,
+    object: AtomicPtr<ffi::PyObject>,
+    for_modes: AtomicBool,
+}
+
+/// Places for functions, methods, methods without arguments, and those that take a tuple and a dict; in sixteens.
+const ROWS: [usize; 4] = [24, 32, 6, 4];
+
+/// The first place of a kind.
+const fn first(kind: usize) -> usize {
+    let (mut at, mut k) = (0, 0);
+    while k < kind {
+        at += ROWS[k] * 16;
+        k += 1;
+    }
+    at
+}
+
+static ALL: [Place; first(ROWS.len())] = [const {
+    Place {
+        original: AtomicPtr::new(std::ptr::null_mut()),
+        object: AtomicPtr::new(std::ptr::null_mut()),
+        for_modes: AtomicBool::new(false),
+    }
+}; first(ROWS.len())];
+static USED: [AtomicUsize; ROWS.len()] = [const { AtomicUsize::new(0) }; ROWS.len()];
+
+/// A place is filled before its function can be called.
+unsafe fn original<F: Copy>(place: usize) -> F {
+    let p = ALL[place].original.load(Ordering::Relaxed);
+    // SAFETY: the pointer is a function of type `F`, stored by `cover`.
+    unsafe { std::mem::transmute_copy::<*mut (), F>(&p) }
+}
+
+#[inline(always)]
+unsafe fn all_plain(args: *const Object, count: usize) -> bool {
+    // SAFETY: `count` live objects, under the GIL.
+    unsafe { (0..count).all(|i| is_plain(*args.add(i))) && (count > 0 || super::MODES.load(Ordering::Relaxed) == 0) }
+}
+
+/// Runs `f` with panics and errors turned into exceptions.
+pub(super) unsafe fn guarded(py: Python<'_>, f: impl FnOnce() -> PyResult<Object>) -> Object {
+    let result =
+        catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(runtime("rgrad: internal error (a panic in __torch_function__)")));
+    result.unwrap_or_else(|e| {
+        e.restore(py);
+        std::ptr::null_mut()
+    })
+}
+
+#[inline]
+unsafe fn names_in(kwnames: Object) -> usize {
+    // SAFETY: null or a tuple.
+    unsafe { if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize } }
+}
+
+/// A call of the fast protocol with an argument that is not plain; `slf` is null for functions.
+#[cold]
+#[inline(never)]
+unsafe fn ask_fast(place: usize, module_or_self: Object, is_method: bool, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+    // SAFETY: called with what Python gave.
+    unsafe {
+        let py = Python::assume_attached();
+        let itself = || original::<Fast>(place)(module_or_self, args, nargs, kwnames);
+        guarded(py, || {
+            let named = names_in(kwnames);
+            let mut all: SmallVec<[Bound<'_, PyAny>; 6]> = SmallVec::new();
+            if is_method {
+                all.push(Bound::from_borrowed_ptr(py, module_or_self));
+            }
+            for i in 0..nargs as usize + named {
+                all.push(Bound::from_borrowed_ptr(py, *args.add(i)));
+            }
+            let asked = asked_about(place, &all);
+            if asked.0.is_empty() && !modes_apply() {
+                return Ok(itself());
+            }
+            let values = all.split_off_names(named);
+            let kwargs = if named == 0 {
+                None
+            } else {
+                let d = PyDict::new(py);
+                let names = Bound::from_borrowed_ptr(py, kwnames).cast_into::<PyTuple>()?;
+                for (k, v) in names.iter().zip(values) {
+                    d.set_item(k, v)?;
+                }
+                Some(d)
+            };
+            ask(py, place, PyTuple::new(py, all)?, kwargs, &asked)
+        })
+    }
+}
+
+trait SplitOff<T> {
+    fn split_off_names(&mut self, named: usize) -> Vec<T>;
+}
+
+impl<T> SplitOff<T> for SmallVec<[T; 6]> {
+    /// Takes the last `named` items away.
+    fn split_off_names(&mut self, named: usize) -> Vec<T> {
+        self.drain(self.len() - named..).collect()
+    }
+}
+
+fn asked_about<'py>(place: usize, all: &[Bound<'py, PyAny>]) -> Asked<'py> {
+    if ALL[place].for_modes.load(Ordering::Relaxed) { Asked::default() } else { Asked::of(all.iter().cloned()) }
+}
+
+fn ask<'py>(
+    py: Python<'py>,
+    place: usize,
+    args: Bound<'py, PyTuple>,
+    kwargs: Option<Bound<'py, PyDict>>,
+    asked: &Asked<'py>,
+) -> PyResult<Object> {
+    // SAFETY: the object stands in the module or in the class, which live for ever.
+    let func = unsafe { Bound::from_borrowed_ptr(py, ALL[place].object.load(Ordering::Relaxed)) };
+    Ok(Call { func, args, kwargs }.ask(asked)?.into_ptr())
+}
+
+unsafe extern "C" fn function<const AT: usize>(module: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe {
+        if all_plain(args, nargs as usize + names_in(kwnames)) {
+            return original::<Fast>(AT)(module, args, nargs, kwnames);
+        }
+        ask_fast(AT, module, false, args, nargs, kwnames)
+    }
+}
+
+unsafe extern "C" fn method<const AT: usize>(slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe {
+        let count = nargs as usize + names_in(kwnames);
+        if is_plain(slf) && (count == 0 || all_plain(args, count)) {
+            return original::<Fast>(AT)(slf, args, nargs, kwnames);
+        }
+        ask_fast(AT, slf, true, args, nargs, kwnames)
+    }
+}
+
+/// A method without arguments.
+unsafe extern "C" fn alone<const AT: usize>(slf: Object, nothing: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe {
+        if is_plain(slf) {
+            return original::<Alone>(AT)(slf, nothing);
+        }
+        let py = Python::assume_attached();
+        guarded(py, || {
+            let me = Bound::from_borrowed_ptr(py, slf);
+            let asked = Asked::of([me.clone()]);
+            if asked.0.is_empty() && !modes_apply() {
+                return Ok(original::<Alone>(AT)(slf, nothing));
+            }
+            ask(py, AT, PyTuple::new(py, [me])?, None, &asked)
+        })
+    }
+}
+
+/// A function (whose `slf` is the module, which is plain) or a method that takes a tuple and a dict.
+unsafe extern "C" fn spread<const AT: usize>(slf: Object, args: Object, kwargs: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe {
+        let plain_names = kwargs.is_null() || {
+            let (mut at, mut value, mut plain) = (0, std::ptr::null_mut(), true);
+            while ffi::PyDict_Next(kwargs, &raw mut at, std::ptr::null_mut(), &raw mut value) != 0 {
+                plain = plain && is_plain(value);
+            }
+            plain
+        };
+        if is_plain(slf) && is_plain(args) && plain_names {
+            return original::<Spread>(AT)(slf, args, kwargs);
+        }
+        let py = Python::assume_attached();
+        guarded(py, || {
+            let me = Bound::from_borrowed_ptr(py, slf);
+            let args = Bound::from_borrowed_ptr(py, args).cast_into::<PyTuple>()?;
+            let named = Bound::from_borrowed_ptr_or_opt(py, kwargs).map(Bound::cast_into::<PyDict>).transpose()?;
+            let mut all: Vec<Bound<'_, PyAny>> = if me.is_instance_of::<PyTensor>() { vec![me] } else { vec![] };
+            all.extend(args.iter());
+            let positional = PyTuple::new(py, &all)?;
+            all.extend(named.iter().flat_map(|d| d.values()));
+            let asked = asked_about(AT, &all);
+            if asked.0.is_empty() && !modes_apply() {
+                return Ok(original::<Spread>(AT)(slf, args.as_ptr(), kwargs));
+            }
+            ask(py, AT, positional, named.filter(|d| !d.is_empty()), &asked)
+        })
+    }
+}
+
+macro_rules! sixteen {
+    ($f:ident $from:expr) => {
+        [
+            $f::<{ $from }>,
+            $f::<{ $from + 1 }>,
+            $f::<{ $from + 2 }>,
+            $f::<{ $from + 3 }>,
+            $f::<{ $from + 4 }>,
+            $f::<{ $from + 5 }>,
+            $f::<{ $from + 6 }>,
+            $f::<{ $from + 7 }>,
+            $f::<{ $from + 8 }>,
+            $f::<{ $from + 9 }>,
+            $f::<{ $from + 10 }>,
+            $f::<{ $from + 11 }>,
+            $f::<{ $from + 12 }>,
+            $f::<{ $from + 13 }>,
+            $f::<{ $from + 14 }>,
+            $f::<{ $from + 15 }>,
+        ]
+    };
+}
+/// The functions of a kind, for the places from `$from` on.
+macro_rules! numbered {
+    ($f:ident from $from:expr, $($row:literal)*) => { [$(sixteen!($f ($from + $row * 16))),*] };
+}
+static FUNCTIONS: [[Fast; 16]; ROWS[0]] = numbered!(function from first(0), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23);
+static METHODS: [[Fast; 16]; ROWS[1]] =
+    numbered!(method from first(1), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+static ALONE: [[Alone; 16]; ROWS[2]] = numbered!(alone from first(2), 0 1 2 3 4 5);
+static SPREAD: [[Spread; 16]; ROWS[3]] = numbered!(spread from first(3), 0 1 2 3);
+
+/// A new place of a kind.
+fn take(kind: usize, name: &str) -> PyResult<(usize, usize, usize)> {
+    let at = USED[kind].fetch_add(1, Ordering::Relaxed);
+    if at >= ROWS[kind] * 16 {
+        return Err(runtime(format!("rgrad: internal error (no place left for the cover of {name})")));
+    }
+    Ok((first(kind) + at, at / 16, at % 16))
+}
+
+/// The definition of the cover of a function or method; None where nobody is asked.
+unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Option<(usize, *mut ffi::PyMethodDef)>> {
+    // SAFETY: a definition of PyO3's or of `rows`, which lives for ever.
+    unsafe {
+        let name = CStr::from_ptr((*def).ml_name).to_str().unwrap_or("");
+        let hidden = name.starts_with('_') && !is_method;
+        if hidden || ALWAYS_THEMSELVES.contains(&name) {
+            return Ok(None);
+        }
+        let flags = (*def).ml_flags;
+        let no_arguments = flags & ffi::METH_NOARGS != 0;
+        if no_arguments && !is_method {
+            return Ok(None);
+        }
+        let p = (*def).ml_meth;
+        let (at, was, now) = if flags == ffi::METH_FASTCALL | ffi::METH_KEYWORDS {
+            let (at, row, column) = take(usize::from(is_method), name)?;
+            let f = if is_method { METHODS[row][column] } else { FUNCTIONS[row][column] };
+            (at, p.PyCFunctionFastWithKeywords as *mut (), ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: f })
+        } else if no_arguments {
+            let (at, row, column) = take(2, name)?;
+            (at, p.PyCFunction as *mut (), ffi::PyMethodDefPointer { PyCFunction: ALONE[row][column] })
+        } else if flags == ffi::METH_VARARGS | ffi::METH_KEYWORDS {
+            let (at, row, column) = take(3, name)?;
+            (at, p.PyCFunctionWithKeywords as *mut (), ffi::PyMethodDefPointer { PyCFunctionWithKeywords: SPREAD[row][column] })
+        } else {
+            return Err(runtime(format!("rgrad: internal error ({name} is called in an unknown way, flags {flags})")));
+        };
+        ALL[at].original.store(was, Ordering::Relaxed);
+        ALL[at].for_modes.store(!is_method && FOR_MODES.contains(&name), Ordering::Relaxed);
+        let new = ffi::PyMethodDef { ml_name: (*def).ml_name, ml_meth: now, ml_flags: flags, ml_doc: (*def).ml_doc };
+        Ok(Some((at, Box::leak(Box::new(new)))))
+    }
+}
+
+/// A property behind its cover.
+struct Property {
+    get: Option<ffi::getter>,
+    set: Option<ffi::setter>,
+    closure: *mut c_void,
+    object: AtomicPtr<ffi::PyObject>,
+}
+
+/// Asks about a property: `how` is `__get__` or `__set__`.
+#[cold]
+unsafe fn ask_property(of: &Property, slf: Object, value: Object, how: &str, itself: &dyn Fn() -> Object) -> Object {
+    // SAFETY: called with what Python gave.
+    unsafe {
+        let py = Python::assume_attached();
+        guarded(py, || {
+            let me = Bound::from_borrowed_ptr(py, slf);
+            let asked = Asked::of([me.clone()]);
+            if asked.0.is_empty() && !modes_apply() {
+                return Ok(itself());
+            }
+            let func = Bound::from_borrowed_ptr(py, of.object.load(Ordering::Relaxed)).getattr(how)?;
+            let args = match Bound::from_borrowed_ptr_or_opt(py, value) {
+                None => PyTuple::new(py, [me])?,
+                Some(v) => PyTuple::new(py, [me, v])?,
+            };
+            Ok(Call { func, args, kwargs: None }.ask(&asked)?.into_ptr())
+        })
+    }
+}
+
+unsafe extern "C" fn get(slf: Object, closure: *mut c_void) -> Object {
+    // SAFETY: the closure is a `Property` that lives for ever; Python calls this only where there is a getter.
+    unsafe {
+        let of = &*closure.cast::<Property>();
+        let itself = || of.get.map_or(std::ptr::null_mut(), |f| f(slf, of.closure));
+        if is_plain(slf) { itself() } else { ask_property(of, slf, std::ptr::null_mut(), "__get__", &itself) }
+    }
+}
+
+unsafe extern "C" fn set(slf: Object, value: Object, closure: *mut c_void) -> c_int {
+    // SAFETY: as above; no value stands for a deletion, which is the property's own to refuse.
+    unsafe {
+        let of = &*closure.cast::<Property>();
+        let failed = std::cell::Cell::new(0);
+        let itself = || {
+            failed.set(of.set.map_or(-1, |f| f(slf, value, of.closure)));
+            if failed.get() < 0 { std::ptr::null_mut() } else { ffi::Py_NewRef(ffi::Py_None()) }
+        };
+        let done = if is_plain(slf) || value.is_null() { itself() } else { ask_property(of, slf, value, "__set__", &itself) };
+        if done.is_null() {
+            return -1;
+        }
+        ffi::Py_DECREF(done);
+        0
+    }
+}
+
+/// Puts covers before what the class and the module have.
+pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    let ty = py.get_type::<PyTensor>();
+    let own = ty.getattr("__dict__")?;
+    let entries: Vec<(String, Bound<'_, PyAny>)> = own.call_method0("items")?.try_iter()?.map(|e| e?.extract()).collect::<PyResult<_>>()?;
+    for (name, object) in entries {
+        let kind = object.get_type().name()?.to_string();
+        // SAFETY: the kind says how the descriptor is laid out; new definitions live for ever, and so do the class's attributes.
+        unsafe {
+            let new = match kind.as_str() {
+                "method_descriptor" => {
+                    let Some((at, def)) = cover((*object.as_ptr().cast::<ffi::PyMethodDescrObject>()).d_method, true)? else { continue };
+                    let new = Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(ty.as_type_ptr(), def))?;
+                    ALL[at].object.store(new.as_ptr(), Ordering::Relaxed);
+                    new
+                }
+                "getset_descriptor" if name != "__dict__" => {
+                    let def = &*(*object.as_ptr().cast::<ffi::PyGetSetDescrObject>()).d_getset;
+                    let property: &Property = Box::leak(Box::new(Property {
+                        get: def.get,
+                        set: def.set,
+                        closure: def.closure,
+                        object: AtomicPtr::new(std::ptr::null_mut()),
+                    }));
+                    let def = Box::leak(Box::new(ffi::PyGetSetDef {
+                        name: def.name,
+                        get: def.get.map(|_| get as ffi::getter),
+                        set: def.set.map(|_| set as ffi::setter),
+                        doc: def.doc,
+                        closure: std::ptr::from_ref(property).cast_mut().cast(),
+                    }));
+                    let new = Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewGetSet(ty.as_type_ptr(), def))?;
+                    property.object.store(new.as_ptr(), Ordering::Relaxed);
+                    new
+                }
+                _ => continue,
+            };
+            ty.setattr(name, new)?;
+        }
+    }
+    for (name, object) in m.dict().iter() {
+        if !object.is_instance_of::<PyCFunction>() {
+            continue;
+        }
+        // SAFETY: a builtin function is laid out so; its definition lives for ever.
+        unsafe {
+            let f = object.as_ptr().cast::<ffi::PyCFunctionObject>();
+            let Some((at, def)) = cover((*f).m_ml, false)? else { continue };
+            let new = Bound::from_owned_ptr_or_err(py, ffi::PyCFunction_NewEx(def, (*f).m_self, (*f).m_module))?;
+            ALL[at].object.store(new.as_ptr(), Ordering::Relaxed);
+            m.setattr(name.extract::<String>()?.as_str(), new)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,698 @@
+"""``__torch_function__``: subclasses, duck types and modes are asked, in PyTorch's order and with its arguments."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import warnings
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rgrad
+import rgrad.nn.functional as F
+from rgrad import Tensor
+from rgrad.overrides import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    enable_reentrant_dispatch,
+    get_default_nowrap_functions,
+    get_ignored_functions,
+    get_overridable_functions,
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    is_tensor_like,
+    is_tensor_method_or_property,
+    redispatch_function,
+    resolve_name,
+    wrap_torch_function,
+)
+
+LOG: list[tuple[Any, tuple[type, ...], tuple[Any, ...], dict[str, Any] | None]] = []
+
+
+class Logged(Tensor):
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        LOG.append((func, types, args, kwargs))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Quiet(Tensor):
+    """Has no ``__torch_function__`` of its own."""
+
+
+class Duck:
+    """No tensor at all."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        LOG.append((func, types, args, kwargs))
+        return "duck"
+
+
+class Refusing:
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return NotImplemented
+
+
+@pytest.fixture(autouse=True)
+def _empty_log() -> Iterator[None]:
+    LOG.clear()
+    yield
+    LOG.clear()
+
+
+def logged(*shape: int) -> Any:
+    made = rgrad.rand(*shape).as_subclass(Logged)
+    LOG.clear()
+    return made
+
+
+def names() -> list[str]:
+    return [getattr(func, "__name__", "?") for func, *_ in LOG]
+
+
+# What handlers see. In the table: how it is called, the function, the classes of the arguments.
+
+METHODS = [
+    ("x + 2", Tensor.add, [Logged, int]),
+    ("2 + x", Tensor.add, [Logged, int]),
+    ("x + p", Tensor.add, [Logged, Tensor]),
+    ("p + x", Tensor.add, [Tensor, Logged]),
+    ("x - 2", Tensor.sub, [Logged, int]),
+    ("2 - x", Tensor.__rsub__, [Logged, int]),
+    ("p - x", Tensor.sub, [Tensor, Logged]),
+    ("x * p", Tensor.mul, [Logged, Tensor]),
+    ("x / 2", Tensor.div, [Logged, int]),
+    ("2 / x", Tensor.__rtruediv__, [Logged, int]),
+    ("x // 2", Tensor.__floordiv__, [Logged, int]),
+    ("2 // x", Tensor.__rfloordiv__, [Logged, int]),
+    ("x % p", Tensor.remainder, [Logged, Tensor]),
+    ("2 % x", Tensor.__rmod__, [Logged, int]),
+    ("x ** 2", Tensor.pow, [Logged, int]),
+    ("2 ** x", Tensor.__rpow__, [Logged, int]),
+    ("x @ p", Tensor.matmul, [Logged, Tensor]),
+    ("p @ x", Tensor.matmul, [Tensor, Logged]),
+    ("i & 1", Tensor.__and__, [Logged, int]),
+    ("1 & i", Tensor.bitwise_and, [Logged, int]),
+    ("i << 1", Tensor.__lshift__, [Logged, int]),
+    ("1 << i", Tensor.__rlshift__, [Logged, int]),
+    ("-x", Tensor.neg, [Logged]),
+    ("abs(x)", Tensor.abs, [Logged]),
+    ("~i", Tensor.__invert__, [Logged]),
+    ("x < 2", Tensor.lt, [Logged, int]),
+    ("2 < x", Tensor.gt, [Logged, int]),
+    ("p < x", Tensor.gt, [Logged, Tensor]),
+    ("x == p", Tensor.__eq__, [Logged, Tensor]),
+    ("x != p", Tensor.ne, [Logged, Tensor]),
+    ("x[0]", Tensor.__getitem__, [Logged, int]),
+    ("p[i]", Tensor.__getitem__, [Tensor, Logged]),
+    ("len(x)", Tensor.__len__, [Logged]),
+    ("bool(i)", Tensor.__bool__, [Logged]),
+    ("float(i)", Tensor.__float__, [Logged]),
+    ("int(i)", Tensor.__int__, [Logged]),
+    ("operator.index(i)", Tensor.__index__, [Logged]),
+    ("0.5 in x", Tensor.__contains__, [Logged, float]),
+    ("repr(x)", Tensor.__repr__, [Logged]),
+    ("format(x)", Tensor.__format__, [Logged, str]),
+    ("reversed(x)", Tensor.__reversed__, [Logged]),
+    ("list(x)[0]", Tensor.unbind, [Logged, int]),
+    ("x.exp()", Tensor.exp, [Logged]),
+    ("x.sum(0)", Tensor.sum, [Logged, int]),
+    ("x.dim()", Tensor.dim, [Logged]),
+    ("x.reshape(-1)", Tensor.reshape, [Logged, int]),
+    ("x.detach()", Tensor.detach, [Logged]),
+    ("p.add(x)", Tensor.add, [Tensor, Logged]),
+    ("Tensor.add(x, 1)", Tensor.add, [Logged, int]),
+    ("Tensor.__add__(x, 1)", Tensor.add, [Logged, int]),
+    ("rgrad.add(p, x)", rgrad.add, [Tensor, Logged]),
+    ("rgrad.zeros_like(x)", rgrad.zeros_like, [Logged]),
+    ("rgrad.cat([p, x])", rgrad.cat, [list]),
+    ("rgrad.stack((x, x))", rgrad.stack, [tuple]),
+    ("rgrad.where(p > 0, x, p)", rgrad.where, [Tensor, Logged, Tensor]),
+    ("rgrad.einsum('ij,jk', x, p)", rgrad.einsum, [str, Logged, Tensor]),
+    ("rgrad.flip(x, [0])", rgrad.flip, [Logged, list]),
+    ("F.linear(x, p)", F.linear, [Logged, Tensor]),
+    ("F.softsign(x)", F.softsign, [Logged]),
+    ("F.cross_entropy(x, p)", F.cross_entropy, [Logged, Tensor]),
+    ("F.mse_loss(p, x)", F.mse_loss, [Tensor, Logged]),
+    ("nn.Linear(2, 2)(x)", F.linear, [Logged, rgrad.nn.Parameter, rgrad.nn.Parameter]),
+    ("x.shape", Tensor.shape.__get__, [Logged]),  # type: ignore[attr-defined]
+    ("x.grad", Tensor.grad.__get__, [Logged]),  # type: ignore[union-attr]
+]
+
+
+@pytest.mark.parametrize(("call", "func", "kinds"), METHODS, ids=[row[0] for row in METHODS])
+def test_what_a_handler_sees(call: str, func: Any, kinds: list[type], device: str) -> None:
+    scope = {
+        "x": logged(2, 2),
+        "i": rgrad.tensor(1).as_subclass(Logged),
+        "p": rgrad.rand(2, 2),
+        "rgrad": rgrad,
+        "F": F,
+        "nn": rgrad.nn,
+        "Tensor": Tensor,
+        "operator": operator,
+    }
+    LOG.clear()
+    result = eval(call, scope)
+    seen, types, args, _ = LOG[0]
+    assert seen == func
+    assert types == (Logged,)
+    assert [type(a) for a in args] == kinds
+    if isinstance(result, Tensor):
+        assert type(result) is Logged
+
+
+@pytest.mark.parametrize(
+    ("statement", "func"),
+    [
+        ("x += 1", Tensor.add_),
+        ("x -= p", Tensor.sub_),
+        ("x *= 2", Tensor.mul_),
+        ("x /= 2", Tensor.div_),
+        ("x //= 2", Tensor.floor_divide_),
+        ("x %= 2", Tensor.remainder_),
+        ("x **= 2", Tensor.pow_),
+        ("i &= 1", Tensor.__iand__),
+        ("i |= 1", Tensor.__ior__),
+        ("i ^= 1", Tensor.__ixor__),
+        ("i <<= 1", Tensor.__ilshift__),
+        ("p += x", Tensor.add_),
+        ("x[0] = 1", Tensor.__setitem__),
+        ("p[0] = x[0]", Tensor.__getitem__),
+        ("x.requires_grad = True", Tensor.requires_grad.__set__),  # type: ignore[attr-defined]
+        ("x.grad = None", Tensor.grad.__set__),  # type: ignore[union-attr]
+    ],
+)
+def test_statements(statement: str, func: Any) -> None:
+    p = rgrad.rand(2, 2)
+    scope = {"x": logged(2, 2), "i": rgrad.tensor(1).as_subclass(Logged), "p": p}
+    LOG.clear()
+    exec(statement, scope)
+    assert LOG[0][0] == func
+    if statement == "p += x":
+        # In place on a plain tensor: its class is that of the result, its memory is its own.
+        assert type(scope["p"]) is Logged
+        assert scope["p"].data_ptr() == p.data_ptr()
+
+
+def test_keywords_and_out() -> None:
+    p, x = rgrad.ones(2), logged(2)
+    rgrad.add(p, other=x)
+    assert LOG[-1][2] == (p,)
+    assert LOG[-1][3] is not None
+    assert LOG[-1][3]["other"] is x
+    out = logged(2)
+    assert rgrad.add(p, p, out=out) is out
+    assert LOG[-1][3] is not None
+    assert LOG[-1][3]["out"] is out
+    x.sum(dim=0, keepdim=True)
+    assert LOG[-1][3] == {"dim": 0, "keepdim": True}
+
+
+def test_makers_and_settings_ask_nobody() -> None:
+    x = logged(2, 2)
+    assert rgrad.as_tensor(x) is x
+    with pytest.warns(UserWarning, match="copy construct"):
+        assert type(rgrad.tensor(x)) is Tensor
+    assert rgrad.is_tensor(x)
+    assert x.as_subclass(Tensor) is not x
+    assert LOG == []
+
+
+# Classes of results.
+
+
+def test_results_keep_the_class() -> None:
+    x = rgrad.rand(3, 2).as_subclass(Quiet)
+    assert type(x) is Quiet
+    values, indices = x.max(0)
+    assert type(values) is type(indices) is Quiet
+    assert type(x.max(0)).__name__ == "max"
+    assert {type(part) for part in x.split(1)} == {Quiet}
+    assert {type(row) for row in x} == {Quiet}
+    assert type(x.shape) is rgrad.Size
+    assert type(x.sum().item()) is float
+    assert type(x.data) is Quiet
+    assert type(x.as_subclass(Tensor)) is Tensor
+    assert repr(x).startswith("Quiet(")
+
+
+def test_subclass_of_a_subclass_wins() -> None:
+    class Finer(Quiet):
+        pass
+
+    x, y = rgrad.ones(2).as_subclass(Quiet), rgrad.ones(2).as_subclass(Finer)
+    assert type(x + y) is type(y + x) is type(rgrad.stack([x, y])) is Finer
+
+
+def test_unrelated_subclasses_do_not_mix() -> None:
+    class Other(Tensor):
+        pass
+
+    x, y = rgrad.ones(2).as_subclass(Quiet), rgrad.ones(2).as_subclass(Other)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + y
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'rgrad.add'; all __torch_function__ handlers"):
+        rgrad.add(x, y)
+
+
+def test_one_handler_may_leave_it_to_the_other() -> None:
+    class Shy(Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            LOG.append((func, types, args, kwargs))
+            return NotImplemented
+
+    x, y = rgrad.ones(2).as_subclass(Shy), Duck()
+    assert rgrad.add(x, y) == "duck"
+    assert [types for _, types, *_ in LOG] == [(Shy, Duck)] * 2
+
+
+def test_type_errors_of_operators_go_to_the_other_operand() -> None:
+    class Bad(Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise TypeError("mine")
+
+    b = rgrad.ones(2).as_subclass(Bad)
+    for wrong in (lambda: b + 1, lambda: 1 + b, lambda: b + rgrad.ones(2), lambda: rgrad.ones(2) + b):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            wrong()
+    with pytest.raises(TypeError, match="mine"):
+        rgrad.add(b, 1)
+    with pytest.raises(TypeError):
+        b += 1
+    assert (b == 1) is False
+
+    class Worse(Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        rgrad.ones(2).as_subclass(Worse) + 1
+
+
+# Objects that are no tensors.
+
+
+def test_ducks() -> None:
+    p, d = rgrad.ones(2), Duck()
+    assert rgrad.add(p, d) == "duck"
+    assert LOG[-1][0] is rgrad.add
+    assert LOG[-1][1] == (Duck,)
+    assert LOG[-1][2] == (p, d)
+    for call in (
+        lambda: p + d,
+        lambda: d + p,
+        lambda: p == d,
+        lambda: p < d,
+        lambda: p.add_(d),
+        lambda: rgrad.cat([p, d]),
+        lambda: p[d],
+        lambda: rgrad.sum(d, 0),
+        lambda: p.view(d),
+        lambda: F.relu(d),
+        lambda: F.linear(p, d),
+        lambda: rgrad.mean(input=d),
+    ):
+        assert call() == "duck"
+
+
+def test_refusal() -> None:
+    p, r = rgrad.ones(2), Refusing()
+    with pytest.raises(TypeError, match=r"all __torch_function__ handlers returned NotImplemented:(.|\n)*Refusing"):
+        rgrad.add(p, r)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+"):
+        p + r
+    with pytest.raises(TypeError, match="relu"):
+        F.relu(r)
+
+
+def test_plain_method_is_warned_about() -> None:
+    class Plain:
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return self
+
+    x = Plain()
+    with pytest.warns(UserWarning, match="define it as a classmethod"):
+        assert rgrad.add(rgrad.ones(1), x) is x
+
+
+# Switching it off.
+
+
+def test_disabling() -> None:
+    x = logged(2)
+    with rgrad.DisableTorchFunctionSubclass():
+        assert type(x + 1) is Tensor
+        with rgrad.DisableTorchFunction():
+            assert type(x.exp()) is Tensor
+        assert type(x.exp()) is Tensor
+        with enable_reentrant_dispatch():
+            assert type(x + 1) is Logged
+        assert not has_torch_function((x,))
+    assert names() == ["add"]
+    assert type(x + 1) is Logged
+    with rgrad._C.DisableTorchFunctionSubclass():
+        assert not rgrad._C._is_torch_function_enabled()
+    assert rgrad._C._is_torch_function_enabled()
+
+
+def test_super_runs_without_asking_again() -> None:
+    x = logged(2)
+    F.softsign(x)
+    assert names() == ["softsign"]
+
+
+# Making objects of subclasses.
+
+
+def test_as_subclass_shares_memory_and_history() -> None:
+    w = rgrad.ones(2, requires_grad=True)
+    x = (w * 2).as_subclass(Quiet)
+    assert x.grad_fn is not None
+    assert x.grad_fn.name() == "AliasBackward0"
+    (x * 3).sum().backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [6.0, 6.0]
+    p = rgrad.zeros(2)
+    p.as_subclass(Quiet).fill_(1)
+    assert p.tolist() == [1.0, 1.0]
+    for wrong in (int, 3, type):
+        with pytest.raises(TypeError, match="does not inherit from Tensor"):
+            p.as_subclass(wrong)  # type: ignore[arg-type]
+
+
+def test_new_with_arguments_of_its_own() -> None:
+    class Named(Tensor):
+        name: str
+
+        def __new__(cls, data: Any, name: str) -> Any:
+            return Tensor._make_subclass(cls, data)
+
+        def __init__(self, data: Any, name: str) -> None:
+            self.name = name
+
+    x = Named(rgrad.ones(2), "n")
+    assert type(x) is Named
+    assert x.name == "n"
+    assert type(x + 1) is Named
+    with pytest.raises(TypeError, match="subclass of Tensor"):
+        Tensor._make_subclass(int, rgrad.ones(2))
+
+
+def test_the_object_comes_back() -> None:
+    x = rgrad.ones(2).as_subclass(Quiet)
+    x.requires_grad_()
+    x.note = "mine"  # type: ignore[attr-defined]
+    y = x * x
+    seen: list[Any] = []
+    x.register_hook(lambda g: seen.append(g))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t))
+    assert y.grad_fn is not None
+    address = id(x)
+    del x
+    y.sum().backward()
+    assert type(seen[0]) is Tensor
+    assert type(seen[1]) is Quiet
+    assert id(seen[1]) == address
+    assert seen[1].note == "mine"
+    assert type(seen[1].grad) is Tensor
+    assert seen[1].grad is seen[1].grad
+
+
+def test_function_gets_and_saves_the_object() -> None:
+    class Double(rgrad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            assert type(x) is Quiet
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            assert type(x) is Quiet
+            assert x.note == 1
+            return g * 2
+
+    x: Any = rgrad.ones(2).as_subclass(Quiet).requires_grad_()
+    x.note = 1
+    out = Double.apply(x)
+    assert type(out) is Quiet
+    out.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_parameters() -> None:
+    p = rgrad.nn.Parameter(rgrad.ones(2))
+    assert type(p + 1) is Tensor
+    assert type(p.exp()) is Tensor
+    own = rgrad.nn.Parameter(rgrad.ones(2).as_subclass(Quiet))
+    assert type(own) is Quiet
+    assert isinstance(own, rgrad.nn.Parameter)
+    assert own.requires_grad
+    assert type(own + 1) is Quiet
+    assert not isinstance(rgrad.ones(2).as_subclass(Quiet), rgrad.nn.Parameter)
+    module = rgrad.nn.Module()
+    module.own = own
+    assert dict(module.named_parameters()) == {"own": own}
+    assert type(p + logged(2)) is Logged
+    assert not has_torch_function((p, rgrad.ones(1)))
+
+    class Mine(rgrad.nn.Parameter):
+        pass
+
+    assert type(Mine(rgrad.ones(2))) is Mine
+    assert type(Mine(rgrad.ones(2)) * 2) is Tensor
+
+
+def test_overriding_methods_in_the_subclass() -> None:
+    class Swapped(Tensor):
+        def __add__(self, other: Any) -> Any:
+            return super().__add__(other).mul(10)
+
+        def exp(self) -> Any:
+            return "mine"
+
+    x = rgrad.ones(2).as_subclass(Swapped)
+    assert type(x + 1) is Swapped
+    assert (x + 1).tolist() == [20.0, 20.0]
+    assert x.exp() == "mine"
+    assert type(rgrad.exp(x)) is Swapped
+
+
+# Modes.
+
+
+class LoggingMode(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(getattr(func, "__name__", "?"))
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_see_everything() -> None:
+    p = rgrad.ones(2)
+    with LoggingMode() as mode:
+        assert (p + 1).tolist() == [2.0, 2.0]
+        rgrad.zeros(2)
+        rgrad.tensor([1.0])
+        -p
+        2 - p
+        p[0]
+        _ = p.shape
+        rgrad.exp(p)
+        rgrad.arange(3)
+        p.add_(1)
+        F.softsign(p.as_subclass(Quiet))
+        rgrad.manual_seed(1)
+        rgrad.is_tensor(p)
+    p + 1
+    expected = [
+        "add",
+        "tolist",
+        "zeros",
+        "tensor",
+        "neg",
+        "__rsub__",
+        "__getitem__",
+        "__get__",
+        "exp",
+        "arange",
+        "add_",
+        "softsign",
+    ]
+    assert mode.seen == expected
+
+
+def test_modes_nest_and_end() -> None:
+    p = rgrad.ones(2)
+    with LoggingMode() as outer, LoggingMode() as inner:
+        p + 1
+        with BaseTorchFunctionMode():
+            p * 2
+    assert outer.seen == inner.seen == ["add", "mul"]
+
+    class Constant(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return NotImplemented if func is rgrad.exp else 42
+
+    with Constant():
+        assert p + 1 == 42
+        assert rgrad.zeros(2) == 42
+        with pytest.raises(TypeError, match="mode object"):
+            rgrad.exp(p)
+    with pytest.raises(RuntimeError, match="boom"), Constant():
+        raise RuntimeError("boom")
+    assert type(p + 1) is Tensor
+    with pytest.raises(IndexError, match="no TorchFunctionMode"):
+        rgrad._core._pop_torch_function_mode()
+    with Constant(), rgrad.DisableTorchFunction():
+        assert type(p + 1) is Tensor
+    with Constant(), rgrad.DisableTorchFunctionSubclass():
+        assert p + 1 == 42
+
+
+def test_mode_belongs_to_its_thread() -> None:
+    from threading import Thread
+
+    p, seen = rgrad.ones(2), []
+    with LoggingMode() as mode:
+        thread = Thread(target=lambda: seen.append(type(p + 1)))
+        thread.start()
+        thread.join()
+    assert seen == [Tensor]
+    assert mode.seen == []
+
+
+# The module.
+
+
+def test_python_functions_can_take_part() -> None:
+    def scaled(a: Any, b: Any) -> Any:
+        if has_torch_function((a, b)):
+            return handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    x = logged(2)
+    assert type(scaled(x, x)) is Logged
+    assert names() == ["scaled"]
+    assert scaled(rgrad.ones(1), 2).item() == 3.0
+    assert scaled(Duck(), 1) == "duck"
+
+    @wrap_torch_function(lambda a: (a,))
+    def plus(a: Any) -> Any:
+        return a + 0
+
+    LOG.clear()
+    assert type(plus(x)) is Logged
+    assert LOG[0][0] is plus
+    with pytest.raises(TypeError, match="plus"):
+        plus(Refusing())
+
+
+def test_redispatch() -> None:
+    def scaled(a: Any) -> Any:
+        if has_torch_function((a,)):
+            return handle_torch_function(scaled, (a,), a)
+        return a * 2 + 1
+
+    class Inside(Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            LOG.append((func, types, args, kwargs))
+            return redispatch_function(func, types, args, kwargs)
+
+    assert scaled(rgrad.ones(1).as_subclass(Inside)).item() == 3.0
+    assert names() == ["scaled", "mul"]
+
+
+def test_questions() -> None:
+    x, p = logged(2), rgrad.ones(2)
+    assert has_torch_function((p, x))
+    assert not has_torch_function((p, 1, None))
+    assert has_torch_function_unary(x)
+    assert not has_torch_function_unary(p)
+    assert is_tensor_like(x)
+    assert is_tensor_like(p)
+    assert is_tensor_like(Duck())
+    assert not is_tensor_like(1)
+    assert resolve_name(Tensor.add) == "rgrad.Tensor.add"
+    assert resolve_name(rgrad.add) == "rgrad.add"
+    assert resolve_name(Tensor.shape.__get__) == "rgrad.Tensor.shape.__get__"  # type: ignore[attr-defined]
+    assert resolve_name(F.softsign) == "rgrad.nn.functional.softsign"
+    assert is_tensor_method_or_property(Tensor.add)
+    assert not is_tensor_method_or_property(rgrad.add)
+    assert is_tensor_method_or_property(Tensor.shape.__get__)  # type: ignore[attr-defined]
+    assert Tensor.grad.__get__ in get_default_nowrap_functions()  # type: ignore[union-attr]
+    assert not get_ignored_functions() & set(get_overridable_functions()[rgrad])
+
+
+def test_the_lists_are_true() -> None:
+    """What is listed as overridable asks; what is listed as ignored does not."""
+    d = Duck()
+    for func in get_overridable_functions()[rgrad]:
+        if getattr(func, "__module__", "") == "rgrad._core" and func.__name__ not in ("normal", "bernoulli"):
+            assert func(d) == "duck", func
+    for func in get_overridable_functions()[Tensor]:
+        if type(func).__name__ != "method_descriptor":
+            continue
+        assert func(rgrad.ones(1), d) == "duck" if func.__name__ not in no_arguments() else True, func
+    assert rgrad.tensor in get_ignored_functions()
+
+
+def no_arguments() -> set[str]:
+    """Methods that take nothing, as their definitions say."""
+    return {
+        name
+        for name, method in vars(Tensor).items()
+        if type(method).__name__ == "method_descriptor"
+        and (method.__text_signature__ or "") in ("($self)", "($self, /)")
+    }
+
+
+# Faults and lifetimes.
+
+
+def test_nothing_is_kept() -> None:
+    x = logged(3)
+    ref = weakref.ref(x)
+    y = x + 1
+    rgrad.add(x, other=y)
+    LOG.clear()
+    del x, y
+    gc.collect()
+    assert ref() is None
+
+
+def test_an_argument_that_changes_its_list() -> None:
+    """The handler runs while the arguments are held."""
+    items: list[Any] = [rgrad.ones(1), Duck()]
+
+    class Clearing(Duck):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            items.clear()
+            gc.collect()
+            return len(args)
+
+    items.append(Clearing())
+    assert rgrad.cat(items) == 1
+
+
+def test_no_warning_and_no_recursion_in_repr() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "Logged" in repr(logged(2))
