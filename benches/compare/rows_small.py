@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import repeat
 from types import ModuleType
 from typing import Any
@@ -315,6 +316,27 @@ def custom_function(lib: ModuleType) -> Work:
     return Work(run, result)
 
 
+def gradcheck(fast: bool) -> Callable[[ModuleType], Work]:
+    def make(lib: ModuleType) -> Work:
+        x = lib.tensor(random(100).astype(np.float64), requires_grad=True)
+        check = lib.autograd.gradcheck
+        outcome: list[bool] = []
+
+        def func(x: Any) -> Any:
+            return x.sin() * x.exp()
+
+        def run(n: int) -> None:
+            outcome[:] = [check(func, (x,), fast_mode=fast) for _ in repeat(None, n)]
+
+        def result() -> list[Any]:
+            run(1)
+            return [np.array(outcome)]
+
+        return Work(run, result)
+
+    return make
+
+
 ROWS = [
     Row("scalar_chain", "y = y * x on a scalar, fwd+bwd, per op", 8, scalar_chain, per=CHAIN, rtol=1e-4),
     Row("scalar_chain_frames", "the same, each from a fresh frame", 8, scalar_chain_frames, per=CHAIN, rtol=1e-4),
@@ -331,4 +353,6 @@ ROWS = [
     Row("hooks", "x * w with a hook of each kind, fwd+bwd", 2, hooks),
     Row("gradients", "gradients of an MLP 32-64-64-8, batch 64", 1, gradients, rtol=1e-4),
     Row("gradients_anomaly", "the same in anomaly mode", 1, anomaly, rtol=1e-4),
+    Row("gradcheck_slow", "gradcheck, 100 inputs and outputs", 5, gradcheck(False)),
+    Row("gradcheck_fast", "the same in fast mode", 5, gradcheck(True)),
 ]

@@ -8,7 +8,6 @@ on disk. Names, signatures, defaults and the key words of error messages are PyT
 from typing import TYPE_CHECKING
 
 from . import _core
-from . import _core as _C
 
 if TYPE_CHECKING:
     from ._core import *
@@ -21,6 +20,9 @@ def _public_names() -> list[str]:
 
 _core_names = _public_names()
 globals().update({name: getattr(_core, name) for name in _core_names})
+
+# PyTorch's name of the native module, for code that reaches into it.
+_C = _core
 
 # From here on `bool`, `int`, `float`, `sum`, `any` ... in this file are rgrad's, not Python's.
 from . import autograd as autograd

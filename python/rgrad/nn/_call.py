@@ -33,7 +33,8 @@ class _HookState:
     def __init__(self, module: "Module") -> None:
         self.module = module
         self.pre_hooks = [*everywhere.backward_pre.values(), *module._backward_pre_hooks.values()]
-        self.hooks = [*everywhere.backward.values(), *module._backward_hooks.values()]
+        own = module._backward_hooks.values() if module._is_full_backward_hook is not False else ()
+        self.hooks = [*everywhere.backward.values(), *own]
         self.grad_output: Grads | None = None
         # Positions of the tensors that passed through the input Function, and the number of arguments.
         self.input_positions: list[int] = []
@@ -116,14 +117,17 @@ def _through(on_backward: Any, values: tuple[Any, ...], positions: list[int]) ->
 def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run forward pre-hooks, ``forward`` and forward hooks, and set up backward hooks, in PyTorch's order."""
     called: set[int] = set()
+    # What forward gave; None for hooks that are called although it raised.
+    results: list[Any] = [None]
     try:
-        return _call(module, args, kwargs, called)
+        return _call(module, args, kwargs, called, results)
     except Exception:
         for key, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
             always = key in everywhere.forward_always_called or key in module._forward_hooks_always_called
             if always and key not in called:
                 try:
-                    hook(module, args, kwargs, None) if _takes_kwargs(module, key) else hook(module, args, None)
+                    result = results[-1]
+                    hook(module, args, kwargs, result) if _takes_kwargs(module, key) else hook(module, args, result)
                 except Exception as error:
                     warnings.warn(
                         "module forward hook with ``always_call=True`` raised an exception that was silenced as "
@@ -137,7 +141,7 @@ def _takes_kwargs(module: "Module", key: int) -> bool:
     return key in everywhere.forward_with_kwargs or key in module._forward_hooks_with_kwargs
 
 
-def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
+def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int], results: list[Any]) -> Any:
     for key, hook in (*everywhere.forward_pre.items(), *module._forward_pre_hooks.items()):
         if key in module._forward_pre_hooks_with_kwargs:
             changed = hook(module, args, kwargs)
@@ -153,13 +157,15 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
                 args = changed if isinstance(changed, tuple) else (changed,)
 
     state: _HookState | None = None
-    hooked = module._backward_hooks or module._backward_pre_hooks or everywhere.backward or everywhere.backward_pre
-    if hooked and is_grad_enabled():
+    legacy = module._is_full_backward_hook is False and bool(module._backward_hooks)
+    hooked = module._backward_pre_hooks or everywhere.backward or everywhere.backward_pre
+    if (hooked or (module._backward_hooks and not legacy)) and is_grad_enabled():
         state = _HookState(module)
         state.inputs = len(args)
         args = _through(state.on_input, args, state.input_positions)
 
     result = module.forward(*args, **kwargs)
+    results.append(result)
 
     for key, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
         called.add(key)
@@ -169,7 +175,10 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
             changed = hook(module, args, result)
         if changed is not None:
             result = changed
+            results.append(result)
 
+    if legacy:
+        _hook_last_node(module, args, result)
     if state is not None:
         if isinstance(result, Tensor):
             state.outputs = 1
@@ -185,3 +194,29 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
                 stacklevel=4,
             )
     return result
+
+
+def _hook_last_node(module: "Module", args: tuple[Any, ...], result: Any) -> None:
+    """The old backward hooks: they stand on the node of the first tensor in the result, wherever its edges lead."""
+    first = result
+    while first is not None and not isinstance(first, Tensor):
+        values = list(first.values()) if isinstance(first, dict) else list(first)
+        first = next((v for v in values if isinstance(v, Tensor)), None) if isinstance(first, dict) else values[0]
+    node = first.grad_fn if first is not None else None
+    if node is None:
+        return
+    from_inputs = {x.grad_fn for x in args if isinstance(x, Tensor) and x.grad_fn is not None}
+    if {edge[0] for edge in node.next_functions} != from_inputs:
+        warnings.warn(
+            "Using a non-full backward hook when the forward contains multiple autograd Nodes is deprecated and will "
+            "be removed in future versions. This hook will be missing some grad_input. Please use "
+            "register_full_backward_hook to get the documented behavior.",
+            FutureWarning,
+            stacklevel=4,
+        )
+    for hook in module._backward_hooks.values():
+
+        def with_module(grad_input: Any, grad_output: Any, hook: Any = hook) -> Any:
+            return hook(module, grad_input, grad_output)
+
+        node.register_hook(with_module)

@@ -5,6 +5,8 @@ differentiable to every order like everything else.
 """
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from .. import _core
 from .._core import Tensor, dtype
@@ -16,6 +18,14 @@ softmax_native = _core.softmax
 log_softmax_native = _core.log_softmax
 _relu = _core.relu
 _REDUCTIONS = ("none", "mean", "sum")
+
+
+def _asked(func: Callable[..., Tensor], arguments: dict[str, Any]) -> Any:
+    """What those with a ``__torch_function__`` give for a call; arguments without a default are positional in it."""
+    count = func.__code__.co_argcount - len(func.__defaults__ or ())
+    names = list(arguments)
+    values = [arguments[name] for name in names[:count]]
+    return _handle(func, tuple(arguments.values()), *values, **{name: arguments[name] for name in names[count:]})
 
 
 def _reduction(
@@ -45,7 +55,7 @@ def _reduce(value: Tensor, reduction: str) -> Tensor:
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(x, 0)``; the gradient at 0 is 0."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(relu, (input,), input, inplace=inplace)
+        return _asked(relu, locals())
     return input.relu_() if inplace else _relu(input)
 
 
@@ -67,35 +77,35 @@ def sigmoid(input: Tensor) -> Tensor:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``negative_slope * x``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
+        return _asked(leaky_relu, locals())
     return input.leaky_relu_(negative_slope) if inplace else _core.leaky_relu(input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(elu, (input,), input, alpha=alpha, inplace=inplace)
+        return _asked(elu, locals())
     return input.elu_(alpha) if inplace else _core.elu(input, alpha)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(celu, (input,), input, alpha=alpha, inplace=inplace)
+        return _asked(celu, locals())
     return input.celu_(alpha) if inplace else _core.celu(input, alpha)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(silu, (input,), input, inplace=inplace)
+        return _asked(silu, locals())
     return input.silu_() if inplace else _core.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(mish, (input,), input, inplace=inplace)
+        return _asked(mish, locals())
     return input.mish_() if inplace else _core.mish(input)
 
 
@@ -105,42 +115,42 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     Raises RuntimeError unless ``approximate`` is ``"none"`` or ``"tanh"``.
     """
     if type(input) is not Tensor and _overridden(input):
-        return _handle(gelu, (input,), input, approximate=approximate)
+        return _asked(gelu, locals())
     return _core.gelu(input, approximate=approximate)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``; the identity where ``beta * x > threshold``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(softplus, (input,), input, beta=beta, threshold=threshold)
+        return _asked(softplus, locals())
     return _core.softplus(input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:
     """``x / (1 + |x|)``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(softsign, (input,), input)
+        return _asked(softsign, locals())
     return input / (1 + input.abs())
 
 
 def tanhshrink(input: Tensor) -> Tensor:
     """``x - tanh(x)``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(tanhshrink, (input,), input)
+        return _asked(tanhshrink, locals())
     return input - input.tanh()
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))``, without overflow."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(logsigmoid, (input,), input)
+        return _asked(logsigmoid, locals())
     return _core.logsigmoid(input)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` limited to ``[min_val, max_val]``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
+        return _asked(hardtanh, locals())
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val: got {min_val} and {max_val}")
     return input.hardtanh_(min_val, max_val) if inplace else _core.hardtanh(input, min_val, max_val)
@@ -149,35 +159,35 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """``x`` limited to ``[0, 6]``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(relu6, (input,), input, inplace=inplace)
+        return _asked(relu6, locals())
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``x / 6 + 1 / 2`` limited to ``[0, 1]``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(hardsigmoid, (input,), input, inplace=inplace)
+        return _asked(hardsigmoid, locals())
     return input.hardsigmoid_() if inplace else _core.hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * hardsigmoid(x)``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(hardswish, (input,), input, inplace=inplace)
+        return _asked(hardswish, locals())
     return input.hardswish_() if inplace else _core.hardswish(input)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x`` where ``|x| > lambd``, else 0."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(hardshrink, (input,), input, lambd=lambd)
+        return _asked(hardshrink, locals())
     return _core.hardshrink(input, lambd)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x`` moved towards 0 by ``lambd``, and 0 where ``|x| <= lambd``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(softshrink, (input,), input, lambd=lambd)
+        return _asked(softshrink, locals())
     return _core.softshrink(input, lambd)
 
 
@@ -198,7 +208,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``; ``dtype`` casts the input first."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+        return _asked(softmax, locals())
     if dim is None:
         dim = _implicit_dim("softmax", input.dim())
     return softmax_native(input, dim) if dtype is None else softmax_native(input.to(dtype), dim)
@@ -207,7 +217,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
     """:func:`softmax` of ``-x``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(softmin, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+        return _asked(softmin, locals())
     if dim is None:
         dim = _implicit_dim("softmin", input.dim())
     return softmax(-input, dim, dtype=dtype)
@@ -216,7 +226,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
     """``log(softmax(x))`` along ``dim``, without overflow."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+        return _asked(log_softmax, locals())
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim())
     return log_softmax_native(input, dim) if dtype is None else log_softmax_native(input.to(dtype), dim)
@@ -225,7 +235,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """``x / max(norm(x, p, dim), eps)``."""
     if type(input) is not Tensor and _overridden(input):
-        return _handle(normalize, (input,), input, p=p, dim=dim, eps=eps, out=out)
+        return _asked(normalize, locals())
     norm = input.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(input)
     return input / norm if out is None else _core.div(input, norm, out=out)
 
@@ -236,7 +246,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     Raises ValueError unless ``0 <= p <= 1``.
     """
     if type(input) is not Tensor and _overridden(input):
-        return _handle(dropout, (input,), input, p=p, training=training, inplace=inplace)
+        return _asked(dropout, locals())
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not inplace:
@@ -253,7 +263,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         RuntimeError: a dtype other than int64, an index out of range, or no index to infer ``num_classes`` from.
     """
     if type(tensor) is not Tensor and _overridden(tensor):
-        return _handle(one_hot, (tensor,), tensor, num_classes=num_classes)
+        return _asked(one_hot, locals())
     if tensor.dtype != _core.int64:
         raise RuntimeError(
             f"one_hot is only applicable to index tensor of type LongTensor (int64), but got {tensor.dtype}"
@@ -302,16 +312,7 @@ def mse_loss(
 ) -> Tensor:
     """Squared error, per element (``"none"``) or reduced; ``weight`` has the shape of ``input``."""
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target, weight):
-        return _handle(
-            mse_loss,
-            (input, target, weight),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            weight=weight,
-        )
+        return _asked(mse_loss, locals())
     reduction = _reduction(reduction, size_average, reduce)
     input, target = _expanded("mse_loss", input, target)
     if weight is None:
@@ -329,16 +330,7 @@ def l1_loss(
 ) -> Tensor:
     """Absolute error, per element (``"none"``) or reduced; ``weight`` has the shape of ``input``."""
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target, weight):
-        return _handle(
-            l1_loss,
-            (input, target, weight),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            weight=weight,
-        )
+        return _asked(l1_loss, locals())
     reduction = _reduction(reduction, size_average, reduce)
     input, target = _expanded("l1_loss", input, target)
     if weight is None:
@@ -363,16 +355,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """``0.5 d² / beta`` where ``|d| < beta``, else ``|d| - 0.5 beta``; the absolute error for ``beta=0``."""
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target):
-        return _handle(
-            smooth_l1_loss,
-            (input, target),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            beta=beta,
-        )
+        return _asked(smooth_l1_loss, locals())
     reduction = _reduction(reduction, size_average, reduce)
     input, target = _expanded("smooth_l1_loss", input, target)
     return _core.smooth_l1_loss(input, target, reduction, beta)
@@ -383,9 +366,7 @@ def huber_loss(
 ) -> Tensor:
     """``0.5 d²`` where ``|d| < delta``, else ``delta (|d| - 0.5 delta)`` (Huber 1964)."""
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target, weight):
-        return _handle(
-            huber_loss, (input, target, weight), input, target, reduction=reduction, delta=delta, weight=weight
-        )
+        return _asked(huber_loss, locals())
     reduction = _reduction(reduction)
     input, target = _expanded("huber_loss", input, target)
     if weight is None:
@@ -414,17 +395,7 @@ def nll_loss(
         ValueError, RuntimeError: batch sizes or shapes differ. IndexError: a class out of range.
     """
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target, weight):
-        return _handle(
-            nll_loss,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            ignore_index=ignore_index,
-            reduce=reduce,
-            reduction=reduction,
-        )
+        return _asked(nll_loss, locals())
     return _core.nll_loss(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index)
 
 
@@ -452,18 +423,7 @@ def cross_entropy(
         RuntimeError, ValueError: shapes differ, or ``label_smoothing`` out of range. IndexError: class out of range.
     """
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target, weight):
-        return _handle(
-            cross_entropy,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            ignore_index=ignore_index,
-            reduce=reduce,
-            reduction=reduction,
-            label_smoothing=label_smoothing,
-        )
+        return _asked(cross_entropy, locals())
     reduction = _reduction(reduction, size_average, reduce)
     return _core.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
 
@@ -484,17 +444,7 @@ def binary_cross_entropy_with_logits(
     Raises ValueError if shapes of input and target differ.
     """
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target, weight, pos_weight):
-        return _handle(
-            binary_cross_entropy_with_logits,
-            (input, target, weight, pos_weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            pos_weight=pos_weight,
-        )
+        return _asked(binary_cross_entropy_with_logits, locals())
     reduction = _reduction(reduction, size_average, reduce)
     return _core.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
@@ -515,16 +465,7 @@ def binary_cross_entropy(
         ValueError: shapes differ. RuntimeError: a probability outside [0, 1].
     """
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target, weight):
-        return _handle(
-            binary_cross_entropy,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-        )
+        return _asked(binary_cross_entropy, locals())
     reduction = _reduction(reduction, size_average, reduce)
     return _core.binary_cross_entropy(input, target, weight, reduction)
 
@@ -542,16 +483,7 @@ def kl_div(
     ``reduction="batchmean"`` divides the sum by the batch size, which is the divergence of the definition.
     """
     if (type(input) is not Tensor or type(target) is not Tensor) and _overridden(input, target):
-        return _handle(
-            kl_div,
-            (input, target),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            log_target=log_target,
-        )
+        return _asked(kl_div, locals())
     batchmean = reduction == "batchmean"
     if reduction == "mean":
         warnings.warn(

@@ -26,6 +26,7 @@ class Module:
     _version: int = 1
     # True once a hook was registered: the only thing a call looks at.
     _hooked: bool = False
+    _is_full_backward_hook: bool | None = None
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, "Module | None"]
@@ -460,13 +461,30 @@ class Module:
         """
         return self._register("_backward_pre_hooks", hook, prepend)
 
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` with the gradients of the last operation in ``forward``.
+
+        An old way, which tells the gradients of the inputs only if forward is a single operation: use
+        :meth:`register_full_backward_hook`. Raises RuntimeError for a module that has such hooks.
+        """
+        return self._register_backward(hook, False, False)
+
+    def _register_backward(self, hook: Callable[..., Any], prepend: bool, full: bool) -> RemovableHandle:
+        if self._backward_hooks and self._is_full_backward_hook is not full:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
+            )
+        self._is_full_backward_hook = full
+        return self._register("_backward_hooks", hook, prepend)
+
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known.
 
         Both are tuples, with None for what needs no gradient; what the hook returns (not None) replaces
         ``grad_input``. If no input requires grad, the hook is called with the gradients of the outputs.
         """
-        return self._register("_backward_hooks", hook, prepend)
+        return self._register_backward(hook, prepend, True)
 
     # State.
 
@@ -560,6 +578,8 @@ class Module:
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
         self._load_state_dict_pre_hooks[handle.id] = hook
         return handle
+
+    _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` when the module's keys were compared; it may edit the lists."""

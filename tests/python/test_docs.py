@@ -1,0 +1,77 @@
+"""Every example of the documents runs, and prints what the document says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))]
+# What a page may leave out: code that starts a window, trains for minutes or needs what a reader has to bring.
+NOT_RUN = {"README.md": 0}
+
+
+@dataclass
+class Example:
+    line: int
+    code: str
+    run: bool
+    said: str | None
+
+
+def examples(page: str) -> list[Example]:
+    """The Python blocks of a page, each with the text block that follows it at once."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    found: list[Example] = []
+    at = 0
+    after_code = False
+    while at < len(lines):
+        opening = re.fullmatch(r"```(\S*)(.*)", lines[at])
+        if opening is None:
+            after_code = after_code and not lines[at].strip()
+            at += 1
+            continue
+        end = next(i for i in range(at + 1, len(lines)) if lines[i] == "```")
+        body = "\n".join(lines[at + 1 : end]) + "\n"
+        if opening[1] == "python":
+            flag = opening[2].strip()
+            assert flag in ("", "no-run"), f"{page}:{at + 1}: unknown mark {flag!r}"
+            found.append(Example(at + 2, body, flag == "", None))
+        elif opening[1] == "text" and after_code:
+            found[-1].said = body
+        after_code = opening[1] == "python"
+        at = end + 1
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples(page: str) -> None:
+    scope: dict[str, Any] = {"__name__": "__example__"}
+    for example in examples(page):
+        if not example.run:
+            continue
+        # As many empty lines before it as the page has: tracebacks and call sites then name the page's own lines.
+        code = compile("\n" * (example.line - 1) + example.code, str(ROOT / page), "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exec(code, scope)
+        if example.said is not None:
+            assert printed.getvalue() == example.said, f"{page}:{example.line}"
+
+
+def test_examples_that_are_not_run_are_counted() -> None:
+    left_out = {page: sum(not e.run for e in examples(page)) for page in PAGES}
+    assert {page: n for page, n in left_out.items() if n} == {page: n for page, n in NOT_RUN.items() if n}
+
+
+def test_each_topic_has_a_page_with_examples_that_print() -> None:
+    for topic in ("gradcheck", "hooks", "tensor-subclasses", "grad-modes"):
+        assert sum(e.said is not None for e in examples(f"docs/{topic}.md")) >= 3, topic
