@@ -6,11 +6,14 @@ import contextlib
 import io
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import rgrad
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))]
@@ -51,7 +54,23 @@ def examples(page: str) -> list[Example]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES)
+def marked(page: str) -> Any:
+    """The page as a parameter; one whose examples need a device is a test on that device."""
+    needs_device = any("wgpu" in example.code for example in examples(page) if example.run)
+    return pytest.param(page, marks=pytest.mark.wgpu) if needs_device else page
+
+
+@pytest.fixture
+def _settings() -> Iterator[None]:
+    """What an example sets for the whole process goes at the end of its page."""
+    yield
+    rgrad.set_default_device(None)
+    rgrad.set_default_dtype(rgrad.float32)
+    rgrad.set_printoptions(profile="default")
+
+
+@pytest.mark.usefixtures("_settings")
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
 def test_examples(page: str) -> None:
     scope: dict[str, Any] = {"__name__": "__example__"}
     for example in examples(page):
