@@ -166,6 +166,26 @@ impl Drop for PyTensor {
     }
 }
 
+/// PyO3's own constructor of `Tensor` objects.
+static NEW: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A new object, linked at once: a subclass's `__init__` need not call this class's.
+unsafe extern "C" fn new(cls: *mut ffi::PyTypeObject, args: *mut ffi::PyObject, kwargs: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: called by Python; what the constructor of `Tensor` gives is an object of `cls`, which is a subclass.
+    unsafe {
+        let original: ffi::newfunc = std::mem::transmute(NEW.load(Ordering::Relaxed));
+        let obj = original(cls, args, kwargs);
+        if !obj.is_null() {
+            let cell = &*contents(obj);
+            if !cell.link.is_made() && cell.t.slot().get().is_none() {
+                cell.link.me.store(obj, Ordering::Relaxed);
+                cell.t.slot().set(obj.cast(), false);
+            }
+        }
+        obj
+    }
+}
+
 /// Runs when Python has let go of an object: hands it over to its tensor, or lets it die.
 unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     // SAFETY: Python calls this with a `Tensor` object whose count is 0, under the GIL.
@@ -330,6 +350,8 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         WEAK.store(usize::try_from((*ty.as_type_ptr()).tp_weaklistoffset).unwrap_or(0), Ordering::Relaxed);
         let original = (*ty.as_type_ptr()).tp_dealloc.map_or(std::ptr::null_mut(), |f| f as *mut ());
         DEALLOC.store(original, Ordering::Relaxed);
+        NEW.store((*ty.as_type_ptr()).tp_new.map_or(std::ptr::null_mut(), |f| f as *mut ()), Ordering::Relaxed);
+        (*ty.as_type_ptr()).tp_new = Some(new);
         (*ty.as_type_ptr()).tp_dealloc = Some(dealloc);
     }
     Ok(())

@@ -405,6 +405,25 @@ def test_new_with_arguments_of_its_own() -> None:
     assert type(x) is Named
     assert x.name == "n"
     assert type(x + 1) is Named
+
+    class Counted(Tensor):
+        """Its __init__ does not call Tensor's."""
+
+        count: int
+
+        def __new__(cls, data: Any, count: int) -> Any:
+            return super().__new__(cls, data)
+
+        def __init__(self, data: Any, count: int) -> None:
+            self.count = count
+
+    y: Any = Counted(rgrad.ones(2), 3).requires_grad_()
+    product = y * y
+    node = product.grad_fn
+    while node.next_functions:
+        node = node.next_functions[0][0]
+    assert node.variable is y
+    assert y.count == 3
     with pytest.raises(TypeError, match="subclass of Tensor"):
         Tensor._make_subclass(int, rgrad.ones(2))
 

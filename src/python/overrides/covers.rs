@@ -174,7 +174,7 @@ fn ask<'py>(
     kwargs: Option<Bound<'py, PyDict>>,
     asked: &Asked<'py>,
 ) -> PyResult<Object> {
-    // SAFETY: the object stands in the module or in the class, which live for ever.
+    // SAFETY: `register` keeps the object for ever.
     let func = unsafe { Bound::from_borrowed_ptr(py, ALL[place].object.load(Ordering::Relaxed)) };
     Ok(Call { func, args, kwargs }.ask(asked)?.into_ptr())
 }
@@ -384,6 +384,11 @@ unsafe extern "C" fn set(slf: Object, value: Object, closure: *mut c_void) -> c_
     }
 }
 
+/// An object that is never let go of: a bound method may outlive its place in the class.
+fn for_ever(object: &Bound<'_, PyAny>) -> Object {
+    object.clone().into_ptr()
+}
+
 /// Puts covers before what the class and the module have.
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
@@ -398,7 +403,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
                 "method_descriptor" => {
                     let Some((at, def)) = cover((*object.as_ptr().cast::<ffi::PyMethodDescrObject>()).d_method, true)? else { continue };
                     let new = Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(ty.as_type_ptr(), def))?;
-                    ALL[at].object.store(new.as_ptr(), Ordering::Relaxed);
+                    ALL[at].object.store(for_ever(&new), Ordering::Relaxed);
                     new
                 }
                 "getset_descriptor" if name != "__dict__" => {
@@ -417,7 +422,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
                         closure: std::ptr::from_ref(property).cast_mut().cast(),
                     }));
                     let new = Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewGetSet(ty.as_type_ptr(), def))?;
-                    property.object.store(new.as_ptr(), Ordering::Relaxed);
+                    property.object.store(for_ever(&new), Ordering::Relaxed);
                     new
                 }
                 _ => continue,
@@ -434,7 +439,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
             let f = object.as_ptr().cast::<ffi::PyCFunctionObject>();
             let Some((at, def)) = cover((*f).m_ml, false)? else { continue };
             let new = Bound::from_owned_ptr_or_err(py, ffi::PyCFunction_NewEx(def, (*f).m_self, (*f).m_module))?;
-            ALL[at].object.store(new.as_ptr(), Ordering::Relaxed);
+            ALL[at].object.store(for_ever(&new), Ordering::Relaxed);
             m.setattr(name.extract::<String>()?.as_str(), new)?;
         }
     }
