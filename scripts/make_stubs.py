@@ -135,6 +135,8 @@ PARAMETERS = {
     "min.dim": "Any",
     "numpy.force": "_bool",
     "_set_grad_enabled.on": "_bool",
+    "_set_torch_function_enabled.on": "_bool",
+    "_skip_torch_function_once.on": "_bool",
     "_set_inference_mode.on": "_bool",
     "view_as.other": "Tensor",
     "reshape_as.other": "Tensor",
@@ -159,7 +161,8 @@ RESULTS = {
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
         "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
-        "_is_multithreading_enabled __bool__ __contains__ is_tensor is_nonzero _wgpu_installed",
+        "_is_multithreading_enabled __bool__ __contains__ is_tensor is_nonzero _wgpu_installed _fusion_enabled "
+        "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled",
     ),
     **each(
         "_int",
@@ -177,7 +180,8 @@ RESULTS = {
         "set_rng_state _after_fork _before_fork _fail_allocation_in _increment_version _set_grad_enabled "
         "_set_multithreading_enabled _queue_callback set_anomaly_enabled "
         "_set_inference_mode _set_printoptions __setitem__ __delitem__ remove set_state set_default_device "
-        "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_reset_peak _wgpu_synchronize",
+        "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_reset_peak _wgpu_synchronize "
+        "_push_torch_function_mode _skip_torch_function_once",
     ),
     **each("_DType", "get_default_dtype promote_types result_type"),
     **each("HookHandle", "register_hook register_post_accumulate_grad_hook register_prehook"),
@@ -185,7 +189,8 @@ RESULTS = {
         "Any",
         "item tolist where nonzero stride size type max min median mode sort topk kthvalue cummax cummin aminmax "
         "var_mean std_mean unique frexp _function_apply __reduce_ex__ atleast_1d atleast_2d atleast_3d std var "
-        "_site_bench __array__ __array_wrap__ __format__ norm histc",
+        "_site_bench __array__ __array_wrap__ __format__ norm histc _ask_torch_function _disabled_torch_function_impl "
+        "_pop_torch_function_mode as_subclass __copy__",
     ),
     "numpy": "np.ndarray[Any, np.dtype[Any]]",
     "broadcast_shapes": "Size",
@@ -204,6 +209,7 @@ RESULTS = {
     "__init__": "None",
     "__init_subclass__": "None",
     "_make_subclass": "Any",
+    "_torch_function_modes": "list[Any]",
     "__new__": "Self",
     "untyped_storage": "UntypedStorage",
     "__deepcopy__": "Any",
@@ -245,6 +251,9 @@ PROPERTIES = {
 # Signatures that are better said by hand.
 BY_HAND = {
     "Tensor.__getitem__": "def __getitem__(self, key: _Index, /) -> Tensor: ...",
+    "Tensor.__torch_function__": (
+        "def __torch_function__(cls, func: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any: ..."
+    ),
     "Tensor.__setitem__": "def __setitem__(self, key: _Index, value: Any, /) -> None: ...",
     "Tensor.__eq__": "def __eq__(self, value: Any, /) -> Tensor: ...  # type: ignore[override]",
     "Tensor.__ne__": "def __ne__(self, value: Any, /) -> Tensor: ...  # type: ignore[override]",

@@ -152,6 +152,7 @@ _IGNORED = (
     "save",
     "scalar_tensor",
     "seed",
+    "set_anomaly_enabled",
     "set_default_device",
     "set_default_dtype",
     "set_grad_enabled",

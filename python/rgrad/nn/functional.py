@@ -20,12 +20,14 @@ _relu = _core.relu
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _asked(func: Callable[..., Tensor], arguments: dict[str, Any]) -> Any:
+def _asked(func: Callable[..., Tensor], arguments: dict[str, Any]) -> Tensor:
     """What those with a ``__torch_function__`` give for a call; arguments without a default are positional in it."""
     count = func.__code__.co_argcount - len(func.__defaults__ or ())
     names = list(arguments)
     values = [arguments[name] for name in names[:count]]
-    return _handle(func, tuple(arguments.values()), *values, **{name: arguments[name] for name in names[count:]})
+    named = {name: arguments[name] for name in names[count:]}
+    answer: Tensor = _handle(func, tuple(arguments.values()), *values, **named)
+    return answer
 
 
 def _reduction(

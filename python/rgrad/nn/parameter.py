@@ -1,6 +1,6 @@
 """Parameters: tensors that a module registers as its own when they are assigned to it."""
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from .. import _core
 from .._construct import copied_data
@@ -31,7 +31,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         RuntimeError: ``requires_grad=True`` for a dtype that is not floating point.
     """
 
-    __torch_function__ = _core._disabled_torch_function_impl
+    __torch_function__: Any = _core._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
@@ -40,10 +40,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             raise TypeError(
                 f"Parameter: got {type(data).__name__} as data, expected a Tensor; rgrad.tensor(...) makes one"
             )
-        made: Any
         if type(data) is Tensor or issubclass(type(data), Parameter) or cls is not Parameter:
-            made = Tensor._make_subclass(cls, data, requires_grad)
-            return made  # type: ignore[no-any-return]
+            return cast("Self", Tensor._make_subclass(cls, data, requires_grad))
         made = data.detach().requires_grad_(requires_grad)
         if type(made) is not type(data):
             raise RuntimeError(
@@ -51,8 +49,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 f"an instance of the same type, but return type {type(made).__name__} was found instead. To use the "
                 "type as a Parameter, please correct the detach() semantics defined by its __torch_function__()."
             )
-        made._is_param = True
-        return made  # type: ignore[no-any-return]
+        vars(made)["_is_param"] = True
+        return cast("Self", made)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) in memo:
@@ -83,7 +81,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         persistent: whether it is part of the module's ``state_dict``.
     """
 
-    __torch_function__ = _core._disabled_torch_function_impl
+    __torch_function__: Any = _core._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Tensor:  # type: ignore[misc]
         if data is None:

@@ -50,6 +50,7 @@ const ALWAYS_THEMSELVES: &[&str] = &[
     "broadcast_shapes",
     "can_cast",
     "manual_seed",
+    "set_anomaly_enabled",
     "set_default_device",
     "set_default_dtype",
     "set_memory_limit",
