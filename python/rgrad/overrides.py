@@ -132,6 +132,8 @@ _IGNORED = (
     "iinfo",
     "inference_mode",
     "initial_seed",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "is_tensor",

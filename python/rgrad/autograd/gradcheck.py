@@ -243,8 +243,7 @@ def _differentiable_inputs(inputs: tuple[Any, ...]) -> list[int]:
     wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have "
-            "requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
     for i in wanted:
         x = inputs[i]
