@@ -459,6 +459,18 @@ def test_function_gets_and_saves_the_object() -> None:
     assert x.grad.tolist() == [2.0, 2.0]
 
 
+def test_grad_is_asked_about() -> None:
+    x = logged(2).requires_grad_()
+    y = (x * 2).sum()
+    LOG.clear()
+    (g,) = rgrad.autograd.grad(y, x)
+    assert names() == ["grad"]
+    assert LOG[0][0] is rgrad.autograd.grad
+    assert type(g) is Logged
+    assert g.as_subclass(Tensor).tolist() == [2.0, 2.0]
+    assert rgrad.autograd.grad([Duck()], rgrad.ones(1)) == "duck"
+
+
 def test_parameters() -> None:
     p = rgrad.nn.Parameter(rgrad.ones(2))
     assert type(p + 1) is Tensor

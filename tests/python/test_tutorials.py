@@ -331,6 +331,29 @@ def test_error_in_backward_comes_out_as_itself() -> None:
 # -------------------------------------------------------------------------------------------- whether to record
 
 
+def test_anomaly_mode_shows_the_call_behind_an_error() -> None:
+    class Broken(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise RuntimeError("Some error in backward")
+
+    def run_fn(a):
+        return Broken.apply(a).sum()
+
+    x = torch.rand(10, 10, requires_grad=True)
+    with (
+        pytest.warns(UserWarning, match="Anomaly Detection has been enabled"),
+        pytest.warns(UserWarning, match=r"Traceback of forward call that caused the error:(.|\n)*in run_fn"),
+        pytest.raises(RuntimeError, match="Some error in backward"),
+        torch.autograd.detect_anomaly(),
+    ):
+        run_fn(x).backward()
+
+
 def test_no_grad_as_block_and_as_decorator() -> None:
     x = torch.tensor([1.0], requires_grad=True)
     with torch.no_grad():

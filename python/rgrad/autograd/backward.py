@@ -88,6 +88,19 @@ def grad(
         ValueError: ``materialize_grads`` together with ``allow_unused=False``.
         NotImplementedError: ``is_grads_batched=True``.
     """
+    if _core._has_torch_function_variadic(outputs, inputs) and not isinstance(inputs, dict):
+        of, by = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (outputs, inputs))
+        named = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "only_inputs": only_inputs,
+            "allow_unused": allow_unused,
+            "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+            "strict": strict,
+        }
+        return _core._ask_torch_function(grad, of + by, (of, by), named)
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
