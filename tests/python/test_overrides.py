@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import sys
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import rgrad
 import rgrad.nn.functional as F
 from rgrad import Tensor
 from rgrad.overrides import (
+    BaseTorchFunctionMode,
     enable_reentrant_dispatch,
     has_torch_function,
 )
@@ -542,3 +544,50 @@ def test_no_warning_and_no_recursion_in_repr() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "Logged" in repr(logged(2))
+
+
+def test_calls_leave_nothing_behind() -> None:
+    x, p = rgrad.ones(2).as_subclass(Quiet), rgrad.ones(2)
+
+    def work() -> None:
+        for _ in range(500):
+            y = (x + 1).exp()
+            rgrad.cat([x, y]).sum(0)
+            rgrad.add(p, other=y)
+            assert x[0] == x[0]
+            assert x.shape == p.shape
+            with BaseTorchFunctionMode():
+                rgrad.zeros(1)
+
+    work()
+    gc.collect()
+    before = len(gc.get_objects()), sys.getrefcount(Quiet)
+    work()
+    gc.collect()
+    assert len(gc.get_objects()) <= before[0] + 5
+    assert sys.getrefcount(Quiet) == before[1]
+
+
+def test_threads_dispatch_at_once() -> None:
+    from threading import Thread
+
+    x, p = rgrad.ones(2).as_subclass(Quiet), rgrad.ones(2)
+    kinds: list[set[type]] = []
+
+    def work(in_mode: bool) -> None:
+        seen = set()
+        for _ in range(300):
+            if in_mode:
+                with BaseTorchFunctionMode():
+                    seen |= {type(p + 1), type(x + 1)}
+            else:
+                seen |= {type(p + 1), type(x + 1)}
+        kinds.append(seen)
+
+    threads = [Thread(target=work, args=(i % 2 == 0,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert kinds == [{Tensor, Quiet}] * 4
+    assert rgrad._core._torch_function_modes() == []
