@@ -47,7 +47,7 @@ fn graphs(c: &mut Criterion) {
         );
     });
     group.bench_function("backward that is recorded itself", |b| {
-        let options = engine::Options { retain_graph: true, create_graph: true, inputs: Vec::new() };
+        let options = engine::Options { retain_graph: true, create_graph: true, ..Default::default() };
         b.iter_batched(
             || {
                 let x = leaf(1.0);

@@ -52,7 +52,7 @@ fn the_short_way_gives_the_same_bits_as_the_long_one() {
         let run = |watched: bool, create_graph: bool| {
             let (x, w) = (leaf(&values(n, 1), &shape), leaf(&values(n, 2), &shape));
             let y = graph(&x, &w, watched);
-            let options = engine::Options { retain_graph: false, create_graph, inputs: Vec::new() };
+            let options = engine::Options { retain_graph: false, create_graph, ..Default::default() };
             engine::run(root(&y), &options).unwrap();
             let bits = |t: &Tensor| to_vec(&t.grad().unwrap()).iter().map(|v| v.to_bits()).collect::<Vec<u64>>();
             (bits(&x), bits(&w))
@@ -103,7 +103,12 @@ fn passes_on_several_threads_share_a_graph() {
     for _ in 0..40 {
         y = pw::mul(&y, &w).unwrap();
     }
-    let wanted = || engine::Options { retain_graph: true, create_graph: false, inputs: vec![x.gradient_edge().unwrap().unwrap()] };
+    let wanted = || engine::Options {
+        retain_graph: true,
+        create_graph: false,
+        inputs: vec![x.gradient_edge().unwrap().unwrap()],
+        ..Default::default()
+    };
     let alone = to_vec(engine::run(root(&y), &wanted()).unwrap()[0].as_ref().unwrap());
     let start = Barrier::new(4);
     std::thread::scope(|s| {

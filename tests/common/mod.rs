@@ -34,8 +34,12 @@ pub fn to_vec(t: &Tensor) -> Vec<f64> {
 /// Gradients of a scalar at the inputs; zeros where there is none.
 pub fn gradients(y: &Tensor, inputs: &[Tensor], create_graph: bool) -> Result<Vec<Tensor>> {
     let seed = tensor(&[1.0], &[]);
-    let options =
-        engine::Options { retain_graph: true, create_graph, inputs: inputs.iter().map(|t| t.gradient_edge().unwrap().unwrap()).collect() };
+    let options = engine::Options {
+        retain_graph: true,
+        create_graph,
+        inputs: inputs.iter().map(|t| t.gradient_edge().unwrap().unwrap()).collect(),
+        ..Default::default()
+    };
     let roots = match y.gradient_edge()? {
         Some(edge) => vec![(edge, seed)],
         None => vec![],

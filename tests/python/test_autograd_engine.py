@@ -299,7 +299,7 @@ def nested(depth: int, x: Any) -> Any:
 
 def test_passes_inside_each_other_beyond_one_thread() -> None:
     x = leaf(1.0)
-    nested(150, x).sum().backward()
+    nested(2000, x).sum().backward()
     assert x.grad.tolist() == [1.0]
 
 
