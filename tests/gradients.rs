@@ -66,10 +66,10 @@ fn choices_and_orders() {
         check("sort", &[&[3, 4]], &|x| Ok(extreme::sort(&x[0], dim, true)?.0));
         check("topk", &[&[3, 4]], &|x| Ok(extreme::topk(&x[0], 2, dim, dim == 0)?.0));
         check("kthvalue", &[&[3, 4]], &|x| Ok(extreme::kthvalue(&x[0], 2, dim, false)?.0));
-        check("median", &[&[3, 4]], &|x| Ok(extreme::median(&x[0], dim, true)?.0));
+        check("median", &[&[3, 4]], &|x| Ok(extreme::median(&x[0], dim, true, false)?.0));
     }
     check("max of all", &[&[3, 4]], &|x| extreme::max_of_all(&x[0], true));
-    check("median of all", &[&[3, 4]], &|x| extreme::median_of_all(&x[0]));
+    check("median of all", &[&[3, 4]], &|x| extreme::median_of_all(&x[0], false));
 }
 
 #[test]

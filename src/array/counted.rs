@@ -155,7 +155,7 @@ mod tests {
                         let found = known.as_ref().and_then(|p| unsafe { p.revive() });
                         drop(known);
                         if let Some(found) = found {
-                            assert_eq!(Arc::strong_count(&found.0), 2);
+                            assert_eq!(Arc::strong_count(&(*found).0), 2);
                             assert!(found.count() >= 1);
                             // Never the last: the other thread waits.
                             drop(found);
