@@ -39,6 +39,8 @@ class Row:
     per: int = 1
     """Operations in one repetition: times are given per operation."""
     rtol: float = 1e-5
+    moved: int = 0
+    """Bytes that one operation must read and write at least, where memory is what it waits for."""
     others: dict[str, Callable[[], Work]] = field(default_factory=dict)
     """The work in numpy or jax, where it says something."""
 
@@ -63,6 +65,8 @@ class Settings:
     block: float = 0.02
     modules: dict[str, ModuleType] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    copy_rate: float | None = None
+    """Bytes per second, read and written, of a plain copy; measured when first asked for."""
 
 
 @dataclass
@@ -75,6 +79,9 @@ class Line:
     times: dict[str, float] = field(default_factory=dict)
     ratio: float | None = None
     said: tuple[str, str] = ("", "")
+    rate: float | None = None
+    """Bytes per second that rgrad moved, and a plain copy in the same run."""
+    copy_rate: float | None = None
     verdict: str = ""
 
 
@@ -136,9 +143,30 @@ def measure(row: Row, settings: Settings) -> Line:
         # Neighbouring blocks met the same conditions, so their ratios drift less than the times themselves.
         line.ratio = statistics.median(t / r for t, r in zip(blocks["torch"], blocks["rgrad"], strict=True))
         line.verdict = "pass" if line.ratio >= row.target else "MISS"
+    if row.moved:
+        line.rate = row.moved / line.times["rgrad"]
+        line.copy_rate = plain_copy(settings)
     if wrong:
         line.verdict = f"WRONG: {wrong}"
     return line
+
+
+def plain_copy(settings: Settings) -> float:
+    """Bytes per second of the fastest copy that any library makes of 16 MB over 16 MB that are there already."""
+    if settings.copy_rate is None:
+        works = {}
+        for name in settings.modules.keys() & {"rgrad", "torch"}:
+            source, target = (settings.modules[name].ones(1 << 22) for _ in range(2))
+
+            def run(n: int, source: Any = source, target: Any = target) -> None:
+                for _ in range(n):
+                    target.copy_(source)
+
+            works[name] = Work(run, list)
+        counts = {name: calibrate(work, settings.block) for name, work in works.items()}
+        seconds = min(block_seconds(w, counts[name]) / counts[name] for _ in range(settings.rounds) for name, w in works.items())
+        settings.copy_rate = (1 << 25) / seconds
+    return settings.copy_rate
 
 
 def different(works: dict[str, Work], rtol: float) -> str:

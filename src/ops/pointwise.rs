@@ -1,12 +1,12 @@
 //! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
 
-use crate::array::Array;
+use crate::array::{Array, Device};
 use crate::autograd::{
     Arrays, Devices, Grads, MAX_PARAMS, NodeOp, Number, Old, Op, PointwiseOp, Saves, Tensor, Vjp, VjpCx, apply_direct, apply_inplace,
     apply1, linear,
 };
 use crate::error::{Error, Result};
-use crate::layout::{Category, DType, Rank, Scalar, result_type};
+use crate::layout::{Category, DType, Rank, Scalar, broadcast, result_type};
 use crate::pointwise::{DTypeRule, RowId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -352,6 +352,57 @@ fn inplace_as(
         None => apply_inplace(&plan.op, label, &inputs, Old::Read),
         Some(node) => apply_inplace(&LastStep { op: plan.op, node }, label, &inputs, Old::Read),
     }
+}
+
+/// A row that writes over its first input without reading it.
+struct Over(PointwiseOp);
+
+impl Vjp for Over {
+    fn node_name(&self) -> String {
+        Vjp::node_name(&self.0)
+    }
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        self.0.vjp(cx, grads)
+    }
+}
+
+impl Op for Over {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn forward(&self, inputs: &[&Array]) -> Result<Arrays> {
+        self.0.forward(&inputs[1..])
+    }
+    fn forward_into(&self, out: &Array, inputs: &[&Array]) -> Result<()> {
+        self.0.forward_into(out, &inputs[1..])
+    }
+    fn node_op(&self) -> NodeOp {
+        self.0.node_op()
+    }
+}
+
+/// Applies a row and writes the result into `target`, which nothing records. False, and nothing done, unless it can be computed there:
+/// the target has the result's type and shape, lies on the CPU with all inputs, and shares memory with none but element for element.
+pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tensor) -> Result<bool> {
+    let plan = plan(row, args, params)?;
+    let inputs = plan.inputs(args);
+    let outside = |t: &Tensor| t.level() > 0 || t.device() != Device::Cpu;
+    if plan.op.out != target.dtype() || outside(target) || inputs.iter().any(|t| outside(t)) {
+        return Ok(false);
+    }
+    let out = target.array();
+    let mut shape = inputs[0].shape();
+    for t in &inputs[1..] {
+        shape = broadcast(&shape, &t.shape())?;
+    }
+    if shape[..] != *out.shape() || inputs.iter().any(|t| t.array().overlaps_partly(&out)) {
+        return Ok(false);
+    }
+    let mut all: SmallVec<[&Tensor; 4]> = SmallVec::new();
+    all.push(target);
+    all.extend(inputs);
+    apply_inplace(&Over(plan.op), row.info().name, &all, Old::Overwritten)?;
+    Ok(true)
 }
 
 // ---- the operations that other families build on ---------------------------------------------------------------------

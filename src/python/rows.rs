@@ -114,17 +114,22 @@ fn defaults(name: &str) -> &'static [f64] {
     DEFAULTS.iter().find(|(n, _)| *n == name).map_or(&[], |(_, d)| d)
 }
 
+/// A write into `out=` has no place in a graph.
+fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyResult<()> {
+    if crate::autograd::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad())) {
+        return Err(runtime(format!(
+            "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )));
+    }
+    Ok(())
+}
+
 /// Writes a result into what the caller passed as `out=`.
 pub(super) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: &[&Tensor], out: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let Some(target) = as_tensor(out) else {
         return Err(type_error(format!("{function}(): argument 'out' must be Tensor, not {}", type_name(out))));
     };
-    let records = crate::autograd::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad()));
-    if records {
-        return Err(runtime(format!(
-            "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
-        )));
-    }
+    refuse_recorded(function, target, inputs)?;
     if !result.dtype().can_cast(target.dtype()) {
         return Err(runtime(format!(
             "result type {} can't be cast to the desired output type {}",
@@ -208,6 +213,14 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
             Some(obj) => Ok(obj.clone().unbind()),
             None => Err(missing("input")),
         };
+    }
+    if let Some(out) = &parsed.out
+        && let Some(target) = as_tensor(out)
+    {
+        refuse_recorded(name, target, &tensors)?;
+        if pw::call_into(row, &args, &params, target)? {
+            return Ok(out.clone().unbind());
+        }
     }
     let result = pw::call(row, &args, &params)?;
     match &parsed.out {

@@ -65,12 +65,6 @@ pub fn scale(v: f64, n: f64) -> f64 {
     v * pow2(half) * pow2(n - half)
 }
 
-/// 2^k for a whole `k` from -126 to 127.
-#[inline(always)]
-pub fn pow2f(k: f32) -> f32 {
-    f32::from_bits((k + (8_388_608.0 + 127.0)).to_bits() << 23)
-}
-
 /// Splits a positive normal number into a mantissa from sqrt(1/2) to sqrt(2) and the exponent of 2.
 #[inline(always)]
 pub fn split(x: f64) -> (f64, f64) {
@@ -83,10 +77,21 @@ pub fn split(x: f64) -> (f64, f64) {
 /// The polynomial with the coefficients `c`, lowest first.
 #[inline(always)]
 pub fn poly<I: Isa, const N: usize>(x: f64, c: [f64; N]) -> f64 {
-    let mut p = c[N - 1];
-    let mut i = N - 1;
-    while i > 0 {
-        i -= 1;
+    if N < 8 {
+        return horner::<I, N>(x, c, N - 1, 1);
+    }
+    // Even and odd powers beside each other: half as many steps wait for one another.
+    let z = x * x;
+    let (even, odd) = (horner::<I, N>(z, c, (N - 1) & !1, 2), horner::<I, N>(z, c, (N - 2) | 1, 2));
+    fma::<I>(odd, x, even)
+}
+
+/// `c[top % step] + x * (c[top % step + step] + ... x * c[top])`.
+#[inline(always)]
+fn horner<I: Isa, const N: usize>(x: f64, c: [f64; N], top: usize, step: usize) -> f64 {
+    let (mut p, mut i) = (c[top], top);
+    while i >= step {
+        i -= step;
         p = fma::<I>(p, x, c[i]);
     }
     p
@@ -95,10 +100,19 @@ pub fn poly<I: Isa, const N: usize>(x: f64, c: [f64; N]) -> f64 {
 /// The polynomial with the coefficients `c`, lowest first.
 #[inline(always)]
 pub fn polyf<I: Isa, const N: usize>(x: f32, c: [f32; N]) -> f32 {
-    let mut p = c[N - 1];
-    let mut i = N - 1;
-    while i > 0 {
-        i -= 1;
+    if N < 8 {
+        return hornerf::<I, N>(x, c, N - 1, 1);
+    }
+    let z = x * x;
+    let (even, odd) = (hornerf::<I, N>(z, c, (N - 1) & !1, 2), hornerf::<I, N>(z, c, (N - 2) | 1, 2));
+    fmaf::<I>(odd, x, even)
+}
+
+#[inline(always)]
+fn hornerf<I: Isa, const N: usize>(x: f32, c: [f32; N], top: usize, step: usize) -> f32 {
+    let (mut p, mut i) = (c[top], top);
+    while i >= step {
+        i -= step;
         p = fmaf::<I>(p, x, c[i]);
     }
     p
