@@ -102,7 +102,9 @@ def main() -> int:
             for name, said in zip(("rgrad", "torch"), line.said, strict=True)
         )
         ratio = f"{line.ratio:.2f}x" if line.ratio else ""
-        rate = f"  {line.rate / 1e9:.0f} GB/s, a copy {line.copy_rate / 1e9:.0f}" if line.rate and line.copy_rate else ""
+        rate = (
+            f"  {line.rate / 1e9:.0f} GB/s, a copy {line.copy_rate / 1e9:.0f}" if line.rate and line.copy_rate else ""
+        )
         others = "".join(f"  {n} {show_time(t)}" for n, t in line.times.items() if n not in {"rgrad", "torch"})
         cells = f"{line.name:20} {line.what:52} {ours:>10} {theirs:>10} {ratio:>7} {line.target:>10}"
         print(f"{cells}  {line.verdict}{rate}{others}", flush=True)

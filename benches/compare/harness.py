@@ -164,7 +164,9 @@ def plain_copy(settings: Settings) -> float:
 
             works[name] = Work(run, list)
         counts = {name: calibrate(work, settings.block) for name, work in works.items()}
-        seconds = min(block_seconds(w, counts[name]) / counts[name] for _ in range(settings.rounds) for name, w in works.items())
+        seconds = min(
+            block_seconds(w, counts[name]) / counts[name] for _ in range(settings.rounds) for name, w in works.items()
+        )
         settings.copy_rate = (1 << 25) / seconds
     return settings.copy_rate
 

@@ -62,13 +62,20 @@ def jax_arrays(call: Callable[[Any, Any, Any], Any], *shape: int) -> Callable[[]
 
 
 def row(
-    name: str, what: str, target: float, call: Callable[[Any, Any, Any], Any], *shape: int, rtol: float, moved: int = 0) -> Row:
+    name: str, what: str, target: float, call: Callable[[Any, Any, Any], Any], *shape: int, rtol: float, moved: int = 0
+) -> Row:
     others = {"numpy": arrays(lambda a, b: call(np, a, b), *shape), "jax": jax_arrays(call, *shape)}
     return Row(name, what, target, tensors(call, *shape), rtol=rtol, others=others, moved=moved)
 
 
 def bound(
-    name: str, what: str, call: Callable[[ModuleType, Any, Any], Any], *shape: int, moved: int, rtol: float = 1e-6, prepare: Any = None
+    name: str,
+    what: str,
+    call: Callable[[ModuleType, Any, Any], Any],
+    *shape: int,
+    moved: int,
+    rtol: float = 1e-6,
+    prepare: Any = None,
 ) -> Row:
     """A row that waits for memory; `prepare` makes of a library and the two inputs what `call` is given."""
 
@@ -114,7 +121,14 @@ CUBE = (64, 256, 256)
 UNARY = [
     bound("sigmoid_4m", "sigmoid, 4M", lambda lib, a, b: lib.sigmoid(a), N, moved=2 * MB16),
     bound("sin_4m", "sin, 4M", lambda lib, a, b: lib.sin(a), N, moved=2 * MB16),
-    bound("log1p_4m", "log1p of |x|, 4M", lambda lib, a, b: lib.log1p(b), N, moved=2 * MB16, prepare=lambda lib, a, b: (a, b.abs())),
+    bound(
+        "log1p_4m",
+        "log1p of |x|, 4M",
+        lambda lib, a, b: lib.log1p(b),
+        N,
+        moved=2 * MB16,
+        prepare=lambda lib, a, b: (a, b.abs()),
+    ),
     bound("gelu_4m", "gelu, 4M", lambda lib, a, b: lib.nn.functional.gelu(a), N, moved=2 * MB16, rtol=1e-5),
     bound(
         "gelu_tanh_4m",
@@ -128,7 +142,9 @@ UNARY = [
 ]
 
 REDUCED = [
-    bound(f"{name}_{kind}", f"{name} over {what} of {'x'.join(map(str, shape))}", call(dim), *shape, moved=MB16, rtol=1e-4)
+    bound(
+        f"{name}_{kind}", f"{name} over {what} of {'x'.join(map(str, shape))}", call(dim), *shape, moved=MB16, rtol=1e-4
+    )
     for name, call in {
         "sum": lambda dim: lambda lib, a, b: a.sum(dim),
         "mean": lambda dim: lambda lib, a, b: a.mean(dim),
@@ -147,7 +163,14 @@ REDUCED = [
 ]
 
 MOVED = [
-    bound("broadcast_row", "x + a row, 2048x2048", lambda lib, a, b: a + b, *SQUARE, moved=2 * MB16, prepare=lambda lib, a, b: (a, b[0])),
+    bound(
+        "broadcast_row",
+        "x + a row, 2048x2048",
+        lambda lib, a, b: a + b,
+        *SQUARE,
+        moved=2 * MB16,
+        prepare=lambda lib, a, b: (a, b[0]),
+    ),
     bound(
         "broadcast_column",
         "x + a column, 2048x2048",
@@ -157,17 +180,56 @@ MOVED = [
         prepare=lambda lib, a, b: (a, b[:, :1].contiguous()),
     ),
     bound("add_transposed", "x + y.t(), 2048x2048", lambda lib, a, b: a + b.t(), *SQUARE, moved=3 * MB16),
-    bound("copy_transposed", "x.t().contiguous(), 2048x2048", lambda lib, a, b: a.t().contiguous(), *SQUARE, moved=2 * MB16),
-    bound("copy_permuted", "x.permute(2, 0, 1).contiguous()", lambda lib, a, b: a.permute(2, 0, 1).contiguous(), *CUBE, moved=2 * MB16),
-    bound("copy_strided", "x[:, ::2].contiguous(), 2048x2048", lambda lib, a, b: a[:, ::2].contiguous(), *SQUARE, moved=3 * MB16 // 2),
+    bound(
+        "copy_transposed",
+        "x.t().contiguous(), 2048x2048",
+        lambda lib, a, b: a.t().contiguous(),
+        *SQUARE,
+        moved=2 * MB16,
+    ),
+    bound(
+        "copy_permuted",
+        "x.permute(2, 0, 1).contiguous()",
+        lambda lib, a, b: a.permute(2, 0, 1).contiguous(),
+        *CUBE,
+        moved=2 * MB16,
+    ),
+    bound(
+        "copy_strided",
+        "x[:, ::2].contiguous(), 2048x2048",
+        lambda lib, a, b: a[:, ::2].contiguous(),
+        *SQUARE,
+        moved=3 * MB16 // 2,
+    ),
     bound("clone_4m", "clone, 4M", lambda lib, a, b: a.clone(), N, moved=2 * MB16),
     bound("cast_double", "float32 to float64, 4M", lambda lib, a, b: a.double(), N, moved=3 * MB16),
-    bound("cast_float", "float64 to float32, 4M", lambda lib, a, b: a.float(), N, moved=3 * MB16, prepare=lambda lib, a, b: (a.double(), b)),
+    bound(
+        "cast_float",
+        "float64 to float32, 4M",
+        lambda lib, a, b: a.float(),
+        N,
+        moved=3 * MB16,
+        prepare=lambda lib, a, b: (a.double(), b),
+    ),
     bound("cast_int", "float32 to int32, 4M", lambda lib, a, b: a.int(), N, moved=2 * MB16),
     bound("cast_long", "float32 to int64, 4M", lambda lib, a, b: a.long(), N, moved=3 * MB16),
-    bound("cast_from_long", "int64 to float32, 4M", lambda lib, a, b: a.float(), N, moved=3 * MB16, prepare=lambda lib, a, b: (a.long(), b)),
+    bound(
+        "cast_from_long",
+        "int64 to float32, 4M",
+        lambda lib, a, b: a.float(),
+        N,
+        moved=3 * MB16,
+        prepare=lambda lib, a, b: (a.long(), b),
+    ),
     bound("compare_4m", "x > y, 4M", lambda lib, a, b: a > b, N, moved=9 * N),
-    bound("where_4m", "where(mask, x, y), 4M", lambda lib, m, ab: lib.where(m, *ab), N, moved=13 * N, prepare=lambda lib, a, b: (a > 0, (a, b))),
+    bound(
+        "where_4m",
+        "where(mask, x, y), 4M",
+        lambda lib, m, ab: lib.where(m, *ab),
+        N,
+        moved=13 * N,
+        prepare=lambda lib, a, b: (a > 0, (a, b)),
+    ),
     bound(
         "masked_fill_4m",
         "masked_fill, 4M",
@@ -176,9 +238,13 @@ MOVED = [
         moved=9 * N,
         prepare=lambda lib, a, b: (a, b > 0),
     ),
-    bound("masked_select_4m", "x[mask], 4M", lambda lib, a, m: a[m], N, moved=7 * N, prepare=lambda lib, a, b: (a, b > 0)),
+    bound(
+        "masked_select_4m", "x[mask], 4M", lambda lib, a, m: a[m], N, moved=7 * N, prepare=lambda lib, a, b: (a, b > 0)
+    ),
     bound("cat_rows", "cat of two 2048x1024, rows", lambda lib, a, b: lib.cat([a, b]), 2048, 1024, moved=2 * MB16),
-    bound("cat_columns", "cat of two 2048x1024, columns", lambda lib, a, b: lib.cat([a, b], 1), 2048, 1024, moved=2 * MB16),
+    bound(
+        "cat_columns", "cat of two 2048x1024, columns", lambda lib, a, b: lib.cat([a, b], 1), 2048, 1024, moved=2 * MB16
+    ),
     bound(
         "index_select_rows",
         "2048 rows of 2048x2048 by index",
@@ -198,9 +264,25 @@ MOVED = [
     bound("softmax_rows", "softmax, 2048x1024", lambda lib, a, b: lib.softmax(a, 1), 2048, 1024, moved=MB16),
     bound("softmax_columns", "softmax down, 2048x1024", lambda lib, a, b: lib.softmax(a, 0), 2048, 1024, moved=MB16),
     bound("softmax_long", "softmax, 16x262144", lambda lib, a, b: lib.softmax(a, 1), 16, 262144, moved=2 * MB16),
-    bound("log_softmax_rows", "log_softmax, 2048x1024", lambda lib, a, b: lib.log_softmax(a, 1), 2048, 1024, moved=MB16),
-    with_gradient("log_softmax_grad", "log_softmax there and back, 2048x1024", lambda lib, x: lib.log_softmax(x, 1), 2048, 1024, moved=5 * MB16 // 2),
-    with_gradient("softmax_grad", "softmax there and back, 2048x1024", lambda lib, x: lib.softmax(x, 1), 2048, 1024, moved=5 * MB16 // 2),
+    bound(
+        "log_softmax_rows", "log_softmax, 2048x1024", lambda lib, a, b: lib.log_softmax(a, 1), 2048, 1024, moved=MB16
+    ),
+    with_gradient(
+        "log_softmax_grad",
+        "log_softmax there and back, 2048x1024",
+        lambda lib, x: lib.log_softmax(x, 1),
+        2048,
+        1024,
+        moved=5 * MB16 // 2,
+    ),
+    with_gradient(
+        "softmax_grad",
+        "softmax there and back, 2048x1024",
+        lambda lib, x: lib.softmax(x, 1),
+        2048,
+        1024,
+        moved=5 * MB16 // 2,
+    ),
     bound("topk_rows", "topk(10) values, 1024x1024", lambda lib, a, b: a.topk(10, 1)[0], 1024, 1024, moved=N),
     bound("sort_rows", "sort values, 256x1024", lambda lib, a, b: a.sort(1)[0], 256, 1024, moved=N),
 ]

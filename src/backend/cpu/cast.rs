@@ -29,14 +29,23 @@ macro_rules! convert {
 }
 
 /// What x86's conversion gives: values out of range and nan become the least integer. (`as` alone would saturate.)
-#[inline(always)]
-fn to_i64(x: f64) -> i64 {
-    if x < 9_223_372_036_854_775_808.0 { x as i64 } else { i64::MIN }
+macro_rules! truncate {
+    ($($name:ident: $F:ty => $I:ty, $limit:literal;)+) => { $(
+        #[inline(always)]
+        fn $name(x: $F) -> $I {
+            let x = if x < $limit { x } else { -$limit };
+            let x = if x > -$limit { x } else { -$limit };
+            // SAFETY: from -limit, which nan has become too, to below limit.
+            unsafe { x.to_int_unchecked() }
+        }
+    )+ };
 }
 
-#[inline(always)]
-fn to_i32(x: f64) -> i32 {
-    if x < 2_147_483_648.0 { x as i32 } else { i32::MIN }
+truncate! {
+    f32_to_i32: f32 => i32, 2_147_483_648.0;
+    f32_to_i64: f32 => i64, 9_223_372_036_854_775_808.0;
+    f64_to_i32: f64 => i32, 2_147_483_648.0;
+    to_i64: f64 => i64, 9_223_372_036_854_775_808.0;
 }
 
 convert! {
@@ -65,14 +74,15 @@ convert! {
     i64 as f32 => |x| x as f32;
     i64 as f64 => |x| x as f64;
     f32 as Bool => |x| Bool((x != 0.0) as u8);
-    f32 as u8 => |x| to_i64(x as f64) as u8;
-    f32 as i32 => |x| to_i32(x as f64);
-    f32 as i64 => |x| to_i64(x as f64);
+    // From 2^31 on the last byte of a whole f32 is 0, as it is of the least integer.
+    f32 as u8 => |x| f32_to_i32(x) as u8;
+    f32 as i32 => |x| f32_to_i32(x);
+    f32 as i64 => |x| f32_to_i64(x);
     f32 as f32 => |x| x;
     f32 as f64 => |x| x as f64;
     f64 as Bool => |x| Bool((x != 0.0) as u8);
     f64 as u8 => |x| to_i64(x) as u8;
-    f64 as i32 => |x| to_i32(x);
+    f64 as i32 => |x| f64_to_i32(x);
     f64 as i64 => |x| to_i64(x);
     f64 as f32 => |x| x as f32;
     f64 as f64 => |x| x;
