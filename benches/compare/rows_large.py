@@ -19,6 +19,11 @@ def inputs(*shape: int) -> tuple[Any, Any]:
     return rng.standard_normal(shape, dtype=np.float32), rng.standard_normal(shape, dtype=np.float32)
 
 
+def look(result: Any) -> None:
+    """Have a result computed that may still be pending."""
+    result[(0,) * result.dim()].item()
+
+
 def tensors(call: Callable[[ModuleType, Any, Any], Any], *shape: int) -> Callable[[ModuleType], Work]:
     def make(lib: ModuleType) -> Work:
         a, b = (lib.tensor(array) for array in inputs(*shape))
@@ -26,7 +31,7 @@ def tensors(call: Callable[[ModuleType, Any, Any], Any], *shape: int) -> Callabl
         def run(n: int) -> None:
             with lib.no_grad():
                 for _ in repeat(None, n):
-                    call(lib, a, b)
+                    look(call(lib, a, b))
 
         return Work(run, lambda: to_numpy(call(lib, a, b)))
 
@@ -87,7 +92,7 @@ def bound(
         def run(n: int) -> None:
             with lib.no_grad():
                 for _ in repeat(None, n):
-                    call(lib, a, b)
+                    look(call(lib, a, b))
 
         return Work(run, lambda: to_numpy(call(lib, a, b)))
 
@@ -107,7 +112,7 @@ def with_gradient(name: str, what: str, call: Callable[[ModuleType, Any], Any], 
 
         def run(n: int) -> None:
             for _ in repeat(None, n):
-                once()
+                look(once())
 
         return Work(run, lambda: to_numpy(once()))
 
