@@ -162,13 +162,13 @@ RESULTS = {
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
         "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
         "_is_multithreading_enabled __bool__ __contains__ is_tensor is_nonzero _wgpu_installed _fusion_enabled "
-        "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled",
+        "_is_checkpoint_valid _has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled",
     ),
     **each(
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
         "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site "
-        "_current_graph_task_id",
+        "_current_graph_task_id _plan_number count",
     ),
     **each(
         "_tuple[Tensor, ...]",
@@ -180,6 +180,7 @@ RESULTS = {
         "set_rng_state _after_fork _before_fork _fail_allocation_in _increment_version _set_grad_enabled "
         "_set_multithreading_enabled _queue_callback set_anomaly_enabled "
         "_set_inference_mode _set_printoptions __setitem__ __delitem__ remove set_state set_default_device "
+        "_push_saved_tensors_hooks _pop_saved_tensors_hooks _set_before_write "
         "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_reset_peak _wgpu_synchronize "
         "_push_torch_function_mode _skip_torch_function_once",
     ),
@@ -192,6 +193,10 @@ RESULTS = {
         "_site_bench __array__ __array_wrap__ __format__ norm histc _ask_torch_function _disabled_torch_function_impl "
         "_pop_torch_function_mode as_subclass __copy__",
     ),
+    "_gradient_edge": "_tuple[Node, _int]",
+    "_make_saved_tensor": "SavedTensor",
+    "_refuse_saved_tensors_hooks": "_str | None",
+    "_describe_call_site": "_str | None",
     "numpy": "np.ndarray[Any, np.dtype[Any]]",
     "broadcast_shapes": "Size",
     "manual_seed": "Generator",

@@ -5,6 +5,7 @@ use super::hooks::Grads;
 use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp};
+use super::packing;
 use super::saved::Saved;
 use super::site::{self, Inherit};
 use super::tensor::{Core, Tensor, Value};
@@ -310,6 +311,9 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
             cut::mark_results(op.name(), mode::current(), inputs, std::slice::from_ref(t));
         }
     }
+    if let Some(hooks) = packing::current() {
+        packing::pack_node(&node, &*hooks, &outs)?;
+    }
     Ok(outs)
 }
 
@@ -434,12 +438,16 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     if cut {
         cut::mark_node(&node, inputs);
     }
-    view::rebase(target, node)
+    view::rebase(target, node.clone())?;
+    if let Some(hooks) = packing::current() {
+        packing::pack_node(&node, &*hooks, std::slice::from_ref(target))?;
+    }
+    Ok(())
 }
 
 /// Runs a node's vjp and gives gradients for its edges, not yet fitted.
 pub(crate) fn run_vjp(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads) -> Result<Grads> {
-    let cx = super::node::VjpCx { node, needs };
+    let cx = super::node::VjpCx::new(node, needs);
     match node.op() {
         NodeOp::Pointwise(p) => p.vjp(&cx, grads),
         NodeOp::Other(o) => o.vjp(&cx, grads),

@@ -12,6 +12,8 @@ use super::index::Index;
 use super::linear;
 use super::mode::{self, Mode, ModeGuard};
 use super::node::{Edge, Node, NodeOp};
+use super::packing;
+use super::plan;
 use super::running::{self, Inside, MAX_DEPTH};
 use super::site::{self, Inherit, Site};
 use super::tensor::Tensor;
@@ -90,9 +92,11 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
         )));
     }
     let mode: Mode = mode::current();
+    let hooks = packing::stack();
     std::thread::scope(|s| {
         let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
             mode::set(mode);
+            packing::install(hooks);
             run(roots, options)
         });
         match thread {
@@ -150,6 +154,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         pass.mark_needed(&index);
         starts
     };
+    let _plan = plan::show(options.inputs.is_empty(), || pass.visits.iter().filter(|v| v.needed).map(|v| v.node));
     let _mode = ModeGuard::grad(options.create_graph);
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
         let meta = &edge.node.outs()[edge.nr as usize];

@@ -3,6 +3,7 @@
 use super::cut::Cut;
 use super::door::Saves;
 use super::hooks::{Grads, NodeHooks};
+use super::kept::Keeps;
 use super::lock::{Brief, BriefGuard};
 use super::saved::Saved;
 use super::site::Site;
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -51,6 +52,11 @@ pub trait Vjp: Send + Sync + 'static {
     /// shape; the engine fits it to its edge. Written in tensor operations, so that it has derivatives itself.
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads>;
 
+    /// What the node keeps, by PyTorch's names.
+    fn keeps(&self) -> Keeps {
+        Keeps::new()
+    }
+
     /// Frees what the operation itself keeps, once it has run for the last time.
     fn release(&self) {}
 
@@ -65,9 +71,42 @@ pub struct VjpCx<'a> {
     pub node: &'a Arc<Node>,
     /// Which edges need a gradient.
     pub needs: &'a [bool],
+    /// What hooks have unpacked, by place: each is asked once.
+    unpacked: OnceCell<Unpacked>,
 }
 
-impl VjpCx<'_> {
+type Unpacked = SmallVec<[Option<Tensor>; 2]>;
+
+impl<'a> VjpCx<'a> {
+    #[inline]
+    pub fn new(node: &'a Arc<Node>, needs: &'a [bool]) -> VjpCx<'a> {
+        VjpCx { node, needs, unpacked: OnceCell::new() }
+    }
+
+    #[inline]
+    fn at(&self, place: usize) -> Result<Tensor> {
+        match self.node.saved_at(place)? {
+            Saved::Packed(_) => self.unpacked(place),
+            saved => saved.unpack(self.node),
+        }
+    }
+
+    #[cold]
+    fn unpacked(&self, place: usize) -> Result<Tensor> {
+        let all = match self.unpacked.get() {
+            Some(all) => all,
+            None => {
+                let made = self.node.unpack_packed()?;
+                self.unpacked.get_or_init(|| made)
+            }
+        };
+        match all.get(place) {
+            Some(Some(t)) => Ok(t.clone()),
+            // Hooks that came while this node ran.
+            _ => self.node.unpack(place),
+        }
+    }
+
     #[inline]
     pub fn needs(&self, input: usize) -> bool {
         self.needs.get(input).copied().unwrap_or(false)
@@ -76,13 +115,13 @@ impl VjpCx<'_> {
     /// The saved input `i` of the operation.
     #[inline]
     pub fn input(&self, i: usize) -> Result<Tensor> {
-        self.node.unpack(self.node.saves.place(i))
+        self.at(self.node.saves.place(i))
     }
 
     /// The saved output `j` of the operation.
     #[inline]
     pub fn output(&self, j: usize) -> Result<Tensor> {
-        self.node.unpack(self.node.saves.place(16 + j))
+        self.at(self.node.saves.place(16 + j))
     }
 
     /// Whether input `i` was saved.
@@ -253,18 +292,34 @@ impl Node {
         self.state.lock().freed
     }
 
-    pub fn unpack(self: &Arc<Node>, i: usize) -> Result<Tensor> {
-        let saved = {
-            let state = self.state.lock();
-            if state.freed {
-                return Err(self.freed_error());
+    /// A copy of what is saved in each place.
+    pub(super) fn saved(&self) -> SmallVec<[Saved; 2]> {
+        self.state.lock().saved.clone()
+    }
+
+    /// What is saved in a place.
+    pub fn saved_at(&self, place: usize) -> Result<Saved> {
+        let state = self.state.lock();
+        if state.freed {
+            return Err(self.freed_error());
+        }
+        Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing))
+    }
+
+    pub fn unpack(self: &Arc<Node>, place: usize) -> Result<Tensor> {
+        self.saved_at(place)?.unpack(self)
+    }
+
+    /// Unpacks all that hooks have packed, in order; None in other places.
+    fn unpack_packed(self: &Arc<Node>) -> Result<Unpacked> {
+        let all = self.saved();
+        let mut out = Unpacked::from_elem(None, all.len());
+        for place in self.saved_order() {
+            if let Some(Saved::Packed(p)) = all.get(place) {
+                out[place] = Some(p.unpack(self)?);
             }
-            match state.saved.get(i) {
-                Some(s) => s.clone(),
-                None => Saved::Nothing,
-            }
-        };
-        saved.unpack(self)
+        }
+        Ok(out)
     }
 
     /// Frees saved tensors; asking for them again is an error.
@@ -292,8 +347,10 @@ impl Node {
             h.pre.iter().chain(&h.post).for_each(|(_, h)| hook(h.as_any()));
         }
         for s in &state.saved {
-            if let Saved::Input { tensor, .. } = s {
-                saved(tensor);
+            match s {
+                Saved::Input { tensor, .. } => saved(tensor),
+                Saved::Packed(p) if Arc::strong_count(p) == 1 && Arc::strong_count(p.packed()) == 1 => hook(p.packed().as_any()),
+                _ => {}
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::door::{Arrays, Devices, Op, Saves, apply1};
 use super::hooks::Grads;
+use super::kept::{Keeps, Kept};
 use super::mode;
 use super::node::{NodeOp, Vjp, VjpCx};
 use super::tensor::{Tensor, Value};
@@ -56,6 +57,31 @@ impl PointwiseOp {
 
     pub fn node_name(&self) -> &'static str {
         self.row.info().node_names[self.number as usize]
+    }
+
+    /// What the node keeps, by PyTorch's names.
+    pub(super) fn kept(&self) -> Keeps {
+        let info = self.row.info();
+        let saves = info.saves(info.differentiable());
+        let mut keeps = Keeps::new();
+        for (i, name) in info.operand_names().iter().enumerate().take(info.arity()) {
+            if saves >> i & 1 == 1 {
+                keeps.push((name, Kept::Input(i)));
+            }
+        }
+        if saves & OUTPUT != 0 {
+            keeps.push(("result", Kept::Output(0)));
+        }
+        for (name, value) in info.params.iter().zip(self.params()) {
+            let name = if *name == "e" { "exponent" } else { name };
+            keeps.push((name, Kept::Number(*value)));
+        }
+        match self.row {
+            RowId::Add | RowId::Sub | RowId::Rsub => keeps.push(("alpha", Kept::Int(1))),
+            RowId::Square => keeps.push(("exponent", Kept::Int(2))),
+            _ => {}
+        }
+        keeps
     }
 
     fn forward_func(&self) -> Func {

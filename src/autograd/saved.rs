@@ -1,6 +1,7 @@
 //! Saved tensors: values kept for backward, with the version they had, so that a write in between is noticed and named.
 
 use super::node::{Edge, Node};
+use super::packing::PackedSaved;
 use super::site::Site;
 use super::tensor::{Core, Tensor, Value};
 use crate::array::{Array, Version};
@@ -19,6 +20,8 @@ pub enum Saved {
     /// An output of the node itself, kept without its `grad_fn` (else node and tensor would keep each other alive) and given it again
     /// when unpacked.
     Output(Box<SavedOutput>),
+    /// Any of the others, as hooks have packed it.
+    Packed(Arc<PackedSaved>),
     /// A copy of an input that an in-place operation then overwrote, with the history it had.
     Copy(Box<(Value, Option<Edge>)>),
 }
@@ -33,6 +36,11 @@ pub struct SavedOutput {
 }
 
 impl SavedOutput {
+    /// Which of the node's outputs it is.
+    pub(super) fn nr(&self) -> u32 {
+        self.nr
+    }
+
     /// The array, if it still has the version it was saved with and is of level 0.
     #[inline]
     pub(super) fn unchanged(&self) -> Option<&Array> {
@@ -99,6 +107,7 @@ impl Saved {
                 }
                 Ok(tensor)
             }
+            Saved::Packed(saved) => saved.unpack(node),
             Saved::Copy(saved) => Ok(Tensor::with_history(saved.0, Version::fresh(), saved.1)),
         }
     }

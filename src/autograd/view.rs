@@ -3,8 +3,9 @@
 use super::cut::{self, Why};
 use super::door::{Arrays, Op, Outputs, apply, out_meta, run_vjp};
 use super::hooks::Grads;
+use super::kept::Keeps;
 use super::linear;
-use super::mode::{self, ModeGuard};
+use super::mode::{self, ModeGuard, Watch};
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
 use super::saved::Saved;
 use super::site;
@@ -159,6 +160,10 @@ impl Op for ViewCall {
 impl Vjp for ViewCall {
     fn node_name(&self) -> String {
         self.name.unwrap_or_else(|| self.op.node_name()).into()
+    }
+
+    fn keeps(&self) -> Keeps {
+        self.op.keeps(&self.in_shape)
     }
 
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -414,6 +419,9 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
             "Inplace update to inference tensor outside InferenceMode is not allowed ({label}). You can make a clone to get a normal tensor \
              before doing inplace update."
         )));
+    }
+    if mode.watches(Watch::Writing) {
+        super::writing::announce(t)?;
     }
     if !records || !mode.grad {
         return Ok(());

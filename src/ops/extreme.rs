@@ -5,6 +5,7 @@ use super::pointwise as pw;
 use super::reduce::{Over, node_op, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::{Array, SortPart};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, cut, linear, view};
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -52,6 +53,12 @@ impl Vjp for Extreme {
             Shared::Middle { skip_nan: true } => "NanmedianBackward0",
         }
         .into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = if self.whole { Keeps::new() } else { self.over.keeps() };
+        keeps.push(("self", Kept::Input(0)));
+        keeps.push(("result", Kept::Output(0)));
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
@@ -228,6 +235,14 @@ impl Vjp for Choose {
             Choice::Sort { node, .. } => node,
         }
         .into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps: Keeps =
+            smallvec![("dim", Kept::at(self.dim)), ("indices", Kept::Output(1)), ("self_sym_sizes", Kept::sizes(&self.shape))];
+        if let Choice::Extreme { keepdim, .. } | Choice::Nth { keepdim, .. } | Choice::Mode { keepdim } = self.how {
+            keeps.push(("keepdim", Kept::Bool(keepdim)));
+        }
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };

@@ -1,6 +1,7 @@
 //! Gathering and scattering along one dimension, and filling by a mask.
 
 use crate::array::{Array, Device, Write};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
@@ -22,6 +23,9 @@ struct Gather {
 impl Vjp for Gather {
     fn node_name(&self) -> String {
         "GatherBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim)), ("index", Kept::Input(1)), ("sparse_grad", Kept::Bool(false))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 2)) };
@@ -221,6 +225,9 @@ impl Vjp for Scatter {
     fn node_name(&self) -> String {
         self.node.into()
     }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim)), ("index", Kept::Input(1))]
+    }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3);
         let Some(g) = &grads[0] else { return Ok(out) };
@@ -346,6 +353,9 @@ const WHERE: Func = Func { row: RowId::Where, part: Part::Forward };
 impl Vjp for MaskedFill {
     fn node_name(&self) -> String {
         self.node.into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("mask", Kept::Input(1))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3);

@@ -1,6 +1,7 @@
 //! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
 use crate::array::{Array, Bounds, Device, Plan, Write};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -18,6 +19,14 @@ fn saves_index(from: usize, n: usize) -> Saves {
 
 fn saved_index(cx: &VjpCx<'_>, from: usize, n: usize) -> Result<SmallVec<[Tensor; 4]>> {
     (from..from + n).map(|i| cx.input(i)).collect()
+}
+
+/// How a node names its index tensors: as a list, or by the one dimension that they index.
+fn kept_index(plan: &Plan, from: usize, listed: bool) -> Keeps {
+    match plan.dims[..] {
+        [dim] if !listed => smallvec![("dim", Kept::at(dim)), ("index", Kept::Input(from))],
+        _ => smallvec![("indices", Kept::Inputs(from, from + plan.dims.len()))],
+    }
 }
 
 /// A gradient for the first input and none for the indices behind it.
@@ -40,6 +49,11 @@ struct Take {
 impl Vjp for Take {
     fn node_name(&self) -> String {
         self.node.into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = kept_index(&self.plan, 1, self.node == "IndexBackward0");
+        keeps.push(("self_sym_sizes", Kept::sizes(&self.shape)));
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let n = self.plan.dims.len();
@@ -151,6 +165,13 @@ impl Put {
 impl Vjp for Put {
     fn node_name(&self) -> String {
         self.node.into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = kept_index(&self.plan, 2, self.node == "IndexPutBackward0");
+        if self.node == "IndexPutBackward0" {
+            keeps.push(("accumulate", Kept::Bool(self.add)));
+        }
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let n = self.plan.dims.len();

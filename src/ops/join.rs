@@ -1,6 +1,7 @@
 //! Joining, repeating and rearranging tensors with a copy.
 
 use crate::array::{Array, Bounds, Plan};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim};
@@ -30,6 +31,9 @@ struct Cat {
 impl Vjp for Cat {
     fn node_name(&self) -> String {
         "CatBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let mut out = Grads::from_elem(None, self.sizes.len());
@@ -116,6 +120,9 @@ struct Stack {
 impl Vjp for Stack {
     fn node_name(&self) -> String {
         "StackBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let mut out = Grads::from_elem(None, self.n);
@@ -218,6 +225,9 @@ struct Repeat {
 impl Vjp for Repeat {
     fn node_name(&self) -> String {
         "RepeatBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("repeats", Kept::sizes(&self.times)), ("self_sym_sizes", Kept::sizes(&self.from))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
@@ -404,6 +414,9 @@ impl Vjp for Triangle {
     fn node_name(&self) -> String {
         if self.upper { "TriuBackward0".into() } else { "TrilBackward0".into() }
     }
+    fn keeps(&self) -> Keeps {
+        smallvec![("diagonal", Kept::Int(self.diagonal))]
+    }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
     }
@@ -450,6 +463,9 @@ struct DiagEmbed {
 impl Vjp for DiagEmbed {
     fn node_name(&self) -> String {
         "DiagEmbedBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("offset", Kept::Int(self.offset)), ("dim1", Kept::at(self.dim1)), ("dim2", Kept::at(self.dim2))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let op = ViewOp::Diagonal { offset: self.offset, dim1: self.dim1, dim2: self.dim2 };
@@ -509,6 +525,9 @@ const MAIN_DIAGONAL: ViewOp = ViewOp::Diagonal { offset: 0, dim1: 0, dim2: 1 };
 impl Vjp for Trace {
     fn node_name(&self) -> String {
         "TraceBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("self_sym_sizes", Kept::sizes(&self.shape))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };

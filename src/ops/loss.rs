@@ -4,6 +4,7 @@ use super::pointwise::{self as pw, Arg};
 use super::reduce::{mean_as, node_op, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
@@ -170,6 +171,9 @@ impl Vjp for Nll {
     fn node_name(&self) -> String {
         let dims = if self.shape.len() > 2 { "2D" } else { "" };
         format!("NllLoss{dims}Backward{}", if self.adjoint { "Backward0" } else { "0" })
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("target", Kept::Input(1)), ("weight", Kept::Input(2)), ("ignore_index", Kept::Int(self.ignore))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let n = cx.node.edges().len();

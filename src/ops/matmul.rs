@@ -2,6 +2,7 @@
 
 use super::pointwise as pw;
 use crate::array::Array;
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Creation, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view, view_as};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
@@ -57,6 +58,9 @@ impl Vjp for Product {
     fn node_name(&self) -> String {
         self.name.into()
     }
+    fn keeps(&self) -> Keeps {
+        smallvec![("self", Kept::Input(0)), ("mat2", Kept::Input(1))]
+    }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
         let a = if cx.needs(0) { Some(left_grad(g, self.ta, &cx.input(1)?, self.tb)?) } else { None };
@@ -91,6 +95,9 @@ impl Vjp for MatVec {
     fn node_name(&self) -> String {
         "MvBackward0".into()
     }
+    fn keeps(&self) -> Keeps {
+        smallvec![("self", Kept::Input(0)), ("vec", Kept::Input(1))]
+    }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
         let a = if cx.needs(0) { Some(outer(g, &cx.input(1)?)?) } else { None };
@@ -123,6 +130,9 @@ struct Dot;
 impl Vjp for Dot {
     fn node_name(&self) -> String {
         "DotBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("self", Kept::Input(0)), ("tensor", Kept::Input(1))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
@@ -166,6 +176,10 @@ fn scaled(t: Tensor, by: Scalar) -> Result<Tensor> {
 impl Vjp for Addmm {
     fn node_name(&self) -> String {
         self.name.into()
+    }
+    fn keeps(&self) -> Keeps {
+        let (first, second) = if self.name.starts_with("Baddbmm") { ("batch1", "batch2") } else { ("mat1", "mat2") };
+        smallvec![(first, Kept::Input(1)), (second, Kept::Input(2)), ("alpha", Kept::Number(self.alpha)), ("beta", Kept::Number(self.beta)),]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None, None, None]) };

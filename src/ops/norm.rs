@@ -4,6 +4,7 @@ use super::extreme::share;
 use super::pointwise as pw;
 use super::reduce::{Over, node_op, one};
 use crate::array::Array;
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, broadcast};
@@ -22,6 +23,13 @@ struct Norm {
 impl Vjp for Norm {
     fn node_name(&self) -> String {
         "LinalgVectorNormBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = self.over.keeps();
+        keeps.push(("self", Kept::Input(0)));
+        keeps.push(("result", Kept::Output(0)));
+        keeps.push(("ord", Kept::Number(Scalar::Float(self.p))));
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
@@ -167,6 +175,12 @@ struct LogSumExp {
 impl Vjp for LogSumExp {
     fn node_name(&self) -> String {
         "LogsumexpBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = self.over.keeps();
+        keeps.push(("self", Kept::Input(0)));
+        keeps.push(("result", Kept::Output(0)));
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };

@@ -2,6 +2,7 @@
 
 use super::reduce::node_op;
 use crate::array::Array;
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, wrap_dim, wrap_dims};
@@ -14,6 +15,9 @@ struct Flip(SmallVec<[usize; 4]>);
 impl Vjp for Flip {
     fn node_name(&self) -> String {
         "FlipBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dims", Kept::sizes(&self.0))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
@@ -66,6 +70,9 @@ impl Vjp for Rot90 {
     fn node_name(&self) -> String {
         "Rot90Backward0".into()
     }
+    fn keeps(&self) -> Keeps {
+        smallvec![("k", Kept::Int(self.turns)), ("dims", Kept::sizes(&[self.a, self.b]))]
+    }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let back = Rot90 { turns: (4 - self.turns) % 4, ..*self };
         Ok(smallvec![grads[0].as_ref().map(|g| apply1(&back, &[g])).transpose()?])
@@ -114,6 +121,9 @@ struct Roll {
 impl Vjp for Roll {
     fn node_name(&self) -> String {
         "RollBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("shifts", Kept::Ints(self.shifts.clone())), ("dims", Kept::sizes(self.dims.as_deref().unwrap_or_default()))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let back = Roll { shifts: self.shifts.iter().map(|s| s.wrapping_neg()).collect(), dims: self.dims.clone() };

@@ -3,6 +3,7 @@
 use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Outputs, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -35,6 +36,12 @@ impl Over {
             }
         }
         Ok(Over { mask, shape, keepdim })
+    }
+
+    /// How a node names what was reduced.
+    pub(crate) fn keeps(&self) -> Keeps {
+        let dims = self.mask.iter().enumerate().filter(|(_, m)| **m).map(|(d, _)| d as i64);
+        smallvec![("dim", Kept::Ints(dims.collect())), ("keepdim", Kept::Bool(self.keepdim))]
     }
 
     /// How many elements go into each result.
@@ -103,6 +110,14 @@ fn sum_node(mean: bool, named: bool) -> &'static str {
 impl Vjp for Sum {
     fn node_name(&self) -> String {
         self.node.into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = if self.node.ends_with('1') { self.over.keeps() } else { Keeps::new() };
+        keeps.push(("self_sym_sizes", Kept::sizes(&self.over.shape)));
+        if self.mean {
+            keeps.push(("self_sym_numel", Kept::at(self.over.shape.iter().product())));
+        }
+        keeps
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
@@ -189,6 +204,14 @@ impl Vjp for Prod {
     fn node_name(&self) -> String {
         if self.named { "ProdBackward1" } else { "ProdBackward0" }.into()
     }
+    fn keeps(&self) -> Keeps {
+        let mut keeps: Keeps = smallvec![("self", Kept::Input(0)), ("result", Kept::Output(0))];
+        if self.named {
+            keeps.push(("dim", Kept::at(self.over.mask.iter().position(|m| *m).unwrap_or(0))));
+            keeps.push(("keepdim", Kept::Bool(self.over.keepdim)));
+        }
+        keeps
+    }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
         let x = linear::cast(&cx.input(0)?, g.dtype())?;
@@ -264,6 +287,15 @@ impl Vjp for Var {
             (false, true) => "VarMeanBackward0",
         }
         .into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = self.over.keeps();
+        keeps.push(("self", Kept::Input(0)));
+        keeps.push(("correction", Kept::Number(Scalar::Float(self.correction))));
+        if self.root {
+            keeps.push((if self.mean { "result0" } else { "result" }, Kept::Output(0)));
+        }
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let of_mean = match grads.get(1) {

@@ -3,6 +3,7 @@
 use super::pointwise as pw;
 use super::reduce::{node_op, one, one_dim, shifted};
 use crate::array::{Array, Scan as Kind};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
 use crate::error::Result;
 use crate::layout::DType;
@@ -19,6 +20,9 @@ struct CumSum {
 impl Vjp for CumSum {
     fn node_name(&self) -> String {
         "CumsumBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
@@ -47,6 +51,9 @@ struct CumProd {
 impl Vjp for CumProd {
     fn node_name(&self) -> String {
         "CumprodBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim)), ("self", Kept::Input(0)), ("result", Kept::Output(0))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };

@@ -1,6 +1,7 @@
 //! Views by their PyTorch names: arguments are checked here, the layout arithmetic is `layout`'s, history is `autograd::view`'s.
 
 use crate::array::Array;
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{
     Arrays, Creation, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view, view_as as make_view_as,
     view_inplace, views,
@@ -35,6 +36,9 @@ struct ReshapeCopy {
 impl Vjp for ReshapeCopy {
     fn node_name(&self) -> String {
         "UnsafeViewBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("self_sym_sizes", Kept::sizes(&self.from))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(smallvec![grads[0].as_ref().map(|g| linear::reshape(g, &self.from)).transpose()?])
@@ -366,6 +370,9 @@ struct Parts {
 impl Vjp for Parts {
     fn node_name(&self) -> String {
         self.node.into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(device) = grads.iter().flatten().next().map(Tensor::device) else { return Ok(smallvec![None]) };

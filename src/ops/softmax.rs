@@ -3,6 +3,7 @@
 use super::pointwise as pw;
 use super::reduce::{node_op, one, one_dim, sum};
 use crate::array::{Array, SoftmaxPass};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear, mode};
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -18,6 +19,9 @@ struct Softmax {
 impl Vjp for Softmax {
     fn node_name(&self) -> String {
         if self.log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }.into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim)), ("result", Kept::Output(0))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };

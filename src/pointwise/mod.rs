@@ -2,6 +2,7 @@
 
 pub mod arith;
 pub mod func;
+mod names;
 pub mod row;
 pub mod rows;
 pub mod text;

@@ -5,8 +5,10 @@ use super::errors::{foreign, runtime, type_error};
 use super::hooks;
 use super::identity::{wrap, wrap_option};
 use super::node::PyNode;
+use super::saved::SavedTensor;
 use crate::array::Array;
 use crate::autograd::mode::{self, ModeGuard};
+use crate::autograd::packing;
 use crate::autograd::site::{self, Inherit};
 use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, Tensor, Vjp, VjpCx, function_output};
 use crate::error::Result;
@@ -15,7 +17,8 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -39,6 +42,18 @@ struct State {
     /// For each saved value, its place in the node; None for a saved None.
     places: Vec<Option<usize>>,
     node: Option<std::sync::Weak<Node>>,
+    /// `saved_tensors` was read, of a Function that gives it once.
+    accessed: bool,
+}
+
+/// A flag that a Function's class may set.
+fn flag(ctx: &Bound<'_, PyAny>, name: &Bound<'_, pyo3::types::PyString>) -> PyResult<bool> {
+    ctx.get_type().getattr(intern!(ctx.py(), "_forward_cls"))?.getattr(name)?.is_truthy()
+}
+
+fn warn(py: Python<'_>, category: &str, message: &str) -> PyResult<()> {
+    let category = py.import("builtins")?.getattr(category)?;
+    py.import("warnings")?.call_method1("warn", (message, category)).map(drop)
 }
 
 /// The node's side: keeps the context alive and calls its `backward`.
@@ -79,6 +94,24 @@ impl Vjp for Backward {
     }
 }
 
+/// The method that computes gradients: `backward`, or `vjp`, its other name.
+fn backward_of<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static INHERITED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = class.py();
+    let inherited = INHERITED.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
+        Ok(py.import("rgrad.autograd.function")?.getattr("Function")?.getattr("backward")?.unbind())
+    })?;
+    let backward = class.getattr(intern!(py, "backward"))?;
+    let vjp = class.getattr(intern!(py, "vjp"))?;
+    if vjp.is(inherited) {
+        return Ok(backward);
+    }
+    if backward.is(inherited) {
+        return Ok(vjp);
+    }
+    Err(runtime("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."))
+}
+
 impl Backward {
     fn call(&self, py: Python<'_>, cx: &VjpCx<'_>, grads: &Grads) -> PyResult<Grads> {
         let ctx = self.ctx.bind(py);
@@ -93,7 +126,7 @@ impl Backward {
             args.push(wrap_option(py, g)?);
         }
         let class = ctx.get_type().getattr(intern!(py, "_forward_cls"))?;
-        let backward = class.getattr(intern!(py, "backward"))?;
+        let backward = backward_of(&class)?;
         let result = backward.call1(PyTuple::new(py, args)?)?;
         let results: SmallVec<[Bound<'_, PyAny>; 4]> = match result.cast::<PyTuple>() {
             Ok(t) => t.iter().collect(),
@@ -215,6 +248,13 @@ impl FunctionCtx {
         if node.is_freed() {
             return Err(node.freed_error().into());
         }
+        let once = flag(slf.as_any(), intern!(py, "clear_saved_tensors_on_access"))?;
+        if once && std::mem::replace(&mut slf.get().state.lock().accessed, true) {
+            return Err(runtime(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either access \
+                 saved_tensors only once, or set clear_saved_tensors_on_access=False.",
+            ));
+        }
         let mut out = Vec::with_capacity(places.len());
         for p in places {
             out.push(match p {
@@ -222,13 +262,30 @@ impl FunctionCtx {
                 None => py.None(),
             });
         }
+        if once {
+            node.save(SmallVec::new());
+        }
         PyTuple::new(py, out)
     }
 
     /// The same values under an older name.
     #[getter]
     fn saved_variables<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        warn(slf.py(), "DeprecationWarning", "'saved_variables' is deprecated; use 'saved_tensors'")?;
         Self::saved_tensors(slf)
+    }
+
+    /// What was saved, as `SavedTensor` objects that take hooks.
+    #[getter]
+    fn _raw_saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let places = slf.get().state.lock().places.clone();
+        let node = slf.as_super().get().node()?;
+        if node.is_freed() {
+            return Err(node.freed_error().into());
+        }
+        let all = places.into_iter().map(|p| SavedTensor::object(py, node.clone(), p)).collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, all)
     }
 
     #[getter]
@@ -413,6 +470,7 @@ fn finish(
         made.push(Some(result));
     }
     save(cell, &node, to_save.as_ref(), &raw, &made)?;
+    warn_of_kept_outputs(cls, ctx, &node, &made)?;
     let changed = results.iter().zip(outputs.iter()).any(|(a, b)| !a.is(&b));
     give(py, output, results, is_tuple, changed)
 }
@@ -445,6 +503,38 @@ fn check_dirty(dirty: &Bound<'_, PyTuple>, inputs: &Inputs, outputs: &[Option<Te
     Ok(())
 }
 
+/// Whether a tensor is an output of this node.
+fn is_of(t: &Tensor, node: &Arc<Node>) -> PyResult<bool> {
+    Ok(t.grad_fn()?.is_some_and(|e| Arc::ptr_eq(&e.node, node)))
+}
+
+/// An output in an attribute of the context keeps the context, its node and so itself alive until the garbage collector comes by.
+fn warn_of_kept_outputs(cls: &Bound<'_, PyType>, ctx: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>]) -> PyResult<()> {
+    let py = ctx.py();
+    let attributes = ctx.getattr(intern!(py, "__dict__"))?;
+    let Ok(attributes) = attributes.cast::<PyDict>() else { return Ok(()) };
+    let is_output = |o: &Bound<'_, PyAny>| -> PyResult<bool> {
+        let Some(t) = as_tensor(o) else { return Ok(false) };
+        Ok(made.iter().flatten().any(|m| m.same(t)) && is_of(t, node)?)
+    };
+    for (name, value) in attributes {
+        let mut found = is_output(&value)?;
+        if let Ok(several) = value.cast::<PyTuple>() {
+            for o in several {
+                found |= is_output(&o)?;
+            }
+        } else if let Ok(several) = value.cast::<PyList>() {
+            for o in several {
+                found |= is_output(&o)?;
+            }
+        }
+        if found {
+            py.import("rgrad.autograd.function")?.getattr("_warn_of_kept_output")?.call1((cls, name))?;
+        }
+    }
+    Ok(())
+}
+
 /// Moves what `save_for_backward` was given to the node: outputs without their own history, everything else as it is.
 fn save(
     cell: &Bound<'_, FunctionCtx>,
@@ -453,6 +543,7 @@ fn save(
     raw: &[Option<Tensor>],
     made: &[Option<Tensor>],
 ) -> PyResult<()> {
+    let hooks = packing::current();
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     let mut places = Vec::new();
     for o in to_save.into_iter().flatten() {
@@ -462,12 +553,14 @@ fn save(
         };
         places.push(Some(saved.len()));
         let output = raw.iter().position(|r| r.as_ref().is_some_and(|r| r.same(t)));
-        saved.push(match output {
-            Some(j) => match &made[j] {
-                Some(m) if m.grad_fn()?.is_some_and(|e| Arc::ptr_eq(&e.node, node)) => Saved::output(m, j as u32),
-                _ => Saved::input(t)?,
-            },
-            None => Saved::input(t)?,
+        let own = output.and_then(|j| made[j].as_ref().map(|m| (j, m)));
+        let (kept, tensor) = match own {
+            Some((j, m)) if is_of(m, node)? => (Saved::output(m, j as u32), m),
+            _ => (Saved::input(t)?, t),
+        };
+        saved.push(match &hooks {
+            Some(hooks) => packing::packed(&**hooks, kept, tensor)?,
+            None => kept,
         });
     }
     node.save(saved);

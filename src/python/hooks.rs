@@ -18,7 +18,7 @@ pub(super) struct PyHook(pub Py<PyAny>);
 pub(super) fn traverse(hook: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
     match hook.downcast_ref::<PyHook>() {
         Some(h) => visit.call(&h.0),
-        None => Ok(()),
+        None => super::saved::traverse(hook, visit),
     }
 }
 

@@ -27,6 +27,7 @@ mod overrides;
 mod random;
 mod reduce;
 mod rows;
+mod saved;
 mod shape;
 mod sharing;
 mod site;
@@ -66,6 +67,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     matmul::register(m)?;
     loss::register(m)?;
     node::register(m)?;
+    saved::register(m)?;
     hooks::register(m)?;
     autograd::register(m)?;
     backward::register(m)?;

@@ -1,16 +1,18 @@
 //! Graph nodes as Python objects: `type(t.grad_fn).__name__` is the node's name.
 
 use super::args::as_tensor;
+use super::dtype::{device_object, dtype_object, size_object};
 use super::errors::{runtime, type_error};
 use super::hooks::{HookHandle, PyHook};
 use super::identity::{wrap, wrap_option};
+use super::saved;
 use crate::autograd::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine};
 use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
@@ -205,11 +207,52 @@ impl PyNode {
         })
     }
 
+    /// `_saved_NAME` and `_raw_saved_NAME`: what the node keeps for its backward, under PyTorch's names.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let found = if name.starts_with("_saved_") || name.starts_with("_raw_saved_") {
+            saved::attribute(slf.py(), &slf.get().node()?, name)?
+        } else {
+            None
+        };
+        found.ok_or_else(|| saved::no_attribute(slf.as_any(), name))
+    }
+
+    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+        let names = slf.get().node().map_or_else(|_| Vec::new(), |n| saved::attributes(&n));
+        saved::dir(slf.as_any(), names)
+    }
+
+    /// Shape, dtype and device of each of the node's outputs, which its gradients have.
+    #[getter]
+    fn _input_metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let class = py.import("rgrad.autograd.graph")?.getattr("_InputMetadata")?;
+        let node = self.node()?;
+        let all =
+            node.outs().iter().map(|m| class.call1((size_object(py, &m.shape)?, dtype_object(py, m.dtype)?, device_object(m.device))));
+        PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Whether a gradient flows through this node.
+    #[getter]
+    fn requires_grad(&self) -> PyResult<bool> {
+        self.node().map(|_| true)
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         Ok(format!("<{} object at {:#x}>", Self::name(slf)?, slf.as_ptr() as usize))
     }
 }
 
+/// `(node, output number)`: where a gradient of the tensor goes.
+#[pyfunction]
+fn _gradient_edge(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<(Py<PyAny>, u32)> {
+    match super::args::tensor(tensor, "get_gradient_edge(): argument 'tensor'")?.gradient_edge()? {
+        Some(e) => Ok((node_object(py, &e.node)?, e.nr)),
+        None => Err(runtime("It is not possible to get the gradient edge for a Tensor that does not require gradients")),
+    }
+}
+
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_gradient_edge, m)?)?;
     m.add_class::<PyNode>()
 }

@@ -62,11 +62,7 @@ const DEFAULTS: &[(&str, &[f64])] = &[
 
 /// PyTorch's names of operands after the first.
 fn operand_names(row: RowId) -> &'static [&'static str] {
-    match row.info().name {
-        "lerp" => &["end", "weight"],
-        "addcmul" | "addcdiv" => &["tensor1", "tensor2"],
-        _ => &["other"],
-    }
+    &row.info().operand_names()[1..]
 }
 
 type Slots<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 4]>;

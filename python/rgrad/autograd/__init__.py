@@ -1,6 +1,7 @@
 """Automatic differentiation: ``backward``, ``grad``, custom ``Function``, grad modes and gradient checks."""
 
 from . import functional as functional
+from . import graph as graph
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from .backward import backward as backward
@@ -27,6 +28,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",

@@ -1,5 +1,6 @@
 """Custom Functions: operations whose forward and backward are written in Python."""
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -43,10 +44,23 @@ class Function(metaclass=FunctionMeta):
 
     setup_context = staticmethod(_setup_context)
 
+    #: ``ctx.saved_tensors`` can be read once, and the graph lets go of what it gave.
+    clear_saved_tensors_on_access = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        name = type(self).__name__
+        warnings.warn(
+            f"{name} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+            f"them on the class itself: {name}.apply(...). Instantiating an autograd function will raise an error in "
+            "a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            f"Legacy autograd function with non-static forward method is deprecated: {type(self).__name__} cannot be "
-            "instantiated. Please use new-style autograd function with static forward method and call "
+            f"Legacy autograd function with non-static forward method is deprecated ({type(self).__name__}). Please "
+            "use new-style autograd function with static forward method, and call it by "
             f"{type(self).__name__}.apply(...)."
         )
 
@@ -66,6 +80,30 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     apply = classmethod(_core._function_apply)
+
+
+def _warn_of_kept_output(cls: type[Function], name: str) -> None:
+    """Warn, with the line where it happens, that a context has an output of its Function in attribute ``name``."""
+    from dis import get_instructions
+
+    method = cls.setup_context if cls._has_setup_context else cls.forward
+    code = getattr(method, "__code__", None)
+    where, line = "an unknown line", None
+    if code is not None:
+        for instruction in get_instructions(code):
+            line = instruction.starts_line or line
+            if instruction.opname == "STORE_ATTR" and instruction.argval == name:
+                break
+        else:
+            line = code.co_firstlineno
+        where = f"{code.co_filename}:{line}"
+    warnings.warn(
+        f"{cls.__name__} keeps an output of its own in ctx.{name} ({where}). The output holds the graph, the graph "
+        "holds ctx, and ctx the output: their memory is freed late, when the garbage collector finds the cycle, or with "
+        "several outputs not at all, and nobody checks it for in-place changes. Use ctx.save_for_backward(...).",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _bind_kwargs(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

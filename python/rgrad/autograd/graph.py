@@ -1,0 +1,308 @@
+"""The graph that backward walks: its nodes and edges, hooks around what it saves, hooks on several gradients."""
+
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+from weakref import WeakSet, WeakValueDictionary
+
+from .. import _core
+from .._core import Node, Tensor
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take it in place of a tensor.
+
+    ``ownership_token`` keeps the graph alive where ``node``, the context of a custom Function, does not.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
+
+
+class _InputMetadata(NamedTuple):
+    """What a gradient that arrives at a node must fit."""
+
+    shape: Any
+    dtype: Any
+    device: Any
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge where the gradient of ``tensor`` is computed; it keeps the graph alive, but not the tensor's value.
+
+    Raises:
+        RuntimeError: ``tensor`` does not require grad.
+    """
+    node, output_nr = _core._gradient_edge(tensor)
+    token = None
+    if isinstance(node, _core._FunctionCtx):
+        before = _core.is_grad_enabled()
+        _core._set_grad_enabled(True)
+        try:
+            token = tensor.view_as(tensor).grad_fn
+        finally:
+            _core._set_grad_enabled(before)
+    return GradientEdge(node, output_nr, token)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Count a write to one or several tensors that rgrad cannot have seen, so that saved values are known to be stale.
+
+    Tensors made in inference mode have no version and are left as they are.
+    """
+    tensors = (tensor,) if isinstance(tensor, Tensor) else tuple(tensor)
+    _core._increment_version([t for t in tensors if not (isinstance(t, Tensor) and t.is_inference())])
+
+
+class saved_tensors_hooks:
+    """A block in which every tensor that is saved for backward goes through a pair of hooks.
+
+    ``pack_hook(tensor)`` is called when a tensor is saved, with recording off, and may return anything; what it
+    returns is kept in the tensor's place. ``unpack_hook(packed)`` is called when backward asks, and returns a tensor
+    of the same shape, dtype and device. Of nested blocks the innermost packs. A pack hook must not write to its
+    argument. Return ``tensor.detach()`` rather than the tensor itself: an output of an operation holds the node that
+    holds what was packed, and such a cycle lives until the garbage collector comes by.
+
+    Raises:
+        RuntimeError: when entered while hooks are disabled; later if a pack hook writes to its argument, or an unpack
+            hook returns a tensor of another shape, kind of dtype, or device.
+        TypeError: a hook is not callable, or an unpack hook returns no tensor.
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        _core._push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *args: object) -> None:
+        _core._pop_saved_tensors_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """A block in which tensors of other devices are saved on the CPU, and copied back when backward asks.
+
+    What lies on the CPU already is not copied, unless ``pin_memory`` is set: then it is, as into pinned memory, which
+    no device of rgrad has. ``device_type`` says which device would pin it, and has no effect.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            plain = tensor.detach()
+            if not pin_memory:
+                return tensor.device, plain.cpu()
+            return tensor.device, _core.empty(plain.shape, dtype=plain.dtype, device="cpu").copy_(plain)
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            moved: Tensor = tensor.to(device)
+            return moved
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Generator[None]:
+    """Make it a RuntimeError with this message to enter :class:`saved_tensors_hooks` in this block.
+
+    Raises:
+        RuntimeError: hooks are in force already.
+    """
+    before = _core._refuse_saved_tensors_hooks(error_message)
+    try:
+        yield
+    finally:
+        _core._refuse_saved_tensors_hooks(before)
+
+
+class _MultiHandle:
+    """Removes several hooks at once; as a context manager at the end of the block."""
+
+    def __init__(self, handles: tuple[Any, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Remove the hooks; doing so again changes nothing."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> "_MultiHandle":
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.remove()
+
+
+class _All:
+    """Collects the gradients of one pass until the last that will come has come."""
+
+    def __init__(self, tensors: Sequence[Tensor], fn: Callable[[Sequence[Tensor | None]], None]) -> None:
+        self.fn = fn
+        self.size = len(tensors)
+        self.wanted = _core._PassesWanted(*tensors)
+        self.lock = threading.Lock()
+        # For each pass: how many gradients are still to come, and those that are there.
+        self.passes: dict[int, tuple[int, list[Tensor | None]]] = {}
+
+    def __call__(self, index: int, grad: Tensor) -> None:
+        number = _core._plan_number()
+        if number == -1:
+            return  # a pass that began before this hook was registered
+        with self.lock:
+            missing, grads = self.passes.get(number, (0, []))
+            if not grads:
+                missing = self.wanted.count()
+                grads = [None] * self.size
+            grads[index] = grad
+            self.passes[number] = (missing - 1, grads)
+            if missing > 1:
+                return
+            del self.passes[number]
+        self.fn(grads)
+
+
+class _Any:
+    """Lets the first gradient of each pass through."""
+
+    def __init__(self, fn: Callable[[Tensor], None]) -> None:
+        self.fn = fn
+        self.wanted = _core._PassesWanted()
+        self.lock = threading.Lock()
+        self.seen: set[int] = set()
+
+    def __call__(self, grad: Tensor) -> None:
+        number = _core._plan_number()
+        with self.lock:
+            if number == -1 or number in self.seen:
+                return
+            self.seen.add(number)
+        self.fn(grad)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[[Sequence[Tensor | None]], None] | Callable[[Tensor], None],
+    *,
+    mode: Literal["all", "any"] = "all",
+) -> Any:
+    """Register a hook that waits for the gradients of several tensors.
+
+    With ``mode="all"`` ``fn(grads)`` is called once in each backward pass, when the gradients of all those ``tensors``
+    that the pass computes are there; ``grads`` has None in the places of the others. With ``mode="any"`` ``fn(grad)``
+    gets the first one. The hook must not change its argument; what it returns is ignored.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Raises:
+        ValueError: another mode. RuntimeError: a tensor does not require grad (``"all"``).
+    """
+    if mode == "all":
+        every: Any = _All(tensors, fn)  # type: ignore[arg-type]
+        hooks = [lambda grad, i=i: every(i, grad) for i in range(len(tensors))]
+        return _MultiHandle(tuple(t.register_hook(hook) for t, hook in zip(tensors, hooks, strict=True)))
+    if mode == "any":
+        first = _Any(fn)  # type: ignore[arg-type]
+        return _MultiHandle(tuple(t.register_hook(first) for t in tensors if t.requires_grad))
+    raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+
+
+def _memory(tensor: Tensor) -> int:
+    storage: Any = tensor.untyped_storage()
+    number: int = storage._cdata
+    return number
+
+
+class _Kept:
+    """A saved value: shares the tensor's memory until somebody is about to write there, then is a copy."""
+
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor: Tensor | None = tensor
+
+
+class _AllowMutationOnSavedContext:
+    """What :class:`allow_mutation_on_saved_tensors` yields: the values that graphs recorded inside have saved."""
+
+    def __init__(self) -> None:
+        self._at: defaultdict[int, WeakSet[_Kept]] = defaultdict(WeakSet)
+        self._same: WeakValueDictionary[tuple[Any, ...], _Kept] = WeakValueDictionary()
+        self._all: WeakSet[_Kept] = WeakSet()
+
+    def clear(self) -> None:
+        """Let go of every value; the graphs recorded so far have no backward any more."""
+        for kept in list(self._all):
+            kept.tensor = None
+        self._at.clear()
+        self._same.clear()
+
+    def _pack(self, tensor: Tensor) -> _Kept:
+        plain = tensor.detach()
+        memory = _memory(plain)
+        # One value saved many times is copied once.
+        key = (memory, plain._version, plain.storage_offset(), tuple(plain.shape), tuple(plain.stride()), plain.dtype)
+        kept = self._same.get(key)
+        if kept is None:
+            kept = self._same[key] = _Kept(plain)
+            self._at[memory].add(kept)
+            self._all.add(kept)
+        return kept
+
+    def _unpack(self, kept: _Kept) -> Tensor:
+        if kept.tensor is None:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
+                "originally recorded."
+            )
+        return kept.tensor
+
+    def _before_write(self, tensor: Tensor) -> None:
+        for kept in self._at.pop(_memory(tensor), ()):
+            if kept.tensor is not None:
+                kept.tensor = kept.tensor.clone()
+
+
+_mutation_allowed = threading.local()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Generator[_AllowMutationOnSavedContext]:
+    """A block in which tensors saved for backward may be written: what was saved is copied before the first write.
+
+    Forward and backward both happen inside, on one thread.
+
+    Yields:
+        An object whose ``clear()`` lets go of all saved values.
+
+    Raises:
+        RuntimeError: such blocks are nested. AssertionError: backward outside of the block, or after ``clear()``.
+    """
+    if getattr(_mutation_allowed, "on", False):
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _AllowMutationOnSavedContext()
+    with saved_tensors_hooks(context._pack, context._unpack):
+        _mutation_allowed.on = True
+        _core._set_before_write(context._before_write)
+        try:
+            yield context
+        finally:
+            _core._set_before_write(None)
+            _mutation_allowed.on = False
+            context.clear()
