@@ -337,6 +337,26 @@ def gradcheck(fast: bool) -> Callable[[ModuleType], Work]:
     return make
 
 
+def saved_hooks(lib: ModuleType) -> Work:
+    x, w, g = leaf(lib, random(4, 4)), leaf(lib, random(4, 4, seed=1)), lib.ones(4, 4)
+    hooks = lib.autograd.graph.saved_tensors_hooks
+
+    def pack(t: Any) -> Any:
+        return t
+
+    def run(n: int) -> None:
+        with hooks(pack, pack):
+            for _ in repeat(None, n):
+                x.grad = w.grad = None
+                (x * w).backward(g)
+
+    def result() -> list[Any]:
+        run(1)
+        return to_numpy(x.grad, w.grad)
+
+    return Work(run, result)
+
+
 ROWS = [
     Row("scalar_chain", "y = y * x on a scalar, fwd+bwd, per op", 8, scalar_chain, per=CHAIN, rtol=1e-4),
     Row("scalar_chain_frames", "the same, each from a fresh frame", 8, scalar_chain_frames, per=CHAIN, rtol=1e-4),
@@ -349,6 +369,7 @@ ROWS = [
     Row("grad_view", "x.view(16), fwd+bwd", 5, grad_view),
     Row("grad_index", "x[1] of 4x4, fwd+bwd", 5, grad_index),
     Row("mlp_step", "MLP 10-32-32-2, batch 16, SGD step", 4, mlp_step, rtol=1e-4),
+    Row("saved_hooks", "x * w, 4x4, fwd+bwd, both saved through hooks", 1, saved_hooks),
     Row("custom_function", "custom Function on 4x4, fwd+bwd", 4, custom_function),
     Row("hooks", "x * w with a hook of each kind, fwd+bwd", 2, hooks),
     Row("gradients", "gradients of an MLP 32-64-64-8, batch 64", 1, gradients, rtol=1e-4),
