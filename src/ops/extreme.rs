@@ -55,7 +55,7 @@ impl Vjp for Extreme {
         .into()
     }
     fn keeps(&self) -> Keeps {
-        let mut keeps = if self.whole { Keeps::new() } else { self.over.keeps() };
+        let mut keeps = if matches!(self.what, Shared::Extreme { .. }) { self.over.keeps() } else { Keeps::new() };
         keeps.push(("self", Kept::Input(0)));
         keeps.push(("result", Kept::Output(0)));
         keeps
