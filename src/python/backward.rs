@@ -33,7 +33,7 @@ impl Target {
 /// A pair of a node and an output number, as `GradientEdge` is one.
 fn edge_of(obj: &Bound<'_, PyAny>) -> PyResult<Option<Edge>> {
     let Ok(pair) = obj.cast::<PyTuple>() else { return Ok(None) };
-    if pair.len() != 2 {
+    if !(2..=3).contains(&pair.len()) {
         return Ok(None);
     }
     let first = pair.get_item(0)?;
