@@ -8,8 +8,8 @@ use crate::backend::cpu::kernels::{forward_kernel, vjp_kernel};
 use crate::backend::cpu::num::level;
 use crate::backend::cpu::walk::collapse;
 use crate::backend::program::What;
-use crate::backend::wgpu::Context;
 use crate::backend::wgpu::program::most_buffers;
+use crate::backend::wgpu::{Context, element_size};
 use crate::error::Result;
 use crate::layout::{DType, Layout, Scalar};
 use crate::pointwise::{Func, Part};
@@ -84,6 +84,11 @@ pub fn settle_all(device: Device) -> Result<()> {
     pending::settle_all(device != Device::Cpu)
 }
 
+/// Whether a device has the type, and may have memory for so many elements of it.
+fn has_room(context: &Context, numel: usize, dtype: DType) -> bool {
+    context.supports(dtype).is_ok() && numel.checked_mul(element_size(dtype)).is_some_and(|n| n <= context.limits().buffer_bytes())
+}
+
 /// Whether a program of this size may run as one.
 fn fits_together(w: Weight, context: Option<&Arc<Context>>) -> bool {
     let most = context.map_or(usize::MAX, |c| most_buffers(c));
@@ -145,7 +150,7 @@ impl Array {
         pending::sweep();
         let context = ins.iter().find_map(|a| a.storage().context());
         // What cannot be had is refused at once.
-        if context.map_or_else(|| !fits(layout.numel() * out.size()), |c| c.supports(out).is_err()) {
+        if context.map_or_else(|| !fits(layout.numel() * out.size()), |c| !has_room(c, layout.numel(), out)) {
             return Ok(None);
         }
         let Some(what) = row(func, compute, out, params, context.is_some()) else { return Ok(None) };
@@ -159,7 +164,7 @@ impl Array {
             return Ok(None);
         }
         pending::sweep();
-        if self.storage().context().map_or_else(|| !fits(self.numel() * to.size()), |c| c.supports(to).is_err()) {
+        if self.storage().context().map_or_else(|| !fits(self.numel() * to.size()), |c| !has_room(c, self.numel(), to)) {
             return Ok(None);
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };

@@ -3,7 +3,7 @@
 //! A step belongs to the storage whose contents it will make, and holds the arrays that it reads. Those that are pending themselves
 //! are steps of the same program. Invariants: a storage that a pending step reads is not written before that step has run (a write
 //! settles its readers first), and its address is not known outside. A step reads memory only in `run`, under the lock `RUN`, which
-//! is also held while a step is put behind another one on the same storage. Nobody waits for the host's lock while he holds it.
+//! is also held while a step is put behind another one on the same storage. Nobody who has the host's lock waits for it.
 
 use super::counted::Place;
 use super::fusion;
@@ -17,7 +17,7 @@ use crate::backend::program::What;
 use crate::backend::wgpu::element_size;
 use crate::error::Result;
 use crate::layout::{DType, Layout};
-use parking_lot::{Mutex, ReentrantMutex};
+use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -159,9 +159,14 @@ pub(super) fn forget(lazy: &Lazy) {
     LIVE.lock().remove(&lazy.number());
 }
 
+/// The lock `RUN`. Who runs a program on a device may need the host's lock to go on, so nobody waits here with it.
+fn alone() -> ReentrantMutexGuard<'static, ()> {
+    RUN.try_lock().unwrap_or_else(|| host::unlocked(|| RUN.lock()))
+}
+
 /// Holds the locks of this file across a fork, so that the child does not find them taken by a thread that it does not have.
 pub(super) fn before_fork() {
-    std::mem::forget(RUN.lock());
+    std::mem::forget(alone());
     std::mem::forget(LIVE.lock());
 }
 
@@ -206,7 +211,7 @@ pub(super) fn make(step: Arc<Step>) -> Array {
 
 /// Holds off runs by other threads while `f` puts a step behind what is in `storage`, after everybody who reads it has been served.
 pub(super) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Step>>) -> Arc<Step>) -> Result<bool> {
-    let run = RUN.lock();
+    let run = alone();
     let Some(lazy) = storage.lazy() else { return Ok(false) };
     if lazy.readers() > 0 {
         drop(run);
@@ -243,7 +248,7 @@ fn settle_here(storage: &Storage, access: Access) -> Result<()> {
     }
     let mut garbage = Garbage::default();
     let result = {
-        let _run = RUN.lock();
+        let _run = alone();
         if storage.lazy().is_some_and(|l| l.is_pending()) { run(storage, &mut garbage) } else { Ok(()) }
     };
     result.map_err(Failure::tell)
@@ -258,7 +263,7 @@ pub(super) fn serve_readers(storage: &Storage) -> Result<()> {
     let mut garbage = Garbage::default();
     let all = live();
     let result = {
-        let _run = RUN.lock();
+        let _run = alone();
         all.iter().try_for_each(|s| {
             let mut g = Graph::default();
             if !s.same(storage) && s.lazy().is_some_and(|l| l.is_pending()) && g.gather(s) && g.reads(storage) {
@@ -300,7 +305,10 @@ fn sweep_now() {
 
 /// Computes everything that is pending on the host, or on devices.
 pub(super) fn settle_all(on_device: bool) -> Result<()> {
-    live().iter().filter(|s| s.context().is_some() == on_device).try_for_each(|s| s.settle(Access::Read))
+    // What another step reads runs with that step. Handles of such storages must not be held here: they count as somebody's.
+    let ends = |s: &Storage| s.context().is_some() == on_device && s.lazy().is_some_and(|l| l.is_pending() && l.readers() == 0);
+    let last: Vec<Storage> = live().into_iter().filter(ends).collect();
+    last.iter().try_for_each(|s| s.settle(Access::Read))
 }
 
 /// Whether the steps of a pending storage's program hold more bytes that nobody else holds than their results will take.

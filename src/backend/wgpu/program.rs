@@ -9,17 +9,19 @@
 use super::elementwise::{self, Elementwise};
 use super::pointwise::has_kernel;
 use super::wgsl::expr::{Formula, Sheet, Value};
-use super::{Buffer, Context, Input, View};
+use super::{Buffer, Context, Input, View, element_size};
 use crate::backend::program::{Code, From, What};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Part;
 use smallvec::SmallVec;
 
-/// The most inputs and results of a program together.
-pub const MAX_OPERANDS: usize = 32;
+/// The most inputs and results of one shader together.
+const MAX_OPERANDS: usize = 32;
+/// The most steps of one shader: their numbers have seven bits in its key.
+const MOST_STEPS: usize = 0x7d;
 
-/// How many different buffers a program can read and write on this device.
+/// How many different buffers a program can read and write in one dispatch on this device.
 pub fn most_buffers(context: &Context) -> usize {
     (context.limits().max_storage_buffers_per_shader_stage as usize).min(MAX_OPERANDS)
 }
@@ -28,11 +30,11 @@ pub fn most_buffers(context: &Context) -> usize {
 /// do.
 pub type Read<'a> = (&'a Buffer, usize, DType, Option<&'a [isize]>);
 
-/// Runs `code` over `shape`. Results lie from the start of their buffers on, with `out_strides`; `outputs` are steps and where their
+/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results lie from the start of their buffers on, with `out_strides`; `outputs` are steps and where their
 /// results go. A result may go where an input lies that has no strides of its own and the same start.
 ///
 /// # Errors
-/// A row without a kernel on wgpu for its type; more operands than a program can have; what a dispatch refuses.
+/// A row without a kernel on wgpu for its type; no memory for results of single steps; what a dispatch refuses.
 pub fn run(
     context: &Context,
     code: &Code,
@@ -46,6 +48,10 @@ pub fn run(
     check(op, code, inputs.len(), &steps)?;
     if inputs.iter().any(|i| !std::ptr::eq(&**i.0.context(), context)) {
         return Err(Error::runtime(format!("{op}: an input lies on another wgpu device than {}", context.name())));
+    }
+    let many = inputs.len() + outputs.len() > most_buffers(context) || code.steps.len() > MOST_STEPS;
+    if many && code.steps.len() > 1 {
+        return one_by_one(code, shape, out_strides, inputs, outputs);
     }
     let view = |buffer, offset, strides, dtype| View { buffer, offset, shape, strides, dtype };
     let outs: SmallVec<[View<'_>; 4]> = outputs.iter().map(|(j, b)| view(*b, 0, out_strides, code.steps[*j].out)).collect();
@@ -65,6 +71,35 @@ pub fn run(
     )
 }
 
+/// Runs each step by itself. A step's result goes where it is kept, or to memory of its own until the end.
+fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Read<'_>], outputs: &[(usize, &Buffer)]) -> Result<()> {
+    let context = outputs[0].1.context();
+    let numel: usize = shape.iter().product();
+    let kept = |j: usize| outputs.iter().find(|o| o.0 == j).map(|o| o.1);
+    let own: Vec<Option<Buffer>> = (0..code.steps.len())
+        .map(|j| if kept(j).is_some() { Ok(None) } else { Buffer::new(context, numel * element_size(code.steps[j].out)).map(Some) })
+        .collect::<Result<_>>()?;
+    for (j, step) in code.steps.iter().enumerate() {
+        let mut one = step.clone();
+        let mut reads: SmallVec<[Read<'_>; 5]> = SmallVec::new();
+        for (from, dtype) in &mut one.ins {
+            let read = match *from {
+                From::Input(i) => Some(inputs[i]),
+                From::Step(k) => kept(k).or(own[k].as_ref()).map(|b| (b, 0, *dtype, None)),
+                From::Nothing | From::Value(_) => None,
+            };
+            if let Some(read) = read {
+                *from = From::Input(reads.len());
+                reads.push(read);
+            }
+        }
+        if let Some(to) = kept(j).or(own[j].as_ref()) {
+            run(context, &Code { steps: vec![one] }, shape, out_strides, &reads, &[(0, to)])?;
+        }
+    }
+    Ok(())
+}
+
 /// What stands for a program in labels and errors: its last row.
 fn name(code: &Code) -> &'static str {
     let row = |s: &crate::backend::program::Step| match s.what {
@@ -77,8 +112,8 @@ fn name(code: &Code) -> &'static str {
 /// Refuses what is no program: the shader's source is made of it.
 fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> {
     let wrong = |what: &str| Err(Error::runtime(format!("{op}: {what}. This is a bug in rgrad, please report it")));
-    if outputs.is_empty() || inputs + outputs.len() > MAX_OPERANDS || code.steps.len() >= 0x7f {
-        return wrong("a program without results, or of too many operands or steps");
+    if outputs.is_empty() {
+        return wrong("a program without results");
     }
     for (at, s) in code.steps.iter().enumerate() {
         let earlier = s.ins.iter().all(|(from, _)| match from {
