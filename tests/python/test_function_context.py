@@ -1,0 +1,134 @@
+"""What a custom Function may keep on its context, read from it once, and the older styles."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+import weakref
+from typing import Any
+
+import pytest
+
+import rgrad
+from devices import real
+from rgrad.autograd import Function
+
+pytestmark = pytest.mark.usefixtures("device")
+
+
+def leaf(*values: float) -> Any:
+    return rgrad.tensor(values, dtype=real(), requires_grad=True)
+
+
+@pytest.mark.parametrize("form", ["tuple", "list", "setup_context"])
+def test_outputs_kept_on_the_context_are_noticed_and_collected(form: str) -> None:
+    class Kept(Function):
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return grads[0]
+
+    def two(ctx: Any, x: Any) -> Any:
+        a, b = x * 2, x * 3
+        ctx.kept = (a, 1) if form == "tuple" else [b, 1]
+        return a, b
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.kept = output[1]
+
+    if form == "setup_context":
+        Kept.forward = staticmethod(lambda x: (x * 2, x * 3))  # type: ignore[method-assign]
+        Kept.setup_context = staticmethod(setup)  # type: ignore[method-assign]
+        Kept._has_setup_context = True
+    else:
+        Kept.forward = staticmethod(two)  # type: ignore[method-assign]
+    gc.collect()
+    before = sum(isinstance(o, rgrad.Tensor) for o in gc.get_objects())
+    for _ in range(10):
+        with pytest.warns(UserWarning, match=r"ctx\.kept"):
+            outs = Kept.apply(leaf(1.0))
+        (outs[0] * outs[1]).backward()
+    del outs
+    gc.collect()
+    assert sum(isinstance(o, rgrad.Tensor) for o in gc.get_objects()) == before
+
+
+def test_inputs_and_intermediates_kept_on_the_context_are_fine() -> None:
+    class Fine(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.x, ctx.middle, ctx.name = x, x * 2, "name"
+            return ctx.middle * 3
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 6
+
+    x = leaf(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Fine.apply(x).backward()
+    assert x.grad.item() == 6.0
+
+
+def test_vjp_is_another_name_of_backward() -> None:
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def vjp(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = leaf(1.0)
+    Twice.apply(x).backward()
+    assert x.grad.item() == 2.0
+
+    class Both(Twice):
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
+        Both.apply(x).backward()
+
+
+def test_clear_saved_tensors_on_access() -> None:
+    class Mark:
+        pass
+
+    class Once(Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            middle = x * 3
+            middle.mark = Mark()
+            ctx.save_for_backward(middle)
+            ctx.mark = weakref.ref(middle.mark)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (middle,) = ctx.saved_tensors
+            assert ctx.mark() is middle.mark
+            del middle
+            assert ctx.mark() is None  # nobody else held it
+            with pytest.raises(RuntimeError, match="saved_tensors can only be accessed once"):
+                _ = ctx.saved_tensors
+            return g * 2
+
+    x = leaf(1.0)
+    Once.apply(x).backward(retain_graph=True)
+    assert x.grad.item() == 2.0
+
+
+def test_legacy_style_is_refused() -> None:
+    class Old(Function):
+        def forward(self, x: Any) -> Any:
+            return x
+
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        instance = Old()
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method"):
+        instance(leaf(1.0))
