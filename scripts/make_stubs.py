@@ -162,7 +162,8 @@ RESULTS = {
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
         "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
         "_is_multithreading_enabled __bool__ __contains__ is_tensor is_nonzero _wgpu_installed _fusion_enabled "
-        "_is_checkpoint_valid _has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled",
+        "_is_checkpoint_valid _has_torch_function _has_torch_function_variadic _is_torch_function_enabled "
+        "_set_torch_function_enabled",
     ),
     **each(
         "_int",

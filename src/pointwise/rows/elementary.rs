@@ -57,8 +57,11 @@ macro_rules! elementary {
                 let low = A::select(free.clone(), x.lit(0.0), eps.clone());
                 let outside = x.lt(&low).or(x.gt(&(x.lit(1.0) - low)));
                 let d = x.clone() * (x.lit(1.0) - x);
-                let inside = g.div(A::select(outside.clone(), d.lit(f64::NAN), d.clone()));
-                A::select(outside.and(free.not()), d.lit(0.0), inside)
+                let cut = outside.clone().and(free.not());
+                // Divisors are masked too, for the next order's sake.
+                let inside = A::select(outside, d.lit(f64::NAN), d.clone());
+                let slope = g.div(A::select(cut.clone(), d.lit(1.0), inside));
+                A::select(cut, d.lit(0.0), slope)
             }
         }
     }
