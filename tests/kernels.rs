@@ -345,6 +345,56 @@ fn near(dtype: DType, a: &[u8], b: &[u8]) -> bool {
     }
 }
 
+/// Fused programs meet elements in other groups than single rows do.
+#[test]
+fn what_an_element_gives_does_not_depend_on_its_neighbours() {
+    let n = 400;
+    for dtype in [DType::F32, DType::F64] {
+        for row in rows_for(dtype) {
+            let mut funcs = vec![Func::forward(row)];
+            funcs.extend((0..row.info().arity()).map(|i| Func::vjp(row, i)).filter(|f| has_kernel(*f, dtype)));
+            for func in funcs {
+                let mems: Vec<Memory> = (0..func.inputs())
+                    .map(|k| {
+                        let k0 = if func.part == rgrad::backend::cpu::pointwise::Part::Forward { k } else { k.wrapping_sub(1) };
+                        let mask = row.info().operands.get(k0).is_some_and(|o| o.mask);
+                        let mut m = Memory::new(if mask { DType::Bool } else { dtype }, n, 90 + k as u64);
+                        for (at, v) in [(3 + k, f64::NAN), (40, f64::INFINITY), (77 + k, 1e7), (111, -0.0), (200, -3e9), (201 + k, 1e300)] {
+                            let p = m.ptr_mut();
+                            // SAFETY: all are below `n`.
+                            unsafe {
+                                match m.dtype {
+                                    DType::F32 => *(p as *mut f32).add(at) = v as f32,
+                                    DType::F64 => *(p as *mut f64).add(at) = v,
+                                    _ => {}
+                                }
+                            }
+                        }
+                        m
+                    })
+                    .collect();
+                let size = |m: &Memory| m.dtype.size();
+                let whole = |from: usize| {
+                    let ins: Vec<Operand> =
+                        mems.iter().map(|m| Operand { ptr: m.ptr().wrapping_add(from * size(m)), strides: &[1], dtype: m.dtype }).collect();
+                    let mut out = Memory::new(func.out_dtype(dtype), n, 0);
+                    // SAFETY: `n - from` elements each.
+                    unsafe { run_at(best(), func, dtype, &[n - from], out.ptr_mut(), &[1], &ins, &params(row)) }.unwrap();
+                    out
+                };
+                let all = whole(0);
+                for from in [1, 5, 11] {
+                    let part = whole(from);
+                    for i in from..n {
+                        let (a, b) = (all.element(i as isize), part.element((i - from) as isize));
+                        assert_eq!(a, b, "{} {:?} {dtype} at {i}, from {from}", row.info().name, func.part);
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn large_tensors_are_split_without_seams() {
     if cfg!(miri) {

@@ -141,7 +141,7 @@ unsafe fn backward<R: Row, A: Cell + Real, const I: usize>(
     }
 }
 
-/// Runs `narrow` on all blocks if `in_range` holds for every element; else block by block, and `wide` where it does not hold.
+/// Runs `narrow`, and `wide` for the elements for which `in_range` does not hold: what an element gives never depends on its neighbours.
 ///
 /// # Safety
 /// As for `Kernel`.
@@ -166,10 +166,20 @@ unsafe fn by_range<A: Cell>(
     for b in 0..blocks {
         let step = b * LANES * size_of::<A::Raw>();
         // In place this block is still as it was.
-        let all = (b * LANES..(b + 1) * LANES).all(&in_range);
+        let fits: [bool; LANES] = std::array::from_fn(|j| in_range(b * LANES + j));
         let ins = ins.map(|p| p.wrapping_add(step));
         let out = out.wrapping_add(step);
-        if all { narrow(1, out, &ins, params) } else { wide(1, out, &ins, params) }
+        if fits == [true; LANES] {
+            narrow(1, out, &ins, params);
+            continue;
+        }
+        let mut far = [std::mem::MaybeUninit::<A::Raw>::uninit(); LANES];
+        wide(1, far.as_mut_ptr().cast(), &ins, params);
+        narrow(1, out, &ins, params);
+        for (j, far) in far.iter().enumerate().filter(|(j, _)| !fits[*j]) {
+            // SAFETY: both hold a block, and `wide` has written all of its own.
+            unsafe { *(out as *mut A::Raw).add(j) = far.assume_init() };
+        }
     }
 }
 
