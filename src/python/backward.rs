@@ -278,11 +278,12 @@ fn _run_backward<'py>(
         None => Default::default(),
     };
     options.names = names;
+    let roots = roots(&outputs, grad_tensors)?;
     for w in &wanted {
         options.inputs.push(w.edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))?);
     }
     let mut out = Vec::with_capacity(wanted.len());
-    for (i, g) in run(py, roots(&outputs, grad_tensors)?, options)?.into_iter().enumerate() {
+    for (i, g) in run(py, roots, options)?.into_iter().enumerate() {
         let g = match (g, &wanted[i]) {
             (None, _) if !allow_unreachable => return Err(unused(i, &outputs, &wanted[i])),
             (None, Target::Tensor(t)) if materialize => {
