@@ -387,7 +387,8 @@ class Run:
     def do_host_write(self, step: Step, t: Any, factor: float) -> None:
         source = step.args[0].n
         array = self.arrays[source] if source in self.arrays else t.detach().numpy()
-        array *= factor
+        with np.errstate(all="ignore"):
+            array *= factor
         array += array.dtype.type(0.25)
 
     def do_mean_of_two(self, step: Step, a: Any, b: Any) -> Any:

@@ -39,7 +39,7 @@ def check_float64(seed: int, length: int = 25) -> None:
     steps = make(seed, length, smooth=True)
     narrow, wide = run(steps, True), run(steps, False, wide=True)
     for a, b in zip(narrow, wide, strict=False):
-        if refused(a) != refused(b):
+        if (refused(a) or refused(b)) and a != b:
             return  # types that are refused together may be one type in the other precision: the programs part here
         if isinstance(a, tuple) and not refused(a):
             assert a[1:-1] == b[1:-1], f"seed {seed}\n{told(steps)}"
