@@ -182,6 +182,8 @@ def different(works: dict[str, Work], rtol: float) -> str:
             a, b = np.asarray(a), np.asarray(b)
             if a.shape != b.shape:
                 return f"shape {a.shape}, {name} has {b.shape}"
+            if a.dtype == bool:
+                a, b = a.astype(np.int8), b.astype(np.int8)
             scale = float(np.abs(b).max(initial=0.0))
             worst = float(np.abs(a - b).max(initial=0.0))
             if not worst <= rtol * max(scale, 1e-30):

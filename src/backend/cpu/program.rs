@@ -82,6 +82,8 @@ pub struct Runner {
     registers: usize,
     converted: usize,
     gathered: usize,
+    /// A lone step from memory to memory needs no registers, and so no blocks.
+    lone: bool,
 }
 
 // SAFETY: the pointers are into operands that the caller keeps alive while the program runs; each range is written by one thread.
@@ -195,7 +197,15 @@ impl Runner {
         }
         let inputs = inputs.iter().map(|i| (i.ptr, i.dtype.size())).collect();
         let gathered = walks.len();
-        Ok(Runner { n, steps, inputs, walks, constants, registers, converted, gathered })
+        let lone = match &steps[..] {
+            [step] => {
+                step.place.is_some()
+                    && step.kernel.is_some()
+                    && step.slots.iter().all(|s| matches!(s.read, Read::Aligned(_)) && s.convert.is_none())
+            }
+            _ => false,
+        };
+        Ok(Runner { n, steps, inputs, walks, constants, registers, converted, gathered, lone })
     }
 
     /// Computes every element.
@@ -215,7 +225,7 @@ impl Runner {
             let size = self.steps.last().map_or(0, |s| s.size);
             let mut done = 0;
             while done < len {
-                let now = (len - done).min(BLOCK);
+                let now = if self.lone { len - done } else { (len - done).min(BLOCK) };
                 // SAFETY: the scratch holds all registers; the rest is the promise made to `new`.
                 unsafe { self.block(start + done, now, scratch, to.map(|p| p.add(done * size))) };
                 done += now;
