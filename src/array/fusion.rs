@@ -4,23 +4,19 @@ use super::pending::{self, Fold, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::cpu::alloc::fits;
-use crate::backend::cpu::kernels::{forward_kernel, vjp_kernel};
-use crate::backend::cpu::num::level;
 use crate::backend::cpu::walk::collapse;
-use crate::backend::program::What;
+use crate::backend::program::{MAX_PARAMS, What};
 use crate::backend::wgpu::program::most_buffers;
 use crate::backend::wgpu::{Context, element_size};
 use crate::error::Result;
 use crate::layout::{DType, Layout, Scalar};
-use crate::pointwise::{Func, Part};
+use crate::pointwise::Func;
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Results with fewer elements are computed at once: keeping them would cost as much as computing them.
 static LEAST: AtomicUsize = AtomicUsize::new(1 << 16);
-/// At most so many arrays of other layouts than the results' in one program.
-const MOST_STRIDED: usize = 6;
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 static PROGRAMS: AtomicU64 = AtomicU64::new(0);
@@ -84,8 +80,9 @@ pub fn settle_all(device: Device) -> Result<()> {
     pending::settle_all(device != Device::Cpu)
 }
 
-/// Whether a device has the type, and may have memory for so many elements of it.
-fn has_room(context: &Context, numel: usize, dtype: DType) -> bool {
+/// Whether the host, or a device, has the type and may have memory for so many elements of it: what cannot be had is refused at once.
+fn has_room(context: Option<&Arc<Context>>, numel: usize, dtype: DType) -> bool {
+    let Some(context) = context else { return fits(numel * dtype.size()) };
     context.supports(dtype).is_ok() && numel.checked_mul(element_size(dtype)).is_some_and(|n| n <= context.limits().buffer_bytes())
 }
 
@@ -149,11 +146,12 @@ impl Array {
         }
         pending::sweep();
         let context = ins.iter().find_map(|a| a.storage().context());
-        // What cannot be had is refused at once.
-        if context.map_or_else(|| !fits(layout.numel() * out.size()), |c| !has_room(c, layout.numel(), out)) {
+        if !has_room(context, layout.numel(), out) {
             return Ok(None);
         }
-        let Some(what) = row(func, compute, out, params, context.is_some()) else { return Ok(None) };
+        let Some(what) = row(func, compute, out, params, if context.is_some() { Device::Wgpu } else { Device::Cpu }) else {
+            return Ok(None);
+        };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
         Ok(Some(pending::make(finish(what, out, layout, plan)?)))
     }
@@ -164,7 +162,7 @@ impl Array {
             return Ok(None);
         }
         pending::sweep();
-        if self.storage().context().map_or_else(|| !fits(self.numel() * to.size()), |c| !has_room(c, self.numel(), to)) {
+        if !has_room(self.storage().context(), self.numel(), to) {
             return Ok(None);
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
@@ -183,7 +181,7 @@ impl Array {
             return Ok(false);
         }
         pending::sweep();
-        let Some(what) = row(func, compute, self.dtype(), params, self.device() != Device::Cpu) else { return Ok(false) };
+        let Some(what) = row(func, compute, self.dtype(), params, self.device()) else { return Ok(false) };
         let layout = self.layout().clone();
         self.storage().settle_readers()?;
         let context = self.storage().context();
@@ -238,16 +236,11 @@ fn covers(a: &Array) -> bool {
 }
 
 /// The row as a step, if its kernel exists and cannot fail on values.
-fn row(func: Func, compute: DType, out: DType, params: &[Scalar], device: bool) -> Option<What> {
-    if func.divides() && !compute.is_float() || func.out_dtype(compute) != out {
+fn row(func: Func, compute: DType, out: DType, params: &[Scalar], device: Device) -> Option<What> {
+    if func.divides() && !compute.is_float() || func.out_dtype(compute) != out || !device.has_kernel(func, compute) {
         return None;
     }
-    match func.part {
-        _ if device => Device::Wgpu.has_kernel(func, compute).then_some(())?,
-        Part::Forward => forward_kernel(func.row, compute, level()).map(|_| ())?,
-        Part::Vjp(i) => vjp_kernel(func.row, i as usize, compute, level()).map(|_| ())?,
-    }
-    let mut all = [Scalar::Int(0); 3];
+    let mut all = [Scalar::Int(0); MAX_PARAMS];
     all.get_mut(..params.len())?.copy_from_slice(params);
     Some(What::Row { func, compute, params: all })
 }
@@ -352,7 +345,7 @@ fn finish_parts(what: What, layout: &Layout, plan: Plan) -> Result<Parts> {
         let all: SmallVec<[&Storage; 3]> = waiting.iter().collect();
         let exact = pending::exact_weight(&all);
         weight = Weight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
-        if !fits_together(weight, context.as_ref()) || plan.strided > MOST_STRIDED {
+        if !fits_together(weight, context.as_ref()) {
             for s in &waiting {
                 s.settle(Access::Read)?;
             }

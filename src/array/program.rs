@@ -191,11 +191,11 @@ fn provide(g: &Graph, written: &[bool], places: &mut [*mut u8]) -> Result<Vec<(u
             places[o.node] = o.storage.start().unwrap_or(std::ptr::null_mut());
             continue;
         }
-        // A fold writes elsewhere than where it reads.
         if let Some(context) = o.storage.context() {
             provided.push((i, Source::Device(wgpu::Buffer::new(context, o.storage.bytes())?)));
             continue;
         }
+        // A fold writes elsewhere than where it reads.
         let donor = g.externals.iter().enumerate().position(|(k, e)| {
             !folded
                 && !donated[k]
