@@ -26,24 +26,36 @@ _C = _core
 
 # From here on `bool`, `int`, `float`, `sum`, `any` ... in this file are rgrad's, not Python's.
 from . import autograd as autograd
-from . import cuda as cuda
-from . import nn as nn
-from . import optim as optim
-from . import overrides as overrides
-from . import utils as utils
-from . import wgpu as wgpu
 from ._fusion import fusion as fusion
 from ._info import finfo as finfo
 from ._info import iinfo as iinfo
 from ._info import is_tensor as is_tensor
 from ._info import typename as typename
+from ._lazy import lazily as _lazily
 from ._printing import set_printoptions as set_printoptions
 from .autograd.grad_mode import enable_grad as enable_grad
 from .autograd.grad_mode import inference_mode as inference_mode
 from .autograd.grad_mode import no_grad as no_grad
 from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
-from .serialization import load as load
-from .serialization import save as save
+
+if TYPE_CHECKING:
+    from . import cuda as cuda
+    from . import nn as nn
+    from . import optim as optim
+    from . import overrides as overrides
+    from . import return_types as return_types
+    from . import serialization as serialization
+    from . import testing as testing
+    from . import utils as utils
+    from . import wgpu as wgpu
+    from .serialization import load as load
+    from .serialization import save as save
+
+__getattr__, __dir__ = _lazily(
+    __name__,
+    ("cuda", "nn", "optim", "overrides", "return_types", "serialization", "testing", "utils", "wgpu"),
+    {"load": "serialization", "save": "serialization"},
+)
 
 __version__ = "0.1.0"
 
@@ -71,12 +83,3 @@ __all__ = sorted(  # noqa: PLE0605
         "wgpu",
     }
 )
-
-
-def __getattr__(name: str) -> object:
-    # `testing` is needed by tests only, so it is not paid for by `import rgrad`.
-    if name == "testing":
-        from importlib import import_module
-
-        return import_module(".testing", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

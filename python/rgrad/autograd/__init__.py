@@ -1,7 +1,8 @@
 """Automatic differentiation: ``backward``, ``grad``, custom ``Function``, grad modes and gradient checks."""
 
-from . import functional as functional
-from . import graph as graph
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from .backward import backward as backward
@@ -16,6 +17,12 @@ from .gradcheck import GradcheckError as GradcheckError
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
 from .variable import Variable as Variable
+
+if TYPE_CHECKING:
+    from . import functional as functional
+    from . import graph as graph
+
+__getattr__, __dir__ = lazily(__name__, ("functional", "graph"))
 
 __all__ = [
     "Function",

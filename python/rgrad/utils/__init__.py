@@ -1,7 +1,14 @@
 """Checkpointing, hook handles and data loading."""
 
-from . import checkpoint as checkpoint
-from . import data as data
-from . import hooks as hooks
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from . import checkpoint as checkpoint
+    from . import data as data
+    from . import hooks as hooks
+
+__getattr__, __dir__ = lazily(__name__, ("checkpoint", "data", "hooks"))
 
 __all__ = ["checkpoint", "data", "hooks"]

@@ -1,0 +1,33 @@
+"""Parts of a package that are imported when somebody first asks for them, so that nobody else pays for them."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazily(
+    package: str, modules: tuple[str, ...], names: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The ``__getattr__`` and the ``__dir__`` of a package some of whose attributes come on first use (PEP 562).
+
+    Args:
+        package: the package's name.
+        modules: submodules that are attributes of the package.
+        names: further attributes, each with the submodule that has it. No attribute may have the name of a submodule:
+            importing that would put the module in its place.
+    """
+    owners = dict(names or {})
+
+    def __getattr__(name: str) -> object:
+        if name in modules:
+            return import_module(f"{package}.{name}")
+        if name in owners:
+            value = getattr(import_module(f"{package}.{owners[name]}"), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules, *owners})
+
+    return __getattr__, __dir__
