@@ -215,18 +215,33 @@ impl Array {
 impl Array {
     /// The pending result of `fold` over this array if that is pending itself, so that it may never have to be written; None where there is
     /// nothing to gain.
-    pub(super) fn pending_fold(&self, fold: Arc<dyn Fold>, shape: &[usize], out: DType) -> Result<Option<Array>> {
+    ///
+    /// `others` are what else the fold reads: row-major, and computed here if they are not.
+    pub(super) fn pending_fold(
+        &self,
+        fold: impl FnOnce() -> Arc<dyn Fold>,
+        others: &[Array],
+        shape: &[usize],
+        out: DType,
+    ) -> Result<Option<Array>> {
         if !is_enabled() || !covers(self) {
             return Ok(None);
         }
         let Some(step) = self.storage().lazy().and_then(|l| l.step()) else { return Ok(None) };
-        if step.folded || step.out != self.dtype() {
+        if step.refolded || step.out != self.dtype() {
             return Ok(None);
         }
+        let mut ins: SmallVec<[In; 3]> = smallvec![In::Aligned(self.clone())];
+        for a in others {
+            if a.storage().is_external() || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
+                return Ok(None);
+            }
+            a.ready()?;
+            ins.push(In::Aligned(if a.storage().lazy().is_none() { a.clone_dense()? } else { a.clone() }));
+        }
         pending::sweep();
-        let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs };
-        let ins = smallvec![In::Aligned(self.clone())];
-        Ok(Some(pending::make(Step::new(Make::Fold(fold), out, Layout::contiguous(shape), ins, weight, false))))
+        let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs + others.len() };
+        Ok(Some(pending::make(Step::new(Make::Fold(fold()), out, Layout::contiguous(shape), ins, weight, false))))
     }
 }
 

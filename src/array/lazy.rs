@@ -17,6 +17,18 @@ pub(super) enum Source {
     Taken(Storage),
 }
 
+impl Source {
+    /// The device's buffer, if it is one's.
+    #[inline]
+    pub fn buffer(&self) -> Option<&wgpu::Buffer> {
+        match self {
+            Source::Own(_) => None,
+            Source::Device(b) => Some(b),
+            Source::Taken(s) => s.lazy().and_then(Lazy::buffer),
+        }
+    }
+}
+
 /// A step waits to be computed.
 const PENDING: u32 = 1;
 /// The address is known outside.
@@ -156,8 +168,8 @@ impl Lazy {
     #[inline]
     pub fn buffer(&self) -> Option<&wgpu::Buffer> {
         match self.memory.get() {
-            Some(Source::Device(b)) => Some(b),
-            _ => None,
+            Some(source) => source.buffer(),
+            None => None,
         }
     }
 

@@ -1,12 +1,14 @@
 //! Values without history: a storage, and arrays that look into it.
 
 mod counted;
+mod execution;
 pub mod fusion;
 mod gpu;
 mod gpu_index;
 mod gpu_reduce;
 mod index;
 mod lazy;
+mod losses;
 mod matmul;
 mod pending;
 mod program;

@@ -69,11 +69,17 @@ pub(super) struct Weight {
 pub(super) trait Fold: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Reads the elements from `from` and leaves the result in `to`.
+    /// Whether it reads a few of the elements, in any order.
+    fn picks(&self) -> bool {
+        false
+    }
+
+    /// Reads the elements from `from` and leaves the result in `to`; `others` are where the fold's other inputs begin.
     ///
     /// # Safety
-    /// `from` gives every element of the array that the fold was made for, and `to` has room for the result.
-    unsafe fn run(&self, from: From<'_>, to: *mut u8);
+    /// `from` gives every element of the array that the fold was made for, `others` are those that it was made with, and `to` has room for
+    /// the result.
+    unsafe fn run(&self, from: From<'_>, others: &[*const u8], to: *mut u8);
 }
 
 /// Where a fold's elements come from.
@@ -84,7 +90,7 @@ pub(super) enum From<'a> {
 
 pub(super) enum Make {
     Point(What),
-    /// From the one input, which lies in any dense order.
+    /// From the first input, which lies in any dense order; others are in memory.
     Fold(Arc<dyn Fold>),
 }
 
@@ -100,6 +106,8 @@ pub(super) struct Step {
     pub strided: bool,
     /// Whether it is a fold, or works in place on what one gave. Such results are no part of another program.
     pub folded: bool,
+    /// Whether it is folded, and of what a fold gave.
+    pub refolded: bool,
 }
 
 impl Step {
@@ -110,11 +118,22 @@ impl Step {
             }
         }
         let folded = matches!(make, Make::Fold(_)) || ins.iter().any(|i| matches!(i, In::Old(Some(s), _) if s.folded));
-        Arc::new(Step { folded, make, out, layout, ins, site: fusion::site(), weight, strided })
+        let refolds = |i: &In| match i {
+            In::Aligned(a) => a.storage().lazy().and_then(Lazy::step).is_some_and(|s| s.folded),
+            In::Old(Some(s), _) => s.refolded,
+            _ => false,
+        };
+        let refolded = folded && ins.iter().any(refolds);
+        Arc::new(Step { folded, refolded, make, out, layout, ins, site: fusion::site(), weight, strided })
     }
 
-    pub fn is_fold(&self) -> bool {
-        matches!(self.make, Make::Fold(_))
+    /// What the fold of a folded step reads as its elements are made.
+    pub fn fold_input(&self) -> Option<&Array> {
+        let mut step = self;
+        while let Make::Point(_) = step.make {
+            step = step.ins.iter().find_map(|i| if let In::Old(Some(s), _) = i { Some(s).filter(|s| s.folded) } else { None })?;
+        }
+        step.ins[0].array()
     }
 
     pub fn name(&self) -> &'static str {
@@ -134,6 +153,13 @@ impl Drop for Step {
             }
         }
     }
+}
+
+/// Whether who waits for a program can be told that the host wants it to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupts {
+    Told,
+    Unheard,
 }
 
 /// Held while programs run or grow in place.
@@ -204,7 +230,7 @@ pub(super) fn make(step: Arc<Step>) -> Array {
     let made = Array::from_parts(storage, layout, dtype);
     if hoards(made.storage()) {
         // What cannot be had now may be had when somebody looks.
-        let _ = settle(made.storage(), Access::Read);
+        let _ = host::unlocked(|| settle_here(made.storage(), Access::Read, Interrupts::Unheard));
     }
     made
 }
@@ -230,32 +256,36 @@ pub(super) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Step>>) -> Arc
 /// Computes what is pending, as far as an access of this kind has to see it done.
 #[cold]
 pub(super) fn settle(storage: &Storage, access: Access) -> Result<()> {
-    host::unlocked(|| settle_here(storage, access))
+    host::unlocked(|| settle_here(storage, access, Interrupts::Told))
 }
 
 /// As `settle`, where nobody can be told of a failure.
 #[cold]
 #[inline(never)]
 pub(super) fn must_settle(storage: &Storage, access: Access) {
-    if let Err(e) = settle_here(storage, access) {
+    if let Err(e) = settle_here(storage, access, Interrupts::Unheard) {
         panic!("{e}")
     }
 }
 
-fn settle_here(storage: &Storage, access: Access) -> Result<()> {
+fn settle_here(storage: &Storage, access: Access, interrupts: Interrupts) -> Result<()> {
     if access == Access::Write {
-        serve_readers(storage)?;
+        serve(storage, interrupts)?;
     }
     let mut garbage = Garbage::default();
     let result = {
         let _run = alone();
-        if storage.lazy().is_some_and(|l| l.is_pending()) { run(storage, &mut garbage) } else { Ok(()) }
+        if storage.lazy().is_some_and(|l| l.is_pending()) { run(storage, &mut garbage, interrupts) } else { Ok(()) }
     };
     result.map_err(Failure::tell)
 }
 
 /// Runs the programs that read `storage`.
 pub(super) fn serve_readers(storage: &Storage) -> Result<()> {
+    serve(storage, Interrupts::Told)
+}
+
+fn serve(storage: &Storage, interrupts: Interrupts) -> Result<()> {
     let Some(lazy) = storage.lazy() else { return Ok(()) };
     if lazy.readers() == 0 {
         return Ok(());
@@ -267,7 +297,7 @@ pub(super) fn serve_readers(storage: &Storage) -> Result<()> {
         all.iter().try_for_each(|s| {
             let mut g = Graph::default();
             if !s.same(storage) && s.lazy().is_some_and(|l| l.is_pending()) && g.gather(s) && g.reads(storage) {
-                run(s, &mut garbage)?;
+                run(s, &mut garbage, interrupts)?;
             }
             garbage.graphs.push(g);
             Ok(())
@@ -298,7 +328,7 @@ fn sweep_now() {
     for s in live() {
         if s.lazy().is_some_and(|l| l.is_pending()) && hoards(&s) {
             // What cannot be had now may be had when somebody looks.
-            let _ = settle_here(&s, Access::Read);
+            let _ = settle_here(&s, Access::Read, Interrupts::Unheard);
         }
     }
 }

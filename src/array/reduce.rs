@@ -2,8 +2,9 @@
 
 use super::pending::{Fold, From};
 use super::{Array, Device};
+use crate::backend::cpu::moments::{LogSumExp, Squares};
 use crate::backend::cpu::reduce::{Reducer, Source, run, run_from};
-use crate::backend::cpu::reducers::{CountNonzero, Deviation, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
+use crate::backend::cpu::reducers::{CountNonzero, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
 use crate::backend::cpu::running::{mode, running_extreme};
 use crate::backend::cpu::scan::scan;
 use crate::backend::cpu::select::{extreme, sort};
@@ -87,11 +88,11 @@ impl Array {
         // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
         unsafe {
             match self.dtype() {
-                DType::Bool | DType::U8 => self.reduced(Sum::<u8, i64>::NEW, over, None, DType::I64),
-                DType::I32 => self.reduced(Sum::<i32, i64>::NEW, over, None, DType::I64),
-                DType::I64 => self.reduced(Sum::<i64, i64>::NEW, over, None, DType::I64),
-                DType::F32 => self.reduced(Sum::<f32, f32>::NEW, over, None, DType::F32),
-                DType::F64 => self.reduced(Sum::<f64, f64>::NEW, over, None, DType::F64),
+                DType::Bool | DType::U8 => self.reduced(Sum::<u8, i64>::NEW, over, DType::I64),
+                DType::I32 => self.reduced(Sum::<i32, i64>::NEW, over, DType::I64),
+                DType::I64 => self.reduced(Sum::<i64, i64>::NEW, over, DType::I64),
+                DType::F32 => self.reduced(Sum::<f32, f32>::NEW, over, DType::F32),
+                DType::F64 => self.reduced(Sum::<f64, f64>::NEW, over, DType::F64),
             }
         }
     }
@@ -105,11 +106,11 @@ impl Array {
         // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
         unsafe {
             match self.dtype() {
-                DType::Bool | DType::U8 => self.reduced(Prod::<u8, i64>::NEW, over, None, DType::I64),
-                DType::I32 => self.reduced(Prod::<i32, i64>::NEW, over, None, DType::I64),
-                DType::I64 => self.reduced(Prod::<i64, i64>::NEW, over, None, DType::I64),
-                DType::F32 => self.reduced(Prod::<f32, f32>::NEW, over, None, DType::F32),
-                DType::F64 => self.reduced(Prod::<f64, f64>::NEW, over, None, DType::F64),
+                DType::Bool | DType::U8 => self.reduced(Prod::<u8, i64>::NEW, over, DType::I64),
+                DType::I32 => self.reduced(Prod::<i32, i64>::NEW, over, DType::I64),
+                DType::I64 => self.reduced(Prod::<i64, i64>::NEW, over, DType::I64),
+                DType::F32 => self.reduced(Prod::<f32, f32>::NEW, over, DType::F32),
+                DType::F64 => self.reduced(Prod::<f64, f64>::NEW, over, DType::F64),
             }
         }
     }
@@ -123,9 +124,9 @@ impl Array {
         // SAFETY: the reducer reads and writes this array's dtype.
         typed!(self.dtype(), T => unsafe {
             if max {
-                self.reduced(Extreme::<T, true>::NEW, over, None, self.dtype())
+                self.reduced(Extreme::<T, true>::NEW, over, self.dtype())
             } else {
-                self.reduced(Extreme::<T, false>::NEW, over, None, self.dtype())
+                self.reduced(Extreme::<T, false>::NEW, over, self.dtype())
             }
         })
     }
@@ -139,9 +140,9 @@ impl Array {
         // SAFETY: the reducer reads this array's dtype and writes bytes that are 0 or 1.
         typed!(self.dtype(), T => unsafe {
             if all {
-                self.reduced(Truth::<T, true>::NEW, over, None, DType::Bool)
+                self.reduced(Truth::<T, true>::NEW, over, DType::Bool)
             } else {
-                self.reduced(Truth::<T, false>::NEW, over, None, DType::Bool)
+                self.reduced(Truth::<T, false>::NEW, over, DType::Bool)
             }
         })
     }
@@ -153,17 +154,27 @@ impl Array {
             return self.gpu_reduced("count_nonzero", Gpu::CountNonzero, over, None, DType::I64);
         }
         // SAFETY: the reducer reads this array's dtype and writes int64.
-        typed!(self.dtype(), T => unsafe { self.reduced(CountNonzero::<T, i64>::NEW, over, None, DType::I64) })
+        typed!(self.dtype(), T => unsafe { self.reduced(CountNonzero::<T, i64>::NEW, over, DType::I64) })
     }
 
-    /// The sum of squared distances from `mean`, the row-major result of a reduction over the same dimensions. Floats only.
-    pub fn deviation(&self, mean: &Array, reduced: &[bool], keepdim: bool) -> Result<Array> {
+    /// The sum of squared distances from the mean. Floats only.
+    pub fn squares(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
         if self.device() == Device::Wgpu {
-            return self.gpu_reduced("var", Gpu::Deviation, over, Some(mean), self.dtype());
+            return self.gpu_reduced("var", Gpu::Squares, over, None, self.dtype());
         }
-        // SAFETY: the reducer reads this array's dtype, which `mean` shares, and writes it.
-        float!(self.dtype(), T => unsafe { self.reduced(Deviation::<T>::NEW, over, Some(mean), self.dtype()) })
+        // SAFETY: the reducer reads and writes this array's dtype.
+        float!(self.dtype(), T => unsafe { self.reduced(Squares::<T>::NEW, over, self.dtype()) })
+    }
+
+    /// `log(sum(exp(x)))`, without overflow. Floats only.
+    pub fn logsumexp(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        let over = Over { reduced, keepdim };
+        if self.device() == Device::Wgpu {
+            return self.gpu_reduced("logsumexp", Gpu::LogSumExp, over, None, self.dtype());
+        }
+        // SAFETY: the reducer reads and writes this array's dtype.
+        float!(self.dtype(), T => unsafe { self.reduced(LogSumExp::<T>::NEW, over, self.dtype()) })
     }
 
     /// The vector norm of order `p`. Floats only.
@@ -180,39 +191,36 @@ impl Array {
         // SAFETY: every reducer below reads and writes this array's dtype.
         float!(d, T => unsafe {
             if p == 2.0 {
-                self.reduced(Norm::<T, TWO>::NEW, over, None, d)
+                self.reduced(Norm::<T, TWO>::NEW, over, d)
             } else if p == 1.0 {
-                self.reduced(Norm::<T, ONE>::NEW, over, None, d)
+                self.reduced(Norm::<T, ONE>::NEW, over, d)
             } else if p == f64::INFINITY {
-                self.reduced(Norm::<T, INF>::NEW, over, None, d)
+                self.reduced(Norm::<T, INF>::NEW, over, d)
             } else if p == f64::NEG_INFINITY {
-                self.reduced(Norm::<T, NEG_INF>::NEW, over, None, d)
+                self.reduced(Norm::<T, NEG_INF>::NEW, over, d)
             } else if p == 0.0 {
-                self.reduced(CountNonzero::<T, T>::NEW, over, None, d)
+                self.reduced(CountNonzero::<T, T>::NEW, over, d)
             } else {
-                self.reduced(PowerNorm::<T>::new(p), over, None, d)
+                self.reduced(PowerNorm::<T>::new(p), over, d)
             }
         })
     }
 
     /// # Safety
-    /// `R::In` is this array's (and `shift`'s) element type, `R::Out` lies in memory as `to` does; `shift` has one element for each
-    /// index of the kept dimensions.
-    unsafe fn reduced<R: Reducer + 'static>(&self, r: R, over: Over<'_>, shift: Option<&Array>, to: DType) -> Result<Array> {
+    /// `R::In` is this array's element type, `R::Out` lies in memory as `to` does.
+    unsafe fn reduced<R: Reducer + 'static>(&self, r: R, over: Over<'_>, to: DType) -> Result<Array> {
         debug_assert_eq!(over.reduced.len(), self.rank());
         let shape = reduced_shape(self.shape(), over.reduced, over.keepdim);
-        if shift.is_none() && !self.storage().is_plain() {
-            let fold = Waiting { r, layout: self.layout().clone(), reduced: over.reduced.into() };
-            if let Some(made) = self.pending_fold(Arc::new(fold), &shape, to)? {
+        if !self.storage().is_plain() {
+            let fold = || Arc::new(Waiting { r, layout: self.layout().clone(), reduced: over.reduced.into() }) as Arc<dyn Fold>;
+            if let Some(made) = self.pending_fold(fold, &[], &shape, to)? {
                 return Ok(made);
             }
         }
         let out = Array::empty(&shape, to)?;
         self.ready()?;
-        let shift = shift.map(Array::contiguous).transpose()?;
-        let shift = shift.as_ref().map_or(std::ptr::null(), |s| s.ptr().cast());
         // SAFETY: the layout stays inside the storage; the rest is the caller's promise.
-        unsafe { run(r, self.shape(), self.strides(), over.reduced, self.ptr().cast(), shift, out.ptr_mut().cast()) };
+        unsafe { run(r, self.shape(), self.strides(), over.reduced, self.ptr().cast(), std::ptr::null(), out.ptr_mut().cast()) };
         Ok(out)
     }
 
@@ -330,29 +338,6 @@ impl Array {
         Ok(out)
     }
 
-    /// Picks (or, with `adjoint`, spreads) what nll_loss picks from `from` into this new row-major array. `from` and `weight` are row-major
-    /// floats of one dtype; a target that is neither a class nor ignored is an error.
-    pub fn nll(&self, classes: Classes, adjoint: bool, from: &Array, targets: &Array, weight: Option<&Array>) -> Result<()> {
-        if self.device() == Device::Wgpu {
-            return self.gpu_nll(classes, adjoint, from, &targets.contiguous()?, weight);
-        }
-        from.ready()?;
-        weight.map_or(Ok(()), Array::ready)?;
-        let targets = targets.cast(DType::I64)?.contiguous()?;
-        let targets = targets.as_slice::<i64>().unwrap_or_default();
-        if let Some(bad) = classes.first_bad(targets) {
-            return Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", classes.classes)));
-        }
-        float!(self.dtype(), T => {
-            let x = from.as_slice::<T>().unwrap_or_default();
-            let weight = weight.and_then(|w| w.as_slice::<T>());
-            // SAFETY: this array is new, so nobody else reads or writes it; it has numel elements of T.
-            let out = unsafe { std::slice::from_raw_parts_mut(self.ptr_mut().cast::<T>(), self.numel()) };
-            if adjoint { classes.spread(x, targets, weight, out) } else { classes.pick(x, targets, weight, out) }
-        });
-        Ok(())
-    }
-
     /// Softmax or its logarithm along `dim`, or, with a gradient `g`, the backward pass, for which `self` is the forward output.
     pub fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array> {
         debug_assert_eq!(pass.backward, g.is_some());
@@ -360,10 +345,13 @@ impl Array {
             return self.gpu_softmax(pass, dim, g);
         }
         let (outer, n, inner) = self.around(dim);
-        if g.is_none() && inner == 1 && !self.storage().is_plain() && self.is_contiguous() {
-            let fold: Arc<dyn Fold> =
-                float!(self.dtype(), T => Arc::new(Rows::<T> { log: pass.log, shape: Shape { outer, n, inner }, of: PhantomData }));
-            if let Some(made) = self.pending_fold(fold, self.shape(), self.dtype())? {
+        let shape = Shape { outer, n, inner };
+        // What may be read as it is made: the input, backward the gradient.
+        let source = g.unwrap_or(self);
+        if !source.storage().is_plain() && source.is_contiguous() && source.dtype() == self.dtype() {
+            let y = if g.is_some() { Some(self.contiguous()?) } else { None };
+            let fold: Arc<dyn Fold> = float!(self.dtype(), T => Arc::new(Rows::<T> { pass, shape, of: PhantomData }));
+            if let Some(made) = source.pending_fold(|| fold, y.as_slice(), self.shape(), self.dtype())? {
                 return Ok(made);
             }
         }
@@ -376,13 +364,7 @@ impl Array {
         let g = g.as_ref().map_or(std::ptr::null(), Array::ptr);
         // SAFETY: all have this shape and dtype and are row-major; `out` is fresh.
         float!(self.dtype(), T => unsafe {
-            <T as Soft>::softmax(
-                pass,
-                Shape { outer, n, inner },
-                x.ptr().cast(),
-                g.cast(),
-                out.ptr_mut().cast(),
-            );
+            <T as Soft>::softmax(pass, shape, x.ptr().cast(), g.cast(), None, out.ptr_mut().cast());
         });
         Ok(out)
     }
@@ -400,7 +382,7 @@ impl<R: Reducer> Fold for Waiting<R> {
         "a reduction"
     }
 
-    unsafe fn run(&self, from: From<'_>, to: *mut u8) {
+    unsafe fn run(&self, from: From<'_>, _: &[*const u8], to: *mut u8) {
         let source = match from {
             From::Memory(p) => Source::Memory(p.cast()),
             From::Made(blocks) => Source::Made(blocks),
@@ -410,28 +392,29 @@ impl<R: Reducer> Fold for Waiting<R> {
     }
 }
 
-/// A softmax of rows that waits for somebody to look at it.
+/// A softmax, or its backward pass, that waits for somebody to look at it.
 struct Rows<T> {
-    log: bool,
+    pass: SoftmaxPass,
     shape: Shape,
     of: PhantomData<fn(T)>,
 }
 
 impl<T: Soft> Fold for Rows<T> {
     fn name(&self) -> &'static str {
-        if self.log { "log_softmax" } else { "softmax" }
+        if self.pass.log { "log_softmax" } else { "softmax" }
     }
 
-    unsafe fn run(&self, from: From<'_>, to: *mut u8) {
+    unsafe fn run(&self, from: From<'_>, others: &[*const u8], to: *mut u8) {
+        let (from, made) = match from {
+            From::Memory(p) => (p.cast(), None),
+            From::Made(blocks) => (std::ptr::null(), Some(blocks)),
+        };
+        let (x, g) = match others {
+            [y, ..] => (y.cast(), from),
+            [] => (from, std::ptr::null()),
+        };
         // SAFETY: the caller's.
-        unsafe {
-            match from {
-                From::Memory(p) => {
-                    T::softmax(SoftmaxPass { log: self.log, backward: false }, self.shape, p.cast(), std::ptr::null(), to.cast())
-                }
-                From::Made(blocks) => T::softmax_of(self.log, self.shape, blocks, to.cast()),
-            }
-        }
+        unsafe { T::softmax(self.pass, self.shape, x, g, made, to.cast()) }
     }
 }
 

@@ -190,17 +190,16 @@ impl Op for Nll {
     fn name(&self) -> &'static str {
         "nll_loss"
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let from = x[0].contiguous()?;
-        let weight = x.get(2).map(|w| w.contiguous()).transpose()?;
         let shape: &[usize] = match (self.adjoint, self.how) {
             (true, _) => &self.shape,
             (false, Reduction::None) => &self.target_shape,
             (false, _) => &[],
         };
-        let out = from.empty_beside(shape, from.dtype())?;
-        out.nll(self.classes(), self.adjoint, &from, x[1], weight.as_ref())?;
-        Ok(smallvec![out])
+        Ok(smallvec![x[0].nll(self.classes(), self.adjoint, shape, x[1], x.get(2).copied())?])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         // Weights are saved as well; without them the bit names nothing.

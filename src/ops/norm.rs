@@ -197,29 +197,7 @@ impl Op for LogSumExp {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let (x, over) = (x[0], &self.over);
-        let dtype = x.dtype();
-        let run = |row: RowId, ins: &[&Array]| Array::pointwise(Func { row, part: Part::Forward }, dtype, dtype, ins, &[]);
-        if over.count() == 0 {
-            let out = x.sum(&over.mask, over.keepdim)?;
-            return Ok(smallvec![run(RowId::Log, &[&out])?]);
-        }
-        // An infinite maximum must not be subtracted: inf - inf is nan.
-        let top = x.extreme(true, &over.mask, true)?;
-        let size = run(RowId::Abs, &[&top])?;
-        let inf = Array::scalar(Scalar::Float(f64::INFINITY), dtype)?;
-        let infinite = Array::pointwise(Func { row: RowId::Eq, part: Part::Forward }, dtype, DType::Bool, &[&size, &inf], &[])?;
-        let top = run(RowId::Where, &[&infinite, &Array::scalar(Scalar::Int(0), dtype)?, &top])?;
-        let e = run(RowId::Sub, &[x, &top])?;
-        e.pointwise_into(Func { row: RowId::Exp, part: Part::Forward }, dtype, &[&e], &[])?;
-        let out = e.sum(&over.mask, true)?;
-        out.pointwise_into(Func { row: RowId::Log, part: Part::Forward }, dtype, &[&out], &[])?;
-        out.pointwise_into(Func { row: RowId::Add, part: Part::Forward }, dtype, &[&out, &top], &[])?;
-        if over.keepdim {
-            return Ok(smallvec![out]);
-        }
-        let layout = out.layout().squeeze(|d| over.mask[d]);
-        Ok(smallvec![out.with_layout(layout)])
+        Ok(smallvec![x[0].logsumexp(&self.over.mask, self.over.keepdim)?])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)

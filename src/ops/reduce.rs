@@ -236,9 +236,12 @@ impl Op for Prod {
     fn name(&self) -> &'static str {
         "prod"
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let x = match self.dtype {
-            Some(d) => x[0].cast(d)?,
+            Some(d) => x[0].converted(d)?,
             None => x[0].clone(),
         };
         let out = x.prod(&self.over.mask, self.over.keepdim)?;
@@ -333,16 +336,22 @@ impl Op for Var {
             (false, true) => "var_mean",
         }
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let over = &self.over;
-        let centre = x[0].sum(&over.mask, over.keepdim)?;
-        with_number(&centre, RowId::Div, over.count() as f64)?;
-        let out = x[0].deviation(&centre, &over.mask, over.keepdim)?;
+        let out = x[0].squares(&over.mask, over.keepdim)?;
         with_number(&out, RowId::Div, self.freedom())?;
         if self.root {
             out.pointwise_into(Func { row: RowId::Sqrt, part: Part::Forward }, out.dtype(), &[&out], &[])?;
         }
-        Ok(if self.mean { smallvec![out, centre] } else { smallvec![out] })
+        if !self.mean {
+            return Ok(smallvec![out]);
+        }
+        let centre = x[0].sum(&over.mask, over.keepdim)?;
+        with_number(&centre, RowId::Div, over.count() as f64)?;
+        Ok(smallvec![out, centre])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.root { Saves::NOTHING.input(0).output(0) } else { Saves::NOTHING.input(0) }

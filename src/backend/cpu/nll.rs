@@ -45,15 +45,15 @@ impl Classes {
         total
     }
 
-    /// Losses of log-probabilities `x` into `out`: one for each target, or one altogether. Targets are valid.
-    pub fn pick<T: Float>(&self, x: &[T], targets: &[i64], weight: Option<&[T]>, out: &mut [T]) {
+    /// Losses of log-probabilities, of which `x` gives each, into `out`: one for each target, or one altogether. Targets are valid.
+    pub fn pick<T: Float>(&self, x: impl Fn(usize) -> T, targets: &[i64], weight: Option<&[T]>, out: &mut [T]) {
         if self.reduction == Reduction::None {
             out.fill(T::ZERO);
-            self.each(targets, |i, at, c| out[i] = T::narrow(-x[at].wide() * weight.map_or(1.0, |w| w[c].wide())));
+            self.each(targets, |i, at, c| out[i] = T::narrow(-x(at).wide() * weight.map_or(1.0, |w| w[c].wide())));
             return;
         }
         let mut sum = 0.0;
-        self.each(targets, |_, at, c| sum -= x[at].wide() * weight.map_or(1.0, |w| w[c].wide()));
+        self.each(targets, |_, at, c| sum -= x(at).wide() * weight.map_or(1.0, |w| w[c].wide()));
         if self.reduction == Reduction::Mean {
             sum /= self.total(targets, weight);
         }
@@ -84,7 +84,7 @@ mod tests {
             let n = if reduction == Reduction::None { 4 } else { 1 };
             let g: Vec<f64> = (0..n).map(|i| 1.0 + i as f64).collect();
             let (mut y, mut back) = (vec![0.0; n], vec![0.0; 12]);
-            s.pick(&x, &targets, Some(&w), &mut y);
+            s.pick(|i| x[i], &targets, Some(&w), &mut y);
             s.spread(&g, &targets, Some(&w), &mut back);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(p, q)| p * q).sum::<f64>();
             assert!((dot(&g, &y) - dot(&back, &x)).abs() < 1e-12);

@@ -19,6 +19,8 @@ const BLOCK: usize = 1024;
 const REGISTER: usize = BLOCK * 8;
 /// Elements that one task computes.
 const GRAIN: usize = 1 << 15;
+/// Tasks between two questions whether to go on.
+const TOGETHER: usize = 128;
 
 /// An input of a program, in memory.
 #[derive(Debug, Clone, Copy)]
@@ -208,9 +210,20 @@ impl Runner {
         Ok(Runner { n, steps, inputs, walks, constants, registers, converted, gathered, lone })
     }
 
-    /// Computes every element.
-    pub fn run(&self) {
-        parallel_for(self.n.div_ceil(GRAIN), |i| self.range(i * GRAIN, GRAIN.min(self.n - i * GRAIN), None));
+    /// Computes every element, unless `goes_on`, which this thread asks now and then, says no.
+    pub fn run(&self, goes_on: &dyn Fn() -> bool) {
+        let tasks = self.n.div_ceil(GRAIN);
+        let mut first = 0;
+        while first < tasks {
+            parallel_for(TOGETHER.min(tasks - first), |i| {
+                let start = (first + i) * GRAIN;
+                self.range(start, GRAIN.min(self.n - start), None);
+            });
+            first += TOGETHER;
+            if first < tasks && !goes_on() {
+                return;
+            }
+        }
     }
 
     /// Computes the elements `start..start + len`; with `to`, the last step's results go there, densely, too or instead of into a register.

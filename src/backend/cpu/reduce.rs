@@ -19,6 +19,57 @@ pub trait Reducer: Copy + Send + Sync {
     fn lift(self, x: Self::In, shift: Self::In) -> Self::Acc;
     fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
     fn finish(self, a: Self::Acc) -> Self::Out;
+
+    /// The accumulator of `n` elements that lie `stride` apart. A reducer that looks at them twice does it here, and in `rows` and `down`,
+    /// where they are few enough to be near still.
+    ///
+    /// # Safety
+    /// All of them are readable.
+    #[inline(always)]
+    unsafe fn row(self, p: *const Self::In, n: usize, stride: isize, shift: Self::In) -> Self::Acc {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { row_any(self, p, n, stride, shift) }
+    }
+
+    /// The results of many rows.
+    ///
+    /// # Safety
+    /// `count.0` rows, `count.1` apart, of `row.0` elements, `row.1` apart, are readable; so are `shift`, and writable `out`, at their steps.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn rows(
+        self,
+        p: *const Self::In,
+        count: (usize, isize),
+        row: (usize, isize),
+        shift: *const Self::In,
+        shift_step: isize,
+        out: *mut Self::Out,
+        out_step: isize,
+    ) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { rows_any(self, p, count, row, shift, shift_step, out, out_step) }
+    }
+
+    /// The accumulators of columns, each of `rows` elements, into `acc`, which is overwritten.
+    ///
+    /// # Safety
+    /// `acc.len()` columns, `stride` apart, of all rows are readable, as is `shift` at `shift_stride` for each column.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn down(
+        self,
+        p: *const Self::In,
+        rows: usize,
+        row_stride: isize,
+        stride: isize,
+        shift: *const Self::In,
+        shift_stride: isize,
+        acc: &mut [Self::Acc],
+    ) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { down_any(self, p, rows, row_stride, stride, shift, shift_stride, acc) }
+    }
 }
 
 /// Elements that one task reads. Smaller work stays on the calling thread.
@@ -54,8 +105,16 @@ impl<T> Ptr<T> {
 
 /// Elements that are made when a reduction wants them, by their place in memory order.
 pub trait Blocks: Sync {
-    /// The elements `start..start + len`, either where they lie anyway or in `buffer`, which has room for them.
+    /// The elements `start..start + len`, either where they lie anyway or in `buffer`, which has room for them. Each is made once.
     fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
+
+    /// Where all elements lie, made there now, for who reads a few here and there; None where nobody keeps them, so that each may be made
+    /// alone.
+    fn all(&self) -> Option<*const u8>;
+
+    /// To be called now and then, with nothing borrowed: whether to go on. If not, nothing is made any more, and what the reduction gives
+    /// does not matter.
+    fn goes_on(&self) -> bool;
 }
 
 /// What a reduction reads.
@@ -83,7 +142,7 @@ impl<T: Copy> Source<'_, T> {
     /// `n` rows of `columns` dense elements, the first at `at`: where they begin, and the stride from row to row. What is made stays there
     /// until this thread asks again.
     #[inline(always)]
-    fn rows(&self, at: isize, n: usize, stride: isize, columns: usize) -> (*const T, isize) {
+    pub(super) fn rows(&self, at: isize, n: usize, stride: isize, columns: usize) -> (*const T, isize) {
         match self {
             Source::Memory(p) => (p.wrapping_offset(at), stride),
             Source::Made(blocks) => made(*blocks, at, n, stride, columns),
@@ -94,6 +153,7 @@ impl<T: Copy> Source<'_, T> {
 #[inline(never)]
 fn made<T>(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usize) -> (*const T, isize) {
     let size = size_of::<T>();
+    let goes_on = blocks.goes_on();
     MADE.with(|m| {
         let mut m = m.borrow_mut();
         let lines = (n * columns * size).div_ceil(64);
@@ -101,6 +161,9 @@ fn made<T>(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usi
             m.resize(lines, Line([0; 64]));
         }
         let buffer = m.as_mut_ptr().cast::<u8>();
+        if !goes_on {
+            return (buffer.cast_const().cast(), columns as isize);
+        }
         if n == 1 || stride == columns as isize {
             return (blocks.make(at as usize, n * columns, buffer).cast(), columns as isize);
         }
@@ -199,7 +262,7 @@ pub unsafe fn run_from<R: Reducer>(
                         let n = groups.min((t + 1) * together) - t * together;
                         // Task t alone writes these results.
                         let (x, step) = input.rows(first * step, n, step, inner.size);
-                        rows_any(r, x, (n, step), (inner.size, inner.stride), shift_at(first * to, x), shift_step, out.at(first * to), to);
+                        r.rows(x, (n, step), (inner.size, inner.stride), shift_at(first * to, x), shift_step, out.at(first * to), to);
                     });
                     return;
                 }
@@ -214,7 +277,7 @@ pub unsafe fn run_from<R: Reducer>(
                         let at = i + offsets(&outer, row).0 + start as isize * inner.stride;
                         let n = inner.size.min(start + TASK) - start;
                         let (x, _) = input.rows(at, 1, 1, n);
-                        acc[0] = row_any(r, x, n, inner.stride, *shift_at(o, x));
+                        acc[0] = r.row(x, n, inner.stride, *shift_at(o, x));
                     },
                     |g, acc| out.at(offsets(&kept, g).1).write(r.finish(acc[0])),
                 );
@@ -261,7 +324,7 @@ pub unsafe fn run_from<R: Reducer>(
                         let shift_stride = if shifted { inner.out } else { 0 };
                         let (x, down_stride) = input.rows(at, n, row_stride, columns);
                         let sh = shift_at(o + first as isize * inner.out, x);
-                        down_any(r, x, n, down_stride, inner.stride, sh, shift_stride, acc);
+                        r.down(x, n, down_stride, inner.stride, sh, shift_stride, acc);
                         if tail > 0 && start + n == rows {
                             let (rest, _) = input.rows(base + rows as isize * row_stride, 1, 1, tail);
                             for (j, a) in acc[..tail].iter_mut().enumerate() {

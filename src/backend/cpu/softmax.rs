@@ -47,47 +47,38 @@ pub struct Pass {
 
 /// Element types with a softmax.
 pub trait Soft: Copy {
-    /// `x` is the input, backward the forward pass's output; `g` is read backward only.
+    /// `x` is the input, backward the forward pass's output; `g` is read backward only. What is `made` stands for the input, backward for
+    /// the gradient, which is null then.
     ///
     /// # Safety
-    /// All three have `outer * n * inner` elements; `out` is written and overlaps neither of the others.
-    unsafe fn softmax(pass: Pass, shape: Shape, x: *const Self, g: *const Self, out: *mut Self);
+    /// All of them have `outer * n * inner` elements of this type; `out` is written and overlaps none of the others.
+    unsafe fn softmax(pass: Pass, shape: Shape, x: *const Self, g: *const Self, made: Option<&dyn Blocks>, out: *mut Self);
+}
 
-    /// The forward pass over dense rows (`inner` is 1) that are made on the way.
-    ///
-    /// # Safety
-    /// As for `softmax`; what is made is of this type.
-    unsafe fn softmax_of(log: bool, shape: Shape, rows: &dyn Blocks, out: *mut Self);
+/// The operands from element `start` on, `len` elements of one of them made meanwhile: in their places in the output, or where they lie
+/// anyway. None where nothing is made any more.
+fn brought<T>(pass: Pass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, len: usize) -> Option<Ptrs<T>> {
+    let Some(made) = made else { return Some(at) };
+    if !made.goes_on() {
+        return None;
+    }
+    let from = made.make(start, len, at.out.cast()).cast();
+    Some(if pass.backward { Ptrs { g: from, ..at } } else { Ptrs { x: from, g: from, ..at } })
 }
 
 macro_rules! soft {
     ($t:ty, $cell:ident) => {
         impl Soft for $t {
-            unsafe fn softmax_of(log: bool, s: Shape, made: &dyn Blocks, out: *mut $t) {
-                debug_assert_eq!(s.inner, 1);
-                let pass = Pass { log, backward: false };
-                let rows = (TASK / s.n.max(1)).max(1);
-                let all = Ptrs { x: out.cast_const(), g: out.cast_const(), out };
-                parallel_for(s.outer.div_ceil(rows), |t| {
-                    let (first, count) = (t * rows, rows.min(s.outer - t * rows));
-                    let here = all.moved(first * s.n);
-                    // A row is read as a whole before any of it is written over, element by element.
-                    let x = made.make(first * s.n, count * s.n, here.out.cast()).cast::<$t>();
-                    // SAFETY: task t alone handles these rows.
-                    unsafe { dispatch!(rows_of, $cell, (pass, count, s.n, Ptrs { x, g: x, ..here })) };
-                });
-            }
-
-            unsafe fn softmax(pass: Pass, s: Shape, x: *const $t, g: *const $t, out: *mut $t) {
-                let all = Ptrs { x, g, out };
-                let g = if g.is_null() { x } else { g };
-                let all = Ptrs { g, ..all };
+            unsafe fn softmax(pass: Pass, s: Shape, x: *const $t, g: *const $t, made: Option<&dyn Blocks>, out: *mut $t) {
+                let x = if x.is_null() { out.cast_const() } else { x };
+                let all = Ptrs { x, g: if g.is_null() { x } else { g }, out };
                 if s.inner == 1 {
                     let rows = (TASK / s.n.max(1)).max(1);
                     parallel_for(s.outer.div_ceil(rows), |t| {
-                        let count = rows.min(s.outer - t * rows);
+                        let (first, count) = (t * rows * s.n, rows.min(s.outer - t * rows));
+                        let Some(at) = brought(pass, made, all.moved(first), first, count * s.n) else { return };
                         // SAFETY: task t alone handles these rows.
-                        unsafe { dispatch!(rows_of, $cell, (pass, count, s.n, all.moved(t * rows * s.n))) };
+                        unsafe { dispatch!(rows_of, $cell, (pass, count, s.n, at)) };
                     });
                 } else {
                     let blocks = s.inner.div_ceil(COLUMNS);
@@ -97,7 +88,15 @@ macro_rules! soft {
                         for job in t * together..jobs.min((t + 1) * together) {
                             let (o, b) = (job / blocks, job % blocks);
                             let width = COLUMNS.min(s.inner - b * COLUMNS);
-                            let at = all.moved(o * s.n * s.inner + b * COLUMNS);
+                            let first = o * s.n * s.inner + b * COLUMNS;
+                            let at = all.moved(first);
+                            // Columns that lie together are made together.
+                            let (rows, len) = if blocks == 1 { (1, s.n * s.inner) } else { (s.n, width) };
+                            let of_row = |i: usize| brought(pass, made, at.moved(i * s.inner), first + i * s.inner, len);
+                            let Some(at) = (if s.n == 0 { Some(at) } else { of_row(0) }) else { return };
+                            if made.is_some() && !(1..rows).all(|i| of_row(i).is_some()) {
+                                return;
+                            }
                             // SAFETY: this job alone handles these columns.
                             unsafe { dispatch!(columns, $cell, (pass, s.n, s.inner, width, at)) };
                         }
@@ -154,7 +153,7 @@ soft!(f64, F64);
 
 /// Folds `f` of n elements in lanes, more of them for more elements, and then as a tree.
 #[inline(always)]
-fn fold<C: Cell>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
+pub(super) fn fold<C: Cell>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
     match n {
         0..8 => (0..n).fold(start, |a, i| merge(a, f(i))),
         8..128 => fold_lanes::<C, 8>(n, start, f, merge),
@@ -187,16 +186,55 @@ fn fold_lanes<C: Cell, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> 
 }
 
 #[inline(always)]
-fn larger<C: Cell>(a: C, b: C) -> C {
+pub(super) fn larger<C: Cell>(a: C, b: C) -> C {
     C::select(b.gt(&a), b, a)
 }
 
+/// An operand that lies where the results go.
+const NONE: u8 = 0;
+const X: u8 = 1;
+const G: u8 = 2;
+
+impl<T> Ptrs<T> {
+    fn shared(&self) -> u8 {
+        let same = |p: *const T| std::ptr::eq(p, self.out);
+        if same(self.x) {
+            X
+        } else if same(self.g) {
+            G
+        } else {
+            NONE
+        }
+    }
+
+    /// Itself, with what is the same plainly the same, so that loops over it vectorise.
+    #[inline(always)]
+    fn sharing<const S: u8>(self) -> Self {
+        let out = self.out.cast_const();
+        Ptrs { x: if S == X { out } else { self.x }, g: if S == G { out } else { self.g }, out: self.out }
+    }
+}
+
 /// # Safety
-/// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass.
+/// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may lie where the results go.
 #[inline(always)]
 unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        match all.shared() {
+            X => rows_sharing::<C, X>(pass, rows, n, all),
+            G => rows_sharing::<C, G>(pass, rows, n, all),
+            _ => rows_sharing::<C, NONE>(pass, rows, n, all),
+        }
+    }
+}
+
+/// # Safety
+/// As for `rows_of`, where `S` is true.
+#[inline(always)]
+unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: Pass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
     for row in 0..rows {
-        let p = all.moved(row * n);
+        let p = all.moved(row * n).sharing::<S>();
         // SAFETY: indices stay below n.
         let (x, g) = unsafe { (|i: usize| C::new(*p.x.add(i)), |i: usize| C::new(*p.g.add(i))) };
         // SAFETY: as above.
@@ -242,9 +280,25 @@ unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, all: Ptrs<C
 }
 
 /// # Safety
-/// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass.
+/// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass. An operand may lie
+/// where the results go.
 #[inline(always)]
 unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        match p.shared() {
+            X => columns_sharing::<C, X>(pass, n, step, width, p),
+            G => columns_sharing::<C, G>(pass, n, step, width, p),
+            _ => columns_sharing::<C, NONE>(pass, n, step, width, p),
+        }
+    }
+}
+
+/// # Safety
+/// As for `columns`, where `S` is true.
+#[inline(always)]
+unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+    let p = p.sharing::<S>();
     let zero = C::from_bool(0);
     // SAFETY: the caller's promise covers i < n and j < width.
     let x = |i: usize, j: usize| unsafe { C::new(*p.x.add(i * step + j)) };
@@ -324,7 +378,7 @@ mod tests {
                 let mut y = vec![f64::NAN; len];
                 let s = Shape { outer, n, inner };
                 // SAFETY: all buffers have outer * n * inner elements.
-                unsafe { f64::softmax(Pass { log, backward: false }, s, x.as_ptr(), std::ptr::null(), y.as_mut_ptr()) };
+                unsafe { f64::softmax(Pass { log, backward: false }, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr()) };
                 for o in 0..outer {
                     for c in 0..inner {
                         let at = |i: usize| (o * n + i) * inner + c;

@@ -27,8 +27,8 @@ pub enum Reducer {
     Truth { all: bool },
     /// How many elements are not 0.
     CountNonzero,
-    /// The sum of squared distances from `shift`.
-    Deviation,
+    /// The sum of squared distances from the mean.
+    Squares,
     /// The sum of absolute values.
     SumAbs,
     /// The root of the sum of squares, which neither overflow nor vanish.
@@ -39,6 +39,8 @@ pub enum Reducer {
     Power,
     /// The sum of `exp(x - shift)`.
     SumExp,
+    /// `log(sum(exp(x)))`, without overflow.
+    LogSumExp,
     /// The sum of products of two operands' elements.
     Dot,
 }
@@ -63,13 +65,14 @@ impl Reducer {
             Reducer::Place { max } => 4 + u32::from(max),
             Reducer::Truth { all } => 6 + u32::from(all),
             Reducer::CountNonzero => 8,
-            Reducer::Deviation => 9,
+            Reducer::Squares => 9,
             Reducer::SumAbs => 10,
             Reducer::Root => 11,
             Reducer::ExtremeAbs { max } => 12 + u32::from(max),
             Reducer::Power => 14,
             Reducer::SumExp => 15,
             Reducer::Dot => 16,
+            Reducer::LogSumExp => 17,
         }
     }
 
@@ -175,7 +178,42 @@ impl Reducer {
                     _ => "{0}[k] = f32(a);",
                 };
             }
-            Reducer::Deviation => c.simple(e, &format!("{e}()"), e, "(x - s) * (x - s)", "a + b"),
+            Reducer::Squares => {
+                // Counts, means and squares are merged by Chan, Golub and LeVeque's formula (COMPSTAT 1982). The distance of infinity from
+                // itself is nan.
+                let _ = write!(
+                    c.text,
+                    "struct Acc {{ n: {e}, mean: {e}, squares: {e} }}\n\
+                     fn init() -> Acc {{ return Acc({e}(), {e}(), {e}()); }}\n\
+                     fn lift(x: {e}, y: {e}, s: {e}, j: u32) -> Acc {{ return Acc({e}(1.0), x, {e}_keep(x) - x); }}\n\
+                     fn merge(a: Acc, b: Acc) -> Acc {{\n\
+                     if ({e}_is_zero(a.n)) {{ return b; }}\n\
+                     if ({e}_is_zero(b.n)) {{ return a; }}\n\
+                     let n = a.n + b.n; let apart = b.mean - a.mean; let part = b.n / n;\n\
+                     return Acc(n, a.mean + apart * part, a.squares + b.squares + apart * apart * (a.n * part));\n}}\n"
+                );
+                c.size = if from == DType::F64 { 24 } else { 12 };
+                c.store = "{0}[k] = a.squares;";
+            }
+            Reducer::LogSumExp => {
+                let _ = write!(
+                    c.text,
+                    "struct Acc {{ top: {e}, sum: {e} }}\n\
+                     fn init() -> Acc {{ return Acc({e}(), {e}()); }}\n\
+                     fn odd(x: {e}) -> bool {{ return {e}_is_inf(x) || {e}_is_nan(x); }}\n\
+                     fn base(top: {e}) -> {e} {{ if (odd(top)) {{ return {e}(); }} return top; }}\n\
+                     fn lift(x: {e}, y: {e}, s: {e}, j: u32) -> Acc {{ if (odd(x)) {{ return Acc(x, {e}_exp(x)); }} return Acc(x, {e}(1.0)); }}\n\
+                     fn join(a: Acc, b: Acc) -> Acc {{ return Acc(a.top, a.sum + b.sum * {e}_exp(base(b.top) - base(a.top))); }}\n\
+                     fn merge(a: Acc, b: Acc) -> Acc {{\n\
+                     if ({e}_is_zero(a.sum)) {{ return b; }}\n\
+                     if ({e}_is_zero(b.sum)) {{ return a; }}\n\
+                     if ({e}_is_nan(a.top) || (!{e}_is_nan(b.top) && a.top >= b.top)) {{ return join(a, b); }}\n\
+                     return join(b, a);\n}}\n\
+                     fn log_of(a: Acc) -> {e} {{ return base(a.top) + {e}_log(a.sum); }}\n"
+                );
+                c.size = if from == DType::F64 { 16 } else { 8 };
+                c.store = "{0}[k] = log_of(a);";
+            }
             Reducer::SumAbs => c.simple(e, &format!("{e}()"), e, "abs(x)", "a + b"),
             Reducer::Root if from == DType::F64 => {
                 c.simple(e, "f64()", e, "x * x", "a + b");

@@ -1,0 +1,271 @@
+"""What reads a pending program as its elements are made: nothing of it is written, and the bits are those of the steps one by one."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rgrad
+from rgrad import Tensor, _core
+from rgrad.nn import functional as F
+
+SHAPE = (64, 48, 80)
+N = 64 * 48 * 80
+BYTES = 4 * N
+DIMS = {"leading": 0, "middle": 1, "trailing": 2}
+
+
+@pytest.fixture(autouse=True)
+def switched_on() -> Iterator[None]:
+    with rgrad.fusion(True):
+        yield
+
+
+def values(seed: int, *shape: int) -> Tensor:
+    return rgrad.randn(*(shape or SHAPE), generator=rgrad.Generator().manual_seed(seed))
+
+
+def classes(*shape: int) -> Tensor:
+    return (rgrad.arange(int(np.prod(shape))) % SHAPE[1]).view(shape)
+
+
+def program(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y + 0.5) * 2
+
+
+def taken(work: Callable[[], Tensor]) -> float:
+    """The most memory that the work takes beside what is there, its result included, in bytes of a whole tensor."""
+    work().reshape(-1)[0].item()
+    gc.collect()
+    held = _core.memory_allocated()
+    _core.reset_peak_memory_stats()
+    made = work()
+    made.reshape(-1)[0].item()
+    return (_core.max_memory_allocated() - held) / BYTES
+
+
+def unfused(work: Callable[[], Tensor]) -> np.ndarray:
+    with rgrad.fusion(False):
+        return work().numpy().copy()
+
+
+REDUCTIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "sum": lambda t, d: t.sum(d),
+    "mean": lambda t, d: t.mean(d),
+    "prod": lambda t, d: t.prod(d) if isinstance(d, int) else t.prod(),
+    "amax": lambda t, d: t.amax(d),
+    "amin": lambda t, d: t.amin(d),
+    "var": lambda t, d: t.var(d),
+    "std": lambda t, d: t.std(d, correction=0),
+    "logsumexp": lambda t, d: t.logsumexp(d),
+    "norm": lambda t, d: t.norm(2, d),
+    "norm 1": lambda t, d: t.norm(1, d),
+    "norm inf": lambda t, d: t.norm(float("inf"), d),
+    "norm 3": lambda t, d: t.norm(3, d),
+    "nansum": lambda t, d: t.nansum(d),
+}
+
+
+@pytest.mark.parametrize("dims", [0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_reduction_reads_what_is_never_written(name: str, dims: Any) -> None:
+    x, y = values(1), values(2)
+
+    def work() -> Tensor:
+        return REDUCTIONS[name](program(x, y), dims)
+
+    assert taken(work) < 0.3
+    assert np.array_equal(work().numpy(), unfused(work))
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("dim", DIMS)
+def test_a_softmax_reads_what_is_never_written(name: str, dim: str) -> None:
+    x, y = values(1), values(2)
+
+    def work() -> Tensor:
+        return getattr(program(x, y), name)(DIMS[dim])
+
+    assert taken(work) < 1.3
+    assert np.array_equal(work().numpy(), unfused(work))
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("dim", DIMS)
+def test_the_backward_pass_of_a_softmax_reads_gradients_that_are_never_written(name: str, dim: str) -> None:
+    x, y = values(1).requires_grad_(), values(2)
+    out = getattr(x, name)(DIMS[dim])
+    out.sum().item()
+
+    def work() -> Tensor:
+        return rgrad.autograd.grad(out, x, program(y, y), retain_graph=True)[0]
+
+    assert taken(work) < 1.3
+    assert np.array_equal(work().numpy(), unfused(work))
+
+
+def test_who_reads_what_somebody_holds_writes_it_once() -> None:
+    x, y = values(1), values(2)
+    for f in (lambda t: t.softmax(1), lambda t: t.logsumexp(1), lambda t: t.var(), lambda t: F.nll_loss(t, target)):
+        target = classes(64, 80)
+        held = program(x, y)
+        made = f(held)
+        before = rgrad.fusion.counts().programs
+        assert np.array_equal(made.numpy(), unfused(lambda f=f: f(program(x, y))))
+        held[0, 0, 0].item()
+        assert rgrad.fusion.counts().programs == before + 1
+        assert np.array_equal(held.numpy(), unfused(lambda: program(x, y)))
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mse": lambda t, u: F.mse_loss(t, u),
+    "l1": lambda t, u: F.l1_loss(t, u, reduction="sum"),
+    "smooth l1": lambda t, u: F.smooth_l1_loss(t, u),
+    "bce with logits": lambda t, u: F.binary_cross_entropy_with_logits(t, u.sigmoid()),
+    "nll": lambda t, u: F.nll_loss(t, classes(64, 80)),
+    "nll of each": lambda t, u: F.nll_loss(t, classes(64, 80), reduction="none"),
+    "weighted nll": lambda t, u: F.nll_loss(t, classes(64, 80), rgrad.arange(48.0)),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_reads_what_is_never_written(name: str) -> None:
+    x, y = values(1), values(2)
+
+    def work() -> Tensor:
+        return LOSSES[name](program(x, y), y)
+
+    assert taken(work) < 0.3
+    assert np.array_equal(work().numpy(), unfused(work))
+
+
+def test_cross_entropy_writes_the_logarithms_alone() -> None:
+    x, y, target = values(1, N // 48, 48), values(2, N // 48, 48), classes(N // 48)
+
+    def work() -> Tensor:
+        return F.cross_entropy(program(x, y), target)
+
+    assert taken(work) < 1.3
+    assert np.array_equal(work().numpy(), unfused(work))
+
+
+def test_bad_targets_are_refused_at_once() -> None:
+    x = values(1)
+    with pytest.raises(IndexError, match="Target 48 is out of bounds"):
+        F.nll_loss(x * 2, rgrad.full((64, 80), 48))
+
+
+def test_targets_that_change_are_read_as_they_were() -> None:
+    x, target = values(1), classes(64, 80)
+    lent = target.numpy().copy()
+    want = unfused(lambda: F.nll_loss(x * 2, target))
+    loss, late = F.nll_loss(x * 2, target), F.nll_loss(x * 2, rgrad.from_numpy(lent))
+    target.zero_()
+    lent[:] = 0
+    assert np.array_equal(loss.numpy(), want)
+    assert np.array_equal(late.numpy(), want)
+
+
+def test_outputs_that_change_are_read_as_they_were() -> None:
+    x, y = values(1).requires_grad_(), values(2)
+
+    def run(change: bool) -> np.ndarray:
+        out = x.softmax(1)
+        (g,) = rgrad.autograd.grad(out, x, y * 2)
+        if change:
+            out.detach().fill_(0)
+        return g.numpy().copy()
+
+    assert np.array_equal(run(True), run(False))
+
+
+# ---- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+LONG = 3 << 22  # several times what runs between two questions
+
+
+def long(x: Tensor) -> Tensor:
+    for _ in range(20):
+        x = (x * 0.9).sin()
+    return x
+
+
+class Struck:
+    """Sends this process an interrupt while the block runs."""
+
+    def __init__(self, after: float) -> None:
+        self.timer = threading.Timer(after, signal.raise_signal, (signal.SIGINT,))
+
+    def __enter__(self) -> None:
+        self.timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.timer.cancel()
+        self.timer.join()
+
+
+def duration(work: Callable[[], object]) -> float:
+    before = time.perf_counter()
+    work()
+    return time.perf_counter() - before
+
+
+@pytest.mark.parametrize("consumer", ["item", "sum", "var"])
+def test_an_interrupt_stops_a_long_program_which_stays_pending(consumer: str) -> None:
+    x = rgrad.full((LONG,), 0.5)
+
+    def begin() -> Tensor:
+        z = long(x)
+        return z if consumer == "item" else getattr(z, consumer)()
+
+    def look(t: Tensor) -> float:
+        return t.reshape(-1)[0].item()
+
+    want = look(begin())
+    whole = duration(lambda: look(begin()))
+    made = begin()
+    before = rgrad.fusion.counts().programs
+    with pytest.raises(KeyboardInterrupt) as caught, Struck(whole / 8):
+        look(made)
+    assert rgrad.fusion.counts().programs == before
+    assert caught.traceback[-1].name == "look"
+    assert look(made) == want
+
+
+def test_an_interrupt_finds_writes_in_place_done_once() -> None:
+    x = rgrad.full((LONG,), 0.5)
+    whole = duration(lambda: long(x)[0].item())
+    p = rgrad.zeros(LONG)
+    p.add_(long(x) * 0 + 1)
+    with pytest.raises(KeyboardInterrupt), Struck(whole / 8):
+        p[0].item()
+        time.sleep(10)
+    assert (p == 1).all().item()
+
+
+def test_a_handler_may_look_at_what_is_being_computed() -> None:
+    x = rgrad.full((LONG,), 0.5)
+    want = long(x)[7].item()
+    whole = duration(lambda: long(x)[0].item())
+    made = long(x)
+    seen: list[float] = []
+
+    def handle(*_: object) -> None:
+        seen.append(made[7].item())
+        x.add_(1)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        with Struck(whole / 8):
+            assert made[7].item() == want
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [want]
+    assert x[0].item() == 1.5
