@@ -1,4 +1,4 @@
-"""What reads a pending program as its elements are made: nothing of it is written, and the bits are the unfused ones."""
+"""What reads a pending program as its elements are made: it is never written, and the bits are the unfused ones."""
 
 from __future__ import annotations
 
