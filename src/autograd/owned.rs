@@ -4,7 +4,7 @@
 //! counting it would free it too early.
 
 use super::node::{Node, NodeOp};
-use super::tensor::Tensor;
+use super::tensor::{Tensor, WeakTensor};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -76,6 +76,25 @@ pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
             }
         }
     }
+}
+
+/// In how many places the histories of these tensors hold `node`, each of them held by one tensor alone, if nobody else holds it.
+pub fn sole_places(node: &Arc<Node>, tensors: &[WeakTensor]) -> Option<usize> {
+    let mut places = 0;
+    let mut work: Vec<Arc<Node>> = Vec::new();
+    for t in tensors.iter().filter_map(WeakTensor::upgrade) {
+        let mut reached = t.try_read().and_then(|core| core.grad_fn.as_ref().map(|e| e.node.clone()));
+        while let Some(n) = reached.take().or_else(|| work.pop()) {
+            if Arc::ptr_eq(&n, node) {
+                places += 1;
+            } else if Arc::strong_count(&n) == 2 {
+                // Held by what led here, and by this walk: an operation that wrote to the tensor.
+                work.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
+            }
+        }
+    }
+    // The caller holds it, too.
+    (Arc::strong_count(node) == places + 1).then_some(places)
 }
 
 /// Cuts what `t` alone keeps alive: hooks, gradient and history. Called when a cycle through it is garbage.

@@ -4,13 +4,15 @@ use super::args::as_tensor;
 use super::errors::{foreign, runtime, type_error};
 use super::hooks;
 use super::identity::{wrap, wrap_option};
+use super::kept_outputs::{self, is_of};
 use super::node::PyNode;
 use super::saved::SavedTensor;
 use crate::array::Array;
 use crate::autograd::mode::{self, ModeGuard};
 use crate::autograd::packing;
 use crate::autograd::site::{self, Inherit};
-use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, Tensor, Vjp, VjpCx, function_output};
+use crate::autograd::owned;
+use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, function_output};
 use crate::error::Result;
 use crate::layout::Scalar;
 use parking_lot::Mutex;
@@ -18,7 +20,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -44,6 +46,8 @@ struct State {
     node: Option<std::sync::Weak<Node>>,
     /// `saved_tensors` was read, of a Function that gives it once.
     accessed: bool,
+    /// The outputs, where some of them were found in the context's attributes. Each holds the context, see `kept_outputs::hold`.
+    outputs: Vec<WeakTensor>,
 }
 
 /// A flag that a Function's class may set.
@@ -309,6 +313,14 @@ impl FunctionCtx {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         let Some(state) = self.state.try_lock() else { return Ok(()) };
+        // The node's count of this context, which no tensor shows where several have the node.
+        if !state.outputs.is_empty()
+            && let Some(node) = state.node.as_ref().and_then(std::sync::Weak::upgrade)
+            && owned::sole_places(&node, &state.outputs).is_some_and(|n| n > 1)
+            && let Some(f) = node.foreign()
+        {
+            traverse(f, &visit)?;
+        }
         for t in [&state.to_save, &state.dirty, &state.non_differentiable, &state.needs].into_iter().flatten() {
             visit.call(t)?;
         }
@@ -470,7 +482,9 @@ fn finish(
         made.push(Some(result));
     }
     save(cell, &node, to_save.as_ref(), &raw, &made)?;
-    warn_of_kept_outputs(cls, ctx, &node, &made)?;
+    if kept_outputs::noticed(cls, ctx, &node, &made)? {
+        cell.get().state.lock().outputs = kept_outputs::hold(ctx, &node, &made)?;
+    }
     let changed = results.iter().zip(outputs.iter()).any(|(a, b)| !a.is(&b));
     give(py, output, results, is_tuple, changed)
 }
@@ -499,38 +513,6 @@ fn check_dirty(dirty: &Bound<'_, PyTuple>, inputs: &Inputs, outputs: &[Option<Te
             crate::autograd::check_inplace(d, true, "mark_dirty")?;
         }
         d.increment_version("mark_dirty");
-    }
-    Ok(())
-}
-
-/// Whether a tensor is an output of this node.
-fn is_of(t: &Tensor, node: &Arc<Node>) -> PyResult<bool> {
-    Ok(t.grad_fn()?.is_some_and(|e| Arc::ptr_eq(&e.node, node)))
-}
-
-/// An output in an attribute of the context keeps the context, its node and so itself alive until the garbage collector comes by.
-fn warn_of_kept_outputs(cls: &Bound<'_, PyType>, ctx: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>]) -> PyResult<()> {
-    let py = ctx.py();
-    let attributes = ctx.getattr(intern!(py, "__dict__"))?;
-    let Ok(attributes) = attributes.cast::<PyDict>() else { return Ok(()) };
-    let is_output = |o: &Bound<'_, PyAny>| -> PyResult<bool> {
-        let Some(t) = as_tensor(o) else { return Ok(false) };
-        Ok(made.iter().flatten().any(|m| m.same(t)) && is_of(t, node)?)
-    };
-    for (name, value) in attributes {
-        let mut found = is_output(&value)?;
-        if let Ok(several) = value.cast::<PyTuple>() {
-            for o in several {
-                found |= is_output(&o)?;
-            }
-        } else if let Ok(several) = value.cast::<PyList>() {
-            for o in several {
-                found |= is_output(&o)?;
-            }
-        }
-        if found {
-            py.import("rgrad.autograd.function")?.getattr("_warn_of_kept_output")?.call1((cls, name))?;
-        }
     }
     Ok(())
 }

@@ -14,10 +14,25 @@ use std::any::Any;
 /// Any Python callable in the place of a hook.
 pub(super) struct PyHook(pub Py<PyAny>);
 
-/// Shows the callable of a hook to the garbage collector.
+/// An object that a tensor keeps alive, in the shape of a hook that does nothing.
+pub(super) struct Keeps(pub Py<PyAny>);
+
+impl LeafHook for Keeps {
+    fn call(&self, _leaf: &Tensor) -> Result<()> {
+        Ok(())
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Shows what a hook holds to the garbage collector.
 pub(super) fn traverse(hook: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-    match hook.downcast_ref::<PyHook>() {
-        Some(h) => visit.call(&h.0),
+    if let Some(h) = hook.downcast_ref::<PyHook>() {
+        return visit.call(&h.0);
+    }
+    match hook.downcast_ref::<Keeps>() {
+        Some(k) => visit.call(&k.0),
         None => super::saved::traverse(hook, visit),
     }
 }

@@ -18,6 +18,7 @@ mod identity;
 mod indexing;
 mod info;
 mod join;
+mod kept_outputs;
 mod loss;
 mod matmul;
 mod node;

@@ -20,7 +20,7 @@ def leaf(*values: float) -> Any:
     return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
-@pytest.mark.parametrize("form", ["tuple", "list", "setup_context"])
+@pytest.mark.parametrize("form", ["tuple", "list", "both", "dict", "attributes", "setup_context"])
 def test_outputs_kept_on_the_context_are_noticed_and_collected(form: str) -> None:
     class Kept(Function):
         @staticmethod
@@ -29,7 +29,11 @@ def test_outputs_kept_on_the_context_are_noticed_and_collected(form: str) -> Non
 
     def two(ctx: Any, x: Any) -> Any:
         a, b = x * 2, x * 3
-        ctx.kept = (a, 1) if form == "tuple" else [b, 1]
+        if form == "attributes":
+            ctx.kept, ctx.other = a, b
+        else:
+            forms = {"tuple": (a, 1), "list": [b, 1], "both": (a, b), "dict": {"first": [a], "second": b}}
+            ctx.kept = forms[form]
         return a, b
 
     def setup(ctx: Any, inputs: Any, output: Any) -> None:
@@ -44,12 +48,57 @@ def test_outputs_kept_on_the_context_are_noticed_and_collected(form: str) -> Non
     gc.collect()
     before = sum(isinstance(o, rgrad.Tensor) for o in gc.get_objects())
     for _ in range(10):
-        with pytest.warns(UserWarning, match=r"ctx\.kept"):
+        with pytest.warns(UserWarning, match=r"ctx\.(kept|other)"):
             outs = Kept.apply(leaf(1.0))
         (outs[0] * outs[1]).backward()
     del outs
     gc.collect()
     assert sum(isinstance(o, rgrad.Tensor) for o in gc.get_objects()) == before
+
+
+class KeepsBoth(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.both = x * 2, x * 3
+        return ctx.both
+
+    @staticmethod
+    def backward(ctx: Any, first: Any, second: Any) -> Any:
+        assert ctx.both[0].item() == 2.0
+        return first * 2 + second * 3
+
+
+@pytest.mark.filterwarnings("ignore:KeepsBoth keeps an output")
+@pytest.mark.parametrize("held", ["first", "second", "both", "downstream", "written", "context", "nothing"])
+def test_a_context_with_outputs_lives_as_long_as_somebody_can_reach_it(held: str) -> None:
+    x = leaf(1.0)
+    first, second = KeepsBoth.apply(x)
+    node = weakref.ref(first.grad_fn)
+    down = first + second if held == "downstream" else None
+    if held == "written":
+        second.mul_(1.0)
+        down = second * 1.0
+    keep = {
+        "first": [first],
+        "second": [second],
+        "both": [first, second],
+        "downstream": [down],
+        "written": [down],
+        "context": [first.grad_fn],
+        "nothing": [],
+    }[held]
+    del first, second, down
+    for _ in range(3):
+        gc.collect()
+    assert (node() is None) is (held == "nothing")
+    if held == "context":
+        assert keep[0].both[1].item() == 3.0
+    elif keep:
+        rgrad.autograd.backward([sum(keep)])
+        assert x.grad.item() == {"first": 2.0, "second": 3.0, "written": 3.0}.get(held, 5.0)
+    keep.clear()
+    gc.collect()
+    assert node() is None
 
 
 def test_inputs_and_intermediates_kept_on_the_context_are_fine() -> None:

@@ -99,8 +99,8 @@ def _warn_of_kept_output(cls: type[Function], name: str) -> None:
         where = f"{code.co_filename}:{line}"
     warnings.warn(
         f"{cls.__name__} keeps an output of its own in ctx.{name} ({where}). The output holds the graph, the graph "
-        "holds ctx, and ctx the output: their memory is freed late, when the garbage collector finds the cycle, or "
-        "with several outputs not at all, and nobody checks it for in-place changes. Use ctx.save_for_backward(...).",
+        "holds ctx, and ctx the output: their memory is freed late, when the garbage collector finds the cycle, and "
+        "nobody checks it for in-place changes. Use ctx.save_for_backward(...).",
         UserWarning,
         stacklevel=3,
     )
