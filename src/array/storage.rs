@@ -398,6 +398,23 @@ impl Version {
         Version::Own(Arc::default())
     }
 
+    /// What a tensor follows from now on that followed `self` over `old` and gets the memory of `new`: its own count goes on, and the
+    /// other's is none of its business.
+    #[must_use]
+    pub fn moved(&self, old: &Storage, new: &Storage) -> Version {
+        match self {
+            Version::Shared if !old.same(new) => {
+                let version = Version::fresh();
+                if let Some(change) = self.last_change(old) {
+                    version.bump(new, change);
+                }
+                version.set(new, old.0.version.count.load(Ordering::Acquire));
+                version
+            }
+            kept => kept.clone(),
+        }
+    }
+
     #[inline]
     fn counter<'a>(&'a self, storage: &'a Storage) -> Option<&'a Counter> {
         match self {

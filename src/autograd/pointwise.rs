@@ -60,7 +60,7 @@ impl PointwiseOp {
     }
 
     /// What the node keeps, by PyTorch's names.
-    pub(super) fn kept(&self) -> Keeps {
+    pub fn kept(&self) -> Keeps {
         let info = self.row.info();
         let saves = info.saves(info.differentiable());
         let mut keeps = Keeps::new();
@@ -79,6 +79,18 @@ impl PointwiseOp {
         match self.row {
             RowId::Add | RowId::Sub | RowId::Rsub => keeps.push(("alpha", Kept::Int(1))),
             RowId::Square => keeps.push(("exponent", Kept::Int(2))),
+            RowId::Gelu => keeps.push(("approximate", Kept::Text("none"))),
+            RowId::GeluTanh => keeps.push(("approximate", Kept::Text("tanh"))),
+            RowId::MseLoss | RowId::SmoothL1Loss | RowId::HuberLoss => keeps.push(("reduction", Kept::Int(0))),
+            RowId::BinaryCrossEntropy => keeps.extend([("reduction", Kept::Int(0)), ("weight", Kept::Nothing)]),
+            RowId::BceWithLogits => {
+                keeps.extend([("reduction", Kept::Int(0)), ("weight", Kept::Nothing), ("pos_weight", Kept::Nothing)]);
+            }
+            // What PyTorch's formulas do not read has no name.
+            RowId::Fmod | RowId::Remainder if self.number == Number::Later => keeps.clear(),
+            RowId::Lerp if self.number == Number::Later => keeps.retain(|k| k.0 == "weight"),
+            RowId::NanToNum => keeps.retain(|k| k.0 == "self"),
+            RowId::Threshold => keeps.retain(|k| k.0 != "value"),
             _ => {}
         }
         keeps

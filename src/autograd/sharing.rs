@@ -92,6 +92,7 @@ impl Tensor {
             if let Some(m) = core.meta.as_mut() {
                 m.accumulate = Weak::new();
             }
+            core.version = core.version.moved(core.value.bottom().storage(), value.bottom().storage());
             std::mem::replace(&mut core.value, value)
         };
         drop(old);

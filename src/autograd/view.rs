@@ -163,7 +163,13 @@ impl Vjp for ViewCall {
     }
 
     fn keeps(&self) -> Keeps {
-        self.op.keeps(&self.in_shape)
+        let mut keeps = self.op.keeps(&self.in_shape);
+        match self.name {
+            Some("TBackward0" | "TBackward1") => keeps.clear(),
+            Some("SqueezeBackward0" | "SqueezeBackward3") => keeps.retain(|k| k.0 != "dim"),
+            _ => {}
+        }
+        keeps
     }
 
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {

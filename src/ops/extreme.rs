@@ -137,6 +137,11 @@ impl Vjp for Aminmax {
     fn node_name(&self) -> String {
         "AminmaxBackward0".into()
     }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = self.over.keeps();
+        keeps.extend([("self", Kept::Input(0)), ("min", Kept::Output(0)), ("max", Kept::Output(1))]);
+        keeps
+    }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let mut out: Option<Tensor> = None;
         for (j, g) in grads.iter().enumerate() {
@@ -239,7 +244,9 @@ impl Vjp for Choose {
     fn keeps(&self) -> Keeps {
         let mut keeps: Keeps =
             smallvec![("dim", Kept::at(self.dim)), ("indices", Kept::Output(1)), ("self_sym_sizes", Kept::sizes(&self.shape))];
-        if let Choice::Extreme { keepdim, .. } | Choice::Nth { keepdim, .. } | Choice::Mode { keepdim } = self.how {
+        if let Choice::Extreme { keepdim, .. } | Choice::Nth { keepdim, .. } | Choice::Middle { keepdim, .. } | Choice::Mode { keepdim } =
+            self.how
+        {
             keeps.push(("keepdim", Kept::Bool(keepdim)));
         }
         keeps

@@ -2,7 +2,7 @@
 
 use crate::array::{Array, Bounds, Device, Plan, Write};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, cut, linear};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
@@ -470,22 +470,29 @@ pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
     let a = x.array();
     let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a };
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
-    Ok(columns.into_iter().map(Tensor::new).collect())
+    let out: SmallVec<[Tensor; 4]> = columns.into_iter().map(Tensor::new).collect();
+    out.iter().for_each(|t| cut::mark_result("nonzero", x, t));
+    Ok(out)
 }
 
 /// The positions of the elements that are not zero, one in each row of an int64 matrix.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
-    let a = x.array();
+    let out = Tensor::new(positions(x.array())?);
+    cut::mark_result("nonzero", x, &out);
+    Ok(out)
+}
+
+fn positions(a: Array) -> Result<Array> {
     if a.rank() == 0 {
         let n = usize::from(a.first()?.to_bool());
-        return Ok(Tensor::new(a.empty_beside(&[n, 0], DType::I64)?));
+        return a.empty_beside(&[n, 0], DType::I64);
     }
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out = a.empty_beside(&[columns[0].numel(), columns.len()], DType::I64)?;
     for (d, c) in columns.iter().enumerate() {
         out.with_layout(out.layout().select(1, d as i64)?).copy_from(c)?;
     }
-    Ok(Tensor::new(out))
+    Ok(out)
 }
 
 fn broadcast_pair(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {

@@ -173,7 +173,7 @@ impl Vjp for Nll {
         format!("NllLoss{dims}Backward{}", if self.adjoint { "Backward0" } else { "0" })
     }
     fn keeps(&self) -> Keeps {
-        smallvec![("target", Kept::Input(1)), ("weight", Kept::Input(2)), ("ignore_index", Kept::Int(self.ignore))]
+        smallvec![("target", Kept::Input(1)), ("weight", Kept::Input(2)), ("ignore_index", Kept::Int(self.ignore)), ("reduction", Kept::Int(self.how as i64))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let n = cx.node.edges().len();
@@ -201,9 +201,10 @@ impl Op for Nll {
         };
         Ok(smallvec![x[0].nll(self.classes(), self.adjoint, shape, x[1], x.get(2).copied())?])
     }
-    fn saves(&self, _needs: &[bool]) -> Saves {
-        // Weights are saved as well; without them the bit names nothing.
-        Saves::NOTHING.input(1).input(2)
+    fn saves(&self, needs: &[bool]) -> Saves {
+        let target = Saves::NOTHING.input(1);
+        // With weights, those as well.
+        if needs.len() == 3 { target.input(2) } else { target }
     }
     node_op!();
 }

@@ -132,6 +132,14 @@ impl Vjp for Dist {
     fn node_name(&self) -> String {
         "DistBackward0".into()
     }
+    fn keeps(&self) -> Keeps {
+        smallvec![
+            ("self", Kept::Input(0)),
+            ("other", Kept::Input(1)),
+            ("p", Kept::Number(Scalar::Float(self.norm.p))),
+            ("result", Kept::Output(0))
+        ]
+    }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
         let of_difference = self.norm.gradient(&pw::sub(&cx.input(0)?, &cx.input(1)?)?, || cx.output(0), g)?;

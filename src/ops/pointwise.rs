@@ -1,6 +1,7 @@
 //! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
 
 use crate::array::{Array, Device};
+use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{
     Arrays, Devices, Grads, MAX_PARAMS, NodeOp, Number, Old, Op, PointwiseOp, Saves, Tensor, Vjp, VjpCx, apply_direct, apply_inplace,
     apply1, linear,
@@ -256,6 +257,20 @@ struct LastStep {
 impl Vjp for LastStep {
     fn node_name(&self) -> String {
         self.node.into()
+    }
+    fn keeps(&self) -> Keeps {
+        let mut keeps = self.op.kept();
+        match (self.node, self.op.row) {
+            // Of two bounds the missing one is kept as None.
+            ("ClampBackward1", RowId::ClampMin) => keeps.push(("max", Kept::Nothing)),
+            ("ClampBackward1", RowId::ClampMax) => keeps.push(("min", Kept::Nothing)),
+            ("ClampMinBackward1", _) => keeps.retain(|k| k.0 != "max"),
+            ("ClampMaxBackward1", _) => keeps.retain(|k| k.0 != "min"),
+            (_, RowId::ClampMin | RowId::ClampMax) => {}
+            // The last step of something else, whose operands it does not see.
+            _ => keeps.clear(),
+        }
+        keeps
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         self.op.vjp(cx, grads)

@@ -372,7 +372,18 @@ impl Vjp for Parts {
         self.node.into()
     }
     fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim))]
+        let mut keeps: Keeps = smallvec![("dim", Kept::at(self.dim))];
+        if !self.unbound {
+            let sizes: Dims = self.shapes.iter().map(|s| s[self.dim]).collect();
+            let mut whole = self.shapes[0].clone();
+            whole[self.dim] = sizes.iter().sum();
+            keeps.push(match self.node {
+                "SplitBackward0" => ("split_size", Kept::at(sizes[0])),
+                _ => ("split_sizes", Kept::sizes(&sizes)),
+            });
+            keeps.push(("self_sym_sizes", Kept::sizes(&whole)));
+        }
+        keeps
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(device) = grads.iter().flatten().next().map(Tensor::device) else { return Ok(smallvec![None]) };

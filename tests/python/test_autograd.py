@@ -531,6 +531,32 @@ def test_data_setter() -> None:
     assert x.grad.tolist() == [1.0, 1.0, 1.0]
 
 
+def test_data_setter_leaves_both_counts_of_writes_alone() -> None:
+    x, other = leaf(3.0), rgrad.zeros(1, dtype=real())
+    x.data.add_(1)
+    with rgrad.no_grad():
+        x.add_(1).sub_(1)
+    other.mul_(2)
+    y = x * x
+    x.data = other
+    assert (x._version, other._version) == (2, 1)
+    with rgrad.no_grad():
+        x.add_(1)
+    assert (x._version, other._version) == (3, 1)
+    assert other.item() == 1.0
+    with pytest.raises(RuntimeError, match="is at version 3; expected version 2 instead"):
+        y.backward()
+    # The replacement as such is no write: gradients are those of the new values.
+    z = x * x
+    x.data = rgrad.full((1,), 5.0, dtype=real())
+    z.backward()
+    assert x.grad.tolist() == [10.0]
+    # Another object with the same memory is no other memory.
+    x.data = x.data
+    x.detach().add_(1)
+    assert x._version == 4
+
+
 def test_gradients_are_cast_to_the_dtype_of_their_edge() -> None:
     x = rgrad.tensor([1.0], dtype=rgrad.float32, requires_grad=True)
     y = x.double() * 3

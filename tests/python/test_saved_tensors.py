@@ -427,6 +427,25 @@ def test_limits_of_allowed_mutation() -> None:
         y.backward()
 
 
+@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5]])
+def test_losses_with_and_without_weights_under_hooks(weight: list[float] | None) -> None:
+    packed: list[Any] = []
+
+    def pack(t: Any) -> Any:
+        packed.append(t)
+        return t.detach()
+
+    x = rgrad.tensor([[0.5, 1.0, -1.0], [2.0, 0.0, 1.0]], dtype=real(), requires_grad=True)
+    w = None if weight is None else rgrad.tensor(weight, dtype=real())
+    target = rgrad.tensor([2, 0], device=x.device)
+    plain = rgrad.nn.functional.nll_loss(x, target, weight=w)
+    with saved_tensors_hooks(pack, lambda t: t):
+        hooked = rgrad.nn.functional.nll_loss(x, target, weight=w)
+    assert len(packed) == (1 if weight is None else 2)
+    (a,), (b,) = rgrad.autograd.grad(plain, x), rgrad.autograd.grad(hooked, x)
+    assert a.tolist() == b.tolist()
+
+
 def test_increment_version() -> None:
     x, a = leaf(1.0), rgrad.ones(2)
     y = x * 1

@@ -74,6 +74,14 @@ def sorted_places(w: Any) -> Any:
     return w.sort()[1]  # cut: sort
 
 
+def positions(w: Any) -> Any:
+    return w.nonzero()  # cut: nonzero
+
+
+def columns(w: Any) -> Any:
+    return w.nonzero(as_tuple=True)[0]  # cut: nonzero_tuple
+
+
 def written_without_grad(w: Any) -> Any:
     buffer = rgrad.zeros(2, dtype=real())
     with rgrad.no_grad():
@@ -91,6 +99,8 @@ WAYS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "gt": (compared, "gt, which has no derivative, at"),
     "argmax": (places, "argmax, which has no derivative, at"),
     "sort": (sorted_places, "sort, which has no derivative, at"),
+    "nonzero": (positions, "nonzero, which has no derivative, at"),
+    "nonzero_tuple": (columns, "nonzero, which has no derivative, at"),
     "copy_": (written_without_grad, "copy_ under no_grad at"),
 }
 
