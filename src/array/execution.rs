@@ -2,7 +2,7 @@
 
 use super::fusion;
 use super::lazy::{Lazy, Source};
-use super::pending::{self, Fold, From, In, Interrupts, Make, Step};
+use super::pending::{self, DeviceFold, DeviceFrom, Fold, Folding, From, In, Interrupts, Make, Step};
 use super::program::{Garbage, Graph};
 use super::storage::Storage;
 use super::value::Array;
@@ -161,7 +161,7 @@ impl Watch {
 fn on_host(g: &Graph, places: &mut [*mut u8], watch: &Watch) -> Result<()> {
     let all = g.nodes.len();
     let Some((at, fold)) = fold_of(g) else {
-        points(&Part::new(g, 0..all, places), &places[..])?.run(&|| watch.goes_on());
+        points(&Part::new(g, 0..all), places, 0..all)?.run(&|| watch.goes_on());
         return Ok(());
     };
     // The steps behind a fold work in place on its result.
@@ -171,7 +171,7 @@ fn on_host(g: &Graph, places: &mut [*mut u8], watch: &Watch) -> Result<()> {
     let others: SmallVec<[*const u8; 2]> = step.ins[1..].iter().filter_map(In::array).map(Array::ptr).collect();
     if at > 0 {
         let (kept, size) = (places[at - 1], g.nodes[at - 1].step.out.size());
-        let made = Made { runner: points(&Part::new(g, 0..at, places), &places[..at])?, kept, size, watch };
+        let made = Made { runner: points(&Part::new(g, 0..at), places, 0..at)?, kept, size, watch };
         // SAFETY: the program gives every element of the fold's input, in its order of memory; the other inputs are in memory.
         unsafe { fold.run(From::Made(&made), &others, to) };
     } else {
@@ -180,47 +180,95 @@ fn on_host(g: &Graph, places: &mut [*mut u8], watch: &Watch) -> Result<()> {
         unsafe { fold.run(From::Memory(from), &others, to) };
     }
     if at + 1 < all {
-        points(&Part::new(g, at + 1..all, places), &places[at + 1..])?.run(&|| true);
+        points(&Part::new(g, at + 1..all), places, at + 1..all)?.run(&|| true);
     }
     Ok(())
 }
 
-/// The fold among a program's steps, if there is one.
+/// The fold among a program's steps, if there is one of the host.
 fn fold_of(g: &Graph) -> Option<(usize, &Arc<dyn Fold>)> {
-    g.nodes.iter().enumerate().find_map(|(i, n)| match &n.step.make {
-        Make::Fold(fold) => Some((i, fold)),
-        Make::Point(_) => None,
-    })
+    g.nodes.iter().enumerate().find_map(|(i, n)| if let Make::Fold(Folding::Host(fold)) = &n.step.make { Some((i, fold)) } else { None })
 }
 
-/// The steps of a part, ready to run; `places` are theirs.
-fn points(part: &Part, places: &[*mut u8]) -> Result<Runner> {
-    let inputs: Vec<Input<'_>> =
-        part.inputs.iter().map(|a| Input { ptr: a.place.address(a.dtype), dtype: a.dtype, strides: a.strides.as_deref() }).collect();
+/// As `fold_of`, of a device.
+fn device_fold_of(g: &Graph) -> Option<(usize, &Arc<dyn DeviceFold>)> {
+    g.nodes.iter().enumerate().find_map(|(i, n)| if let Make::Fold(Folding::Device(fold)) = &n.step.make { Some((i, fold)) } else { None })
+}
+
+/// The steps of a part, ready to run.
+fn points(part: &Part, places: &[*mut u8], range: Range<usize>) -> Result<Runner> {
+    let inputs: Vec<Input<'_>> = part
+        .inputs
+        .iter()
+        .map(|a| Input { ptr: a.place.address(a.dtype, places), dtype: a.dtype, strides: a.strides.as_deref() })
+        .collect();
     // SAFETY: inputs are settled, and their storages are held by the graph; places are storages of the graph with this many elements,
     // new, or taken over from an input that nobody reads later, or the result's own.
-    unsafe { Runner::new(&part.code, part.shape(), part.strides(), &inputs, places) }
+    unsafe { Runner::new(&part.code, part.shape(), part.strides(), &inputs, &places[range]) }
 }
 
-/// Runs a program on a device: one dispatch.
+/// Runs a program on a device: one dispatch, with a fold the fold's own, which reads the steps before it as they are made unless somebody
+/// holds one of them.
 fn on_device(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]) -> Result<()> {
     let Some(context) = root.context() else { return Ok(()) };
-    let part = Part::new(g, 0..g.nodes.len(), &[]);
-    let mut inputs = Vec::with_capacity(part.inputs.len());
-    for a in &part.inputs {
-        let Place::In(storage, offset) = &a.place else { continue };
-        let buffer =
-            storage.lazy().and_then(Lazy::buffer).ok_or_else(|| Error::runtime("an input of a program has no memory on the device"))?;
-        inputs.push((buffer, *offset, a.dtype, a.strides.as_deref()));
-    }
-    let mut outputs = Vec::new();
-    for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
-        let new = provided.iter().find(|(k, _)| *k == i).and_then(|(_, s)| s.buffer());
-        if let Some(b) = new.or_else(|| o.storage.lazy().and_then(Lazy::buffer)) {
-            outputs.push((o.node, b));
+    let all = g.nodes.len();
+    let buffer_of = |owner: usize| {
+        let new = provided.iter().find(|(k, _)| *k == owner).and_then(|(_, s)| s.buffer());
+        new.or_else(|| g.owners[owner].storage.lazy().and_then(Lazy::buffer)).ok_or_else(|| missing("a result"))
+    };
+    // The results of a range of steps that are kept.
+    let kept = |range: Range<usize>| -> Result<Vec<(usize, &wgpu::Buffer)>> {
+        let owners = g.owners.iter().enumerate().filter(|(i, o)| written[*i] && range.contains(&o.node));
+        owners.map(|(i, o)| Ok((o.node - range.start, buffer_of(i)?))).collect()
+    };
+    let Some((at, fold)) = device_fold_of(g) else {
+        let part = Part::new(g, 0..all);
+        let inputs = part.reads(None)?;
+        return wgpu::program::run(context, &part.code, part.shape(), part.strides(), &inputs, &kept(0..all)?);
+    };
+    let step = &g.nodes[at].step;
+    let to = buffer_of(g.nodes[at].owner)?;
+    let others = step.ins[1..].iter().filter_map(In::array).map(in_memory).collect::<Result<SmallVec<[&wgpu::Buffer; 2]>>>()?;
+    if at > 0 {
+        let part = Part::new(g, 0..at);
+        let inputs = part.reads(None)?;
+        let mut outputs = kept(0..at)?;
+        let program = wgpu::program::Program { code: &part.code, shape: part.shape(), strides: part.strides(), inputs: &inputs };
+        if outputs.is_empty() {
+            fold.run(DeviceFrom::Made(program), &others, to)?;
+        } else {
+            let own;
+            let last = match outputs.iter().find(|o| o.0 == at - 1) {
+                Some((_, b)) => *b,
+                None => {
+                    own = wgpu::Buffer::new(context, g.owners[g.nodes[at - 1].owner].storage.bytes())?;
+                    outputs.push((at - 1, &own));
+                    &own
+                }
+            };
+            wgpu::program::run(context, program.code, program.shape, program.strides, program.inputs, &outputs)?;
+            fold.run(DeviceFrom::Memory(last), &others, to)?;
         }
+    } else {
+        let from = step.ins[0].array().ok_or_else(|| missing("an input")).and_then(in_memory)?;
+        fold.run(DeviceFrom::Memory(from), &others, to)?;
     }
-    wgpu::program::run(context, &part.code, part.shape(), part.strides(), &inputs, &outputs)
+    if at + 1 < all {
+        // The steps behind a fold work in place on its result.
+        let part = Part::new(g, at + 1..all);
+        let inputs = part.reads(Some(to))?;
+        wgpu::program::run(context, &part.code, part.shape(), part.strides(), &inputs, &[(all - at - 2, to)])?;
+    }
+    Ok(())
+}
+
+fn in_memory(a: &Array) -> Result<&wgpu::Buffer> {
+    a.storage().lazy().and_then(Lazy::buffer).ok_or_else(|| missing("an input"))
+}
+
+#[cold]
+fn missing(what: &str) -> Error {
+    Error::runtime(format!("{what} of a program has no memory on the device. This is a bug in rgrad, please report it"))
 }
 
 /// A program whose last result a fold reads as it is made.
@@ -262,23 +310,23 @@ impl Blocks for Made<'_> {
 enum Place {
     /// In a storage, from this element on.
     In(Storage, usize),
-    /// Where an earlier part of the program left it.
-    At(*const u8),
+    /// Where an earlier part of the program left the result of this node.
+    Of(usize),
 }
 
 impl Place {
     fn same(&self, other: &Place) -> bool {
         match (self, other) {
             (Place::In(a, i), Place::In(b, j)) => a.same(b) && i == j,
-            (Place::At(a), Place::At(b)) => std::ptr::eq(*a, *b),
+            (Place::Of(a), Place::Of(b)) => a == b,
             _ => false,
         }
     }
 
-    fn address(&self, dtype: DType) -> *const u8 {
+    fn address(&self, dtype: DType, places: &[*mut u8]) -> *const u8 {
         match self {
             Place::In(storage, offset) => storage.start().map_or(std::ptr::null(), |p| p.wrapping_add(offset * dtype.size()).cast_const()),
-            Place::At(p) => *p,
+            Place::Of(node) => places[*node],
         }
     }
 }
@@ -299,8 +347,7 @@ struct Part {
 }
 
 impl Part {
-    /// What an earlier node made lies in its place.
-    fn new(g: &Graph, range: Range<usize>, places: &[*mut u8]) -> Part {
+    fn new(g: &Graph, range: Range<usize>) -> Part {
         let lies = |a: &Array| Place::In(a.storage().clone(), a.layout().offset());
         let last = &g.nodes[range.end - 1].step.layout;
         let mut part = Part { code: Code::default(), inputs: Vec::new(), layout: Layout::contiguous(&[last.numel()]) };
@@ -318,7 +365,7 @@ impl Part {
             let ins = step.ins.iter().map(|input| {
                 let mut made = |s: &Arc<Step>| match g.find(s) {
                     Some(j) if j >= range.start => program::From::Step(j - range.start),
-                    Some(j) => load(Place::At(places[j]), s.out, None),
+                    Some(j) => load(Place::Of(j), s.out, None),
                     None => program::From::Nothing,
                 };
                 let from = match input {
@@ -341,6 +388,19 @@ impl Part {
             part.code.steps.push(program::Step { what, ins, out: step.out });
         }
         part
+    }
+
+    /// The inputs in a device's memory; what an earlier part left lies in `left`.
+    fn reads<'a>(&'a self, left: Option<&'a wgpu::Buffer>) -> Result<Vec<wgpu::program::Read<'a>>> {
+        let buffer = |a: &'a Loaded| match &a.place {
+            Place::In(storage, offset) => Some((storage.lazy()?.buffer()?, *offset)),
+            Place::Of(_) => Some((left?, 0)),
+        };
+        let read = |a| {
+            let (b, offset) = buffer(a).ok_or_else(|| missing("an input"))?;
+            Ok((b, offset, a.dtype, a.strides.as_deref()))
+        };
+        self.inputs.iter().map(read).collect()
     }
 
     fn shape(&self) -> &[usize] {

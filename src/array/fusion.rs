@@ -1,6 +1,6 @@
 //! Which pointwise results stay pending, and what has become of them.
 
-use super::pending::{self, Fold, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight};
+use super::pending::{self, Folding, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight};
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::cpu::alloc::fits;
@@ -219,7 +219,7 @@ impl Array {
     /// `others` are what else the fold reads: row-major, and computed here if they are not.
     pub(super) fn pending_fold(
         &self,
-        fold: impl FnOnce() -> Arc<dyn Fold>,
+        fold: impl FnOnce() -> Folding,
         others: &[Array],
         shape: &[usize],
         out: DType,

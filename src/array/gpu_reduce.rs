@@ -1,12 +1,15 @@
 //! Reductions, scans, softmax and matrix products of arrays in a device's memory.
 
+use super::pending::{DeviceFold, DeviceFrom, Folding};
 use super::reduce::{Over, reduced_shape};
 use super::{Array, Scan, SoftmaxPass};
-use crate::backend::wgpu::reduce::{Reducer, reduce};
-use crate::backend::wgpu::{View, matmul, scan, softmax};
+use crate::backend::wgpu::program;
+use crate::backend::wgpu::reduce::{Reducer, reduce, reduce_made};
+use crate::backend::wgpu::{Buffer, View, element_size, matmul, scan, softmax};
 use crate::error::Result;
-use crate::layout::{DType, Layout, Strides};
+use crate::layout::{DType, Dims, Layout, Strides};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 impl Array {
     /// `shift`, where the reducer reads one, has one element for each result, in row-major order.
@@ -15,7 +18,15 @@ impl Array {
     }
 
     fn gpu_reduced_by(&self, op: &'static str, r: Reducer, over: Over<'_>, shift: Option<&Array>, to: DType, power: f64) -> Result<Array> {
-        let out = self.empty_beside(&reduced_shape(self.shape(), over.reduced, over.keepdim), to)?;
+        let shape = reduced_shape(self.shape(), over.reduced, over.keepdim);
+        if shift.is_none() && self.storage().is_pending() && r.reads_numbers(self.dtype()) {
+            let (of, layout, reduced) = (self.dtype(), self.layout().clone(), over.reduced.into());
+            let fold = || Folding::Device(Arc::new(Reduction { op, r, of, to, layout, reduced }));
+            if let Some(made) = self.pending_fold(fold, &[], &shape, to)? {
+                return Ok(made);
+            }
+        }
+        let out = self.empty_beside(&shape, to)?;
         let shift = shift.map(Array::contiguous).transpose()?;
         let shift = shift.as_ref().map(|s| s.gpu_view(op)).transpose()?;
         reduce(op, r, &[self.gpu_view(op)?], shift, over.reduced, power, &[out.gpu_view(op)?])?;
@@ -31,8 +42,9 @@ impl Array {
             f64::INFINITY => Reducer::ExtremeAbs { max: true },
             f64::NEG_INFINITY => Reducer::ExtremeAbs { max: false },
             0.0 => Reducer::CountNonzero,
-            // Powers of ratios to the size that counts most neither overflow nor vanish.
+            // Powers of ratios to the size that counts most neither overflow nor vanish. The elements are read twice.
             _ => {
+                self.ready()?;
                 let scale = self.gpu_reduced("norm", Reducer::ExtremeAbs { max: p > 0.0 }, over, None, d)?;
                 return self.gpu_reduced_by("norm", Reducer::Power, over, Some(&scale), d, p);
             }
@@ -60,6 +72,15 @@ impl Array {
 
     pub(super) fn gpu_softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array> {
         let op = if pass.log { "log_softmax" } else { "softmax" };
+        // What may be read as it is made: the input, backward the gradient.
+        let source = g.unwrap_or(self);
+        if source.storage().is_pending() && source.is_contiguous() && source.dtype() == self.dtype() {
+            let y = if g.is_some() { Some(self.contiguous()?) } else { None };
+            let fold = || Folding::Device(Arc::new(Rows { pass, dim, of: self.dtype(), shape: Dims::from_slice(self.shape()) }));
+            if let Some(made) = source.pending_fold(fold, y.as_slice(), self.shape(), self.dtype())? {
+                return Ok(made);
+            }
+        }
         let out = self.empty_beside(self.shape(), self.dtype())?;
         softmax::softmax(pass, self.gpu_view(op)?, dim, g.map(|g| g.gpu_view(op)).transpose()?, out.gpu_view(op)?)?;
         Ok(out)
@@ -79,5 +100,76 @@ impl Array {
         let b = View { shape: &b, strides: &sb, ..other.gpu_view(op)? };
         matmul::matmul(op, a, b, View { shape, strides: &strides, ..out.gpu_view(op)? })?;
         Ok(out)
+    }
+}
+
+/// What a program makes, in memory of its own.
+fn written(made: &program::Program<'_>, of: DType, beside: &Buffer) -> Result<Buffer> {
+    let numel: usize = made.shape.iter().product();
+    let buffer = Buffer::new(beside.context(), numel * element_size(of))?;
+    program::run(beside.context(), made.code, made.shape, made.strides, made.inputs, &[(made.code.steps.len() - 1, &buffer)])?;
+    Ok(buffer)
+}
+
+/// A reduction that waits for somebody to look at its result.
+struct Reduction {
+    op: &'static str,
+    r: Reducer,
+    of: DType,
+    to: DType,
+    layout: Layout,
+    reduced: SmallVec<[bool; 6]>,
+}
+
+impl DeviceFold for Reduction {
+    fn name(&self) -> &'static str {
+        self.op
+    }
+
+    fn run(&self, from: DeviceFrom<'_>, _: &[&Buffer], to: &Buffer) -> Result<()> {
+        let (shape, strides) = (self.layout.shape(), self.layout.strides());
+        let kept = reduced_shape(shape, &self.reduced, false);
+        let dense = Layout::contiguous_strides(&kept);
+        let out = View { buffer: to, offset: 0, shape: &kept, strides: &dense, dtype: self.to };
+        let own;
+        let buffer = match from {
+            DeviceFrom::Made(p) if p.can_be_read(to.context()) => {
+                return reduce_made(self.op, self.r, &p, (shape, strides), &self.reduced, &out);
+            }
+            DeviceFrom::Made(p) => {
+                own = written(&p, self.of, to)?;
+                &own
+            }
+            DeviceFrom::Memory(b) => b,
+        };
+        let x = View { buffer, offset: 0, shape, strides, dtype: self.of };
+        reduce(self.op, self.r, &[x], None, &self.reduced, 0.0, &[out])
+    }
+}
+
+/// A softmax, or its backward pass, that waits for somebody to look at it.
+struct Rows {
+    pass: SoftmaxPass,
+    dim: usize,
+    of: DType,
+    shape: Dims,
+}
+
+impl DeviceFold for Rows {
+    fn name(&self) -> &'static str {
+        if self.pass.log { "log_softmax" } else { "softmax" }
+    }
+
+    fn run(&self, from: DeviceFrom<'_>, others: &[&Buffer], to: &Buffer) -> Result<()> {
+        let strides = Layout::contiguous_strides(&self.shape);
+        let view = |buffer| View { buffer, offset: 0, shape: &self.shape, strides: &strides, dtype: self.of };
+        let y = others.first().map(|b| view(*b));
+        match from {
+            DeviceFrom::Made(p) => softmax::softmax_made(self.pass, &p, y, self.dim, view(to)),
+            DeviceFrom::Memory(b) => match y {
+                Some(y) => softmax::softmax(self.pass, y, self.dim, Some(view(b)), view(to)),
+                None => softmax::softmax(self.pass, view(b), self.dim, None, view(to)),
+            },
+        }
     }
 }

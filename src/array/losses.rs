@@ -1,6 +1,6 @@
 //! Picking the elements of target classes: what nll_loss does with arrays.
 
-use super::pending::{Fold, From};
+use super::pending::{Fold, Folding, From};
 use super::reduce::Classes;
 use super::{Array, Device};
 use crate::backend::cpu::reducers::Float;
@@ -46,7 +46,7 @@ impl Array {
             if let Some(w) = &weight {
                 others.push(if w.storage().is_own() { w.clone() } else { w.clone_dense()? });
             }
-            if let Some(made) = self.pending_fold(|| Arc::new(picks) as Arc<dyn Fold>, &others, shape, T::DTYPE)? {
+            if let Some(made) = self.pending_fold(|| Folding::Host(Arc::new(picks)), &others, shape, T::DTYPE)? {
                 return Ok(made);
             }
         }

@@ -14,7 +14,7 @@ use super::value::Array;
 use crate::backend::cpu::reduce::Blocks;
 use crate::backend::host;
 use crate::backend::program::What;
-use crate::backend::wgpu::element_size;
+use crate::backend::wgpu::{self, element_size};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
 use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
@@ -82,6 +82,27 @@ pub(super) trait Fold: Send + Sync {
     unsafe fn run(&self, from: From<'_>, others: &[*const u8], to: *mut u8);
 }
 
+/// As `Fold`, on a device.
+pub(super) trait DeviceFold: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// Reads the elements, in the device's memory or as a program makes them, and leaves the result in `to`.
+    fn run(&self, from: DeviceFrom<'_>, others: &[&wgpu::Buffer], to: &wgpu::Buffer) -> Result<()>;
+}
+
+/// Where the elements of a fold on a device come from.
+pub(super) enum DeviceFrom<'a> {
+    Memory(&'a wgpu::Buffer),
+    Made(wgpu::program::Program<'a>),
+}
+
+/// A fold of the host or of a device.
+#[derive(Clone)]
+pub(super) enum Folding {
+    Host(Arc<dyn Fold>),
+    Device(Arc<dyn DeviceFold>),
+}
+
 /// Where a fold's elements come from.
 pub(super) enum From<'a> {
     Memory(*const u8),
@@ -91,7 +112,7 @@ pub(super) enum From<'a> {
 pub(super) enum Make {
     Point(What),
     /// From the first input, which lies in any dense order; others are in memory.
-    Fold(Arc<dyn Fold>),
+    Fold(Folding),
 }
 
 pub(super) struct Step {
@@ -140,7 +161,8 @@ impl Step {
         match &self.make {
             Make::Point(What::Row { func, .. }) => func.row.info().name,
             Make::Point(What::Cast) => "to",
-            Make::Fold(fold) => fold.name(),
+            Make::Fold(Folding::Host(fold)) => fold.name(),
+            Make::Fold(Folding::Device(fold)) => fold.name(),
         }
     }
 }
@@ -291,16 +313,16 @@ fn serve(storage: &Storage, interrupts: Interrupts) -> Result<()> {
         return Ok(());
     }
     let mut garbage = Garbage::default();
-    let all = live();
+    let all = ends();
     let result = {
         let _run = alone();
         all.iter().try_for_each(|s| {
-            let mut g = Graph::default();
-            if !s.same(storage) && s.lazy().is_some_and(|l| l.is_pending()) && g.gather(s) && g.reads(storage) {
-                run(s, &mut garbage, interrupts)?;
-            }
-            garbage.graphs.push(g);
-            Ok(())
+            let reads = || {
+                // Its handles count as somebody's; all of them are held by the end's steps as well.
+                let mut g = Graph::default();
+                g.gather(s) && g.reads(storage)
+            };
+            if !s.same(storage) && s.lazy().is_some_and(|l| l.is_pending()) && reads() { run(s, &mut garbage, interrupts) } else { Ok(()) }
         })
     };
     garbage.storages.extend(all);
@@ -325,7 +347,7 @@ fn sweep_now() {
         STALE.store(true, Ordering::Release);
         return;
     };
-    for s in live() {
+    for s in ends() {
         if s.lazy().is_some_and(|l| l.is_pending()) && hoards(&s) {
             // What cannot be had now may be had when somebody looks.
             let _ = settle_here(&s, Access::Read, Interrupts::Unheard);
@@ -335,10 +357,13 @@ fn sweep_now() {
 
 /// Computes everything that is pending on the host, or on devices.
 pub(super) fn settle_all(on_device: bool) -> Result<()> {
-    // What another step reads runs with that step. Handles of such storages must not be held here: they count as somebody's.
-    let ends = |s: &Storage| s.context().is_some() == on_device && s.lazy().is_some_and(|l| l.is_pending() && l.readers() == 0);
-    let last: Vec<Storage> = live().into_iter().filter(ends).collect();
-    last.iter().try_for_each(|s| s.settle(Access::Read))
+    ends().iter().filter(|s| s.context().is_some() == on_device).try_for_each(|s| s.settle(Access::Read))
+}
+
+/// The pending storages that no step reads: their programs contain all pending steps. Handles of others must not be held while programs
+/// run, since they count as somebody's.
+fn ends() -> Vec<Storage> {
+    live().into_iter().filter(|s| s.lazy().is_some_and(|l| l.is_pending() && l.readers() == 0)).collect()
 }
 
 /// Whether the steps of a pending storage's program hold more bytes that nobody else holds than their results will take.

@@ -1,6 +1,6 @@
 //! Reductions, scans, softmax and sorting of arrays.
 
-use super::pending::{Fold, From};
+use super::pending::{Fold, Folding, From};
 use super::{Array, Device};
 use crate::backend::cpu::moments::{LogSumExp, Squares};
 use crate::backend::cpu::reduce::{Reducer, Source, run, run_from};
@@ -212,7 +212,7 @@ impl Array {
         debug_assert_eq!(over.reduced.len(), self.rank());
         let shape = reduced_shape(self.shape(), over.reduced, over.keepdim);
         if !self.storage().is_plain() {
-            let fold = || Arc::new(Waiting { r, layout: self.layout().clone(), reduced: over.reduced.into() }) as Arc<dyn Fold>;
+            let fold = || Folding::Host(Arc::new(Waiting { r, layout: self.layout().clone(), reduced: over.reduced.into() }));
             if let Some(made) = self.pending_fold(fold, &[], &shape, to)? {
                 return Ok(made);
             }
@@ -351,7 +351,7 @@ impl Array {
         if !source.storage().is_plain() && source.is_contiguous() && source.dtype() == self.dtype() {
             let y = if g.is_some() { Some(self.contiguous()?) } else { None };
             let fold: Arc<dyn Fold> = float!(self.dtype(), T => Arc::new(Rows::<T> { pass, shape, of: PhantomData }));
-            if let Some(made) = source.pending_fold(|| fold, y.as_slice(), self.shape(), self.dtype())? {
+            if let Some(made) = source.pending_fold(|| Folding::Host(fold), y.as_slice(), self.shape(), self.dtype())? {
                 return Ok(made);
             }
         }

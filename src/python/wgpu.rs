@@ -137,9 +137,9 @@ fn _wgpu_fail_in(n: i64) -> PyResult<()> {
 
 /// (command buffers submitted, shaders compiled) on the current device so far.
 #[pyfunction]
-fn _wgpu_counts() -> PyResult<(u64, usize)> {
+fn _wgpu_counts() -> PyResult<(u64, usize, u64)> {
     let c = Context::current()?;
-    Ok((c.submits()?, c.pipelines()?))
+    Ok((c.submits()?, c.pipelines()?, c.dispatches()?))
 }
 
 /// Brings the default device in.

@@ -130,6 +130,33 @@ def test_a_running_sum_holds_no_more_than_eager() -> None:
     assert peak() <= eager
 
 
+def test_a_sum_of_new_tensors_holds_no_more_than_eager() -> None:
+    """Each is larger than what waits: what would be kept alive for it is computed before more memory is asked for."""
+
+    def peak() -> int:
+        kept = vector()
+        base = _core.memory_allocated()
+        _core.reset_peak_memory_stats()
+        for k in range(10):
+            kept = kept + rgrad.full_like(kept, 0.5 * k)
+        kept[0].item()
+        return _core.max_memory_allocated() - base
+
+    with rgrad.fusion(False):
+        eager = peak()
+    assert peak() <= eager
+
+
+def test_what_only_steps_read_is_not_written_for_others() -> None:
+    x, y = vector(1), vector(2)
+    want = unfused(lambda: (x * y).tanh())
+    z = (x * y).tanh()
+    before = rgrad.fusion.counts().bytes_not_written
+    x.add_(1)
+    assert rgrad.fusion.counts().bytes_not_written - before == 4 * N
+    assert np.array_equal(z.numpy(), want)
+
+
 def test_in_place_writes_wait_too() -> None:
     def step(p, g, m):
         m.mul_(0.9).add_(g)

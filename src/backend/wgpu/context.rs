@@ -471,6 +471,11 @@ impl Context {
         self.with(|r| Ok(r.submits))
     }
 
+    /// Shaders that were run so far, or are going to be.
+    pub fn dispatches(&self) -> Result<u64> {
+        self.with(|r| Ok(r.dispatches))
+    }
+
     /// Shaders that were compiled so far.
     pub fn pipelines(&self) -> Result<usize> {
         self.with(|r| Ok(r.cache.pipelines()))

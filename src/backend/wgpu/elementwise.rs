@@ -84,10 +84,11 @@ impl Plan {
         self.places.iter().enumerate().filter(|(_, p)| p.access == Access::Strided).map(|(k, _)| k)
     }
 
-    fn source(&self, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
+    /// The statements that compute the outputs of element `i`, whose words begin at `head`.
+    fn text(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> Text {
         let (mut vars, mut loads) = (String::new(), String::new());
         // Offsets: one word for each operand in memory, two for each number; then two for each number of the body.
-        let mut at = HEAD;
+        let mut at = head;
         let mut inputs: Vec<String> = Vec::new();
         let mut targets: Vec<String> = Vec::new();
         for (k, place) in self.places.iter().enumerate() {
@@ -149,6 +150,16 @@ impl Plan {
         text.push_str(&refusal);
         let Formula { lets, values } = body(&inputs, &numbers);
         text.push_str(&lets);
+        Text { text, values, targets, end: at + self.rank * (1 + strided.len()) }
+    }
+
+    /// The buffers that are bound, with the types in which they are.
+    fn declared(&self) -> Vec<(u32, &'static str)> {
+        self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect()
+    }
+
+    fn source(&self, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
+        let Text { mut text, values, targets, end } = self.text(HEAD, body);
         for (k, (value, dtype)) in values.iter().enumerate() {
             let (out, result) = (self.places[k], format!("result{k}"));
             // A name, because a conversion may use its operand twice.
@@ -156,22 +167,31 @@ impl Plan {
             let stored = types::convert(*dtype, out.dtype, &result);
             let _ = writeln!(text, "{}", types::store(out.dtype, &format!("b{}", out.slot), &targets[k], &stored));
         }
-        let declared: Vec<(u32, &str)> =
-            self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect();
-        let words = at + self.rank * (1 + strided.len());
+        let declared = self.declared();
         let status = match self.divisor {
             Some(_) => strided::status(&declared),
             None => String::new(),
         };
         let shader = format!(
             "{}{status}{}let i = group * {GROUP}u + lid;\nif i >= {} {{ return; }}\nunknown = {};\n{text}\n}}\n",
-            strided::header(&declared, self.writes, words),
+            strided::header(&declared, self.writes, end),
             strided::entry(),
             param(0),
             param(1),
         );
         wgsl::with_library(&shader)
     }
+}
+
+/// What a kernel does with one element.
+struct Text {
+    text: String,
+    /// Expressions of the outputs.
+    values: SmallVec<[(String, DType); 1]>,
+    /// Where they go.
+    targets: Vec<String>,
+    /// Behind the last word that is read.
+    end: usize,
 }
 
 /// Computes every element of `out`.
@@ -181,96 +201,19 @@ pub(super) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
 
 /// Computes every element of several outputs of one shape. `N` is no less than the number of all operands.
 pub(super) fn run_all<const N: usize>(outs: &[View<'_>], work: &Elementwise<'_>) -> Result<()> {
-    let (first, count) = (outs[0], outs.len());
-    debug_assert!(count + work.ins.len() <= N);
+    let first = outs[0];
     let numel: usize = first.shape.iter().product();
     if numel == 0 {
         return Ok(());
     }
-    let mut strides: [&[isize]; N] = [&[]; N];
-    for (k, out) in outs.iter().enumerate() {
-        check(work.op, out)?;
-        strides[k] = out.strides;
-    }
-    for (k, (input, _)) in work.ins.iter().enumerate() {
-        if let Input::View(v) = input {
-            check(work.op, v)?;
-            strides[count + k] = v.strides;
-        }
-    }
-    let of = |k: usize, d: usize| strides[k].get(d).copied().unwrap_or(0);
-    let walk = Walk::<N>::unordered(first.shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
-    let access = |k: usize| {
-        let mut next = 1;
-        let (mut single, mut linear) = (true, true);
-        for (size, s) in walk.dims().iter().rev() {
-            single &= s[k] == 0;
-            linear &= s[k] == next;
-            next *= *size as isize;
-        }
-        if single {
-            Access::Single
-        } else if linear {
-            Access::Linear
-        } else {
-            Access::Strided
-        }
-    };
-
     let mut params = Params::new();
     params.extend([numel as u32, 0]);
-    let mut plan = Plan {
-        places: SmallVec::new(),
-        outs: count,
-        wants: SmallVec::new(),
-        numbers: SmallVec::new(),
-        divisor: work.divisor,
-        rank: 0,
-        writes: 0,
-    };
+    let operands =
+        Operands { outs, ins: &work.ins, numbers: &work.numbers, divisor: work.divisor, shape: first.shape, order: first.strides };
+    let (plan, words);
     // Declared last, because it is dropped first: it borrows for as long as the dispatch does.
     let mut bindings = Bindings::new();
-    for (k, out) in outs.iter().enumerate() {
-        params.push(out.offset as u32);
-        plan.places.push(Place { access: access(k), slot: bindings.write(out.buffer), dtype: out.dtype });
-    }
-    for (k, (input, want)) in work.ins.iter().enumerate() {
-        plan.wants.push(*want);
-        plan.places.push(match input {
-            Input::Unread => Place { access: Access::Unread, slot: 0, dtype: *want },
-            Input::Number(v) => {
-                params.extend(types::to_words(*v, *want));
-                Place { access: Access::Number, slot: 0, dtype: *want }
-            }
-            Input::View(v) => {
-                params.push(v.offset as u32);
-                Place { access: access(count + k), slot: bindings.read(v.buffer), dtype: v.dtype }
-            }
-        });
-    }
-    for (v, dtype) in &work.numbers {
-        params.extend(types::to_words(*v, *dtype));
-        plan.numbers.push(*dtype);
-    }
-    if work.divisor.is_some() {
-        params.push(first.buffer.context().ticket_for(work.op, Cause::Division));
-    }
-    plan.writes = bindings.writes();
-    let strided: SmallVec<[usize; N]> = plan.strided().collect();
-    if !strided.is_empty() {
-        plan.rank = walk.dims().len();
-        for (size, s) in walk.dims() {
-            params.push(*size as u32);
-            params.extend(strided.iter().map(|k| s[*k] as u32));
-        }
-    }
-    let mut words: SmallVec<[u32; 8]> = SmallVec::new();
-    words.extend_from_slice(work.code);
-    words.extend([plan.writes, plan.rank as u32 | (count as u32) << 8]);
-    // Two operands in a word: sixteen bits each say all there is.
-    for pair in plan.places.chunks(2) {
-        words.push(pair[0].word() | pair.get(1).map_or(0, |p| p.word() << 16));
-    }
+    (plan, words) = operands.prepared::<N>(work.op, work.code, &mut params, &mut bindings)?;
     first.buffer.context().dispatch(Dispatch {
         op: work.op,
         key: Key { kind: work.kind, words },
@@ -280,6 +223,153 @@ pub(super) fn run_all<const N: usize>(outs: &[View<'_>], work: &Elementwise<'_>)
         groups: numel.div_ceil(GROUP),
         checked: work.divisor.is_some(),
     })
+}
+
+/// The operands of a kernel over `shape`, whose elements are numbered in the order of the strides `order`.
+#[derive(Clone, Copy)]
+pub(super) struct Operands<'w, 'a> {
+    pub outs: &'w [View<'a>],
+    pub ins: &'w [(Input<'a>, DType)],
+    pub numbers: &'w [(Scalar, DType)],
+    pub divisor: Option<usize>,
+    pub shape: &'w [usize],
+    pub order: &'w [isize],
+}
+
+impl<'a> Operands<'_, 'a> {
+    /// Binds them, and appends what a kernel reads of them to the parameters; gives the kernel's structure, and words that name it.
+    fn prepared<const N: usize>(
+        &self,
+        op: &'static str,
+        code: &[u32],
+        params: &mut Params,
+        bindings: &mut Bindings<'a>,
+    ) -> Result<(Plan, SmallVec<[u32; 8]>)> {
+        let Operands { outs, ins, numbers, divisor, shape, order } = *self;
+        let count = outs.len();
+        debug_assert!(1.max(count) + ins.len() <= N);
+        // The strides of the order first, then those of the inputs; outputs all have the first one's shape, and strides of their own.
+        let mut strides: [&[isize]; N] = [&[]; N];
+        strides[0] = order;
+        for (k, out) in outs.iter().enumerate() {
+            check(op, out)?;
+            strides[k] = out.strides;
+        }
+        let inputs = 1.max(count);
+        for (k, (input, _)) in ins.iter().enumerate() {
+            if let Input::View(v) = input {
+                check(op, v)?;
+                strides[inputs + k] = v.strides;
+            }
+        }
+        let of = |k: usize, d: usize| strides[k].get(d).copied().unwrap_or(0);
+        let walk = Walk::<N>::unordered(shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
+        let access = |k: usize| {
+            let mut next = 1;
+            let (mut single, mut linear) = (true, true);
+            for (size, s) in walk.dims().iter().rev() {
+                single &= s[k] == 0;
+                linear &= s[k] == next;
+                next *= *size as isize;
+            }
+            if single {
+                Access::Single
+            } else if linear {
+                Access::Linear
+            } else {
+                Access::Strided
+            }
+        };
+
+        let mut plan =
+            Plan { places: SmallVec::new(), outs: count, wants: SmallVec::new(), numbers: SmallVec::new(), divisor, rank: 0, writes: 0 };
+        for (k, out) in outs.iter().enumerate() {
+            params.push(out.offset as u32);
+            plan.places.push(Place { access: access(k), slot: bindings.write(out.buffer), dtype: out.dtype });
+        }
+        for (k, (input, want)) in ins.iter().enumerate() {
+            plan.wants.push(*want);
+            plan.places.push(match input {
+                Input::Unread => Place { access: Access::Unread, slot: 0, dtype: *want },
+                Input::Number(v) => {
+                    params.extend(types::to_words(*v, *want));
+                    Place { access: Access::Number, slot: 0, dtype: *want }
+                }
+                Input::View(v) => {
+                    params.push(v.offset as u32);
+                    Place { access: access(inputs + k), slot: bindings.read(v.buffer), dtype: v.dtype }
+                }
+            });
+        }
+        for (v, dtype) in numbers {
+            params.extend(types::to_words(*v, *dtype));
+            plan.numbers.push(*dtype);
+        }
+        if divisor.is_some()
+            && let Some(first) = outs.first()
+        {
+            params.push(first.buffer.context().ticket_for(op, Cause::Division));
+        }
+        plan.writes = bindings.writes();
+        // Places stand from the outputs on; without any, the order has the first strides.
+        let at = |k: usize| k + inputs - count;
+        let strided: SmallVec<[usize; N]> = plan.strided().collect();
+        if !strided.is_empty() {
+            plan.rank = walk.dims().len();
+            for (size, s) in walk.dims() {
+                params.push(*size as u32);
+                params.extend(strided.iter().map(|k| s[at(*k)] as u32));
+            }
+        }
+        let mut words: SmallVec<[u32; 8]> = SmallVec::new();
+        words.extend_from_slice(code);
+        words.extend([plan.writes, plan.rank as u32 | (count as u32) << 8]);
+        // Two operands in a word: sixteen bits each say all there is.
+        for pair in plan.places.chunks(2) {
+            words.push(pair[0].word() | pair.get(1).map_or(0, |p| p.word() << 16));
+        }
+        Ok((plan, words))
+    }
+}
+
+/// A kernel whose one result another shader reads, by the function `load(i)`, in place of an element of memory.
+pub(super) struct Loader {
+    plan: Plan,
+    /// What names it in the other shader's key.
+    pub words: SmallVec<[u32; 8]>,
+    /// Its words among the other shader's parameters.
+    pub params: Params,
+}
+
+impl Loader {
+    /// Of operands without an output.
+    pub fn new<'a, const N: usize>(
+        op: &'static str,
+        code: &[u32],
+        operands: &Operands<'_, 'a>,
+        bindings: &mut Bindings<'a>,
+    ) -> Result<Loader> {
+        let mut params = Params::new();
+        let (plan, words) = operands.prepared::<N>(op, code, &mut params, bindings)?;
+        Ok(Loader { plan, words, params })
+    }
+
+    /// What it binds, for `strided::header`.
+    pub fn declared(&self) -> Vec<(u32, &'static str)> {
+        self.plan.declared()
+    }
+
+    /// The function, whose words begin at `head`. What it returns is kept from being fused with what is made of it.
+    pub fn function(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
+        let Text { text, values, .. } = self.plan.text(head, body);
+        let (value, dtype) = &values[0];
+        let kept = match dtype {
+            DType::F32 => format!("f32_keep({value})"),
+            DType::F64 => format!("f64_keep({value})"),
+            _ => value.clone(),
+        };
+        format!("fn load(i: u32) -> {} {{\n{text}return {kept};\n}}\n", types::value(*dtype))
+    }
 }
 
 #[cfg(test)]

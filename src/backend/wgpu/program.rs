@@ -6,10 +6,10 @@
 //! that another step reads is kept from being fused with it, and results pass from step to step in the types in which they would lie in
 //! memory.
 
-use super::elementwise::{self, Elementwise};
+use super::elementwise::{self, Elementwise, Loader, Operands};
 use super::pointwise::has_kernel;
 use super::wgsl::expr::{Formula, Sheet, Value};
-use super::{Buffer, Context, Input, View, element_size};
+use super::{Bindings, Buffer, Context, Input, View, element_size};
 use crate::backend::program::{Code, From, What};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
@@ -30,8 +30,57 @@ pub fn most_buffers(context: &Context) -> usize {
 /// do.
 pub type Read<'a> = (&'a Buffer, usize, DType, Option<&'a [isize]>);
 
-/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results lie from the start of their buffers on, with `out_strides`; `outputs` are steps and where their
-/// results go. A result may go where an input lies that has no strides of its own and the same start.
+/// A program, whose last step's results may be read by another shader as they are made: elements of `shape` that lie with `strides`.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    pub code: &'a Code,
+    pub shape: &'a [usize],
+    pub strides: &'a [isize],
+    pub inputs: &'a [Read<'a>],
+}
+
+/// Bindings of a shader that reads a program, beside the program's own.
+const BESIDE: usize = 4;
+/// Such shaders name their bindings by four bits.
+const MOST_BINDINGS: usize = 15;
+
+impl<'a> Program<'a> {
+    /// Whether another shader can bind what the program reads.
+    pub fn can_be_read(&self, context: &Context) -> bool {
+        self.inputs.len() + BESIDE <= most_buffers(context).min(MOST_BINDINGS) && self.code.steps.len() <= MOST_STEPS
+    }
+
+    /// What the last step gives.
+    pub(super) fn dtype(&self) -> DType {
+        self.code.steps.last().map_or(DType::Bool, |s| s.out)
+    }
+
+    /// Binds the inputs in a shader that reads the elements.
+    pub(super) fn loader(&self, bindings: &mut Bindings<'a>) -> Result<Loader> {
+        let last = [self.code.steps.len().saturating_sub(1)];
+        check(name(self.code), self.code, self.inputs.len(), &last)?;
+        let view = |r: &Read<'a>| View { buffer: r.0, offset: r.1, shape: self.shape, strides: r.3.unwrap_or(self.strides), dtype: r.2 };
+        let dtypes = self.dtypes();
+        let ins: SmallVec<[(Input<'a>, DType); 8]> = self.inputs.iter().map(|r| (Input::View(view(r)), r.2)).collect();
+        let numbers: SmallVec<[(Scalar, DType); 8]> = numbers(self.code).collect();
+        let operands = Operands { outs: &[], ins: &ins, numbers: &numbers, divisor: None, shape: self.shape, order: self.strides };
+        Loader::new::<MAX_OPERANDS>(name(self.code), &key(self.code, &dtypes, &last), &operands, bindings)
+    }
+
+    /// The function `load` of a loader, whose words begin at `head`.
+    pub(super) fn function(&self, loader: &Loader, head: usize) -> String {
+        let dtypes = self.dtypes();
+        let last = [self.code.steps.len().saturating_sub(1)];
+        loader.function(head, &|x, p| formula(self.code, &dtypes, &last, x, p))
+    }
+
+    fn dtypes(&self) -> SmallVec<[DType; 8]> {
+        self.inputs.iter().map(|i| i.2).collect()
+    }
+}
+
+/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results
+/// lie from the start of their buffers on, with `out_strides`; `outputs` are steps and where their results go. A result may go where an input lies that has no strides of its own and the same start.
 ///
 /// # Errors
 /// A row without a kernel on wgpu for its type; no memory for results of single steps; what a dispatch refuses.

@@ -66,6 +66,7 @@ pub(super) struct Recorder {
     /// Checked shaders have run since the status was last looked at.
     pub(super) unchecked: bool,
     pub(super) submits: u64,
+    pub(super) dispatches: u64,
     pub(super) cache: Cache,
     own: Own,
     staging: Vec<(usize, native::Buffer)>,
@@ -115,6 +116,7 @@ impl Recorder {
             align: align.max(16),
             unchecked: false,
             submits: 0,
+            dispatches: 0,
             cache: Cache::default(),
             own,
             staging: Vec::new(),
@@ -184,6 +186,7 @@ impl Recorder {
         }
         api.set_bind_group(pass, group, offset);
         api.dispatch(pass, x, y);
+        self.dispatches += 1;
         for (b, _) in &work.bindings.slots {
             b.raw().batch.store(self.batch, Ordering::Relaxed);
         }

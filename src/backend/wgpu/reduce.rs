@@ -4,6 +4,8 @@
 //! blocks, the Y parts meet in a tree, and where there are few results the elements are cut into segments whose results are reduced by
 //! a second dispatch. All of it depends on sizes and strides alone, so results are the same bits in every run.
 
+use super::elementwise::Loader;
+use super::program::Program;
 use super::reducers::{Code, LOWEST, POWER, ZERO};
 use super::strided::{GROUP, Params, Walk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::types::to_words;
@@ -64,6 +66,8 @@ struct Form {
     to: DType,
     /// Reads accumulators of an earlier dispatch.
     second: bool,
+    /// Reads elements as a program makes them.
+    made: bool,
     /// Leaves accumulators for a later one.
     partial: bool,
     shifted: bool,
@@ -75,8 +79,11 @@ struct Form {
 }
 
 impl Form {
-    fn key(&self, bindings: &Bindings<'_>) -> Key {
-        let flags = [self.second, self.partial, self.shifted, self.tile.1].iter().enumerate().fold(0, |w, (i, f)| w | u32::from(*f) << i);
+    fn key(&self, bindings: &Bindings<'_>, loader: Option<&Loader>) -> Key {
+        let flags = [self.second, self.partial, self.shifted, self.tile.1, self.made]
+            .iter()
+            .enumerate()
+            .fold(0, |w, (i, f)| w | u32::from(*f) << i);
         let [at, writes] = slots(&self.slots, bindings);
         let words = [
             self.reducer.word() | (self.from as u32) << 8 | (self.to as u32) << 16 | flags << 24,
@@ -85,20 +92,25 @@ impl Form {
             at,
             writes,
         ];
-        Key { kind: "reduce", words: SmallVec::from_slice(&words) }
+        let mut words = SmallVec::from_slice(&words);
+        words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
+        Key { kind: "reduce", words }
     }
 
     fn operands(&self) -> usize {
         if self.second { 1 } else { self.reducer.operands() }
     }
 
-    fn source(&self) -> String {
+    fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
         let Code { text, store, .. } = self.reducer.code(self.from, self.to);
         let n = self.operands();
         let (e, o) = (self.reducer.element(self.from), self.reducer.output(self.to));
         let (input, output) = (if self.second { "Acc" } else { e }, if self.partial { "Acc" } else { o });
         let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::new();
-        types.push((self.slots[0], input));
+        match made {
+            Some((_, loader)) => types.extend(loader.declared()),
+            None => types.push((self.slots[0], input)),
+        }
         if n == 2 {
             types.push((self.slots[1], e));
         }
@@ -113,7 +125,10 @@ impl Form {
         let kept_at = FIXED;
         let reduced_at = kept_at + self.ranks.0 as usize * words;
         let total = reduced_at + self.ranks.1 as usize * words;
-        let mut s = header(&types, self.writes, total);
+        let mut s = header(&types, self.writes, total + made.map_or(0, |(_, l)| l.params.len()));
+        if let Some((program, loader)) = made {
+            s.push_str(&program.function(loader, total));
+        }
         s.push_str(&text);
         let (x, y) = (self.tile.0, GROUP / self.tile.0);
         let offsets: &[&str] = if n == 2 { &["o0", "o1"] } else { &["o0"] };
@@ -122,6 +137,7 @@ impl Form {
         let lift = match (self.second, n) {
             (true, _) => format!("b{a}[o0]"),
             (false, 2) => format!("lift(b{a}[o0], b{b}[o1], s, j)"),
+            _ if self.made => format!("lift(load(o0), {e}(), s, j)"),
             _ => format!("lift(b{a}[o0], {e}(), s, j)"),
         };
         let _ = write!(
@@ -213,35 +229,28 @@ pub fn reduce(
         check_reach(op, v)?;
     }
     let (first, last) = (&ins[0], ins.last().unwrap_or(&ins[0]));
-    let dim = |want: bool| {
-        (0..first.shape.len()).filter(move |d| reduced[*d] == want).map(|d| (first.shape[d], [first.strides[d], last.strides[d]]))
-    };
-    let (kept, over) = (Walk::ordered(dim(false)), Walk::unordered(dim(true)));
-    let (results, elements) = (kept.count(), over.count());
-    if results == 0 {
-        return Ok(());
-    }
-    check_count(op, results.max(elements))?;
     let job = Job { op, reducer, from: first.dtype, to: outs[0].dtype, power, shift, outs };
-    let along = over.step() <= kept.step();
-    let t = tile(results, elements, along);
-    if t.segments == 1 {
-        return job.run(Source::Elements(ins), &kept, &over, t, None);
-    }
-    let size = reducer.code(job.from, job.to).size;
-    let bytes =
-        t.segments.checked_mul(results * size).ok_or_else(|| Error::memory(format!("{op}: the intermediate results are too large")))?;
-    let partial = Buffer::new(first.buffer.context(), bytes)?;
-    job.run(Source::Elements(ins), &kept, &over, t, Some(&partial))?;
-    let kept = Walk::ordered([(results, [1, 1])].into_iter());
-    let over = Walk::ordered([(t.segments, [results as isize; 2])].into_iter());
-    let t = tile(results, t.segments, results == 1);
-    job.run(Source::Partial(&partial), &kept, &over, Tile { segments: 1, segment: over.count().next_multiple_of(GROUP), ..t }, None)
+    job.reduce(Source::Elements(ins), first.shape, [first.strides, last.strides], reduced)
 }
 
+/// As `reduce`, of the elements that a program makes, which has the shape `shape` and lies with `strides`.
+pub fn reduce_made(
+    op: &'static str,
+    reducer: Reducer,
+    program: &Program<'_>,
+    (shape, strides): (&[usize], &[isize]),
+    reduced: &[bool],
+    out: &View<'_>,
+) -> Result<()> {
+    let job = Job { op, reducer, from: program.dtype(), to: out.dtype, power: 0.0, shift: None, outs: std::slice::from_ref(out) };
+    job.reduce(Source::Made(program), shape, [strides; 2], reduced)
+}
+
+#[derive(Clone, Copy)]
 enum Source<'a> {
     Elements(&'a [View<'a>]),
     Partial(&'a Buffer),
+    Made(&'a Program<'a>),
 }
 
 struct Job<'a> {
@@ -255,13 +264,42 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    fn reduce(&self, source: Source<'_>, shape: &[usize], strides: [&[isize]; 2], reduced: &[bool]) -> Result<()> {
+        let dim =
+            |want: bool| (0..shape.len()).filter(move |d| reduced[*d] == want).map(move |d| (shape[d], [strides[0][d], strides[1][d]]));
+        let (kept, over) = (Walk::ordered(dim(false)), Walk::unordered(dim(true)));
+        let (results, elements) = (kept.count(), over.count());
+        if results == 0 {
+            return Ok(());
+        }
+        check_count(self.op, results.max(elements))?;
+        let along = over.step() <= kept.step();
+        let t = tile(results, elements, along);
+        if t.segments == 1 {
+            return self.run(source, &kept, &over, t, None);
+        }
+        let size = self.reducer.code(self.from, self.to).size;
+        let bytes = t
+            .segments
+            .checked_mul(results * size)
+            .ok_or_else(|| Error::memory(format!("{}: the intermediate results are too large", self.op)))?;
+        let partial = Buffer::new(self.outs[0].buffer.context(), bytes)?;
+        self.run(source, &kept, &over, t, Some(&partial))?;
+        let kept = Walk::ordered([(results, [1, 1])].into_iter());
+        let over = Walk::ordered([(t.segments, [results as isize; 2])].into_iter());
+        let t = tile(results, t.segments, results == 1);
+        self.run(Source::Partial(&partial), &kept, &over, Tile { segments: 1, segment: over.count().next_multiple_of(GROUP), ..t }, None)
+    }
+
     fn run(&self, source: Source<'_>, kept: &Walk<2>, over: &Walk<2>, t: Tile, partial: Option<&Buffer>) -> Result<()> {
         let mut params = Params::new();
+        let mut made = None;
         let mut bindings = Bindings::new();
         let mut at = [0; 5];
         let mut offsets = [0usize; 5];
         let mut second = false;
         match source {
+            Source::Made(program) => made = Some((program, program.loader(&mut bindings)?)),
             Source::Elements(ins) => {
                 for (i, v) in ins.iter().enumerate() {
                     at[i] = bindings.read(v.buffer);
@@ -291,6 +329,7 @@ impl Job<'_> {
             from: self.from,
             to: self.to,
             second,
+            made: made.is_some(),
             partial: partial.is_some(),
             shifted: self.shift.is_some(),
             tile: (t.x, t.along),
@@ -315,10 +354,12 @@ impl Job<'_> {
             kept.first().push(&mut params);
             over.first().push(&mut params);
         }
+        let made = made.as_ref().map(|(p, l)| (*p, l));
+        params.extend(made.iter().flat_map(|(_, l)| l.params.iter().copied()));
         self.outs[0].buffer.context().dispatch(Dispatch {
             op: self.op,
-            key: form.key(&bindings),
-            source: &|| form.source(),
+            key: form.key(&bindings, made.map(|(_, l)| l)),
+            source: &|| form.source(made),
             bindings,
             params: &params,
             groups: groups * t.segments,
@@ -365,9 +406,20 @@ mod tests {
             for (second, partial) in [(false, false), (false, true), (true, false)] {
                 for (tile, ranks) in [((GROUP, false), (0, 0)), ((1, true), (2, 3)), ((8, true), (1, 1)), ((32, false), (1, 2))] {
                     let slots = if partial { [0, 0, 1, 2, 0] } else { [0, 1, 2, 3, 4] };
-                    let form =
-                        Form { reducer, from, to, second, partial, shifted, tile, ranks, slots, writes: if partial { 4 } else { 24 } };
-                    validate::check(&format!("{form:?}"), &form.source());
+                    let form = Form {
+                        reducer,
+                        from,
+                        to,
+                        second,
+                        made: false,
+                        partial,
+                        shifted,
+                        tile,
+                        ranks,
+                        slots,
+                        writes: if partial { 4 } else { 24 },
+                    };
+                    validate::check(&format!("{form:?}"), &form.source(None));
                 }
             }
         }

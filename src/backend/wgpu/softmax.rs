@@ -1,11 +1,15 @@
 //! Softmax and log-softmax along one dimension, forward and backward.
 //!
+//! A program may make the input, backward the gradient: its elements lie in the output then, until results take their places.
+//!
 //! Rows that a workgroup can hold take one dispatch. Few long rows take three: their maxima and sums are reductions, which spread over
 //! the device, and the last dispatch writes the results.
 
+use super::elementwise::Loader;
+use super::program::{self, Program};
 use super::reduce::{Reducer, reduce};
 use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
-use super::wgsl::with_library;
+use super::wgsl::{types, with_library};
 use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
 use crate::backend::cpu::softmax::Pass;
 use crate::error::{Error, Result};
@@ -49,6 +53,8 @@ struct Form {
     /// Rows of a workgroup, and whether neighbouring invocations are neighbours in a row; None where maxima and sums are given and
     /// every invocation writes one element.
     tile: Option<(usize, bool)>,
+    /// A program makes the input, backward the gradient.
+    made: bool,
     rank: u32,
     /// Binding numbers: input (backward the output), gradient, output, maxima, sums.
     slots: [u32; 5],
@@ -56,33 +62,46 @@ struct Form {
 }
 
 impl Form {
-    fn key(&self, bindings: &Bindings<'_>) -> Key {
+    fn key(&self, bindings: &Bindings<'_>, loader: Option<&Loader>) -> Key {
         let tile = self.tile.map_or(u32::MAX, |(x, along)| x as u32 | u32::from(along) << 16);
-        let flags = u32::from(self.pass.log) | u32::from(self.pass.backward) << 1 | self.rank << 2 | (self.dtype as u32) << 8;
+        let flags = u32::from(self.pass.log)
+            | u32::from(self.pass.backward) << 1
+            | self.rank << 2
+            | (self.dtype as u32) << 8
+            | u32::from(self.made) << 16;
         let [at, writes] = slots(&self.slots, bindings);
-        Key { kind: "softmax", words: SmallVec::from_slice(&[flags, tile, at, writes]) }
+        let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&[flags, tile, at, writes]);
+        words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
+        Key { kind: "softmax", words }
     }
 
-    fn source(&self) -> String {
+    fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
         let Pass { backward, .. } = self.pass;
         let float = element(self.dtype);
         let [x, g, out, tops, sums] = self.slots;
-        let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::from_slice(&[(x, float), (out, float)]);
-        if backward {
-            types.push((g, float));
-        }
+        // All buffers by their storage type: a program may read one of them as well.
+        let stored = types::storage(self.dtype);
+        let load = |b: u32, at: &str| types::load(self.dtype, &format!("b{b}"), at);
+        let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::from_slice(&[(x, stored), (g, stored), (out, stored)]);
+        types.extend(made.iter().flat_map(|(_, l)| l.declared()));
         if self.tile.is_none() {
-            types.push((sums, float));
+            types.push((sums, stored));
             if !backward {
-                types.push((tops, float));
+                types.push((tops, stored));
             }
         }
         let (count, n, inner, stride, g_stride) = (param(0), param(1), param(2), param(5), param(6));
-        let load = if backward {
-            format!("let x = b{x}[o0 + j * {stride}]; let g = b{g}[o1 + j * {g_stride}];")
-        } else {
-            format!("let x = b{x}[o0 + j * {stride}]; let g = {float}();")
+        let own = format!("to + j * {inner}");
+        let put = |v: &str| types::store(self.dtype, &format!("b{out}"), &own, v);
+        // The operand that a program makes is read where it is put.
+        let x_at = if self.made && !backward { load(out, &own) } else { load(x, &format!("o0 + j * {stride}")) };
+        let g_at = match (backward, self.made) {
+            (false, _) => format!("{float}()"),
+            (true, false) => load(g, &format!("o1 + j * {g_stride}")),
+            (true, true) => load(out, &own),
         };
+        let read = format!("let x = {x_at}; let g = {g_at};");
+        let first = if self.made && backward { format!("let x = {x_at}; let g = load({own}); {}", put("g")) } else { read.clone() };
         let place = format!(
             "var o0 = {}; var o1 = {};\n{}let to = {} + (k / {inner}) * {n} * {inner} + k % {inner};\n",
             param(3),
@@ -92,9 +111,13 @@ impl Form {
         );
         let typed = |f: &str| f.replace("exp(", &format!("{float}_exp(")).replace("log(", &format!("{float}_log("));
         let (result, summand) = (typed(self.pass.result()), typed(self.pass.summand()));
-        let mut s = header(&types, self.writes, FIXED + self.rank as usize * if backward { 3 } else { 2 });
+        let total = FIXED + self.rank as usize * if backward { 3 } else { 2 };
+        let mut s = header(&types, self.writes, total + made.map_or(0, |(_, l)| l.params.len()));
+        if let Some((program, loader)) = made {
+            s.push_str(&program.function(loader, total));
+        }
         let Some((rows, along)) = self.tile else {
-            let top = if backward { format!("{float}()") } else { format!("b{tops}[k]") };
+            let top = if backward { format!("{float}()") } else { load(tops, "k") };
             s.push_str(&entry());
             let _ = writeln!(s, "{}", unknown(ZERO));
             let _ = write!(
@@ -103,8 +126,10 @@ impl Form {
                  if (e >= {count} * {n}) {{ return; }}\n\
                  let j = (e / {inner}) % {n};\n\
                  let k = (e / {inner} / {n}) * {inner} + e % {inner};\n{place}\
-                 let m = {top}; let t = b{sums}[k];\n{load}\n\
-                 b{out}[to + j * {inner}] = {result};\n}}\n"
+                 let m = {top}; let t = {};\n{read}\n\
+                 let v = {result};\n{}\n}}\n",
+                load(sums, "k"),
+                put("v")
             );
             return with_library(&s);
         };
@@ -141,23 +166,29 @@ impl Form {
              let inside = row < {count};\n\
              let k = min(row, {count} - 1u);\n{place}"
         );
-        if !backward {
+        // Each element is put, and read again, by one invocation.
+        let each = format!("for (var j = y; {}j < {n}; j += {y}u)", if self.made { "inside && " } else { "" });
+        if backward {
+            let _ = writeln!(s, "let m = {float}();");
+        } else if self.made {
+            let lowest = if self.dtype == DType::F64 { "-0x1.fffffffffffffp+1023lf" } else { "-0x1.fffffep+127f" };
             let _ = write!(
                 s,
-                "var m = b{x}[o0];\n\
-                 for (var j = y; j < {n}; j += {y}u) {{ m = max(m, b{x}[o0 + j * {stride}]); }}\n{}",
+                "var m = {float}({lowest});\n{each} {{ let v = load({own}); {} m = max(m, v); }}\n{}",
+                put("v"),
                 meet("m", "max(a, b)")
             );
         } else {
-            let _ = writeln!(s, "let m = {float}();");
+            let _ = write!(s, "var m = {};\n{each} {{ m = max(m, {x_at}); }}\n{}", load(x, "o0"), meet("m", "max(a, b)"));
         }
         let _ = write!(
             s,
             "var t = {float}();\n\
-             for (var j = y; j < {n}; j += {y}u) {{ {load} t += {summand}; }}\n{}\
+             {each} {{ {first} t += {summand}; }}\n{}\
              if (inside) {{\n\
-             for (var j = y; j < {n}; j += {y}u) {{ {load} b{out}[to + j * {inner}] = {result}; }}\n}}\n}}\n",
-            meet("t", "a + b")
+             for (var j = y; j < {n}; j += {y}u) {{ {read} let v = {result}; {} }}\n}}\n}}\n",
+            meet("t", "a + b"),
+            put("v")
         );
         with_library(&s)
     }
@@ -173,25 +204,13 @@ pub fn softmax(pass: Pass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: Vi
     let grad = g.unwrap_or(x);
     check(op, &x)?;
     check(op, &grad)?;
-    let (n, steps) = if x.shape.is_empty() { (1, [1, 1]) } else { (x.shape[dim], [x.strides[dim], grad.strides[dim]]) };
-    let inner: usize = x.shape.iter().skip(dim + 1).product();
-    let kept = Walk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d], grad.strides[d]])));
-    let count = kept.count();
-    if count * n == 0 {
-        return Ok(());
+    let job = Job::new(op, pass, x, grad, dim, out);
+    let Some(job) = job else { return Ok(()) };
+    let job = Job { x: Some(x), g, ..job };
+    if let Some(tile) = job.tile() {
+        return job.run(Some(tile), None, None);
     }
-    let job = Job { op, pass, x, g, out, kept, sizes: [count, n, inner], steps };
-    if n <= LONG || count >= FEW {
-        let along = steps[0].unsigned_abs() + steps[1].unsigned_abs() <= job.kept.step();
-        let rows = match () {
-            () if n <= 16 => GROUP,
-            () if along && n > 512 => 1,
-            () if along => 8,
-            () if count >= 1 << 14 => GROUP,
-            () => 32,
-        };
-        return job.run(Some((rows, along && rows < GROUP)), None, None);
-    }
+    let count = job.sizes[0];
     let reduced: SmallVec<[bool; 8]> = (0..x.shape.len()).map(|d| d == dim).collect();
     let strides = Layout::contiguous_strides(&[count]);
     let shape = [count];
@@ -210,11 +229,30 @@ pub fn softmax(pass: Pass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: Vi
     job.run(None, Some(&tops), Some(&sums))
 }
 
+/// As `softmax`, of an input that a program makes, or backward, where `y` is the forward output, of a gradient that it makes; row-major.
+pub fn softmax_made(pass: Pass, made: &Program<'_>, y: Option<View<'_>>, dim: usize, out: View<'_>) -> Result<()> {
+    let op = if pass.log { "log_softmax" } else { "softmax" };
+    check(op, &out)?;
+    let x = y.unwrap_or(out);
+    let Some(job) = Job::new(op, pass, x, out, dim, out) else { return Ok(()) };
+    let context = out.buffer.context();
+    match job.tile() {
+        Some(tile) if made.can_be_read(context) => Job { x: y, made: Some(made), ..job }.run(Some(tile), None, None),
+        _ => {
+            // What the program makes lies in the output, to be read from there.
+            let last = made.code.steps.len() - 1;
+            program::run(context, made.code, made.shape, made.strides, made.inputs, &[(last, out.buffer)])?;
+            softmax(pass, x, dim, y.map(|_| out), out)
+        }
+    }
+}
+
 struct Job<'a> {
     op: &'static str,
     pass: Pass,
-    x: View<'a>,
+    x: Option<View<'a>>,
     g: Option<View<'a>>,
+    made: Option<&'a Program<'a>>,
     out: View<'a>,
     kept: Walk<2>,
     /// Rows, elements of each, and how far apart they lie in the output.
@@ -222,24 +260,60 @@ struct Job<'a> {
     steps: [isize; 2],
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// Operands that lie as `x` and `g` do; None where there is nothing to compute.
+    fn new(op: &'static str, pass: Pass, x: View<'_>, g: View<'_>, dim: usize, out: View<'a>) -> Option<Job<'a>> {
+        let (n, steps) = if x.shape.is_empty() { (1, [1, 1]) } else { (x.shape[dim], [x.strides[dim], g.strides[dim]]) };
+        let inner: usize = x.shape.iter().skip(dim + 1).product();
+        let kept = Walk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d], g.strides[d]])));
+        let count = kept.count();
+        (count * n > 0).then(|| Job { op, pass, x: None, g: None, made: None, out, kept, sizes: [count, n, inner], steps })
+    }
+
+    /// How many rows a workgroup holds, and how; None for few long ones.
+    fn tile(&self) -> Option<(usize, bool)> {
+        let ([count, n, _], steps) = (self.sizes, self.steps);
+        if n > LONG && count < FEW {
+            return None;
+        }
+        let along = steps[0].unsigned_abs() + steps[1].unsigned_abs() <= self.kept.step();
+        let rows = match () {
+            () if n <= 16 => GROUP,
+            () if along && n > 512 => 1,
+            () if along => 8,
+            () if count >= 1 << 14 => GROUP,
+            () => 32,
+        };
+        Some((rows, along && rows < GROUP))
+    }
+
     fn run(&self, tile: Option<(usize, bool)>, tops: Option<&Buffer>, sums: Option<&Buffer>) -> Result<()> {
         let mut params = Params::new();
+        let made;
         let mut bindings = Bindings::new();
-        let mut at = [bindings.read(self.x.buffer), 0, 0, 0, 0];
-        if let Some(g) = self.g {
-            at[1] = bindings.read(g.buffer);
-        }
-        at[2] = bindings.write(self.out.buffer);
-        for (slot, b) in [(3, tops.filter(|_| !self.pass.backward)), (4, sums)] {
+        let out = bindings.write(self.out.buffer);
+        // What is not read stands for the output.
+        let mut at = [out; 5];
+        for (slot, b) in
+            [(0, self.x.map(|x| x.buffer)), (1, self.g.map(|g| g.buffer)), (3, tops.filter(|_| !self.pass.backward)), (4, sums)]
+        {
             if let Some(b) = b {
                 at[slot] = bindings.read(b);
             }
         }
-        let form = Form { pass: self.pass, dtype: self.x.dtype, tile, rank: self.kept.rank(), slots: at, writes: bindings.writes() };
+        made = self.made.map(|p| Ok((p, p.loader(&mut bindings)?))).transpose()?;
+        let form = Form {
+            pass: self.pass,
+            dtype: self.out.dtype,
+            tile,
+            made: made.is_some(),
+            rank: self.kept.rank(),
+            slots: at,
+            writes: bindings.writes(),
+        };
         let [count, n, _] = self.sizes;
         params.extend(self.sizes.map(|v| v as u32));
-        params.extend([self.x.offset, self.g.map_or(0, |g| g.offset)].map(|v| v as u32));
+        params.extend([self.x, self.g].map(|v| v.map_or(0, |v| v.offset) as u32));
         params.extend(self.steps.map(|v| v as u32));
         params.extend([self.out.offset as u32, 0]);
         debug_assert_eq!(params.len(), FIXED);
@@ -248,10 +322,12 @@ impl Job<'_> {
         } else {
             self.kept.first().push(&mut params);
         }
-        self.x.buffer.context().dispatch(Dispatch {
+        let made = made.as_ref().map(|(p, l)| (*p, l));
+        params.extend(made.iter().flat_map(|(_, l)| l.params.iter().copied()));
+        self.out.buffer.context().dispatch(Dispatch {
             op: self.op,
-            key: form.key(&bindings),
-            source: &|| form.source(),
+            key: form.key(&bindings, made.map(|(_, l)| l)),
+            source: &|| form.source(made),
             bindings,
             params: &params,
             groups: tile.map_or((count * n).div_ceil(GROUP), |(rows, _)| count.div_ceil(rows)),
@@ -271,8 +347,9 @@ mod tests {
             for (log, backward, rank) in [(false, false, 0), (true, false, 1), (false, true, 2), (true, true, 3)] {
                 let slots = if backward { [0, 1, 2, 0, 3] } else { [0, 0, 1, 2, 3] };
                 for dtype in [DType::F32, DType::F64] {
-                    let form = Form { pass: Pass { log, backward }, dtype, tile, rank, slots, writes: if backward { 4 } else { 2 } };
-                    validate::check(&format!("{form:?}"), &form.source());
+                    let form =
+                        Form { pass: Pass { log, backward }, dtype, tile, made: false, rank, slots, writes: if backward { 4 } else { 2 } };
+                    validate::check(&format!("{form:?}"), &form.source(None));
                 }
             }
         }
