@@ -273,3 +273,18 @@ def test_no_memory_for_a_reduction_leaves_it_waiting() -> None:
     with rgrad.fusion(False):
         want = (x * 2).exp().sum(1).cpu().numpy()
     assert np.array_equal(total.cpu().numpy(), want)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_float64(dim: int) -> None:
+    x = values(1, dtype=rgrad.float64)
+    for f in (
+        lambda t: t.var(dim),
+        lambda t: t.logsumexp(dim),
+        lambda t: t.norm(2, dim),
+        lambda t: t.norm(float("inf"), dim),
+        lambda t: t.softmax(dim),
+        lambda t: t.log_softmax(dim),
+    ):
+        same_bits(lambda f=f: f(x * 2 + 1))
+        assert rgrad.allclose(f(x * 2 + 1).cpu(), f(x.cpu() * 2 + 1), rtol=1e-12, atol=1e-12)
