@@ -1,7 +1,7 @@
 //! Levels are in the types: a level that counts what passes through it, nested twice, with history at each level.
 
-use rgrad::autograd::level::{Level, Leveled};
-use rgrad::autograd::{Op, Outputs, Tensor, Value, apply, engine, linear};
+use rgrad::autograd::level::{Level, wrap};
+use rgrad::autograd::{Old, Op, Outputs, Tensor, apply, apply_inplace, engine, linear};
 use rgrad::error::Result;
 use rgrad::layout::DType;
 use rgrad::ops::pointwise as pw;
@@ -26,10 +26,6 @@ impl Counting {
     }
 }
 
-fn wrap(level: &Arc<dyn Level>, inner: Tensor) -> Tensor {
-    Tensor::from_value(Value::Leveled(Box::new(Leveled { level: level.clone(), inner })))
-}
-
 /// What the tensor is one level lower.
 fn unwrap(t: &Tensor, number: u32) -> Tensor {
     t.lower(number).unwrap_or_else(|| t.clone())
@@ -48,6 +44,21 @@ impl Level for Counting {
             return Err(Error::runtime("a rule must see lower levels only"));
         }
         Ok(apply(op, &refs)?.into_iter().map(|t| wrap(this, t)).collect())
+    }
+
+    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let lower: Vec<Tensor> = inputs.iter().map(|t| unwrap(t, self.number)).collect();
+        let refs: Vec<&Tensor> = lower.iter().collect();
+        apply_inplace(op, label, &refs, old)
+    }
+
+    fn beside(&self, this: &Arc<dyn Level>, made: Tensor) -> Result<Tensor> {
+        Ok(wrap(this, made))
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 }
 

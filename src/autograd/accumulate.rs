@@ -12,7 +12,7 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Resu
         None => {
             // `.grad` lies in memory as the leaf does.
             let same = leaf.with_array(|l| grad.with_array(|g| l.strides() == g.strides() && g.storage().is_sole_owner()));
-            let own = if create_graph || grad.level() > 0 {
+            let own = if create_graph || !grad.is_bare() {
                 linear::clone(&grad)?
             } else if same && grad.holders() == 1 {
                 grad
@@ -30,7 +30,7 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Resu
         }
         Some(have) => {
             // Recorded as a write, so that a graph that saved this `.grad` notices.
-            if have.with_array(|a| a.storage().is_writable() && !a.layout().has_zero_stride()) {
+            if have.is_bare() && grad.is_bare() && have.with_array(|a| a.storage().is_writable() && !a.layout().has_zero_stride()) {
                 linear::add_into(&have, &grad)?;
                 have.increment_version("accumulate_grad");
             } else {

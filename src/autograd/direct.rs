@@ -103,7 +103,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
         if node.saves.has(i) {
             let Some(Saved::Input { tensor, version }) = state.saved.get(node.saves.place(i)) else { return None };
             let read = tensor.read();
-            if read.with_storage(|s| read.version.current(s)) != *version {
+            if read.has_tangent() || read.with_storage(|s| read.version.current(s)) != *version {
                 return None;
             }
             *core = Some(read);

@@ -2,12 +2,16 @@
 
 use super::cut;
 use super::hooks::Grads;
+use super::lanes::Lanes;
+use super::level;
+use super::linear;
 use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp};
 use super::packing;
 use super::saved::Saved;
 use super::site::{self, Inherit};
+use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Core, Tensor, Value};
 use super::view;
 use crate::array::{Access, Array, Change, Device, Version};
@@ -99,6 +103,22 @@ pub trait Op: Vjp {
         true
     }
 
+    /// Whether each element of the result depends on the elements in the same place of the inputs, broadcast, and on nothing else.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
+    /// The operation on inputs of which some have a batch dimension in front, which all results then have. None: it has no rule, and
+    /// runs on each element of the batch.
+    fn batch(&self, _lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        None
+    }
+
+    /// The tangents of the results (None: zero). Of most operations one of `Jvp`'s ways; without a rule the vjp is transposed.
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.transposed()
+    }
+
     /// The operation as a node keeps it.
     fn node_op(&self) -> NodeOp;
 }
@@ -117,17 +137,22 @@ pub fn apply1(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
 
 /// As `apply1`, for an operation whose result may be larger than the product of its inputs' sizes.
 pub fn apply1_growing(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
-    let mut out = run(op, inputs, true)?;
+    let mut out = run(op, inputs, true, true)?;
     Ok(out.swap_remove(0))
 }
 
 /// Applies an operation: the door itself.
 #[inline]
 pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
-    run(op, inputs, false)
+    run(op, inputs, false, true)
 }
 
-fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
+/// As the door, but blind to tangents.
+pub(super) fn run_recorded(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
+    run(op, inputs, grows, false)
+}
+
+fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<Outputs> {
     let mode = mode::current();
     let (outs, needs, any, cut) = {
         let cores: SmallVec<[ReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
@@ -136,7 +161,9 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
         let mut any = false;
         let mut cut = false;
         let mut leveled = false;
+        let mut dual = false;
         for c in &cores {
+            dual |= c.has_tangent();
             match &c.value {
                 Value::Array(a) => arrays.push(a),
                 Value::Leveled(_) => leveled = true,
@@ -146,10 +173,21 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
             any |= n && mode.grad;
             needs.push(n && mode.grad);
         }
+        if dual && tangents {
+            drop(arrays);
+            drop(cores);
+            return tangent::through(op, inputs, grows);
+        }
         let outs: SmallVec<[Value; 1]> = if leveled {
             drop(arrays);
             drop(cores);
-            apply_level(op, inputs)?
+            if let Some(now) = level::without_ended(inputs) {
+                let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
+                return run(op, &refs, grows, tangents);
+            }
+            let (outs, number) = apply_level(op, inputs)?;
+            any &= !level::is_quiet(number);
+            outs
         } else {
             let made = if is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
                 // Another thread may wait for one of these tensors with the host's lock in its hands.
@@ -249,21 +287,13 @@ fn is_quick(arrays: &[&Array]) -> bool {
 
 /// The highest level among the inputs applies its rule; the results are values of that level.
 #[cold]
-fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<SmallVec<[Value; 1]>> {
-    let mut top = None;
-    for t in inputs {
-        if let Value::Leveled(l) = &t.read().value
-            && top.as_ref().is_none_or(|(n, _)| *n < l.level.number())
-        {
-            top = Some((l.level.number(), l.level.clone()));
-        }
-    }
-    let Some((_, level)) = top else {
+fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<(SmallVec<[Value; 1]>, u32)> {
+    let Some(level) = level::highest(inputs) else {
         return Err(Error::runtime(format!("{}: no level among the inputs", op.name())));
     };
     // History at this level is recorded by the caller from the very inputs; below it, by the rule's own calls.
     let outs = level.apply(&level, op, inputs)?;
-    Ok(outs.into_iter().map(|t| t.read().value.clone()).collect())
+    Ok((outs.into_iter().map(|t| t.read().value.clone()).collect(), level.number()))
 }
 
 /// Makes the node of an operation that has run, and its results with history.
@@ -320,7 +350,7 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
 pub(crate) fn out_meta(v: &Value) -> OutMeta {
     match v {
         Value::Array(a) => OutMeta::of(a),
-        Value::Leveled(l) => OutMeta { shape: l.inner.shape(), dtype: l.inner.dtype(), device: l.inner.device() },
+        Value::Leveled(l) => l.with_array(OutMeta::of),
     }
 }
 
@@ -345,6 +375,20 @@ pub enum Old {
 
 /// Applies an operation whose result overwrites its first input. Nothing is changed if it fails.
 pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+    if !tangent::is_enabled() || !inputs.iter().any(|t| t.has_tangent()) {
+        return write_inplace(op, label, inputs, old);
+    }
+    let primals: SmallVec<[Tensor; 3]> = inputs.iter().map(|t| t.primal()).collect::<Result<_>>()?;
+    let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
+    let kept = tangent::kept_apart(inputs[0])?;
+    let mut ins: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(inputs);
+    ins[0] = &kept;
+    let made = tangent::of_results(op, &ins, &apply(op, &refs)?)?.swap_remove(0);
+    write_inplace(op, label, inputs, old)?;
+    tangent::written(inputs[0], made)
+}
+
+fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
     let target = inputs[0];
     let mode = mode::current();
     debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
@@ -357,8 +401,13 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
         cut |= i > 0 && (core.has_cut() || n && (!mode.grad || mode.inference));
         needs.push(n && mode.grad);
     }
-    if leveled {
-        return Err(Error::not_implemented(format!("{label}: in-place operations inside a transform are not supported yet")));
+    let level = if leveled { level::highest(inputs) } else { None };
+    if leveled && let Some(now) = level::without_ended(inputs) {
+        let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
+        return apply_inplace(op, label, &refs, old);
+    }
+    if level.as_ref().is_some_and(|l| level::is_quiet(l.number())) {
+        needs.fill(false);
     }
     let dtype = target.dtype();
     let any = needs.contains(&true) && dtype.is_float();
@@ -387,13 +436,19 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
             }
             // What is about to be overwritten is kept as a copy. The target in another role is not: its version tells, as in PyTorch.
             if i == 0 {
-                saved.push(Saved::Copy(Box::new((Value::Array(t.array().clone_dense()?), t.gradient_edge()?))));
+                let copy = match &level {
+                    None => Value::Array(t.array().clone_dense()?),
+                    Some(_) => linear::clone(&t.detach())?.read().value.clone(),
+                };
+                saved.push(Saved::Copy(Box::new((copy, t.gradient_edge()?))));
             } else {
                 saved.push(Saved::input(t)?);
             }
         }
     }
-    {
+    if let Some(level) = &level {
+        level.apply_inplace(level, op, label, inputs, old)?;
+    } else {
         let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
         let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
         let mut moved = Vec::new();
@@ -433,7 +488,7 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     if saves.has(16) {
         saved.push(Saved::output(target, 0));
     }
-    let metas = SmallVec::from_elem(OutMeta::of(&out), 1);
+    let metas = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
     let node = Node::new(op.node_op(), edges, metas, saved, saves, site);
     if cut {
         cut::mark_node(&node, inputs);

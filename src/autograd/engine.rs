@@ -9,6 +9,7 @@ use super::door::run_vjp;
 use super::flow::{Flow, NOWHERE, Sums};
 use super::hooks::{Grads, NodeHooks};
 use super::index::Index;
+use super::level::Quiet;
 use super::linear;
 use super::mode::{self, Mode, ModeGuard};
 use super::node::{Edge, Node, NodeOp};
@@ -33,6 +34,8 @@ pub struct Options {
     pub accumulate: bool,
     /// It is an error if no gradient comes to one of `inputs`, or to a leaf that is known.
     pub strict: bool,
+    /// The level of the tensors that the pass starts from.
+    pub level: u32,
     /// How errors name `inputs`.
     pub names: Vec<String>,
     /// The line that calls for the pass; asked for where the pass records in anomaly mode.
@@ -155,7 +158,9 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         starts
     };
     let _plan = plan::show(options.inputs.is_empty(), || pass.visits.iter().filter(|v| v.needed).map(|v| v.node));
-    let _mode = ModeGuard::grad(options.create_graph);
+    // Above level 0 lower levels go on recording as before.
+    let quiet = (options.level > 0 && !options.create_graph).then(|| Quiet::at(options.level));
+    let _mode = ModeGuard::grad(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
         let meta = &edge.node.outs()[edge.nr as usize];
         let grad = linear::fit(grad, meta)?;

@@ -15,15 +15,18 @@ pub(super) enum Flow {
 }
 
 impl Flow {
-    /// Runs `f` on the array; None if a level lies above it.
+    /// Runs `f` on the array; None if a level lies above it or a tangent goes with it.
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> Option<R>) -> Option<R> {
         match self {
             Flow::Bare(a) => f(a),
-            Flow::Tensor(t) => match &t.read().value {
-                Value::Array(a) => f(a),
-                Value::Leveled(_) => None,
-            },
+            Flow::Tensor(t) => {
+                let core = t.read();
+                match &core.value {
+                    Value::Array(a) if !core.has_tangent() => f(a),
+                    _ => None,
+                }
+            }
         }
     }
 
@@ -60,7 +63,7 @@ impl Sum {
             }
             (sum, grad) => (sum.into_tensor(), grad.into_tensor()),
         };
-        if self.own && !recorded && sum.holders() == 1 {
+        if self.own && !recorded && sum.holders() == 1 && sum.is_bare() && grad.is_bare() {
             linear::add_into(&sum, &grad)?;
             return Ok(Sum { grad: Flow::Tensor(sum), own: true });
         }

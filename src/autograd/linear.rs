@@ -1,9 +1,11 @@
 //! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
-use super::door::{Arrays, Devices, Old, Op, apply_inplace, apply1};
+use super::door::{Arrays, Devices, Old, Op, Outputs, apply_inplace, apply1};
 use super::hooks::Grads;
+use super::lanes::Lanes;
 use super::node::{NodeOp, OutMeta, Vjp, VjpCx};
 use super::pointwise::PointwiseOp;
+use super::tangent::{Jvp, Tangents};
 use super::tensor::Tensor;
 use super::view::{ViewOp, view};
 use crate::array::{Array, Device};
@@ -38,6 +40,12 @@ impl Op for Cast {
         Ok(smallvec![x[0].converted(self.0)?])
     }
     fn takes_pending(&self) -> bool {
+        true
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn is_elementwise(&self) -> bool {
         true
     }
     fn node_op(&self) -> NodeOp {
@@ -85,6 +93,12 @@ impl Op for ToDevice {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].to_device(self.to)?])
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -130,6 +144,18 @@ impl Op for SumTo {
         let summed = x[0].sum(&reduced, true)?;
         let layout = summed.layout().squeeze(|d| d < extra);
         Ok(smallvec![summed.with_layout(layout)])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let mut kept = Dims::from_elem(1, self.from.len() - self.shape.len());
+            kept.extend_from_slice(&self.shape);
+            let op = SumTo { shape: lanes.with_batch(&kept), from: lanes.with_batch(&self.from) };
+            Ok(smallvec![reshape(&apply1(&op, &[&lanes.batched(0)?])?, &lanes.with_batch(&self.shape))?])
+        };
+        Some(one())
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -211,6 +237,12 @@ impl Op for CloneOp {
             Order::Preserve => x[0].clone_dense()?,
         }])
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -269,6 +301,13 @@ impl Op for CopyInto {
     fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
         out.copy_from(x[1])
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        // The old value is lost, and its tangent with it.
+        Ok(smallvec![cx.tangent(1).cloned()])
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -315,6 +354,12 @@ impl Op for FillOp {
     }
     fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
         out.fill(self.value)
+    }
+    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
+        Ok(smallvec![None])
+    }
+    fn is_elementwise(&self) -> bool {
+        true
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -388,7 +433,7 @@ fn end_of(layout: &Layout, ops: &[ViewOp]) -> usize {
 /// A copy of `g` that lies in memory as the input of `ops` did, which look at places in memory.
 pub(crate) fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize), ops: &[ViewOp]) -> Result<Tensor> {
     let layout = Layout::from_parts(g.shape(), strides.clone(), *offset);
-    let flat = Tensor::new(g.array().full_beside(&[end_of(&layout, ops)], Scalar::Int(0), g.dtype())?);
+    let flat = g.beside(Tensor::new(g.array().full_beside(&[end_of(&layout, ops)], Scalar::Int(0), g.dtype())?))?;
     let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
     copy_(&shaped, g)?;
     Ok(shaped)
@@ -410,6 +455,16 @@ impl Op for Unview {
         };
         add_overlapping(&self.op.apply_to(&out)?, g)?;
         Ok(smallvec![out])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if self.geometry.is_some() {
+            return None;
+        }
+        let op = self.op.shifted(lanes.size, None)?;
+        Some(lanes.shifted(&Unview { op, shape: lanes.with_batch(&self.shape), geometry: None }))
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))

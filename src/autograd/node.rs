@@ -288,6 +288,38 @@ impl Node {
         drop(old);
     }
 
+    /// Keeps the tangent of output `j` with it, if the output is saved.
+    pub(super) fn keep_tangent(&self, j: usize, tangent: &Tensor) -> bool {
+        self.each_output(|nr, kept| {
+            let here = nr as usize == j;
+            if here {
+                *kept = Some(tangent.clone());
+            }
+            here
+        })
+    }
+
+    /// Forgets the tangents of saved outputs.
+    pub(super) fn forget_tangents(&self) {
+        let mut old = Vec::new();
+        self.each_output(|_, kept| {
+            old.extend(kept.take());
+            false
+        });
+    }
+
+    /// Whether `f`, which sees each saved output's number and tangent, says yes to one.
+    fn each_output(&self, mut f: impl FnMut(u32, &mut Option<Tensor>) -> bool) -> bool {
+        let mut state = self.state.lock();
+        state.saved.iter_mut().any(|s| match s {
+            Saved::Output(o) => {
+                let nr = o.nr();
+                f(nr, o.tangent_mut())
+            }
+            _ => false,
+        })
+    }
+
     pub fn is_freed(&self) -> bool {
         self.state.lock().freed
     }

@@ -5,6 +5,7 @@ use super::hooks::Grads;
 use super::kept::{Keeps, Kept};
 use super::mode;
 use super::node::{NodeOp, Vjp, VjpCx};
+use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Tensor, Value};
 use super::view::{ViewOp, view};
 use crate::array::Array;
@@ -101,7 +102,7 @@ impl PointwiseOp {
     }
 
     /// The gradient of operand `i`.
-    fn grad(&self, i: usize, cx: &VjpCx<'_>, g: &Tensor) -> Result<Option<Tensor>> {
+    pub(super) fn grad(&self, i: usize, cx: &VjpCx<'_>, g: &Tensor) -> Result<Option<Tensor>> {
         let info = self.row.info();
         let Some(reads) = info.operands[i].saves else { return Ok(None) };
         let n = info.arity();
@@ -112,9 +113,10 @@ impl PointwiseOp {
         }
         let y = if reads & OUTPUT != 0 { Some(cx.output(0)?) } else { None };
         let recorded = mode::is_grad_enabled() && (y.is_some() || g.requires_grad() || xs.iter().flatten().any(Tensor::requires_grad));
+        let dual = g.has_tangent() || y.iter().chain(xs.iter().flatten()).any(Tensor::has_tangent);
         let func = Func::vjp(self.row, i);
         // Without a fused kernel the derivative is composed of forward ones.
-        if reads != 0 && !recorded && g.device().has_kernel(func, self.compute) {
+        if reads != 0 && !recorded && !dual && g.device().has_kernel(func, self.compute) {
             let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
             let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
             let arrays: Option<SmallVec<[&Array; 5]>> = cores
@@ -220,6 +222,14 @@ impl Op for PointwiseOp {
 
     fn differentiable(&self, _output: usize) -> bool {
         self.row.info().differentiable() != 0
+    }
+
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        tangent::pointwise(self, cx)
     }
 
     fn node_op(&self) -> NodeOp {

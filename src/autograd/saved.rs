@@ -33,6 +33,8 @@ pub struct SavedOutput {
     follows: Version,
     version: Option<u32>,
     nr: u32,
+    /// The output's tangent, while its dual level is open.
+    tangent: Option<Tensor>,
 }
 
 impl SavedOutput {
@@ -41,11 +43,15 @@ impl SavedOutput {
         self.nr
     }
 
-    /// The array, if it still has the version it was saved with and is of level 0.
+    pub(super) fn tangent_mut(&mut self) -> &mut Option<Tensor> {
+        &mut self.tangent
+    }
+
+    /// The array, if it still has the version it was saved with, is of level 0, and has no tangent.
     #[inline]
     pub(super) fn unchanged(&self) -> Option<&Array> {
         match &self.value {
-            Value::Array(a) if self.follows.current(a.storage()) == self.version => Some(a),
+            Value::Array(a) if self.tangent.is_none() && self.follows.current(a.storage()) == self.version => Some(a),
             _ => None,
         }
     }
@@ -80,7 +86,7 @@ impl Saved {
             Value::Array(a) => follows.current(a.storage()),
             Value::Leveled(_) => follows.current(value.bottom().storage()),
         };
-        Saved::Output(Box::new(SavedOutput { value, follows, version, nr }))
+        Saved::Output(Box::new(SavedOutput { value, follows, version, nr, tangent: None }))
     }
 
     /// The tensor, if it still has the version it was saved with.
@@ -97,13 +103,16 @@ impl Saved {
                 Ok(tensor)
             }
             Saved::Output(saved) => {
-                let SavedOutput { value, follows, version, nr } = *saved;
+                let SavedOutput { value, follows, version, nr, tangent } = *saved;
                 let array = value.bottom();
                 let now = follows.current(array.storage());
                 let edge = Edge { node: node.clone(), nr };
                 let tensor = Tensor::with_history(value, follows.clone(), Some(edge));
                 if now != version {
                     return Err(modified(&tensor, Some(nr), node, version, now, follows.last_change(array.storage())));
+                }
+                if tangent.is_some() {
+                    tensor.set_tangent(tangent);
                 }
                 Ok(tensor)
             }

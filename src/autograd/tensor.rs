@@ -28,7 +28,7 @@ impl Value {
     pub fn bottom(&self) -> Array {
         match self {
             Value::Array(a) => a.clone(),
-            Value::Leveled(l) => l.inner.read().value.bottom(),
+            Value::Leveled(l) => l.bottom(),
         }
     }
 
@@ -73,7 +73,7 @@ pub(crate) struct Core {
     pub requires_grad: bool,
     /// Made from a Python number: has the lowest rank in promotion.
     pub number: bool,
-    /// Stands for a number or has a cut: not for the short way of operations.
+    /// Stands for a number, has a cut or a tangent: not for the short way of operations.
     pub odd: bool,
     pub inference: bool,
     pub grad_fn: Option<Edge>,
@@ -91,6 +91,8 @@ pub(crate) struct Meta {
     /// Why there is no history, where an operation on what had one gave this.
     pub cut: Option<Arc<Cut>>,
     pub view: Option<ViewInfo>,
+    /// The derivative in the direction that forward mode goes.
+    pub tangent: Option<Tensor>,
     /// How often an in-place view or `.data = ` has changed this tensor's layout: operations that views recorded before start elsewhere.
     pub relaid: u32,
 }
@@ -218,14 +220,6 @@ impl Tensor {
         self.read().value.level()
     }
 
-    /// What this tensor is below level `number`, if it is of that level.
-    pub fn lower(&self, number: u32) -> Option<Tensor> {
-        match &self.read().value {
-            Value::Leveled(l) if l.level.number() == number => Some(l.inner.clone()),
-            _ => None,
-        }
-    }
-
     /// Runs `f` on the array without cloning it. `f` looks and computes nothing: the tensor is locked meanwhile, and on a device even
     /// an allocation may wait for the host's lock, which a thread that waits for this tensor may hold.
     #[inline]
@@ -233,7 +227,7 @@ impl Tensor {
         let core = self.read();
         match &core.value {
             Value::Array(a) => f(a),
-            Value::Leveled(l) => l.inner.with_array(f),
+            Value::Leveled(l) => l.with_array(f),
         }
     }
 
@@ -538,7 +532,8 @@ impl Core {
 
     /// Makes `odd` true to the other fields.
     pub fn settle(&mut self) {
-        self.odd = self.number || self.cut().is_some() && !self.requires_grad && self.grad_fn.is_none();
+        let dual = self.meta.as_ref().is_some_and(|m| m.tangent.is_some());
+        self.odd = self.number || dual || self.cut().is_some() && !self.requires_grad && self.grad_fn.is_none();
     }
 
     /// The array of a tensor of level 0 that is not odd.
@@ -568,7 +563,7 @@ impl Core {
     pub fn value_rank(&self) -> usize {
         match &self.value {
             Value::Array(a) => a.rank(),
-            Value::Leveled(l) => l.inner.rank(),
+            Value::Leveled(l) => l.rank(),
         }
     }
 

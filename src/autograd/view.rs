@@ -1,14 +1,16 @@
 //! Views: tensors that share a base's memory, how they are made again from it, and what a write through one does to history.
 
 use super::cut::{self, Why};
-use super::door::{Arrays, Op, Outputs, apply, out_meta, run_vjp};
+use super::door::{Arrays, Op, Outputs, out_meta, run_vjp};
 use super::hooks::Grads;
 use super::kept::Keeps;
+use super::lanes::Lanes;
 use super::linear;
 use super::mode::{self, ModeGuard, Watch};
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
 use super::saved::Saved;
 use super::site;
+use super::tangent::{Jvp, Tangents};
 use super::tensor::{Core, Tensor, Value};
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -74,6 +76,38 @@ impl ViewOp {
             ViewOp::Unfold { dim, size, step } => of.unfold(*dim, *size, *step)?,
             ViewOp::AsStrided { shape, strides, offset } => Layout::as_strided(shape, strides, *offset, capacity)?,
             ViewOp::Alias => of.clone(),
+        })
+    }
+
+    /// The operation behind a batch dimension. Views by place know the batch's stride; None without.
+    pub(crate) fn shifted(&self, size: usize, stride: Option<isize>) -> Option<ViewOp> {
+        let with = |shape: &Dims| {
+            let mut out = Dims::from_slice(&[size]);
+            out.extend_from_slice(shape);
+            out
+        };
+        let behind = |dims: &Dims| dims.iter().map(|d| d + 1).collect::<Dims>();
+        Some(match self {
+            ViewOp::View(shape) => ViewOp::View(with(shape)),
+            ViewOp::Expand(shape) => ViewOp::Expand(with(shape)),
+            ViewOp::Transpose(a, b) => ViewOp::Transpose(a + 1, b + 1),
+            ViewOp::Permute(dims) => {
+                let mut out = Dims::from_slice(&[0]);
+                out.extend(behind(dims));
+                ViewOp::Permute(out)
+            }
+            ViewOp::Unsqueeze(d) => ViewOp::Unsqueeze(d + 1),
+            ViewOp::Squeeze(dims) => ViewOp::Squeeze(behind(dims)),
+            ViewOp::Select(d, i) => ViewOp::Select(d + 1, *i),
+            ViewOp::Slice { dim, start, end, step } => ViewOp::Slice { dim: dim + 1, start: *start, end: *end, step: *step },
+            ViewOp::Diagonal { offset, dim1, dim2 } => ViewOp::Diagonal { offset: *offset, dim1: dim1 + 1, dim2: dim2 + 1 },
+            ViewOp::Unfold { dim, size, step } => ViewOp::Unfold { dim: dim + 1, size: *size, step: *step },
+            ViewOp::AsStrided { shape, strides, offset } => {
+                let mut all = Strides::from_slice(&[stride?]);
+                all.extend_from_slice(strides);
+                ViewOp::AsStrided { shape: with(shape), strides: all, offset: *offset }
+            }
+            ViewOp::Alias => ViewOp::Alias,
         })
     }
 
@@ -152,6 +186,20 @@ impl Op for ViewCall {
     fn forward(&self, inputs: &[&Array]) -> Result<Arrays> {
         Ok(SmallVec::from_elem(self.op.apply_to(inputs[0])?, 1))
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let lane = &lanes.inputs[0];
+        let rank = if let ViewOp::Expand(shape) = &self.op { shape.len() } else { 0 };
+        let one = || {
+            let t = lane.aligned(rank)?;
+            let stride = Some(t.with_array(|a| a.strides()[0]));
+            let Some(op) = self.op.shifted(lanes.size, stride) else { return Err(Error::runtime("vmap: a view by place lost its stride")) };
+            Ok(SmallVec::from_elem(view(&t, op)?, 1))
+        };
+        Some(one())
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -203,17 +251,24 @@ pub fn view(t: &Tensor, op: ViewOp) -> Result<Tensor> {
 /// Applies a view operation under another node name, or as one of several results.
 pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Creation) -> Result<Tensor> {
     let mode = mode::current();
-    let (array, version, needs, ends, inherited, mut info) = {
+    if t.level() > 0
+        && let Some(now) = t.outlived()
+    {
+        return view_as(&now, op, name, creation);
+    }
+    let (value, version, needs, ends, inherited, tangent, mut info) = {
         let core = t.read();
-        let Value::Array(a) = &core.value else {
-            drop(core);
-            let call = ViewCall { op, name, in_shape: t.shape(), in_geometry: None };
-            let mut out: Outputs = apply(&call, &[t])?;
-            return Ok(out.swap_remove(0));
+        let value = match &core.value {
+            Value::Array(a) => Value::Array(op.apply_to(a)?),
+            Value::Leveled(l) => {
+                let level = l.level.clone();
+                let call = ViewCall { op: op.clone(), name, in_shape: Dims::from_slice(l.bottom().shape()), in_geometry: None };
+                let made = level.apply(&level, &call, &[t])?;
+                made[0].read().value.clone()
+            }
         };
-        let array = op.apply_to(a)?;
         if core.inference {
-            let out = Tensor::with_history(Value::Array(array), core.version.clone(), None);
+            let out = Tensor::with_history(value, core.version.clone(), None);
             out.write().inference = true;
             return Ok(out);
         }
@@ -224,7 +279,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
         } else {
             creation
         };
-        let seen = core.version.current(a.storage());
+        let seen = core.with_storage(|s| core.version.current(s));
         let info = match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
             None => {
                 let relaid = core.meta.as_ref().map_or(0, |m| m.relaid);
@@ -237,10 +292,13 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
                 ViewInfo { base: v.base.clone(), ops, creation, seen, relaid: v.relaid }
             }
         };
-        let needs = core.needs_grad();
-        (array, core.version.clone(), mode.grad && needs, needs && !mode.grad, core.cut().cloned(), info)
+        let needs = core.needs_grad() && !super::level::is_quiet(core.value.level());
+        let dual = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
+        (value, core.version.clone(), mode.grad && needs, needs && !mode.grad, core.cut().cloned(), dual, info)
     };
-    let grad_fn = if needs && array.dtype().is_float() {
+    let tangent = tangent.map(|x| tangent_view(t, &x, &op)).transpose()?;
+    let meta = out_meta(&value);
+    let grad_fn = if needs && meta.dtype.is_float() {
         let call = t.with_array(|a| ViewCall {
             in_geometry: matches!(op, ViewOp::AsStrided { .. }).then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
             in_shape: Dims::from_slice(a.shape()),
@@ -248,7 +306,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
             name,
         });
         let edge = t.gradient_edge()?;
-        let metas = SmallVec::from_elem(OutMeta::of(&array), 1);
+        let metas = SmallVec::from_elem(meta, 1);
         let edges = Edges::from_elem(edge, 1);
         let node = Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
         Some(Edge { node, nr: 0 })
@@ -258,8 +316,11 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     if info.ops.len() > 1 && info.ops.iter().all(|o| *o == ViewOp::Alias) {
         info.ops.truncate(1);
     }
-    let out = Tensor::with_history(Value::Array(array), version, grad_fn);
+    let out = Tensor::with_history(value, version, grad_fn);
     out.meta_mut(|m| m.view = Some(info));
+    if tangent.is_some() {
+        out.set_tangent(tangent);
+    }
     if ends {
         let cut = cut::ended(if mode.inference { Why::Inference } else { Why::NoGrad }, "a view", t);
         out.write().set_cut(cut);
@@ -267,6 +328,13 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
         out.write().set_cut(inherited);
     }
     Ok(out)
+}
+
+/// The part of a tangent that belongs to a view of its primal.
+fn tangent_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
+    let ViewOp::AsStrided { .. } = op else { return view(tangent, op.clone()) };
+    let geometry = primal.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset()));
+    view(&linear::in_geometry(tangent, &geometry, std::slice::from_ref(op))?, op.clone())
 }
 
 /// Several views of one tensor as the outputs of one node; its vjp puts their gradients together again.
@@ -295,20 +363,20 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
 /// Makes a tensor look at its own memory through a view operation (`transpose_` and its kin).
 pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static str) -> Result<()> {
     let mode = mode::current();
-    if t.level() > 0 {
-        return Err(Error::not_implemented(format!("{label}: in-place operations inside a transform are not supported yet")));
-    }
     let records = mode.grad && t.dtype().is_float() && t.requires_grad();
     check_inplace(t, records, label)?;
     if let Some(e) = t.refuses_write(label) {
         return Err(e);
     }
-    let old = t.array();
-    let new = op.apply_to(&old)?;
+    let call = ViewCall { op: op.clone(), name: Some(name), in_shape: t.shape(), in_geometry: None };
+    let new = match t.leveled() {
+        None => Value::Array(op.apply_to(&t.array())?),
+        Some(l) => l.level.apply(&l.level, &call, &[t])?[0].read().value.clone(),
+    };
+    let tangent = t.tangent().map(|x| tangent_view(t, &x, &op)).transpose()?;
     let grad_fn = if records {
-        let call = ViewCall { op: op.clone(), name: Some(name), in_shape: Dims::from_slice(old.shape()), in_geometry: None };
         let edges = Edges::from_elem(t.gradient_edge()?, 1);
-        let metas = SmallVec::from_elem(OutMeta::of(&new), 1);
+        let metas = SmallVec::from_elem(out_meta(&new), 1);
         let saves = super::door::Saves::NOTHING;
         Some(Edge { node: Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), saves, site::current()), nr: 0 })
     } else {
@@ -318,7 +386,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
     let now = t.version();
     {
         let mut core = t.write();
-        core.value = Value::Array(new);
+        core.value = new;
         let meta = core.meta.get_or_insert_default();
         match meta.view.as_mut() {
             Some(v) => {
@@ -327,6 +395,9 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
             }
             None => meta.relaid = meta.relaid.wrapping_add(1),
         }
+    }
+    if tangent.is_some() {
+        t.set_tangent(tangent);
     }
     if let Some(edge) = grad_fn {
         set_grad_fn(t, edge);

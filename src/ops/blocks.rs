@@ -5,7 +5,7 @@ use super::pointwise as pw;
 use super::reduce::{self, node_op};
 use super::shape::{self, Views};
 use crate::array::Array;
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
 use smallvec::{SmallVec, smallvec};
@@ -110,6 +110,9 @@ impl Op for BlockDiag {
             )))?;
         }
         Ok(smallvec![out])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
     }
     node_op!();
 }

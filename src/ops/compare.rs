@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 /// Whether every element is true.
 pub fn all(t: &Tensor) -> Result<bool> {
-    let a = t.array();
+    let a = t.values(".all()")?;
     let every: SmallVec<[bool; 8]> = SmallVec::from_elem(true, a.rank());
     Ok(host::unlocked_if_large(a.numel(), || a.truth(true, &every, false))?.first()?.to_bool())
 }

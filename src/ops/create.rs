@@ -53,12 +53,12 @@ pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tens
     pointwise::number(value, dtype)?;
     let a = t.array().empty_like(dtype)?;
     host::unlocked_if_large(a.numel(), || a.fill(value))?;
-    Ok(Tensor::new(a))
+    t.beside(Tensor::new(a))
 }
 
 pub fn empty_like(t: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
-    Ok(Tensor::new(t.array().empty_like(dtype)?))
+    t.beside(Tensor::new(t.array().empty_like(dtype)?))
 }
 
 /// Ones on the main diagonal, zero elsewhere.

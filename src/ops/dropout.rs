@@ -23,6 +23,9 @@ pub fn dropout(x: &Tensor, p: f64, training: bool, g: Option<&Generator>) -> Res
     }
     let noise = sample_on(x.device(), &x.shape(), x.dtype(), Dist::Bernoulli { p: 1.0 - p }, g)?;
     if p < 1.0 {
+        if noise.level() > 0 {
+            return pw::mul(x, &pw::div(&noise, 1.0 - p)?);
+        }
         with_number(&noise.array(), RowId::Div, 1.0 - p)?;
     }
     pw::mul(x, &noise)

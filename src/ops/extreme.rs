@@ -6,8 +6,8 @@ use super::reduce::{Over, node_op, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::{Array, SortPart};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, cut, linear, view};
-use crate::backend::host;
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::pointwise::RowId;
@@ -98,6 +98,16 @@ impl Op for Extreme {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.reduced(&self.over.kept())
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        match self.what {
+            Shared::Middle { .. } => None,
+            Shared::Extreme { .. } => Some(lanes.shifted(&Extreme { over: self.over.shifted(lanes.size), ..self.clone() })),
+            Shared::Whole { max } => Some(lanes.shifted(&Extreme { what: Shared::Extreme { max }, over: self.over.shifted(lanes.size) })),
+        }
+    }
     node_op!();
 }
 
@@ -167,6 +177,9 @@ impl Op for Aminmax {
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0).output(1)
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Aminmax { over: self.over.shifted(lanes.size) }))
     }
     node_op!();
 }
@@ -317,6 +330,25 @@ impl Op for Choose {
     fn differentiable(&self, output: usize) -> bool {
         output == 0
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        let Some(t) = cx.tangent(0) else { return Ok(Tangents::from_elem(None, 2)) };
+        if self.shape.is_empty() {
+            return Ok(smallvec![Some(t.clone()), None]);
+        }
+        let places = cx.output(1);
+        let picked = if places.rank() == t.rank() {
+            gather(t, self.dim as i64, places)?
+        } else {
+            squeeze_dim(&gather(t, self.dim as i64, &view(places, ViewOp::Unsqueeze(self.dim))?)?, self.dim as i64)?
+        };
+        Ok(smallvec![Some(picked), None])
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if self.shape.is_empty() {
+            return None;
+        }
+        Some(lanes.shifted(&Choose { dim: self.dim + 1, shape: lanes.with_batch(&self.shape), ..self.clone() }))
+    }
     node_op!();
 }
 
@@ -350,28 +382,75 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
     if x.dtype() == DType::Bool {
         return Err(Error::runtime(format!("{name}(): does not support bool input; convert it first, as with .int()")));
     }
-    let a = x.array();
-    match dim {
+    let dim = match dim {
         Some(dim) => {
             let d = one_dim(x, dim)?;
             check_not_empty(name, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-            let at = Tensor::new(host::unlocked_if_large(a.numel(), || a.extreme_along(max, d, keepdim))?.1);
-            cut::mark_result(name, x, &at);
-            Ok(at)
+            Some(d)
         }
-        None => {
-            if a.numel() == 0 {
-                return Err(Error::index(format!("{name}(): Expected reduction dim to be specified for input.numel() == 0.")));
+        None if x.numel() == 0 => {
+            return Err(Error::index(format!("{name}(): Expected reduction dim to be specified for input.numel() == 0.")));
+        }
+        None => None,
+    };
+    apply1(&Place { max, dim, keepdim }, &[x])
+}
+
+/// Where the extreme stands, along a dimension or in the flattened input.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    max: bool,
+    dim: Option<usize>,
+    keepdim: bool,
+}
+
+impl Vjp for Place {
+    fn node_name(&self) -> String {
+        "NotDifferentiable".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+}
+
+impl Op for Place {
+    fn name(&self) -> &'static str {
+        if self.max { "argmax" } else { "argmin" }
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let a = x[0];
+        if let Some(d) = self.dim {
+            return Ok(smallvec![a.extreme_along(self.max, d, self.keepdim)?.1]);
+        }
+        let a = a.contiguous()?;
+        let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset()));
+        let place = flat.extreme_along(self.max, 0, false)?.1;
+        let shape: Dims = SmallVec::from_elem(1, if self.keepdim { a.rank() } else { 0 });
+        Ok(smallvec![place.with_layout(place.layout().expand(&shape)?)])
+    }
+    fn differentiable(&self, _output: usize) -> bool {
+        false
+    }
+    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
+        Ok(smallvec![None])
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let rank = lanes.inputs[0].rank();
+        match self.dim {
+            _ if rank == 0 => None,
+            Some(d) => Some(lanes.shifted(&Place { dim: Some(d + 1), ..*self })),
+            None => {
+                let one = || {
+                    let flat = linear::reshape(&lanes.batched(0)?, &[lanes.size, lanes.inputs[0].shape().iter().product()])?;
+                    let at = apply1(&Place { dim: Some(1), keepdim: false, ..*self }, &[&flat])?;
+                    let shape = Dims::from_elem(1, if self.keepdim { rank } else { 0 });
+                    Ok(smallvec![linear::reshape(&at, &lanes.with_batch(&shape))?])
+                };
+                Some(one())
             }
-            let a = a.contiguous()?;
-            let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset()));
-            let place = host::unlocked_if_large(flat.numel(), || flat.extreme_along(max, 0, false))?.1;
-            let shape: Dims = SmallVec::from_elem(1, if keepdim { a.rank() } else { 0 });
-            let at = Tensor::new(place.with_layout(place.layout().expand(&shape)?));
-            cut::mark_result(name, x, &at);
-            Ok(at)
         }
     }
+    node_op!();
 }
 
 // ---- sorting ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 use crate::array::{Array, Device, Write};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{
+    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear,
+};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
 use crate::ops::index::{Place, first_of, on_dims};
@@ -50,6 +53,15 @@ impl Op for Gather {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if self.shape.is_empty() || lanes.inputs[1].rank() == 0 {
+            return None;
+        }
+        Some(lanes.shifted(&Gather { dim: self.dim + 1, shape: lanes.with_batch(&self.shape) }))
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -84,6 +96,15 @@ impl Op for GatherSpread {
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if self.shape.is_empty() || lanes.inputs[1].rank() == 0 {
+            return None;
+        }
+        Some(lanes.shifted(&GatherSpread { dim: self.dim + 1, shape: lanes.with_batch(&self.shape) }))
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -180,7 +201,7 @@ pub fn take_along_dim(x: &Tensor, index: &Tensor, dim: Option<i64>) -> Result<Te
 
 /// Positions with the negative ones counted from the end.
 fn wrapped(index: &Tensor, size: usize, dim: usize) -> Result<Tensor> {
-    if index.device() != Device::Cpu {
+    if index.device() != Device::Cpu || index.is_batched() {
         // What is too small even so is found when it is used.
         let back = pointwise::add(index, Scalar::Int(size as i64))?;
         return pointwise::where_(&pointwise::lt(index, Scalar::Int(0))?, &back, index);
@@ -268,6 +289,15 @@ impl Op for Scatter {
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         if needs[2] || (needs[0] && self.how == Write::Set) { Saves::NOTHING.input(1) } else { Saves::NOTHING }
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        if self.how == Write::Multiply { cx.transposed() } else { cx.linear() }
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs.iter().any(|l| l.rank() == 0) {
+            return None;
+        }
+        Some(lanes.shifted(&Scatter { dim: self.dim + 1, ..self.clone() }))
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -388,6 +418,12 @@ impl Op for MaskedFill {
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn is_elementwise(&self) -> bool {
+        true
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))

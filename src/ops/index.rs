@@ -2,7 +2,7 @@
 
 use crate::array::{Array, Bounds, Device, Plan, Write};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Devices, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, cut, linear};
+use crate::autograd::{Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, cut, linear};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
@@ -80,6 +80,9 @@ impl Op for Take {
     fn saves(&self, _needs: &[bool]) -> Saves {
         saves_index(1, self.plan.dims.len())
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -119,6 +122,9 @@ impl Op for Spread {
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         saves_index(1, self.plan.dims.len())
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -214,6 +220,9 @@ impl Op for Put {
     fn saves(&self, needs: &[bool]) -> Saves {
         let reads = (!self.add && needs[0]) || needs[1];
         if reads { saves_index(2, self.plan.dims.len()) } else { Saves::NOTHING }
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -467,7 +476,7 @@ pub fn index_fill(place: Place, x: &Tensor, dim: i64, index: &Tensor, value: poi
 
 /// The positions of the elements that are not zero: one int64 vector for each dimension.
 pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
-    let a = x.array();
+    let a = x.values("nonzero()")?;
     let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a };
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out: SmallVec<[Tensor; 4]> = columns.into_iter().map(Tensor::new).collect();
@@ -477,7 +486,7 @@ pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
 
 /// The positions of the elements that are not zero, one in each row of an int64 matrix.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
-    let out = Tensor::new(positions(x.array())?);
+    let out = Tensor::new(positions(x.values("nonzero()")?)?);
     cut::mark_result("nonzero", x, &out);
     Ok(out)
 }

@@ -138,7 +138,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
             Index::Tensor(t) if is_mask(t) && t.rank() == 0 => {
                 out.x = view(&out.x, ViewOp::Unsqueeze(dim))?;
                 out.viewed = true;
-                out.index.push(index::beside(&truth(t.array().first()?.to_bool())?, x)?);
+                out.index.push(index::beside(&truth(t.values("a mask as an index")?.first()?.to_bool())?, x)?);
                 dims.push(dim);
                 dim += 1;
             }
@@ -153,7 +153,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
             Index::Tensor(t) if t.dtype().is_float() => {
                 return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
             }
-            Index::Tensor(t) if t.rank() == 0 => {
+            Index::Tensor(t) if t.rank() == 0 && !t.is_batched() => {
                 let at = match t.array().first()? {
                     Scalar::Int(i) => i,
                     s => s.to_i64(),

@@ -2,7 +2,10 @@
 
 use crate::array::{Array, Bounds, Plan};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view};
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{
+    Arrays, Grads, Jvp, NodeOp, Old, Op, Outputs, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view,
+};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim};
 use crate::ops::index::{self, Place};
@@ -60,6 +63,15 @@ impl Op for Cat {
             return Ok(smallvec![x[0].empty_beside(&[0], self.dtype)?]);
         }
         Ok(smallvec![Array::concat(&parts, self.dim, self.dtype)?])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if self.sizes.contains(&None) {
+            return None;
+        }
+        Some(lanes.shifted(&Cat { dim: self.dim + 1, ..self.clone() }))
     }
     node_op!();
 }
@@ -145,6 +157,12 @@ impl Op for Stack {
         let wide: SmallVec<[Array; 4]> = x.iter().map(|a| a.with_layout(a.layout().unsqueeze(self.dim))).collect();
         let refs: SmallVec<[&Array; 4]> = wide.iter().collect();
         Ok(smallvec![Array::concat(&refs, self.dim, self.dtype)?])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Stack { dim: self.dim + 1, ..self.clone() }))
     }
     node_op!();
 }
@@ -256,6 +274,19 @@ impl Op for Repeat {
     fn work(&self, x: &[&Array]) -> usize {
         self.times.iter().fold(x[0].numel(), |n, t| n.saturating_mul(*t))
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let x = lanes.inputs[0].aligned(self.times.len())?;
+            let mut times = Dims::from_slice(&[1]);
+            times.extend_from_slice(&self.times);
+            let from = x.shape();
+            Ok(smallvec![apply1_growing(&Repeat { times, wide: from.clone(), from }, &[&x])?])
+        };
+        Some(one())
+    }
     node_op!();
 }
 
@@ -294,7 +325,7 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
         return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
     // The size of the result is data: a device is waited for.
-    let counts = repeats.array().to_vec::<i64>()?;
+    let counts = repeats.values("repeat_interleave()")?.to_vec::<i64>()?;
     if counts.iter().any(|c| *c < 0) {
         return Err(Error::runtime("repeats can not be negative"));
     }
@@ -434,6 +465,12 @@ impl Op for Triangle {
     fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
         out.triangle_from(x[0], self.diagonal, self.upper)
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&self.clone()))
+    }
     node_op!();
 }
 
@@ -482,6 +519,17 @@ impl Op for DiagEmbed {
     }
     fn work(&self, _x: &[&Array]) -> usize {
         self.shape.iter().fold(1, |n, d| n.saturating_mul(*d))
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&DiagEmbed {
+            shape: lanes.with_batch(&self.shape),
+            offset: self.offset,
+            dim1: self.dim1 + 1,
+            dim2: self.dim2 + 1,
+        }))
     }
     node_op!();
 }
@@ -542,6 +590,16 @@ impl Op for Trace {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![MAIN_DIAGONAL.apply_to(x[0])?.sum(&[true], false)?])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let along = view(&lanes.batched(0)?, ViewOp::Diagonal { offset: 0, dim1: 1, dim2: 2 })?;
+            Ok(smallvec![super::reduce::sum(&along, Some(&[1]), false, None)?])
+        };
+        Some(one())
     }
     node_op!();
 }

@@ -5,7 +5,7 @@ use super::reduce::{mean_as, node_op, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
@@ -205,6 +205,13 @@ impl Op for Nll {
         let target = Saves::NOTHING.input(1);
         // With weights, those as well.
         if needs.len() == 3 { target.input(2) } else { target }
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        // Linear in the log-probabilities; weights and targets have no tangents.
+        let Some(t) = cx.tangent(0) else { return Ok(smallvec![None]) };
+        let target = cx.primal(1);
+        let has_weight = cx.inputs() == 3;
+        Ok(smallvec![Some(if has_weight { apply1(self, &[t, target, cx.primal(2)])? } else { apply1(self, &[t, target])? })])
     }
     node_op!();
 }

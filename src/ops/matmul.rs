@@ -3,7 +3,10 @@
 use super::pointwise as pw;
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Creation, Grads, NodeOp, Op, Saves, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view, view_as};
+use crate::autograd::lanes::{Lane, Lanes};
+use crate::autograd::{
+    Arrays, Creation, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view, view_as,
+};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
@@ -82,6 +85,25 @@ impl Op for Product {
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.multilinear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let rank = lanes.inputs.iter().map(Lane::rank).max().unwrap_or(2);
+            let (a, b) = (lanes.inputs[0].aligned(rank)?, lanes.inputs[1].aligned(rank)?);
+            // One matrix for the whole batch on the right: rows of all batches are rows of one product.
+            let rows = rank == 2 && lanes.inputs[0].batched && !lanes.inputs[1].batched && !self.ta;
+            if rows {
+                let s = a.shape();
+                let out = product(&lin::reshape(&a, &[s[0] * s[1], s[2]])?, false, &b, self.tb)?;
+                let columns = out.shape()[1];
+                return Ok(smallvec![lin::reshape(&out, &[s[0], s[1], columns])?]);
+            }
+            Ok(smallvec![product(&a, self.ta, &b, self.tb)?])
+        };
+        Some(one())
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(*self))
     }
@@ -117,6 +139,26 @@ impl Op for MatVec {
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.multilinear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let (a, x) = (&lanes.inputs[0], &lanes.inputs[1]);
+            if !a.batched {
+                // Vectors of the batch as rows: one product.
+                return Ok(smallvec![product(&x.tensor, false, &a.tensor, true)?]);
+            }
+            if !x.batched {
+                let s = a.tensor.shape();
+                let out = mv(&lin::reshape(&a.tensor, &[s[0] * s[1], s[2]])?, &x.tensor)?;
+                return Ok(smallvec![lin::reshape(&out, &[s[0], s[1]])?]);
+            }
+            let out = product(&a.tensor, false, &view(&x.tensor, ViewOp::Unsqueeze(2))?, false)?;
+            Ok(smallvec![view(&out, ViewOp::Squeeze(smallvec![2]))?])
+        };
+        Some(one())
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(*self))
@@ -154,6 +196,23 @@ impl Op for Dot {
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.multilinear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let (a, b) = (&lanes.inputs[0], &lanes.inputs[1]);
+            Ok(smallvec![match (a.batched, b.batched) {
+                (true, false) => mv(&a.tensor, &b.tensor)?,
+                (false, _) => mv(&b.tensor, &a.tensor)?,
+                (true, true) => {
+                    let (row, column) = (view(&a.tensor, ViewOp::Unsqueeze(1))?, view(&b.tensor, ViewOp::Unsqueeze(2))?);
+                    lin::reshape(&product(&row, false, &column, false)?, &[lanes.size])?
+                }
+            }])
+        };
+        Some(one())
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(*self))
@@ -216,6 +275,48 @@ impl Op for Addmm {
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 1)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        let mut sum = cx.tangent(0).map(|t| scaled(t.clone(), self.beta)).transpose()?;
+        let mut add = |more: Tensor| -> Result<()> {
+            let more = scaled(more, self.alpha)?;
+            sum = Some(match sum.take() {
+                None => more,
+                Some(s) => pw::add(&s, &more)?,
+            });
+            Ok(())
+        };
+        if let Some(t) = cx.tangent(1) {
+            add(product(t, false, cx.primal(2), self.tb)?)?;
+        }
+        if let Some(t) = cx.tangent(2) {
+            add(product(cx.primal(1), false, t, self.tb)?)?;
+        }
+        Ok(smallvec![sum])
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let (a, b) = (&lanes.inputs[1], &lanes.inputs[2]);
+            let made = if a.batched || b.batched {
+                let factors = [a.clone(), b.clone()];
+                let p = Product { ta: false, tb: self.tb, name: "BmmBackward0" };
+                p.batch(&Lanes { size: lanes.size, inputs: &factors }).transpose()?.and_then(|mut o| o.pop())
+            } else {
+                None
+            };
+            let (made, batched) = match made {
+                Some(m) => (m, true),
+                None => (product(&a.tensor, false, &b.tensor, self.tb)?, false),
+            };
+            let made = scaled(made, self.alpha)?;
+            if self.beta.to_f64() == 0.0 {
+                return Ok(smallvec![made]);
+            }
+            let rank = made.rank() - usize::from(batched);
+            let c = scaled(lanes.inputs[0].aligned(rank)?, self.beta)?;
+            Ok(smallvec![pw::add(&made, &c)?])
+        };
+        Some(one())
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(*self))

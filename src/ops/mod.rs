@@ -1,5 +1,6 @@
 //! What can be done with tensors: one file per family, each with shape rule, forward and derivative together.
 
+pub mod batch;
 pub mod blocks;
 pub mod compare;
 pub mod create;

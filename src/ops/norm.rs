@@ -5,7 +5,8 @@ use super::pointwise as pw;
 use super::reduce::{Over, node_op, one};
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::lanes::{Lane, Lanes};
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, broadcast};
 use crate::pointwise::RowId;
@@ -89,6 +90,12 @@ impl Op for Norm {
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.p == 1.0 || self.p == 0.0 { Saves::NOTHING.input(0) } else { Saves::NOTHING.input(0).output(0) }
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.reduced(&self.over.kept())
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Norm { over: self.over.shifted(lanes.size), ..self.clone() }))
+    }
     node_op!();
 }
 
@@ -160,6 +167,19 @@ impl Op for Dist {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).input(1).output(0)
     }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let rank = self.norm.over.shape.len();
+            let wide: SmallVec<[Lane; 2]> =
+                lanes.inputs.iter().map(|l| Ok(Lane { tensor: l.aligned(rank)?, batched: l.batched })).collect::<Result<_>>()?;
+            let wide = Lanes { size: lanes.size, inputs: &wide };
+            let norm = Norm { over: self.norm.over.shifted(lanes.size), ..self.norm.clone() };
+            // An input without the batch broadcasts to it.
+            let (x, y) = (&wide.inputs[0].tensor, &wide.inputs[1].tensor);
+            crate::autograd::apply(&Dist { norm }, &[x, y])
+        };
+        Some(one())
+    }
     node_op!();
 }
 
@@ -209,6 +229,12 @@ impl Op for LogSumExp {
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.reduced(&self.over.kept())
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&LogSumExp { over: self.over.shifted(lanes.size) }))
     }
     node_op!();
 }

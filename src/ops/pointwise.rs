@@ -3,8 +3,8 @@
 use crate::array::{Array, Device};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{
-    Arrays, Devices, Grads, MAX_PARAMS, NodeOp, Number, Old, Op, PointwiseOp, Saves, Tensor, Vjp, VjpCx, apply_direct, apply_inplace,
-    apply1, linear,
+    Arrays, Devices, Grads, Jvp, MAX_PARAMS, NodeOp, Number, Old, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
+    apply_inplace, apply1, linear,
 };
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, Rank, Scalar, broadcast, result_type};
@@ -296,6 +296,12 @@ impl Op for LastStep {
     fn saves(&self, needs: &[bool]) -> Saves {
         self.op.saves(needs)
     }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        self.op.jvp(cx)
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(*self))
     }
@@ -401,7 +407,7 @@ impl Op for Over {
 pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tensor) -> Result<bool> {
     let plan = plan(row, args, params)?;
     let inputs = plan.inputs(args);
-    let outside = |t: &Tensor| t.level() > 0 || t.device() != Device::Cpu;
+    let outside = |t: &Tensor| !t.is_bare() || t.device() != Device::Cpu;
     if plan.op.out != target.dtype() || outside(target) || inputs.iter().any(|t| outside(t)) {
         return Ok(false);
     }

@@ -57,7 +57,9 @@ fn check(name: &str, x: &Tensor, q: Q<'_>) -> Result<()> {
         Q::Tensor(t) if t.dtype() != x.dtype() => {
             refuse(format!("q tensor must be same dtype as the input tensor, got {} and {}", t.dtype(), x.dtype()))
         }
-        Q::Tensor(t) if linear::cast(&t.detach(), DType::F64)?.array().to_vec::<f64>()?.iter().any(|v| !(0.0..=1.0).contains(v)) => {
+        Q::Tensor(t)
+            if linear::cast(&t.detach(), DType::F64)?.values("quantile()")?.to_vec::<f64>()?.iter().any(|v| !(0.0..=1.0).contains(v)) =>
+        {
             refuse("q values must be in the range [0, 1]".into())
         }
         _ => Ok(()),
@@ -164,7 +166,7 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<
     }
     let at = linear::cast(x, DType::I64)?;
     let mut n = 0;
-    for v in at.array().to_vec::<i64>()? {
+    for v in at.values("bincount()")?.to_vec::<i64>()? {
         if v < 0 {
             return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got an element {v}")));
         }

@@ -1,7 +1,8 @@
 //! Random numbers: a generator is a seed and a place in its stream; each call takes the counters that it needs.
 
+use super::batch;
 use crate::array::{Array, Device, Element};
-use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Tensor, Vjp, VjpCx, apply_inplace};
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Old, Op, Tangents, Tensor, Vjp, VjpCx, apply_inplace, level, linear};
 use crate::backend::cpu::random::{self, Bits, Draw, Exponential, Normal, Uniform, blocks};
 use crate::backend::host;
 use crate::backend::wgpu::random::Draw as DeviceDraw;
@@ -323,14 +324,20 @@ pub fn sample(shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) 
 /// As `sample`, on a device; the numbers are the same on every device (normal and exponential ones but for their last digits).
 pub fn sample_on(device: Device, shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
-    let a = Array::empty_on(device, shape, dtype)?;
-    draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
-    Ok(Tensor::new(a))
+    let plain = |shape: &[usize]| {
+        let a = Array::empty_on(device, shape, dtype)?;
+        draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
+        Ok(Tensor::new(a))
+    };
+    if level::depth() > 0 { batch::random(shape, plain) } else { plain(shape) }
 }
 
 /// Random numbers in a tensor's shape and order of dimensions.
 pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
+    if level::depth() > 0 {
+        return sample_on(t.device(), &t.shape(), dtype, dist, g);
+    }
     let a = t.array().empty_like(dtype)?;
     // Dense memory is filled in its own order.
     draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
@@ -370,6 +377,12 @@ impl Op for Fill {
         draw(&made, self.dist, &self.generator)?;
         out.copy_from(&made)
     }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
+        Ok(smallvec![None])
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -378,6 +391,7 @@ impl Op for Fill {
 /// Fills `t` with random numbers (`normal_` and its kin).
 pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
     dist.check(t.dtype())?;
+    batch::check_random()?;
     let op = Fill { dist, generator: g.unwrap_or_else(|| default_generator()).clone() };
     apply_inplace(&op, dist.label(), &[t], Old::Overwritten)
 }
@@ -386,6 +400,10 @@ pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
 pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
     if !p.dtype().is_float() {
         return Err(Error::not_implemented(format!("\"bernoulli_tensor_cpu_p_\" not implemented for '{}'", p.dtype().type_name())));
+    }
+    if level::depth() > 0 {
+        let u = sample_on(p.device(), &p.shape(), p.dtype(), Dist::Uniform { from: 0.0, to: 1.0 }, g)?;
+        return linear::cast(&super::pointwise::lt(&u, &p.detach())?, p.dtype());
     }
     let a = p.array();
     host::unlocked_if_large(a.numel(), || tossed(&a, g.unwrap_or_else(|| default_generator()))).map(Tensor::new)

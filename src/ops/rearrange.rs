@@ -3,7 +3,8 @@
 use super::reduce::node_op;
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Tangents, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, wrap_dim, wrap_dims};
 use smallvec::{SmallVec, smallvec};
@@ -30,6 +31,12 @@ impl Op for Flip {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].flip(&self.0)?])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Flip(self.0.iter().map(|d| d + 1).collect())))
     }
     node_op!();
 }
@@ -93,6 +100,12 @@ impl Op for Rot90 {
             _ => turned(x[0].flip(&[a])?),
         }])
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Rot90 { turns: self.turns, a: self.a + 1, b: self.b + 1 }))
+    }
     node_op!();
 }
 
@@ -144,6 +157,13 @@ impl Op for Roll {
                 flat.roll(&self.shifts, &[0])?.with_layout(Layout::contiguous(x.shape()))
             }
         }])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let dims = self.dims.as_ref()?.iter().map(|d| d + 1).collect();
+        Some(lanes.shifted(&Roll { shifts: self.shifts.clone(), dims: Some(dims) }))
     }
     node_op!();
 }

@@ -4,8 +4,8 @@ use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Outputs, Saves, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
-use crate::backend::host;
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
 use crate::pointwise::RowId;
@@ -36,6 +36,20 @@ impl Over {
             }
         }
         Ok(Over { mask, shape, keepdim })
+    }
+
+    /// The same dimensions behind a batch dimension.
+    pub(crate) fn shifted(&self, size: usize) -> Over {
+        let mut mask: SmallVec<[bool; 8]> = smallvec![false];
+        mask.extend_from_slice(&self.mask);
+        let mut shape = Dims::from_slice(&[size]);
+        shape.extend_from_slice(&self.shape);
+        Over { mask, shape, keepdim: self.keepdim }
+    }
+
+    /// The input's shape with sizes of 1 where it is reduced.
+    pub(crate) fn kept(&self) -> Dims {
+        reduced_shape(&self.shape, &self.mask, true)
     }
 
     /// How a node names what was reduced.
@@ -153,6 +167,12 @@ impl Op for Sum {
             None => out,
         }])
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Sum { over: self.over.shifted(lanes.size), ..self.clone() }))
+    }
     node_op!();
 }
 
@@ -252,6 +272,12 @@ impl Op for Prod {
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Prod { over: self.over.shifted(lanes.size), ..self.clone() }))
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.reduced(&self.over.kept())
     }
     node_op!();
 }
@@ -356,6 +382,12 @@ impl Op for Var {
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.root { Saves::NOTHING.input(0).output(0) } else { Saves::NOTHING.input(0) }
     }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Var { over: self.over.shifted(lanes.size), ..self.clone() }))
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        if self.mean { cx.transposed() } else { cx.reduced(&self.over.kept()) }
+    }
     node_op!();
 }
 
@@ -396,23 +428,74 @@ pub(crate) fn pair(mut out: Outputs) -> Result<(Tensor, Tensor)> {
 
 // ---- without derivative ----------------------------------------------------------------------------------------------
 
+#[derive(Debug, Clone, Copy)]
+enum Counts {
+    All,
+    Any,
+    NonZero,
+}
+
+/// What is told by which elements are 0.
+#[derive(Debug, Clone)]
+struct Count {
+    what: Counts,
+    over: Over,
+}
+
+impl Vjp for Count {
+    fn node_name(&self) -> String {
+        "NotDifferentiable".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+}
+
+impl Op for Count {
+    fn name(&self) -> &'static str {
+        match self.what {
+            Counts::All => "all",
+            Counts::Any => "any",
+            Counts::NonZero => "count_nonzero",
+        }
+    }
+    fn takes_pending(&self) -> bool {
+        true
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let (mask, keepdim) = (&self.over.mask, self.over.keepdim);
+        let out = match self.what {
+            Counts::All => x[0].truth(true, mask, keepdim)?,
+            Counts::Any => x[0].truth(false, mask, keepdim)?,
+            Counts::NonZero => return Ok(smallvec![x[0].count_nonzero(mask, keepdim)?]),
+        };
+        // As in PyTorch, uint8 stays uint8.
+        Ok(smallvec![if x[0].dtype() == DType::U8 { out.cast(DType::U8)? } else { out }])
+    }
+    fn differentiable(&self, _output: usize) -> bool {
+        false
+    }
+    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
+        Ok(smallvec![None])
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&Count { what: self.what, over: self.over.shifted(lanes.size) }))
+    }
+    node_op!();
+}
+
 /// Whether all (or any) elements along `dims` (all without) are true. An empty list of dims reduces nothing.
 pub fn truth(x: &Tensor, all: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let mut over = Over::new(x, dims, keepdim)?;
     if dims.is_some_and(<[i64]>::is_empty) {
         over.mask.fill(false);
     }
-    let a = x.array();
-    let out = host::unlocked_if_large(a.numel(), || a.truth(all, &over.mask, keepdim))?;
-    // As in PyTorch, uint8 stays uint8.
-    Ok(Tensor::new(if x.dtype() == DType::U8 { out.cast(DType::U8)? } else { out }))
+    apply1(&Count { what: if all { Counts::All } else { Counts::Any }, over }, &[x])
 }
 
 /// How many elements along `dims` (all without) are not 0, as int64.
 pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
-    let over = Over::new(x, dims, false)?;
-    let a = x.array();
-    Ok(Tensor::new(host::unlocked_if_large(a.numel(), || a.count_nonzero(&over.mask, false))?))
+    apply1(&Count { what: Counts::NonZero, over: Over::new(x, dims, false)? }, &[x])
 }
 
 /// Shifts by `by` towards the front along `dim` (towards the back with `back`), filling up with `fill`.

@@ -4,7 +4,8 @@ use super::pointwise as pw;
 use super::reduce::{node_op, one, one_dim, shifted};
 use crate::array::{Array, Scan as Kind};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Old, Op, Saves, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::smallvec;
@@ -39,6 +40,15 @@ impl Op for CumSum {
             return Ok(smallvec![x[0].scan(Kind::Sum, self.dim)?]);
         }
         Ok(smallvec![x[0].flip(&[self.dim])?.scan(Kind::Sum, self.dim)?.flip(&[self.dim])?])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs[0].rank() == 0 {
+            return None;
+        }
+        Some(lanes.shifted(&CumSum { dim: self.dim + 1, reverse: self.reverse }))
     }
     node_op!();
 }
@@ -80,6 +90,12 @@ impl Op for CumProd {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs[0].rank() == 0 {
+            return None;
+        }
+        Some(lanes.shifted(&CumProd { dim: self.dim + 1 }))
+    }
     node_op!();
 }
 
@@ -104,6 +120,10 @@ pub fn cumprod(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
 
 /// Whether some element is 0: where derivatives of products must not divide.
 pub(crate) fn has_zero(x: &Tensor) -> Result<bool> {
+    if x.is_batched() {
+        // Nobody can look: the careful way serves both.
+        return Ok(true);
+    }
     let a = x.array();
     let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.rank());
     Ok(!a.truth(true, &all, false)?.first()?.to_bool())

@@ -2,9 +2,10 @@
 
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
+use crate::autograd::lanes::Lanes;
 use crate::autograd::{
-    Arrays, Creation, Grads, NodeOp, Op, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view, view_as as make_view_as,
-    view_inplace, views,
+    Arrays, Creation, Grads, Jvp, NodeOp, Op, Outputs, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view,
+    view_as as make_view_as, view_inplace, views,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
@@ -53,6 +54,12 @@ impl Op for ReshapeCopy {
         let rows = if self.fresh { x[0].contiguous()? } else { x[0].contiguous_copy()? };
         let layout = rows.layout().view(&self.shape).unwrap_or_else(|| Layout::contiguous(&self.shape));
         Ok(smallvec![rows.with_layout(layout)])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(lanes.shifted(&ReshapeCopy { shape: lanes.with_batch(&self.shape), from: lanes.with_batch(&self.from), fresh: self.fresh }))
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))

@@ -4,7 +4,8 @@ use super::pointwise as pw;
 use super::reduce::{node_op, one, one_dim, sum};
 use crate::array::{Array, SoftmaxPass};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Saves, Tensor, Vjp, VjpCx, apply1, linear, mode};
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear, mode};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::smallvec;
@@ -26,7 +27,7 @@ impl Vjp for Softmax {
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
         let y = cx.output(0)?;
-        if !mode::is_grad_enabled() && g.level() == 0 && y.level() == 0 {
+        if !mode::is_grad_enabled() && g.is_bare() && y.is_bare() {
             // Nobody differentiates further: one fused pass.
             let pass = SoftmaxPass { log: self.log, backward: true };
             return Ok(one(Tensor::new(y.array().softmax(pass, self.dim, Some(&g.array()))?)));
@@ -53,6 +54,21 @@ impl Op for Softmax {
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.output(0)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        if !self.log {
+            return cx.symmetric();
+        }
+        let Some(t) = cx.tangent(0) else { return Ok(smallvec![None]) };
+        let weighted = pw::mul(&pw::exp(cx.output(0))?, t)?;
+        let mean = if t.rank() == 0 { weighted } else { sum(&weighted, Some(&[self.dim as i64]), true, None)? };
+        Ok(one(pw::sub(t, &mean)?))
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs[0].rank() == 0 {
+            return None;
+        }
+        Some(lanes.shifted(&Softmax { dim: self.dim + 1, log: self.log }))
     }
     node_op!();
 }

@@ -96,7 +96,7 @@ pub fn unique(x: &Tensor) -> Result<Unique> {
 }
 
 fn chosen(x: &Tensor, values: &Tensor, name: &'static str, node: &'static str) -> Result<Tensor> {
-    apply1(&Chosen { values: values.array(), name, node }, &[x])
+    apply1(&Chosen { values: values.values("unique()")?, name, node }, &[x])
 }
 
 /// The elements of each slice along `dim` as one row of a matrix.

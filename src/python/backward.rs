@@ -245,7 +245,9 @@ impl PyTensor {
             _ => None,
         };
         let roots = vec![tensor_root(0, Self::of(slf), gradient)?];
-        let options = engine::Options { retain_graph: retain_graph.unwrap_or(create_graph), create_graph, strict, ..Default::default() };
+        let level = Self::of(slf).level();
+        let options =
+            engine::Options { retain_graph: retain_graph.unwrap_or(create_graph), create_graph, strict, level, ..Default::default() };
         accumulate(slf.py(), roots, options, inputs)
     }
 }
@@ -268,7 +270,8 @@ fn _run_backward<'py>(
     strict: bool,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let outputs = targets(tensors, if accumulate_grad { "tensors" } else { "outputs" })?;
-    let mut options = engine::Options { retain_graph, create_graph, strict, ..Default::default() };
+    let level = outputs.iter().map(|t| if let Target::Tensor(t) = t { t.level() } else { 0 }).max().unwrap_or(0);
+    let mut options = engine::Options { retain_graph, create_graph, strict, level, ..Default::default() };
     if accumulate_grad || inputs.is_none_or(|i| i.is_none()) {
         accumulate(py, roots(&outputs, grad_tensors)?, options, inputs)?;
         return Ok(PyTuple::empty(py));

@@ -118,7 +118,7 @@ fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
                 &t.shape()[..]
             )));
         }
-        out.push(Leaf::Number(t.array().first()?), t.dtype());
+        out.push(Leaf::Number(item_of(t)?.first()?), t.dtype());
         return Ok(());
     }
     if let Some(d) = numpy_memory::scalar_dtype(obj)? {
@@ -389,7 +389,12 @@ fn the_one(t: &Tensor) -> PyResult<Scalar> {
     if n != 1 {
         return Err(Error::runtime(format!("a Tensor with {n} elements cannot be converted to Scalar (shape {:?})", &t.shape()[..])).into());
     }
-    Ok(t.array().first()?)
+    Ok(item_of(t)?.first()?)
+}
+
+/// The array of a tensor whose one value becomes a Python number.
+fn item_of(t: &Tensor) -> PyResult<Array> {
+    Ok(t.values(".item()")?)
 }
 
 /// The one element for `float()`, `int()`.
@@ -400,7 +405,7 @@ fn the_one_value(t: &Tensor) -> PyResult<Scalar> {
             &t.shape()[..]
         )));
     }
-    Ok(t.array().first()?)
+    Ok(item_of(t)?.first()?)
 }
 
 fn lists(py: Python<'_>, a: &Array) -> PyOut {
@@ -433,9 +438,9 @@ fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyOut {
                 t.device()
             )));
         }
-        return numpy_memory::export(slf.py(), &t.array().to_device(Device::Cpu)?);
+        return numpy_memory::export(slf.py(), &t.values(".numpy()")?.to_device(Device::Cpu)?);
     }
-    numpy_memory::export(slf.py(), &t.array())
+    numpy_memory::export(slf.py(), &t.values(".numpy()")?)
 }
 
 #[pymethods]
@@ -487,12 +492,16 @@ impl PyTensor {
 
     /// Nested lists of Python numbers; a number for a 0-d tensor.
     fn tolist(slf: &Bound<'_, Self>) -> PyOut {
-        lists(slf.py(), &Self::of(slf).array().to_device(Device::Cpu)?)
+        lists(slf.py(), &Self::of(slf).values(".tolist()")?.to_device(Device::Cpu)?)
     }
 
     fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
         let t = Self::of(slf);
         match t.numel() {
+            1 if t.is_batched() => Err(runtime(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet: each \
+                 element of the batch might go another way. Use where(condition, a, b) instead of `if`.",
+            )),
             1 => Ok(t.array().first()?.to_bool()),
             0 => Err(runtime("Boolean value of Tensor with no values is ambiguous")),
             _ => Err(runtime("Boolean value of Tensor with more than one value is ambiguous")),
@@ -526,7 +535,7 @@ impl PyTensor {
                 &t.shape()[..]
             )));
         }
-        Ok(t.array().first()?.to_i64())
+        Ok(item_of(t)?.first()?.to_i64())
     }
 
     fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
@@ -554,7 +563,7 @@ impl PyTensor {
             )));
         };
         let equal = pointwise::eq(Self::of(slf), value)?;
-        Ok(equal.array().to_vec::<bool>()?.contains(&true))
+        Ok(equal.values("`in`")?.to_vec::<bool>()?.contains(&true))
     }
 
     fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {

@@ -8,7 +8,7 @@ use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::array::Device;
-use crate::autograd::{Tensor, linear};
+use crate::autograd::{Tensor, level, linear};
 use crate::error::Error;
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::create;
@@ -85,6 +85,7 @@ impl Options {
             Some(d) => linear::to_device(&t, d)?,
             None => t,
         };
+        let t = if level::depth() > 0 { level::created(t)? } else { t };
         require_grad(&t, self.requires_grad)?;
         wrap(py, t)
     }
@@ -185,7 +186,7 @@ fn value_of(obj: &Obj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
     if let Some(t) = as_tensor(obj)
         && t.numel() == 1
     {
-        return Ok(t.array().first()?);
+        return Ok(t.values(".item()")?.first()?);
     }
     scalar(obj)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(obj))))
 }
@@ -326,15 +327,9 @@ impl PyTensor {
         let o = Options::parse_like("new_full", kwargs)?;
         let shape = create::sizes(&sizes_arg(size, "new_full", "size")?)?;
         let dtype = o.dtype.unwrap_or_else(|| Self::of(slf).dtype());
-        o.wrap(
-            slf.py(),
-            create::full_on(
-                o.device.unwrap_or_else(|| Self::of(slf).device()),
-                &shape,
-                value_of(fill_value, "new_full", "fill_value")?,
-                Some(dtype),
-            )?,
-        )
+        let device = o.device.unwrap_or_else(|| Self::of(slf).device());
+        let made = create::full_on(device, &shape, value_of(fill_value, "new_full", "fill_value")?, Some(dtype))?;
+        o.wrap(slf.py(), Self::of(slf).beside(made)?)
     }
 
     /// A copy of `data` in this tensor's dtype.
@@ -363,6 +358,7 @@ fn new_filled(
         Some(v) => create::full_on(device, &shape, Scalar::Int(v), Some(dtype))?,
         None => create::empty_on(device, &shape, dtype)?,
     };
+    let t = PyTensor::of(slf).beside(t)?;
     o.wrap(py, t)
 }
 

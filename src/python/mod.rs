@@ -19,6 +19,7 @@ mod indexing;
 mod info;
 mod join;
 mod kept_outputs;
+mod levels;
 mod loss;
 mod matmul;
 mod node;
@@ -73,6 +74,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::register(m)?;
     backward::register(m)?;
     function::register(m)?;
+    levels::register(m)?;
     fusion::register(m)?;
     // Last: these stand before all that there is.
     overrides::register(m)?;

@@ -1,0 +1,84 @@
+//! What a batching rule sees: inputs of which some have a batch dimension in front.
+
+use super::door::{Op, Outputs, apply};
+use super::tensor::Tensor;
+use super::view::{ViewOp, view};
+use crate::error::Result;
+use crate::layout::Dims;
+use smallvec::SmallVec;
+
+/// An input one level below its batch.
+#[derive(Clone)]
+pub struct Lane {
+    pub tensor: Tensor,
+    /// Whether the first dimension is the batch's; else the same tensor stands for every element of it.
+    pub batched: bool,
+}
+
+impl Lane {
+    /// The rank without the batch dimension.
+    pub fn rank(&self) -> usize {
+        self.tensor.rank() - usize::from(self.batched)
+    }
+
+    /// The shape without the batch dimension.
+    pub fn shape(&self) -> Dims {
+        let s = self.tensor.shape();
+        Dims::from_slice(&s[usize::from(self.batched)..])
+    }
+
+    /// The tensor with sizes of 1 put in behind the batch dimension until it has `rank` dimensions beside it.
+    pub fn aligned(&self, rank: usize) -> Result<Tensor> {
+        if !self.batched || self.rank() >= rank {
+            return Ok(self.tensor.clone());
+        }
+        let mut t = self.tensor.clone();
+        for _ in self.rank()..rank {
+            t = view(&t, ViewOp::Unsqueeze(1))?;
+        }
+        Ok(t)
+    }
+}
+
+/// The inputs of an operation for which there is a batching rule.
+pub struct Lanes<'a> {
+    /// How many elements the batch has.
+    pub size: usize,
+    pub inputs: &'a [Lane],
+}
+
+impl Lanes<'_> {
+    /// Input `i` with a batch dimension in front, repeated without a copy where it had none.
+    pub fn batched(&self, i: usize) -> Result<Tensor> {
+        let lane = &self.inputs[i];
+        if lane.batched {
+            return Ok(lane.tensor.clone());
+        }
+        view(&lane.tensor, ViewOp::Expand(self.with_batch(&lane.tensor.shape())))
+    }
+
+    /// All inputs, each with a batch dimension.
+    pub fn all_batched(&self) -> Result<SmallVec<[Tensor; 3]>> {
+        (0..self.inputs.len()).map(|i| self.batched(i)).collect()
+    }
+
+    /// A shape with the batch's size in front.
+    pub fn with_batch(&self, shape: &[usize]) -> Dims {
+        let mut out = Dims::from_slice(&[self.size]);
+        out.extend(shape.iter().copied());
+        out
+    }
+
+    /// Runs `op`, the operation with its dimensions moved by one, on all inputs with a batch dimension each.
+    pub fn shifted(&self, op: &dyn Op) -> Result<Outputs> {
+        let all = self.all_batched()?;
+        let refs: SmallVec<[&Tensor; 3]> = all.iter().collect();
+        apply(op, &refs)
+    }
+
+    /// Inputs aligned from the right, for an operation that works element by element and broadcasts.
+    pub fn aligned(&self) -> Result<SmallVec<[Tensor; 3]>> {
+        let rank = self.inputs.iter().map(Lane::rank).max().unwrap_or(0);
+        self.inputs.iter().map(|l| l.aligned(rank)).collect()
+    }
+}

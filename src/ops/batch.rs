@@ -1,0 +1,194 @@
+//! The level of `vmap`: its tensors have the batch as a hidden first dimension.
+
+use super::join;
+use crate::autograd::lanes::{Lane, Lanes};
+use crate::autograd::level::{self, Level, wrap};
+use crate::autograd::{Old, Op, Outputs, Tensor, ViewOp, apply, apply_inplace, linear, view};
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Scalar};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What random operations do inside the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Randomness {
+    Refuse,
+    /// The same numbers for every element of the batch.
+    Same,
+    /// Other numbers for every element.
+    Different,
+}
+
+#[derive(Debug)]
+pub struct Batch {
+    number: u32,
+    size: usize,
+    pub randomness: Randomness,
+    alive: AtomicBool,
+}
+
+impl Batch {
+    pub fn new(number: u32, size: usize, randomness: Randomness) -> Batch {
+        Batch { number, size, randomness, alive: AtomicBool::new(true) }
+    }
+
+    fn lanes(&self, name: &str, inputs: &[&Tensor]) -> Result<SmallVec<[Lane; 3]>> {
+        if !self.is_alive() {
+            return Err(Error::runtime(format!(
+                "{name}: a batched tensor has escaped from the vmap that made it, which has ended (level {}). Return it from the function \
+                 instead.",
+                self.number
+            )));
+        }
+        Ok(inputs
+            .iter()
+            .map(|t| match t.below(self) {
+                Some(tensor) => Lane { tensor, batched: true },
+                None => Lane { tensor: (*t).clone(), batched: false },
+            })
+            .collect())
+    }
+}
+
+/// Applies an operation to inputs one of which at least has a batch dimension; so have the results.
+fn on_batch(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
+    if op.is_elementwise() {
+        let aligned = lanes.aligned()?;
+        let refs: SmallVec<[&Tensor; 3]> = aligned.iter().collect();
+        return apply(op, &refs);
+    }
+    match op.batch(lanes) {
+        Some(done) => done,
+        None => one_by_one(op, lanes),
+    }
+}
+
+/// The slow way: the operation on each element of the batch, and the results stacked.
+fn one_by_one(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
+    let mut columns: SmallVec<[Vec<Tensor>; 2]> = SmallVec::new();
+    for k in 0..lanes.size.max(1) {
+        let one = |l: &Lane| match l.batched {
+            false => Ok(l.tensor.clone()),
+            // Of an empty batch zeros tell the shapes.
+            true if lanes.size == 0 => Ok(Tensor::new(l.tensor.array().full_beside(&l.shape(), Scalar::Int(0), l.tensor.dtype())?)),
+            true => view(&l.tensor, ViewOp::Select(0, k)),
+        };
+        let ins: SmallVec<[Tensor; 3]> = lanes.inputs.iter().map(one).collect::<Result<_>>()?;
+        let refs: SmallVec<[&Tensor; 3]> = ins.iter().collect();
+        for (j, out) in apply(op, &refs)?.into_iter().enumerate() {
+            if columns.len() == j {
+                columns.push(Vec::with_capacity(lanes.size));
+            }
+            columns[j].push(out);
+        }
+    }
+    columns
+        .into_iter()
+        .map(|column| {
+            if let Some(odd) = column.iter().find(|t| t.shape() != column[0].shape()) {
+                return Err(Error::runtime(format!(
+                    "vmap: {} gave results of different shapes for elements of the batch ({:?} and {:?}): operations whose shapes depend on \
+                     values are not supported under vmap",
+                    op.name(),
+                    &column[0].shape()[..],
+                    &odd.shape()[..]
+                )));
+            }
+            let all = join::stack(&column, 0)?;
+            if lanes.size == 0 { view(&all, ViewOp::Slice { dim: 0, start: 0, end: 0, step: 1 }) } else { Ok(all) }
+        })
+        .collect()
+}
+
+impl Level for Batch {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn apply(&self, this: &Arc<dyn Level>, op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
+        let inputs = self.lanes(op.name(), inputs)?;
+        let outs = on_batch(op, &Lanes { size: self.size, inputs: &inputs })?;
+        Ok(outs.into_iter().map(|t| wrap(this, t)).collect())
+    }
+
+    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+        let inputs = self.lanes(label, inputs)?;
+        let lanes = Lanes { size: self.size, inputs: &inputs };
+        if !inputs[0].batched {
+            return Err(Error::runtime(format!(
+                "vmap: {label}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements \
+                 than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use \
+                 out-of-place operators instead of {label}. If said operator is being called inside the function, make `self` batched first: \
+                 x.new_zeros(...) instead of zeros(...)."
+            )));
+        }
+        if op.is_elementwise() {
+            let aligned = lanes.aligned()?;
+            let rank = inputs.iter().map(Lane::rank).max().unwrap_or(0);
+            if inputs[0].rank() == rank {
+                let refs: SmallVec<[&Tensor; 3]> = aligned.iter().collect();
+                return apply_inplace(op, label, &refs, old);
+            }
+        }
+        let made = on_batch(op, &lanes)?.swap_remove(0);
+        let target = &inputs[0].tensor;
+        if made.shape() != target.shape() {
+            return Err(crate::autograd::inplace_shape(&inputs[0].shape(), &made.shape()[1..]));
+        }
+        linear::copy_(target, &made)
+    }
+
+    fn batch(&self) -> Option<usize> {
+        Some(self.size)
+    }
+
+    fn beside(&self, this: &Arc<dyn Level>, made: Tensor) -> Result<Tensor> {
+        let mut shape = Dims::from_slice(&[self.size]);
+        shape.extend(made.shape());
+        Ok(wrap(this, linear::contiguous_copy(&view(&made, ViewOp::Expand(shape))?)?))
+    }
+
+    fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    fn end(&self) {
+        self.alive.store(false, Ordering::Relaxed);
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+/// The batch levels that this thread is inside of, outermost first.
+fn open() -> Vec<(Arc<dyn Level>, Randomness)> {
+    (1..=level::depth())
+        .filter_map(level::open)
+        .filter_map(|l| {
+            let how = l.as_any().downcast_ref::<Batch>()?.randomness;
+            Some((l, how))
+        })
+        .collect()
+}
+
+/// Refuses random numbers inside a batch that has not said what is to be random.
+pub fn check_random() -> Result<()> {
+    if level::depth() > 0 && open().iter().any(|(_, how)| *how == Randomness::Refuse) {
+        return Err(Error::runtime(
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on \
+             vmap or perform the randomness operation out of vmap",
+        ));
+    }
+    Ok(())
+}
+
+/// Random numbers of a shape: for each element of every batch with other randomness its own.
+pub fn random(shape: &[usize], draw: impl FnOnce(&[usize]) -> Result<Tensor>) -> Result<Tensor> {
+    check_random()?;
+    let levels: Vec<_> = open().into_iter().filter(|(_, how)| *how == Randomness::Different).map(|(l, _)| l).collect();
+    let mut all: Dims = levels.iter().filter_map(|l| l.batch()).collect();
+    all.extend_from_slice(shape);
+    Ok(levels.iter().fold(draw(&all)?, |t, l| wrap(l, t)))
+}

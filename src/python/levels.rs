@@ -1,0 +1,160 @@
+//! Levels of transforms, and tangents.
+
+use super::args::tensor;
+use super::errors::runtime;
+use super::identity::wrap;
+use crate::autograd::level::{self, Level, Track};
+use crate::autograd::{Tensor, ViewOp, tangent, view};
+use crate::error::Error;
+use crate::layout::wrap_dim;
+use crate::ops::batch::{Batch, Randomness};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+type Obj<'py> = Bound<'py, PyAny>;
+
+fn given<'a>(t: &'a Obj<'_>, function: &str) -> PyResult<&'a Tensor> {
+    tensor(t, &format!("{function}(): expected a tensor, got"))
+}
+
+fn open(number: u32) -> PyResult<Arc<dyn Level>> {
+    level::open(number).ok_or_else(|| runtime(format!("level {number} of a transform is not open on this thread")))
+}
+
+/// Enters a level of a derivative (kind "track") or of a batch of `size` (kind "batch"); returns its number.
+#[pyfunction]
+#[pyo3(signature = (kind, size=None, randomness="error"))]
+fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u32> {
+    let how = match randomness {
+        "error" => Randomness::Refuse,
+        "same" => Randomness::Same,
+        "different" => Randomness::Different,
+        other => {
+            return Err(
+                Error::runtime(format!("Only allowed values for randomness are 'error', 'different', or 'same'. Got {other}")).into()
+            );
+        }
+    };
+    match (kind, size) {
+        ("track", None) => {
+            let number = level::enter(|n| Arc::new(Track::new(n)));
+            tangent::enter(number);
+            Ok(number)
+        }
+        ("batch", Some(size)) => Ok(level::enter(|n| Arc::new(Batch::new(n, size, how)))),
+        _ => Err(Error::value(format!("_enter_level: kind {kind:?} with size {size:?} is no level")).into()),
+    }
+}
+
+/// Leaves a level, and what was left open inside it.
+#[pyfunction]
+fn _exit_level(number: u32) {
+    for n in (number..=level::depth()).rev() {
+        if level::open(n).is_some_and(|l| l.batch().is_none()) {
+            tangent::exit(n);
+        }
+        level::exit(n);
+    }
+}
+
+/// How many levels this thread is inside of.
+#[pyfunction]
+fn _top_level() -> u32 {
+    level::depth()
+}
+
+/// The level of a tensor; 0 for a plain one.
+#[pyfunction]
+fn _level_of(t: &Obj<'_>) -> PyResult<u32> {
+    Ok(given(t, "_level_of")?.level())
+}
+
+/// A tensor of an open level over `t`: of a batch, along its dimension `dim`.
+#[pyfunction]
+#[pyo3(signature = (t, number, dim=None))]
+fn _wrap(py: Python<'_>, t: &Obj<'_>, number: u32, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+    let (t, level) = (given(t, "_wrap")?, open(number)?);
+    let inner = match (dim, level.batch()) {
+        (None, None) => t.clone(),
+        (Some(d), Some(size)) => {
+            let rank = t.rank();
+            let d = wrap_dim(d, rank)?;
+            let shape = t.shape();
+            if shape.get(d) != Some(&size) {
+                return Err(Error::value(format!("_wrap: dimension {d} of shape {:?} is not the batch's size {size}", &shape[..])).into());
+            }
+            let mut order: crate::layout::Dims = (0..rank).filter(|i| *i != d).collect();
+            order.insert(0, d);
+            if d == 0 { t.clone() } else { view(t, ViewOp::Permute(order))? }
+        }
+        _ => return Err(Error::value("_wrap: dim goes with a batch").into()),
+    };
+    wrap(py, level::wrap(&level, inner))
+}
+
+/// What lies below a level, and whether the tensor was of that level. A batch's dimension comes first.
+#[pyfunction]
+fn _unwrap(py: Python<'_>, t: &Obj<'_>, number: u32) -> PyResult<(Py<PyAny>, bool)> {
+    match given(t, "_unwrap")?.lower(number) {
+        Some(inner) => Ok((wrap(py, inner)?, true)),
+        None => Ok((t.clone().unbind(), false)),
+    }
+}
+
+/// A view of `t` with a tangent.
+#[pyfunction]
+fn _make_dual(py: Python<'_>, t: &Obj<'_>, tangent: &Obj<'_>) -> PyResult<Py<PyAny>> {
+    wrap(py, tangent::make_dual(given(t, "_make_dual")?, given(tangent, "_make_dual")?)?)
+}
+
+/// The tangent, or None.
+#[pyfunction]
+fn _tangent(py: Python<'_>, t: &Obj<'_>) -> PyResult<Option<Py<PyAny>>> {
+    given(t, "_tangent")?.tangent().map(|x| wrap(py, x)).transpose()
+}
+
+/// The same value and history without a tangent.
+#[pyfunction]
+fn _primal(py: Python<'_>, t: &Obj<'_>) -> PyResult<Py<PyAny>> {
+    wrap(py, given(t, "_primal")?.primal()?)
+}
+
+/// Opens a level of dual numbers; returns how many are open.
+#[pyfunction]
+fn _enter_dual() -> usize {
+    tangent::enter(level::depth())
+}
+
+/// Closes the innermost level of dual numbers: tangents made in it are gone.
+#[pyfunction]
+fn _exit_dual(_number: usize) {
+    tangent::exit(level::depth());
+}
+
+/// Whether operations carry tangents on; returns what held before.
+#[pyfunction]
+fn _set_tangents_enabled(on: bool) -> bool {
+    let before = tangent::is_enabled();
+    tangent::set_enabled(on);
+    before
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    for f in [
+        wrap_pyfunction!(_enter_level, m)?,
+        wrap_pyfunction!(_exit_level, m)?,
+        wrap_pyfunction!(_top_level, m)?,
+        wrap_pyfunction!(_level_of, m)?,
+        wrap_pyfunction!(_wrap, m)?,
+        wrap_pyfunction!(_unwrap, m)?,
+        wrap_pyfunction!(_make_dual, m)?,
+        wrap_pyfunction!(_tangent, m)?,
+        wrap_pyfunction!(_primal, m)?,
+        wrap_pyfunction!(_enter_dual, m)?,
+        wrap_pyfunction!(_exit_dual, m)?,
+        wrap_pyfunction!(_set_tangents_enabled, m)?,
+    ] {
+        m.add_function(f)?;
+    }
+    Ok(())
+}
