@@ -126,7 +126,7 @@ impl Tensor {
     }
 
     /// The tensor that this one stood for, where its transform has ended; None where it has not.
-    pub(super) fn outlived(&self) -> Option<Tensor> {
+    pub fn outlived(&self) -> Option<Tensor> {
         let mut at = match &self.read().value {
             Value::Leveled(l) if l.is_over() => l.inner.clone(),
             _ => return None,

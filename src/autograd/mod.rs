@@ -29,6 +29,7 @@ pub mod site;
 pub mod slot;
 mod tensor;
 mod view;
+mod view_op;
 pub mod writing;
 
 pub use direct::apply_direct;

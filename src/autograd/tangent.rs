@@ -15,7 +15,7 @@ use super::site;
 use super::tensor::{Core, Tensor, WeakTensor};
 use super::view::{ViewOp, view};
 use crate::error::{Error, Result};
-use crate::layout::{Scalar, fmt_shape};
+use crate::layout::{Scalar, Strides, fmt_shape};
 use crate::pointwise::RowId;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -233,10 +233,7 @@ impl Jvp<'_> {
     /// Of an operation that is linear in all of its floating inputs together: the operation itself.
     pub fn linear(&self) -> Result<Tangents> {
         let ins: SmallVec<[Tensor; 3]> = (0..self.primals.len())
-            .map(|i| {
-                let number = self.primals[i].is_number();
-                if self.primals[i].dtype().is_float() && !number { self.tangent_or_zeros(i) } else { Ok(self.primals[i].clone()) }
-            })
+            .map(|i| if self.primals[i].dtype().is_float() { self.tangent_or_zeros(i) } else { Ok(self.primals[i].clone()) })
             .collect::<Result<_>>()?;
         let refs: SmallVec<[&Tensor; 3]> = ins.iter().collect();
         Ok(apply(self.op, &refs)?.into_iter().map(Some).collect())
@@ -440,34 +437,47 @@ pub(super) fn kept_apart(target: &Tensor) -> Result<Tensor> {
 
 /// After a write over `target`: its tangent becomes `made` (zero for None), in place where it has one, so that views see it.
 pub(super) fn written(target: &Tensor, made: Option<Tensor>) -> Result<()> {
-    match (target.tangent(), made) {
-        (Some(have), Some(t)) if t.is_batched() && !have.is_batched() => {
-            target.set_tangent(Some(linear::clone(&fitted(t, target)?)?));
-            Ok(())
-        }
-        (Some(have), Some(t)) => linear::copy_(&have, &t),
-        (Some(have), None) => linear::zero_(&have),
-        (None, None) => Ok(()),
-        (None, Some(t)) => {
-            let t = fitted(t, target)?;
-            let info = target.meta(|m| m.and_then(|m| m.view.clone()));
-            let Some(info) = info else {
-                target.set_tangent(Some(t));
-                return Ok(());
-            };
-            // The base has a tangent from now on, of which this view's is a part.
-            let whole = match info.base.tangent() {
-                Some(whole) => whole,
-                None => zeros_like(&info.base)?,
-            };
-            let mut part = whole.clone();
-            for op in &info.ops {
-                part = view(&part, op.clone())?;
-            }
-            linear::copy_(&part, &t)?;
-            info.base.set_tangent(Some(whole));
-            target.set_tangent(Some(part));
-            Ok(())
+    let have = target.tangent();
+    let Some(t) = made else { return have.map_or(Ok(()), |have| linear::zero_(&have)) };
+    let t = fitted(t, target)?;
+    if let Some(have) = &have
+        && (have.is_batched() || !t.is_batched())
+    {
+        return linear::copy_(have, &t);
+    }
+    let Some(info) = target.meta(|m| m.and_then(|m| m.view.clone())) else {
+        target.set_tangent(Some(t));
+        return Ok(());
+    };
+    // The base has a tangent from now on, of which this view's is a part.
+    let mut whole = match info.base.tangent() {
+        Some(whole) => whole,
+        None => zeros_like(&info.base)?,
+    };
+    if t.is_batched() && !whole.is_batched() {
+        whole = linear::add(&whole, &t.beside(filled(&whole, 0)?)?)?;
+    }
+    let mut part = whole.clone();
+    for op in &info.ops {
+        part = view(&part, op.clone())?;
+    }
+    linear::copy_(&part, &t)?;
+    info.base.set_tangent(Some(whole));
+    target.set_tangent(Some(part));
+    Ok(())
+}
+
+/// The part of a tangent that belongs to a view of its primal.
+pub(super) fn of_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
+    let ViewOp::AsStrided { .. } = op else { return view(tangent, op.clone()) };
+    let (mut strides, offset) = primal.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset()));
+    let mut tangent = tangent.clone();
+    // Of elements that share a place the first speaks.
+    for d in (0..strides.len()).rev() {
+        if strides[d] == 0 && tangent.with_array(|a| a.shape()[d] > 0) {
+            strides.remove(d);
+            tangent = view(&tangent, ViewOp::Select(d, 0))?;
         }
     }
+    view(&linear::in_geometry(&tangent, &(strides, offset), std::slice::from_ref(op))?, op.clone())
 }

@@ -10,129 +10,14 @@ use super::mode::{self, ModeGuard, Watch};
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
 use super::saved::Saved;
 use super::site;
-use super::tangent::{Jvp, Tangents};
+use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Core, Tensor, Value};
+pub use super::view_op::ViewOp;
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, Strides};
+use crate::layout::{Dims, Strides};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// A zero-copy view: arithmetic on a layout.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ViewOp {
-    /// Another shape with the same elements.
-    View(Dims),
-    Expand(Dims),
-    Transpose(usize, usize),
-    Permute(Dims),
-    Unsqueeze(usize),
-    /// Drops these dimensions of size 1.
-    Squeeze(Dims),
-    Select(usize, usize),
-    Slice {
-        dim: usize,
-        start: usize,
-        end: usize,
-        step: usize,
-    },
-    Diagonal {
-        offset: i64,
-        dim1: usize,
-        dim2: usize,
-    },
-    Unfold {
-        dim: usize,
-        size: usize,
-        step: usize,
-    },
-    AsStrided {
-        shape: Dims,
-        strides: Strides,
-        offset: usize,
-    },
-    /// The same layout: what a custom Function's view of its input becomes.
-    Alias,
-}
-
-impl ViewOp {
-    /// The view's layout over an array of `capacity` elements.
-    fn layout(&self, of: &Layout, capacity: usize) -> Result<Layout> {
-        Ok(match self {
-            ViewOp::View(shape) => of.view(shape).ok_or_else(|| {
-                Error::runtime(
-                    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous \
-                     subspaces). Use .reshape(...) instead.",
-                )
-            })?,
-            ViewOp::Expand(shape) => of.expand(shape)?,
-            ViewOp::Transpose(a, b) => of.transpose(*a, *b),
-            ViewOp::Permute(dims) => of.permute(dims),
-            ViewOp::Unsqueeze(dim) => of.unsqueeze(*dim),
-            ViewOp::Squeeze(dims) => of.squeeze(|d| dims.contains(&d)),
-            ViewOp::Select(dim, i) => of.select(*dim, *i as i64)?,
-            ViewOp::Slice { dim, start, end, step } => of.slice(*dim, *start, *end, *step),
-            ViewOp::Diagonal { offset, dim1, dim2 } => of.diagonal(*offset, *dim1, *dim2)?,
-            ViewOp::Unfold { dim, size, step } => of.unfold(*dim, *size, *step)?,
-            ViewOp::AsStrided { shape, strides, offset } => Layout::as_strided(shape, strides, *offset, capacity)?,
-            ViewOp::Alias => of.clone(),
-        })
-    }
-
-    /// The operation behind a batch dimension. Views by place know the batch's stride; None without.
-    pub(crate) fn shifted(&self, size: usize, stride: Option<isize>) -> Option<ViewOp> {
-        let with = |shape: &Dims| {
-            let mut out = Dims::from_slice(&[size]);
-            out.extend_from_slice(shape);
-            out
-        };
-        let behind = |dims: &Dims| dims.iter().map(|d| d + 1).collect::<Dims>();
-        Some(match self {
-            ViewOp::View(shape) => ViewOp::View(with(shape)),
-            ViewOp::Expand(shape) => ViewOp::Expand(with(shape)),
-            ViewOp::Transpose(a, b) => ViewOp::Transpose(a + 1, b + 1),
-            ViewOp::Permute(dims) => {
-                let mut out = Dims::from_slice(&[0]);
-                out.extend(behind(dims));
-                ViewOp::Permute(out)
-            }
-            ViewOp::Unsqueeze(d) => ViewOp::Unsqueeze(d + 1),
-            ViewOp::Squeeze(dims) => ViewOp::Squeeze(behind(dims)),
-            ViewOp::Select(d, i) => ViewOp::Select(d + 1, *i),
-            ViewOp::Slice { dim, start, end, step } => ViewOp::Slice { dim: dim + 1, start: *start, end: *end, step: *step },
-            ViewOp::Diagonal { offset, dim1, dim2 } => ViewOp::Diagonal { offset: *offset, dim1: dim1 + 1, dim2: dim2 + 1 },
-            ViewOp::Unfold { dim, size, step } => ViewOp::Unfold { dim: dim + 1, size: *size, step: *step },
-            ViewOp::AsStrided { shape, strides, offset } => {
-                let mut all = Strides::from_slice(&[stride?]);
-                all.extend_from_slice(strides);
-                ViewOp::AsStrided { shape: with(shape), strides: all, offset: *offset }
-            }
-            ViewOp::Alias => ViewOp::Alias,
-        })
-    }
-
-    pub(crate) fn apply_to(&self, a: &Array) -> Result<Array> {
-        let capacity = a.storage().bytes() / a.dtype().size();
-        Ok(a.with_layout(self.layout(a.layout(), capacity)?))
-    }
-
-    fn node_name(&self) -> &'static str {
-        match self {
-            ViewOp::View(_) => "ViewBackward0",
-            ViewOp::Expand(_) => "ExpandBackward0",
-            ViewOp::Transpose(..) => "TransposeBackward0",
-            ViewOp::Permute(_) => "PermuteBackward0",
-            ViewOp::Unsqueeze(_) => "UnsqueezeBackward0",
-            ViewOp::Squeeze(_) => "SqueezeBackward0",
-            ViewOp::Select(..) => "SelectBackward0",
-            ViewOp::Slice { .. } => "SliceBackward0",
-            ViewOp::Diagonal { .. } => "DiagonalBackward0",
-            ViewOp::Unfold { .. } => "UnfoldBackward0",
-            ViewOp::AsStrided { .. } => "AsStridedBackward0",
-            ViewOp::Alias => "AliasBackward0",
-        }
-    }
-}
 
 /// How a view came to be; decides whether a write through it can be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,7 +181,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
         let dual = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
         (value, core.version.clone(), mode.grad && needs, needs && !mode.grad, core.cut().cloned(), dual, info)
     };
-    let tangent = tangent.map(|x| tangent_view(t, &x, &op)).transpose()?;
+    let tangent = tangent.map(|x| tangent::of_view(t, &x, &op)).transpose()?;
     let meta = out_meta(&value);
     let grad_fn = if needs && meta.dtype.is_float() {
         let call = t.with_array(|a| ViewCall {
@@ -328,13 +213,6 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
         out.write().set_cut(inherited);
     }
     Ok(out)
-}
-
-/// The part of a tangent that belongs to a view of its primal.
-fn tangent_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
-    let ViewOp::AsStrided { .. } = op else { return view(tangent, op.clone()) };
-    let geometry = primal.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset()));
-    view(&linear::in_geometry(tangent, &geometry, std::slice::from_ref(op))?, op.clone())
 }
 
 /// Several views of one tensor as the outputs of one node; its vjp puts their gradients together again.
@@ -373,7 +251,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
         None => Value::Array(op.apply_to(&t.array())?),
         Some(l) => l.level.apply(&l.level, &call, &[t])?[0].read().value.clone(),
     };
-    let tangent = t.tangent().map(|x| tangent_view(t, &x, &op)).transpose()?;
+    let tangent = t.tangent().map(|x| tangent::of_view(t, &x, &op)).transpose()?;
     let grad_fn = if records {
         let edges = Edges::from_elem(t.gradient_edge()?, 1);
         let metas = SmallVec::from_elem(out_meta(&new), 1);
