@@ -2,7 +2,9 @@
 
 use crate::array::{Array, Bounds, Device, Plan, Write};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, cut, linear};
+use crate::autograd::{
+    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, cut, linear,
+};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};

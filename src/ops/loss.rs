@@ -173,7 +173,12 @@ impl Vjp for Nll {
         format!("NllLoss{dims}Backward{}", if self.adjoint { "Backward0" } else { "0" })
     }
     fn keeps(&self) -> Keeps {
-        smallvec![("target", Kept::Input(1)), ("weight", Kept::Input(2)), ("ignore_index", Kept::Int(self.ignore)), ("reduction", Kept::Int(self.how as i64))]
+        smallvec![
+            ("target", Kept::Input(1)),
+            ("weight", Kept::Input(2)),
+            ("ignore_index", Kept::Int(self.ignore)),
+            ("reduction", Kept::Int(self.how as i64))
+        ]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let n = cx.node.edges().len();
