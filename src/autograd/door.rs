@@ -13,7 +13,7 @@ use super::saved::Saved;
 use super::site::{self, Inherit};
 use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Core, Tensor, Value};
-use super::view;
+use super::view::{self, ViewOp};
 use crate::array::{Access, Array, Change, Device, Version};
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -101,6 +101,11 @@ pub trait Op: Vjp {
     /// Whether an output has a gradient at all (indices have none).
     fn differentiable(&self, _output: usize) -> bool {
         true
+    }
+
+    /// The view that the operation is, with the name its node bears; None where it makes something new.
+    fn view(&self) -> Option<(&ViewOp, Option<&'static str>)> {
+        None
     }
 
     /// Whether each element of the result depends on the elements in the same place of the inputs, broadcast, and on nothing else.

@@ -6,6 +6,7 @@
 use super::door::{Old, Op, Outputs, apply, apply_inplace};
 use super::mode::{self, ModeGuard};
 use super::tensor::{Tensor, Value};
+use super::view::{Creation, view_as};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, Strides};
@@ -210,7 +211,11 @@ impl Level for Track {
         let refs: SmallVec<[&Tensor; 3]> = lower.iter().collect();
         let outs = {
             let _outside = ModeGuard::grad(self.outside && mode::is_grad_enabled());
-            apply(op, &refs)?
+            match op.view() {
+                // A write through it reaches its base at every level.
+                Some((op, name)) => Outputs::from_elem(view_as(refs[0], op.clone(), name, Creation::Normal)?, 1),
+                None => apply(op, &refs)?,
+            }
         };
         Ok(outs.into_iter().map(|t| wrap(this, t)).collect())
     }

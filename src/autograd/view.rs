@@ -71,6 +71,9 @@ impl Op for ViewCall {
     fn forward(&self, inputs: &[&Array]) -> Result<Arrays> {
         Ok(SmallVec::from_elem(self.op.apply_to(inputs[0])?, 1))
     }
+    fn view(&self) -> Option<(&ViewOp, Option<&'static str>)> {
+        Some((&self.op, self.name))
+    }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.linear()
     }

@@ -36,8 +36,8 @@ impl Batch {
     fn lanes(&self, name: &str, inputs: &[&Tensor]) -> Result<SmallVec<[Lane; 3]>> {
         if !self.is_alive() {
             return Err(Error::runtime(format!(
-                "{name}: a batched tensor has escaped from the vmap that made it, which has ended (level {}). Return it from the function \
-                 instead.",
+                "{name}: a batched tensor (level {}) may have escaped from inside a function being vmapped. This is a user error: return it from \
+                 the function instead.",
                 self.number
             )));
         }

@@ -2,8 +2,10 @@
 
 use crate::array::{Array, Bounds, Device, Plan, Write};
 use crate::autograd::kept::{Keeps, Kept};
+use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{
-    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, cut, linear,
+    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1, cut,
+    linear, view,
 };
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -36,6 +38,75 @@ pub(crate) fn first_of(g: Option<Tensor>, n: usize) -> Grads {
     let mut out = Grads::from_elem(None, n);
     out[0] = g;
     out
+}
+
+/// Where a plan finds its dimensions behind a batch dimension.
+fn behind_batch(plan: &Plan) -> Plan {
+    Plan { dims: plan.dims.iter().map(|d| d + 1).collect(), at: plan.at + 1, bounds: plan.bounds }
+}
+
+/// Indices of which some have a batch dimension, and what is indexed.
+struct Batched {
+    /// The batch is one more indexed dimension, and the index's own dimensions come first.
+    plan: Plan,
+    index: SmallVec<[Tensor; 4]>,
+    /// The rank of the index without the batch.
+    rank: usize,
+    /// How many dimensions of the result stand before the index's.
+    at: usize,
+}
+
+impl Batched {
+    fn new(plan: &Plan, lanes: &Lanes<'_>, from: usize) -> Result<Batched> {
+        let rank = lanes.inputs[from..].iter().map(Lane::rank).max().unwrap_or(0);
+        let device = lanes.inputs[from].tensor.device();
+        let numbers = linear::to_device(
+            &super::create::arange(Scalar::Int(0), Scalar::Int(lanes.size as i64), Scalar::Int(1), Some(DType::I64))?,
+            device,
+        )?;
+        let mut shape = Dims::from_elem(1, rank + 1);
+        shape[0] = lanes.size;
+        let mut index: SmallVec<[Tensor; 4]> = smallvec![linear::reshape(&numbers, &shape)?];
+        for lane in &lanes.inputs[from..] {
+            index.push(linear::cast(&lane.aligned(rank)?, DType::I64)?);
+        }
+        let dims = std::iter::once(0).chain(plan.dims.iter().map(|d| d + 1)).collect();
+        Ok(Batched { plan: Plan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
+    }
+
+    /// A result as the batch wants it: the index's dimensions where the plan puts them.
+    fn placed(&self, t: &Tensor) -> Result<Tensor> {
+        let order = self.order(t.rank());
+        view(t, ViewOp::Permute(order))
+    }
+
+    /// The other way.
+    fn first(&self, t: &Tensor) -> Result<Tensor> {
+        let order = self.order(t.rank());
+        let mut inverse = order.clone();
+        for (i, d) in order.iter().enumerate() {
+            inverse[*d] = i;
+        }
+        view(t, ViewOp::Permute(inverse))
+    }
+
+    fn order(&self, rank: usize) -> Dims {
+        let (r, at) = (self.rank, self.at);
+        let before = 1 + r..1 + r + at;
+        std::iter::once(0).chain(before).chain(1..=r).chain(1 + r + at..rank).collect()
+    }
+
+    /// An operation's inputs: what is indexed (and what is written), then the indices.
+    fn with<'a>(&'a self, first: &[&'a Tensor]) -> Refs<'a> {
+        let mut inputs: Refs<'a> = first.iter().copied().collect();
+        inputs.extend(&self.index);
+        inputs
+    }
+}
+
+/// Whether an index has a batch dimension.
+fn index_is_batched(lanes: &Lanes<'_>, from: usize) -> bool {
+    lanes.inputs[from..].iter().any(|l| l.batched)
 }
 
 // ---- reading ---------------------------------------------------------------------------------------------------------
@@ -85,6 +156,28 @@ impl Op for Take {
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.linear()
     }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            if !index_is_batched(lanes, 1) {
+                let op = Take { plan: behind_batch(&self.plan), shape: lanes.with_batch(&self.shape), node: self.node };
+                let mut inputs: Refs<'_> = smallvec![&lanes.inputs[0].tensor];
+                inputs.extend(lanes.inputs[1..].iter().map(|l| &l.tensor));
+                return apply(&op, &inputs);
+            }
+            let b = Batched::new(&self.plan, lanes, 1)?;
+            if !lanes.inputs[0].batched {
+                // One table for all: its rows are read where the batch's index says.
+                let plan = Plan { at: 0, ..self.plan.clone() };
+                let mut inputs: Refs<'_> = smallvec![&lanes.inputs[0].tensor];
+                inputs.extend(&b.index[1..]);
+                let made = apply1(&Take { plan, shape: self.shape.clone(), node: self.node }, &inputs)?;
+                return Ok(smallvec![b.placed(&made)?]);
+            }
+            let op = Take { plan: b.plan.clone(), shape: lanes.with_batch(&self.shape), node: self.node };
+            Ok(smallvec![b.placed(&apply1(&op, &b.with(&[&lanes.inputs[0].tensor]))?)?])
+        };
+        Some(one())
+    }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
     }
@@ -127,6 +220,20 @@ impl Op for Spread {
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let (shape, node) = (lanes.with_batch(&self.shape), self.node);
+            if !index_is_batched(lanes, 1) {
+                let mut inputs: Refs<'_> = smallvec![&lanes.inputs[0].tensor];
+                inputs.extend(lanes.inputs[1..].iter().map(|l| &l.tensor));
+                return apply(&Spread { plan: behind_batch(&self.plan), shape, node }, &inputs);
+            }
+            let b = Batched::new(&self.plan, lanes, 1)?;
+            let g = b.first(&lanes.batched(0)?)?;
+            apply(&Spread { plan: b.plan.clone(), shape, node }, &b.with(&[&g]))
+        };
+        Some(one())
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))
@@ -225,6 +332,33 @@ impl Op for Put {
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let x = lanes.batched(0)?;
+            let values = &lanes.inputs[1];
+            let (op, index_rank) = (|plan| Put { plan, ..self.clone() }, lanes.inputs[2..].iter().map(Lane::rank).max().unwrap_or(0));
+            // The rank of the result without the batch: what the values broadcast to.
+            let rank = lanes.inputs[0].rank() - self.plan.dims.len() + index_rank;
+            let values = values.aligned(rank)?;
+            if !index_is_batched(lanes, 2) {
+                let mut inputs: Refs<'_> = smallvec![&x, &values];
+                inputs.extend(lanes.inputs[2..].iter().map(|l| &l.tensor));
+                return apply(&op(behind_batch(&self.plan)), &inputs);
+            }
+            let b = Batched::new(&self.plan, lanes, 2)?;
+            let values = if lanes.inputs[1].batched {
+                b.first(&values)?
+            } else {
+                let mut wide = values.clone();
+                while wide.rank() < rank + 1 {
+                    wide = view(&wide, ViewOp::Unsqueeze(0))?;
+                }
+                b.first(&wide)?
+            };
+            apply(&op(b.plan.clone()), &b.with(&[&x, &values]))
+        };
+        Some(one())
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))

@@ -5,7 +5,8 @@ use super::reduce::{mean_as, node_op, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
@@ -167,6 +168,54 @@ impl Nll {
     }
 }
 
+impl Nll {
+    /// The same for a whole batch: its samples are samples of one loss that keeps them apart, and each element's own are put together after.
+    fn batched(&self, lanes: &Lanes<'_>) -> Result<Outputs> {
+        let one = self.shape.len() == 1;
+        let rest = if one { &[][..] } else { &self.shape[2..] };
+        let (n, classes) = if one { (1, self.shape[0]) } else { (self.shape[0], self.shape[1]) };
+        let flat = |first: usize, with_classes: bool| -> Dims {
+            std::iter::once(first).chain(with_classes.then_some(classes)).chain(rest.iter().copied()).collect()
+        };
+        let (shape, target_shape) = (flat(lanes.size * n, true), flat(lanes.size * n, false));
+        let target = linear::reshape(&lanes.batched(1)?, &target_shape)?;
+        let all = Nll { shape: shape.clone(), target_shape: target_shape.clone(), how: Reduction::None, ..self.clone() };
+        let run = |op: &Nll, x: &Tensor| match lanes.inputs.get(2) {
+            Some(w) => apply1(op, &[x, &target, &w.tensor]),
+            None => apply1(op, &[x, &target]),
+        };
+        let own = lanes.with_batch(&self.target_shape);
+        let of_each = |t: &Tensor| -> Result<Tensor> {
+            let t = linear::reshape(t, &[lanes.size, t.numel() / lanes.size.max(1)])?;
+            sum(&t, Some(&[1]), false, None)
+        };
+        // The loss of -1 everywhere is the weight of each target.
+        let weights = |like: &Tensor| -> Result<Tensor> {
+            let minus = Tensor::new(like.array().full_beside(&[], Scalar::Float(-1.0), like.dtype())?);
+            of_each(&run(&Nll { adjoint: false, ..all.clone() }, &view(&minus, ViewOp::Expand(shape.clone()))?)?)
+        };
+        let x = lanes.batched(0)?;
+        if !self.adjoint {
+            let losses = run(&all, &linear::reshape(&x, &shape)?)?;
+            return Ok(smallvec![match self.how {
+                Reduction::None => linear::reshape(&losses, &own)?,
+                Reduction::Sum => of_each(&losses)?,
+                Reduction::Mean => pw::div(&of_each(&losses)?, &weights(&losses)?)?,
+            }]);
+        }
+        let g = match self.how {
+            Reduction::None => linear::reshape(&x, &target_shape)?,
+            _ => {
+                let g = if self.how == Reduction::Mean { pw::div(&x, &weights(&x)?)? } else { x };
+                let per_sample = linear::reshape(&g, &[lanes.size, 1])?;
+                let many = target_shape.iter().product::<usize>() / lanes.size.max(1);
+                linear::reshape(&view(&per_sample, ViewOp::Expand(Dims::from_slice(&[lanes.size, many])))?, &target_shape)?
+            }
+        };
+        Ok(smallvec![linear::reshape(&run(&all, &g)?, &lanes.with_batch(&self.shape))?])
+    }
+}
+
 impl Vjp for Nll {
     fn node_name(&self) -> String {
         let dims = if self.shape.len() > 2 { "2D" } else { "" };
@@ -217,6 +266,12 @@ impl Op for Nll {
         let target = cx.primal(1);
         let has_weight = cx.inputs() == 3;
         Ok(smallvec![Some(if has_weight { apply1(self, &[t, target, cx.primal(2)])? } else { apply1(self, &[t, target])? })])
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs.get(2).is_some_and(|w| w.batched) {
+            return None;
+        }
+        Some(self.batched(lanes))
     }
     node_op!();
 }
