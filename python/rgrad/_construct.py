@@ -44,7 +44,10 @@ def _as(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[str, 
 
 def shallow(t: Any) -> Any:
     """A leaf of the same class that shares memory and attributes with ``t``, but neither history nor ``.grad``."""
+    from .utils.hooks import warn_if_has_hooks
+
     with _core.DisableTorchFunctionSubclass():
+        warn_if_has_hooks(t)
         return _as(type(t), t.detach(), t.requires_grad, _attributes(t))
 
 
@@ -118,7 +121,10 @@ def reduce(t: Any, protocol: int) -> tuple[Any, ...]:
 
     Neither ``.grad`` nor history: what an operation made comes back as a leaf.
     """
+    from .utils.hooks import warn_if_has_hooks
+
     with _core.DisableTorchFunctionSubclass():
+        warn_if_has_hooks(t)
         plain = t.detach()
         layout = None
         if not plain.is_contiguous():

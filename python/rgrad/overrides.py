@@ -8,6 +8,7 @@ is asked in place of every function, method, property and operator that is calle
 from __future__ import annotations
 
 import functools
+import inspect
 import types as _types
 import warnings
 from collections.abc import Callable, Generator, Iterable
@@ -19,6 +20,8 @@ from ._core import Tensor
 from ._core import _has_torch_function as has_torch_function
 from ._core import _has_torch_function_variadic as has_torch_function_variadic
 
+_VAR_ARGS, _VAR_KWARGS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
@@ -26,6 +29,7 @@ __all__ = [
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
@@ -235,6 +239,34 @@ def _overridable() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Callable[.
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions that a ``__torch_function__`` is asked about, by the module, class or property they belong to."""
     return _overridable()[0]
+
+
+def _signature_of(func: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(func)
+    except (TypeError, ValueError):  # told by no text, as of some slots
+        return inspect.Signature([inspect.Parameter(n, k) for n, k in (("args", _VAR_ARGS), ("kwargs", _VAR_KWARGS))])
+
+
+def _stand_in(func: Callable[..., Any]) -> Callable[..., int]:
+    signature = _signature_of(func)
+
+    def stand_in(*args: Any, **kwargs: Any) -> int:
+        signature.bind(*args, **kwargs)
+        return -1
+
+    stand_in.__name__ = stand_in.__qualname__ = getattr(func, "__name__", "stand_in")
+    stand_in.__signature__ = signature  # type: ignore[attr-defined]
+    return stand_in
+
+
+@functools.cache
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., int]]:
+    """For each overridable function one that takes the same arguments and returns -1, for tests of overrides.
+
+    ``inspect.signature`` tells the arguments; others are a TypeError.
+    """
+    return {func: _stand_in(func) for funcs in get_overridable_functions().values() for func in funcs}
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:

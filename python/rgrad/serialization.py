@@ -19,6 +19,7 @@ from . import _core
 from ._core import Tensor
 from ._info import typename
 from .nn.parameter import Parameter
+from .utils.hooks import warn_if_has_hooks
 
 FORMAT = "rgrad"
 VERSION = 1
@@ -111,6 +112,7 @@ class _Writer:
         number = self._numbers.setdefault(place, len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(value)
+            warn_if_has_hooks(value)
         if isinstance(value, Parameter):
             return ["param", number, value.requires_grad]
         return ["tensor", number, value.requires_grad] if value.is_leaf and value.requires_grad else ["tensor", number]

@@ -7,7 +7,7 @@ use super::identity::{wrap, wrap_option};
 use super::node::node_object;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
-use crate::autograd::hooks::{Registration, next_id};
+use crate::autograd::hooks::{Registration, TensorHook, next_id};
 use crate::autograd::mode::{self, Mode};
 use crate::error::Error;
 use pyo3::exceptions::PyUserWarning;
@@ -168,6 +168,13 @@ impl PyTensor {
     }
 }
 
+/// The hooks on a leaf's gradient.
+#[pyfunction]
+fn _leaf_hooks(tensor: &Bound<'_, PyTensor>) -> Vec<Py<PyAny>> {
+    let hook = |h: &Arc<dyn TensorHook>| h.as_any().downcast_ref::<PyHook>().map(|h| h.0.clone_ref(tensor.py()));
+    PyTensor::of(tensor).with_leaf_hooks(|hooks| hooks.tensor.iter().filter_map(|(_, h)| hook(h)).collect())
+}
+
 /// Whether operations are recorded on this thread.
 #[pyfunction]
 fn is_grad_enabled() -> bool {
@@ -267,6 +274,7 @@ fn _increment_version(tensor_or_list: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_leaf_hooks, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;

@@ -20,7 +20,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -121,7 +121,6 @@ impl Backward {
         let ctx = self.ctx.bind(py);
         let materialize = ctx.cast::<FunctionCtx>()?.get().materialize.load(Ordering::Relaxed);
         let mut args: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
-        args.push(self.ctx.clone_ref(py));
         for ((g, meta), tensor) in grads.iter().zip(cx.node.outs()).zip(&self.tensors) {
             let g = match g {
                 None if materialize && *tensor => Some(Tensor::new(Array::full_on(meta.device, &meta.shape, Scalar::Int(0), meta.dtype)?)),
@@ -131,6 +130,11 @@ impl Backward {
         }
         let class = ctx.get_type().getattr(intern!(py, "_forward_cls"))?;
         let backward = backward_of(&class)?;
+        if class.getattr(intern!(py, "boxed_grads_call"))?.is_truthy()? {
+            let list = PyList::new(py, args.drain(..))?;
+            args.push(list.into_any().unbind());
+        }
+        args.insert(0, self.ctx.clone_ref(py));
         let result = backward.call1(PyTuple::new(py, args)?)?;
         let results: SmallVec<[Bound<'_, PyAny>; 4]> = match result.cast::<PyTuple>() {
             Ok(t) => t.iter().collect(),

@@ -35,6 +35,7 @@ mod sharing;
 mod site;
 mod slots;
 mod tensor;
+mod values;
 mod wgpu;
 
 use pyo3::prelude::*;
@@ -58,6 +59,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(m)?;
     info::register(m)?;
     convert::register(m)?;
+    values::register(m)?;
     shape::register(m)?;
     indexing::register(m)?;
     join::register(m)?;

@@ -1,7 +1,7 @@
 //! Saved values as Python sees them: hooks around them, `_saved_self` and its kin, and a callback before writes.
 
 use super::args::as_tensor;
-use super::convert::number;
+use super::values::number;
 use super::errors::{foreign, type_error};
 use super::identity::wrap;
 use crate::autograd::kept::Kept;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -316,26 +315,6 @@ def test_set_multithreading_enabled() -> None:
     rgrad.autograd.set_multithreading_enabled(False)
     rgrad.autograd.set_multithreading_enabled(True)
     assert rgrad._core._is_multithreading_enabled()
-
-
-def test_threads_over_one_shared_graph() -> None:
-    x = leaf(1.0, 2.0)
-    shared = (x * 3).tanh()
-    outs = [(shared * k).sum() for k in range(1, 9)]
-    (want,) = rgrad.autograd.grad(sum(outs), x, retain_graph=True)
-    got: list[Any] = []
-
-    def work(out: Any) -> None:
-        got.extend(rgrad.autograd.grad(out, x, retain_graph=True)[0] for _ in range(20))
-
-    threads = [threading.Thread(target=work, args=(o,)) for o in outs]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert len(got) == 160
-    total = sum(got) / 20
-    assert rgrad.allclose(total, want, rtol=1e-4)
 
 
 # ------------------------------------------------------------------------- warnings

@@ -167,3 +167,19 @@ def test_weak_references() -> None:
     assert gone == [1]
     assert len(table) == 0
     assert twin.tolist() == [1.0, 1.0]
+
+
+def test_hooks_that_stay_behind_are_warned_of(tmp_path: Any) -> None:
+    def hook(grad: Any) -> None: ...
+
+    x = rgrad.ones(1, requires_grad=True)
+    x.register_hook(hook)
+    ways = (pickle.dumps, copy.copy, lambda t: rgrad.save(t, tmp_path / "x"))
+    for way in ways:
+        with pytest.warns(UserWarning, match="backward hook <function .*hook at .* will not be serialized"):
+            way(x)
+    y = rgrad.ones(1, requires_grad=True)
+    y.register_hook(rgrad.utils.hooks.unserializable_hook(hook))
+    for way in ways:
+        way(y)
+    copy.deepcopy(x)

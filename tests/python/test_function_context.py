@@ -119,6 +119,47 @@ def test_inputs_and_intermediates_kept_on_the_context_are_fine() -> None:
     assert x.grad.item() == 6.0
 
 
+def test_gradients_in_one_list() -> None:
+    class Boxed(Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            return x * 2, y * 3, 1
+
+        @staticmethod
+        def backward(ctx: Any, grads: Any) -> Any:
+            assert type(grads) is list
+            assert grads.pop() is None
+            second = grads.pop() * 3
+            return grads.pop() * 2, second
+
+    x, y = leaf(1.0), leaf(1.0)
+    a, b, _ = Boxed.apply(x, y)
+    (a * b).backward()
+    assert (x.grad.item(), y.grad.item()) == (6.0, 6.0)
+
+
+def test_an_old_base_class() -> None:
+    from rgrad.autograd.function import InplaceFunction
+
+    class Doubled(InplaceFunction):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = leaf(3.0)
+    Doubled.apply(x * 1).backward()
+    assert x.grad.item() == 2.0
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        assert Doubled(inplace=True).inplace
+
+
 def test_vjp_is_another_name_of_backward() -> None:
     class Twice(Function):
         @staticmethod

@@ -127,3 +127,26 @@ def test_buffers_that_cannot_be() -> None:
     net = Net()
     with pytest.raises(TypeError, match="cannot assign"):
         net.first.weight = nn.Buffer(rgrad.ones(1))
+
+
+def test_old_backward_hooks_of_all_modules(handles: list[Any]) -> None:
+    seen: list[tuple[str, list[Any]]] = []
+
+    def note(module: nn.Module, grad_input: Any, grad_output: Any) -> None:
+        seen.append((type(module).__name__, [g.tolist() for g in grad_output]))
+
+    handles.append(everywhere.register_module_backward_hook(note))
+    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks"):
+        everywhere.register_module_full_backward_hook(note)
+    layer = nn.Tanh()
+    layer.register_backward_hook(lambda module, grad_input, grad_output: seen.append(("own", [])))
+    x = rgrad.zeros(1, requires_grad=True)
+    (layer(x * 1) * 2).sum().backward()
+    assert seen == [("Tanh", [[2.0]]), ("own", [])]
+    handles.pop().remove()
+    handles.append(everywhere.register_module_full_backward_hook(note))
+    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks"):
+        everywhere.register_module_backward_hook(note)
+    seen.clear()
+    (nn.Tanh()(x) * 3).sum().backward()
+    assert seen == [("Tanh", [[3.0]])]

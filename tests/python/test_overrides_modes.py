@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -187,3 +188,23 @@ def no_arguments() -> set[str]:
         if type(method).__name__ == "method_descriptor"
         and (method.__text_signature__ or "") in ("($self)", "($self, /)")
     }
+
+
+def test_stand_ins_for_every_overridable_function() -> None:
+    stand_ins = rgrad.overrides.get_testing_overrides()
+    functions = {f for found in rgrad.overrides.get_overridable_functions().values() for f in found}
+    assert set(stand_ins) == functions
+    x = rgrad.ones(1)
+    assert list(inspect.signature(stand_ins[rgrad.add]).parameters)[:2] == ["input", "other"]
+    assert stand_ins[rgrad.add](x, 1) == -1
+    assert stand_ins[rgrad.Tensor.exp](x) == -1
+    with pytest.raises(TypeError, match="missing a required argument"):
+        stand_ins[rgrad.add](x)
+
+    class Counted:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return stand_ins[func](*args, **(kwargs or {}))
+
+    assert rgrad.add(Counted(), 2) == -1
+    assert rgrad.nn.functional.relu(Counted()) == -1

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from .. import _core
 
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "once_differentiable"]
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
 FunctionCtx = _core._FunctionCtx
 BackwardCFunction = _core._FunctionCtx
@@ -47,6 +47,9 @@ class Function(metaclass=FunctionMeta):
     #: ``ctx.saved_tensors`` can be read once, and the graph lets go of what it gave.
     clear_saved_tensors_on_access = False
 
+    #: ``backward(ctx, grads)`` gets the gradients as one list, which it may take apart.
+    boxed_grads_call = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = type(self).__name__
         warnings.warn(
@@ -80,6 +83,14 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     apply = classmethod(_core._function_apply)
+
+
+class InplaceFunction(Function):
+    """An old base class of Functions that may write to their input; new ones derive from :class:`Function`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 def _warn_of_kept_output(cls: type[Function], name: str) -> None:

@@ -34,7 +34,8 @@ class _HookState:
         self.module = module
         self.pre_hooks = [*everywhere.backward_pre.values(), *module._backward_pre_hooks.values()]
         own = module._backward_hooks.values() if module._is_full_backward_hook is not False else ()
-        self.hooks = [*everywhere.backward.values(), *own]
+        everybodys = everywhere.backward.values() if everywhere.backward_is_full else ()
+        self.hooks = [*everybodys, *own]
         self.grad_output: Grads | None = None
         # Positions of the tensors that passed through the input Function, and the number of arguments.
         self.input_positions: list[int] = []
@@ -157,9 +158,16 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
                 args = changed if isinstance(changed, tuple) else (changed,)
 
     state: _HookState | None = None
-    legacy = module._is_full_backward_hook is False and bool(module._backward_hooks)
-    hooked = module._backward_pre_hooks or everywhere.backward or everywhere.backward_pre
-    if (hooked or (module._backward_hooks and not legacy)) and is_grad_enabled():
+    old = [
+        *(() if everywhere.backward_is_full else everywhere.backward.values()),
+        *(module._backward_hooks.values() if module._is_full_backward_hook is False else ()),
+    ]
+    hooked = module._backward_pre_hooks or everywhere.backward_pre
+    if (
+        hooked
+        or (everywhere.backward and everywhere.backward_is_full)
+        or (module._backward_hooks and module._is_full_backward_hook is not False)
+    ) and is_grad_enabled():
         state = _HookState(module)
         state.inputs = len(args)
         args = _through(state.on_input, args, state.input_positions)
@@ -177,8 +185,6 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
             result = changed
             results.append(result)
 
-    if legacy:
-        _hook_last_node(module, args, result)
     if state is not None:
         if isinstance(result, Tensor):
             state.outputs = 1
@@ -193,10 +199,12 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
                 f"but received {type(result)}",
                 stacklevel=4,
             )
+    if old:
+        _hook_last_node(module, old, args, result)
     return result
 
 
-def _hook_last_node(module: "Module", args: tuple[Any, ...], result: Any) -> None:
+def _hook_last_node(module: "Module", hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
     """The old backward hooks: they stand on the node of the first tensor in the result, wherever its edges lead."""
     first = result
     while first is not None and not isinstance(first, Tensor):
@@ -214,7 +222,7 @@ def _hook_last_node(module: "Module", args: tuple[Any, ...], result: Any) -> Non
             FutureWarning,
             stacklevel=4,
         )
-    for hook in module._backward_hooks.values():
+    for hook in hooks:
 
         def with_module(grad_input: Any, grad_output: Any, hook: Any = hook) -> Any:
             return hook(module, grad_input, grad_output)

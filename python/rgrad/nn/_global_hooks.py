@@ -14,6 +14,8 @@ forward_with_kwargs: OrderedDict[int, bool] = OrderedDict()
 forward_always_called: OrderedDict[int, bool] = OrderedDict()
 backward_pre: Hooks = OrderedDict()
 backward: Hooks = OrderedDict()
+# Whether those are full hooks or old ones; None before the first.
+backward_is_full: bool | None = None
 parameter_registration: Hooks = OrderedDict()
 buffer_registration: Hooks = OrderedDict()
 module_registration: Hooks = OrderedDict()
@@ -67,9 +69,32 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
     return _register(backward_pre, hook)
 
 
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, grad_input, grad_output)`` whenever the gradients of a module's inputs are known."""
+def _register_backward(hook: Callable[..., Any], full: bool) -> RemovableHandle:
+    global backward_is_full
+    if backward and backward_is_full is not full:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
+        )
+    backward_is_full = full
     return _register(backward, hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` with the gradients of the last operation in each forward.
+
+    An old way, see ``Module.register_backward_hook``: use :func:`register_module_full_backward_hook`. Raises
+    RuntimeError while there are such hooks.
+    """
+    return _register_backward(hook, False)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` whenever the gradients of a module's inputs are known.
+
+    Raises RuntimeError while there are hooks of :func:`register_module_backward_hook`.
+    """
+    return _register_backward(hook, True)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:

@@ -1,9 +1,33 @@
 """Handles that remove hooks."""
 
 import itertools
+import warnings
 import weakref
 from collections import OrderedDict
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from .. import _core
+from .._core import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def unserializable_hook(f: F) -> F:
+    """A decorator for hooks on tensors: pickling a tensor that has it does not warn that the hook stays behind."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f
+
+
+def warn_if_has_hooks(tensor: Tensor) -> None:
+    """Warn of each hook on a leaf's gradient that pickling the leaf would leave behind."""
+    for hook in _core._leaf_hooks(tensor):
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @rgrad.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
 
 
 class RemovableHandle:

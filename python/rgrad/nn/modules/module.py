@@ -1,6 +1,7 @@
 """``Module`` and the hooks on all modules."""
 
 from .._global_hooks import (
+    register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -13,6 +14,7 @@ from ..module import Module
 
 __all__ = [
     "Module",
+    "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
