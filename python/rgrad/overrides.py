@@ -86,7 +86,7 @@ def redispatch_function(
     """
     own = kwargs or {}
     if not isinstance(func, _types.FunctionType):
-        with _core.DisableTorchFunctionSubclass():
+        with _core.DisableTorchFunction():
             return func(*args, **own)
     with _Skipping(func):
         return func(*args, **own)

@@ -6,7 +6,7 @@ use super::identity::wrap;
 use super::numpy_memory;
 use super::tensor::PyTensor;
 use crate::array::{Array, Device};
-use crate::autograd::Tensor;
+use crate::autograd::{Tensor, mode};
 use crate::error::Error;
 use crate::layout::Scalar;
 use crate::ops::pointwise;
@@ -70,7 +70,7 @@ fn lists(py: Python<'_>, a: &Array) -> PyOut {
 /// The tensor's memory as a NumPy array.
 fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyOut {
     let t = PyTensor::of(slf);
-    if t.requires_grad() && !force {
+    if t.requires_grad() && !force && mode::is_grad_enabled() {
         return Err(Error::runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.").into());
     }
     if t.device() != Device::Cpu {
