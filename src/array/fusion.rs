@@ -1,5 +1,6 @@
 //! Which pointwise results stay pending, and what has become of them.
 
+use super::lazy::Lazy;
 use super::pending::{self, Folding, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight};
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
@@ -125,10 +126,11 @@ pub(super) fn describe(site: u32) -> String {
     SITES.get().map_or_else(|| "an unknown line".into(), |s| (s.describe)(site))
 }
 
-/// What is known of a step while its inputs are looked at.
+/// What a step will read, and how large its program is then.
 struct Plan {
     ins: SmallVec<[In; 3]>,
-    strided: usize,
+    weight: Weight,
+    strided: bool,
 }
 
 impl Array {
@@ -153,7 +155,7 @@ impl Array {
             return Ok(None);
         };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
-        Ok(Some(pending::make(finish(what, out, layout, plan)?)))
+        Ok(Some(pending::make(plan.step(what, out, layout))))
     }
 
     /// The pending conversion of this array, or None where it has to be computed at once.
@@ -167,47 +169,41 @@ impl Array {
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
         let Some(plan) = plan(1, &layout, &[self], None)? else { return Ok(None) };
-        Ok(Some(pending::make(finish(What::Cast, to, &layout, plan)?)))
+        Ok(Some(pending::make(plan.step(What::Cast, to, &layout))))
+    }
+
+    /// Whether a write to all of this array may wait.
+    fn takes_steps(&self) -> Option<&Lazy> {
+        // What is pending already may wait for one step more, however small it is.
+        if self.numel() < least() && self.storage().is_plain() || !is_enabled() || !covers(self) {
+            return None;
+        }
+        self.storage().lazy().filter(|l| !l.is_exposed())
     }
 
     /// Lets a row's result, which is to overwrite this array, stay pending; false where it has to be computed at once.
     pub(super) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
-        // What is pending already may wait for one step more, however small it is.
-        if self.numel() < least() && self.storage().is_plain() || !is_enabled() || !covers(self) {
-            return Ok(false);
-        }
-        let Some(lazy) = self.storage().lazy() else { return Ok(false) };
-        if lazy.is_exposed() {
-            return Ok(false);
-        }
+        let Some(lazy) = self.takes_steps() else { return Ok(false) };
         pending::sweep();
         let Some(what) = row(func, compute, self.dtype(), params, self.device()) else { return Ok(false) };
-        let layout = self.layout().clone();
         self.storage().settle_readers()?;
-        let context = self.storage().context();
         let more = |w: Weight| Weight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
-        if lazy.step().is_some_and(|s| !fits_together(more(s.weight), context)) {
+        if lazy.step().is_some_and(|s| !fits_together(more(s.weight), self.storage().context())) {
             self.ready()?;
         }
-        let Some(plan) = plan(func.reads(), &layout, ins, Some(self))? else { return Ok(false) };
-        if lazy.step().is_some_and(|s| s.folded) {
-            // What follows a fold is a program of its own: the one before it is over.
-            plan.ins.iter().try_for_each(|i| if let In::Aligned(a) = i { a.ready() } else { Ok(()) })?;
-        }
-        let mut made = finish_parts(what, &layout, plan)?;
-        let dtype = self.dtype();
+        let Some(mut plan) = plan(func.reads(), self.layout(), ins, Some(self))? else { return Ok(false) };
         pending::extend(self.storage(), |old| {
             if let Some(old) = &old {
-                made.weight.steps += old.weight.steps;
-                made.weight.inputs += old.weight.inputs;
-                made.strided |= old.strided;
+                plan.weight.steps += old.weight.steps;
+                plan.weight.inputs += old.weight.inputs;
+                plan.strided |= old.strided;
             }
-            for i in &mut made.ins {
+            for i in &mut plan.ins {
                 if let In::Old(step, _) = i {
                     step.clone_from(&old);
                 }
             }
-            Step::new(Make::Point(made.what), dtype, layout.clone(), std::mem::take(&mut made.ins), made.weight, made.strided)
+            plan.step(what, self.dtype(), self.layout())
         })
     }
 }
@@ -233,7 +229,7 @@ impl Array {
         }
         let mut ins: SmallVec<[In; 3]> = smallvec![In::Aligned(self.clone())];
         for a in others {
-            if a.storage().is_external() || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
+            if a.storage().is_external() || a.storage().lazy().is_some_and(Lazy::is_exposed) {
                 return Ok(None);
             }
             a.ready()?;
@@ -260,21 +256,24 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar], device: Device
     Some(What::Row { func, compute, params: all })
 }
 
-/// How each input is read by a result of this layout; None where one cannot be read late.
+/// How each input is read by a result of this layout, which is to overwrite `own` if that is given; None where one cannot be read late.
 fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<Plan>> {
-    let mut all = own.into_iter().chain(ins.iter().copied());
-    let context = all.find_map(|a| a.storage().context());
-    let mut plan = Plan { ins: SmallVec::new(), strided: 0 };
+    let context = own.into_iter().chain(ins.iter().copied()).find_map(|a| a.storage().context());
+    // What follows a fold is a program of its own: the one before it is over.
+    let alone = own.and_then(|a| a.storage().lazy()?.step()).is_some_and(|s| s.folded);
+    let mut all: SmallVec<[In; 3]> = SmallVec::new();
     for (k, a) in ins.iter().enumerate() {
         if reads >> k & 1 == 0 {
-            plan.ins.push(In::Nothing);
+            all.push(In::Nothing);
             continue;
         }
         let Some(input) = look(layout, a, own, context)? else { return Ok(None) };
-        plan.strided += usize::from(matches!(input, In::Strided(_)));
-        plan.ins.push(input);
+        if let (true, In::Aligned(a)) = (alone, &input) {
+            a.ready()?;
+        }
+        all.push(input);
     }
-    Ok(Some(plan))
+    Plan::fitting(all, layout, context).map(Some)
 }
 
 fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Context>>) -> Result<Option<In>> {
@@ -297,7 +296,7 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Co
         (Some(x), Some(y)) => !Arc::ptr_eq(x, y),
         _ => true,
     };
-    if a.storage().is_external() || elsewhere || a.storage().lazy().is_some_and(super::lazy::Lazy::is_exposed) {
+    if a.storage().is_external() || elsewhere || a.storage().lazy().is_some_and(Lazy::is_exposed) {
         return Ok(None);
     }
     let same = a.shape() == layout.shape() && a.strides().iter().zip(layout.strides()).zip(a.shape()).all(|((x, y), n)| x == y || *n == 1);
@@ -324,49 +323,40 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Co
     Ok(Some(In::Strided(a.with_layout(expanded))))
 }
 
-struct Parts {
-    what: What,
-    ins: SmallVec<[In; 3]>,
-    weight: Weight,
-    strided: bool,
-}
-
-fn finish(what: What, out: DType, layout: &Layout, plan: Plan) -> Result<Arc<Step>> {
-    let p = finish_parts(what, layout, plan)?;
-    Ok(Step::new(Make::Point(p.what), out, layout.clone(), p.ins, p.weight, p.strided))
-}
-
-/// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
-fn finish_parts(what: What, layout: &Layout, plan: Plan) -> Result<Parts> {
-    let mut strided = plan.strided > 0;
-    let mut weight = Weight { steps: 1, inputs: plan.strided };
-    let mut waiting: SmallVec<[Storage; 3]> = SmallVec::new();
-    for i in &plan.ins {
-        let In::Aligned(a) = i else { continue };
-        match a.storage().lazy().and_then(|l| l.step()) {
-            // In-place results of another layout keep their own order of dimensions.
-            Some(s) if s.folded || s.strided && s.layout != *layout => a.ready()?,
-            Some(s) => {
-                weight.steps += s.weight.steps;
-                weight.inputs += s.weight.inputs;
-                strided |= s.strided;
-                waiting.push(a.storage().clone());
+impl Plan {
+    /// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
+    fn fitting(ins: SmallVec<[In; 3]>, layout: &Layout, context: Option<&Arc<Context>>) -> Result<Plan> {
+        let across = ins.iter().filter(|i| matches!(i, In::Strided(_))).count();
+        let mut plan = Plan { weight: Weight { steps: 1, inputs: across }, strided: across > 0, ins };
+        let mut waiting: SmallVec<[&Storage; 3]> = SmallVec::new();
+        for i in &plan.ins {
+            let In::Aligned(a) = i else { continue };
+            match a.storage().lazy().and_then(Lazy::step) {
+                // In-place results of another layout keep their own order of dimensions.
+                Some(s) if s.folded || s.strided && s.layout != *layout => a.ready()?,
+                Some(s) => {
+                    plan.weight.steps += s.weight.steps;
+                    plan.weight.inputs += s.weight.inputs;
+                    plan.strided |= s.strided;
+                    waiting.push(a.storage());
+                }
+                None => plan.weight.inputs += 1,
             }
-            None => weight.inputs += 1,
         }
-    }
-    let context = plan.ins.iter().filter_map(In::array).find_map(|a| a.storage().context()).cloned();
-    if !fits_together(weight, context.as_ref()) {
-        let all: SmallVec<[&Storage; 3]> = waiting.iter().collect();
-        let exact = pending::exact_weight(&all);
-        weight = Weight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
-        if !fits_together(weight, context.as_ref()) {
-            for s in &waiting {
-                s.settle(Access::Read)?;
+        if !fits_together(plan.weight, context) {
+            let exact = pending::exact_weight(&waiting);
+            plan.weight = Weight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
+            if !fits_together(plan.weight, context) {
+                waiting.iter().try_for_each(|s| s.settle(Access::Read))?;
+                plan.weight = Weight { steps: 1, inputs: plan.ins.len() };
+                plan.strided = across > 0;
             }
-            weight = Weight { steps: 1, inputs: plan.ins.len() };
-            strided = plan.strided > 0;
         }
+        drop(waiting);
+        Ok(plan)
     }
-    Ok(Parts { what, ins: plan.ins, weight, strided })
+
+    fn step(self, what: What, out: DType, layout: &Layout) -> Arc<Step> {
+        Step::new(Make::Point(what), out, layout.clone(), self.ins, self.weight, self.strided)
+    }
 }

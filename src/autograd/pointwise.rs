@@ -17,8 +17,7 @@ use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// The most parameters that a row has (a test compares).
-pub const MAX_PARAMS: usize = 3;
+pub use crate::backend::cpu::kernels::MAX_PARAMS;
 
 /// Which operand of an operation is a Python number: PyTorch names some nodes differently then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,7 @@ use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
 use smallvec::SmallVec;
 
-/// The most parameters of a row, as the kernels take them.
-pub const MAX_PARAMS: usize = 3;
+pub use super::cpu::kernels::MAX_PARAMS;
 
 /// What a step computes from what it reads.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -16,13 +16,15 @@ import numpy as np
 
 import rgrad
 
-ROWS, COLUMNS = 257, 263  # together above the size from which results stay pending
+ROWS, COLUMNS = 257, 265  # together above the size from which results stay pending
+INNER = (ROWS, 5, 53)  # the same elements with a dimension in the middle
 SHAPES: dict[str, tuple[int, ...]] = {
     "whole": (ROWS, COLUMNS),
     "turned": (COLUMNS, ROWS),
     "row": (COLUMNS,),
     "column": (ROWS, 1),
     "number": (),
+    "outer": (ROWS, 53),
 }
 FLOATS = ("float32", "float64")
 DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool")
@@ -103,6 +105,7 @@ def accepts(name: str, n: int, dtype: str) -> bool:
 SMOOTH = ("tanh", "sin", "cos", "sigmoid", "neg", "square", "erf", "atan")
 CHAINED = (*SMOOTH, "exp", "abs", "sqrt", "relu", "gelu", "log1p", "floor", "sign", "reciprocal", "softplus")
 REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "std", "norm", "logsumexp", "prod", "max", "argmax", "any", "all")
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits", "nll_loss", "cross_entropy")
 IN_PLACE_1 = ("exp_", "tanh_", "neg_", "abs_", "sigmoid_", "sqrt_", "floor_", "relu_", "sin_", "reciprocal_", "zero_")
 IN_PLACE_2 = ("add_", "sub_", "mul_", "div_", "copy_", "pow_", "fmod_", "atan2_", "clamp_min_", "eq_", "logical_and_")
 
@@ -159,6 +162,8 @@ class Maker:
             (2, self.view),
             (1.5, self.reduce),
             (1, self.softmax),
+            (2.5, self.consume),
+            (1, self.softmax_gradient),
             (3, self.chain),
             (1, self.keep),
             (0.7, self.look),
@@ -280,7 +285,37 @@ class Maker:
     def softmax(self) -> None:
         x = self.value("whole", self.floats())
         dtype = self.infos[x.n].dtype
-        self.emit(self.pick(("softmax", "log_softmax") if not self.smooth else ("softmax",)), (x, 1), "whole", dtype)
+        name = self.pick(("softmax", "log_softmax") if not self.smooth else ("softmax",))
+        self.emit(name, (x, int(self.rng.integers(2))), "whole", dtype)
+
+    def chained(self) -> tuple[V, Any, tuple[str, ...]]:
+        """Operands and names of a chain."""
+        x, y = self.value("whole", self.floats()), self.operand("whole", self.floats())
+        names = (*SMOOTH, "mul") if self.smooth else (*CHAINED, "add", "mul", "sub", "maximum")
+        return x, y, tuple(self.pick(names) for _ in range(int(self.rng.integers(1, 6))))
+
+    def consume(self) -> None:
+        """A chain of which only what a reduction, a softmax or a loss makes of it is kept."""
+        x, y, names = self.chained()
+        dtype = self.infos[x.n].dtype
+        match int(self.rng.integers(4)):
+            case 0:
+                how, dim, shape = self.pick(("softmax", "log_softmax")), int(self.rng.integers(3)), "whole"
+            case 1:
+                how, dim, shape = self.pick(LOSSES), 0, "number"
+            case _:
+                how = self.pick(("mean", "var", "logsumexp") if self.smooth else REDUCTIONS)
+                dim = int(self.rng.integers(3))
+                shape = ("row", "outer", "column")[dim]
+        dtype = {"any": "bool", "all": "bool", "argmax": "int64"}.get(how, dtype)
+        self.emit("consumed", (x, y, names, how, dim), shape, dtype)
+
+    def softmax_gradient(self) -> None:
+        """The backward pass of a softmax with a chain as gradient."""
+        g, y, names = self.chained()
+        x = self.value("whole", ("float32",))
+        name = self.pick(("softmax", "log_softmax"))
+        self.emit("softmax_gradient", (x, g, y, names, name, int(self.rng.integers(3))), "whole", "float32")
 
     def keep(self) -> None:
         x = self.value(self.shape(), self.floats())
@@ -398,6 +433,31 @@ class Run:
         for name in names:
             x = getattr(rgrad, name)(x) if name in rows()[1] else getattr(rgrad, name)(x, rgrad.as_tensor(y))
         return x
+
+    def do_consumed(self, step: Step, x: Any, y: Any, names: tuple[str, ...], how: str, dim: int) -> Any:
+        if how in LOSSES:
+            picks = how in ("nll_loss", "cross_entropy")
+            target = rgrad.arange(ROWS) % COLUMNS if picks else self.target(x)
+            return getattr(rgrad.nn.functional, how)(self.do_chain(step, x, y, names), target)
+        if dim == 1:
+            out = getattr(self.do_chain(step, x, y, names).reshape(INNER), how)(dim=1)
+            out = out if isinstance(out, rgrad.Tensor) else out[0]
+            return out.reshape(SHAPES["whole"]) if how.endswith("softmax") else out
+        if how.endswith("softmax"):
+            return getattr(self.do_chain(step, x, y, names), how)(dim // 2)
+        return self.do_first_of(step, how, self.do_chain(step, x, y, names), dim // 2, dim == 2)
+
+    def target(self, x: Any) -> Any:
+        return (x.detach() * 0.25 + 0.5).clamp(0, 1)
+
+    def do_softmax_gradient(
+        self, step: Step, x: Any, g: Any, y: Any, names: tuple[str, ...], name: str, dim: int
+    ) -> Any:
+        with rgrad.enable_grad():
+            leaf = x.detach().reshape(INNER).requires_grad_()
+            out = getattr(leaf, name)(dim)
+            chain = self.do_chain(step, g.detach(), y, names).detach().to(out.dtype).reshape(INNER)
+            return rgrad.autograd.grad(out, leaf, chain)[0].reshape(SHAPES["whole"])
 
     def do_to(self, step: Step, t: Any, dtype: str) -> Any:
         return t.to(getattr(rgrad, self.dtype(dtype)))

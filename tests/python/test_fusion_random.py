@@ -74,11 +74,13 @@ def test_programs_are_fused_and_say_much() -> None:
     assert after.programs - before.programs >= 8
     assert after.steps - before.steps >= 16
     assert after.bytes_not_written > before.bytes_not_written
+    total = 0
     for record in records:
         seen = [e for e in record if isinstance(e, tuple) and not refused(e)]
         failed = [e for e in record if refused(e)]
-        assert len(seen) >= 8
+        total += len(seen)
         assert len(failed) <= len(seen)
+    assert total >= 10 * len(records)
     before = rgrad.fusion.counts()
     run(make(0), False)
     assert rgrad.fusion.counts() == before

@@ -59,7 +59,9 @@ def test_a_chain_is_one_program_and_one_dispatch() -> None:
     before = rgrad.fusion.counts()
     z = (x * y + x).tanh() * y
     assert programs() == before.programs
+    dispatched = _core._wgpu_counts()[2]
     values = z.cpu()
+    assert _core._wgpu_counts()[2] == dispatched + 1
     after = rgrad.fusion.counts()
     assert (after.programs - before.programs, after.steps - before.steps) == (1, 4)
     assert after.bytes_not_written - before.bytes_not_written == 3 * 300 * 4
