@@ -115,6 +115,24 @@ def test_set_device_takes_a_device_of_the_user() -> None:
     assert rgrad.arange(4).to("wgpu").sum().item() == 6
 
 
+def test_a_device_without_features_has_all_but_float64() -> None:
+    adapter = rgrad.wgpu.current_device().adapter
+    rgrad.wgpu.set_device(adapter.request_device_sync(required_limits=dict(adapter.limits)))
+    assert not {"shader-f64", "shader-int64", "shader-f16", "subgroup"} & set(rgrad.wgpu.current_device().features)
+    big = rgrad.tensor([2**40 + 1, -7], device="wgpu")
+    assert (big * 3 // 2).tolist() == [(2**40 + 1) * 3 // 2, -11]
+    w = rgrad.ones(3, 2, requires_grad=True, device="wgpu")
+    rgrad.nn.functional.cross_entropy(rgrad.eye(3, device="wgpu")[:2] @ w, big.remainder(2)).backward()
+    assert w.grad.sum().item() == pytest.approx(0.0, abs=1e-6)
+    for call in (
+        lambda: rgrad.ones(2, dtype=rgrad.float64, device="wgpu"),
+        lambda: rgrad.ones(2, device="wgpu").double(),
+        lambda: rgrad.tensor([1.0], dtype=rgrad.float64).to("wgpu"),
+    ):
+        with pytest.raises(NotImplementedError, match=r"adapter .* has no float64 .*Convert with .* or use \.cpu\(\)"):
+            call()
+
+
 def test_a_device_lives_as_long_as_its_tensors() -> None:
     adapter = rgrad.wgpu.current_device().adapter
     rgrad.wgpu.set_device(adapter)
@@ -313,6 +331,26 @@ def test_memory_is_flat_over_many_steps() -> None:
     after = _core._wgpu_memory()
     assert after[0] == before[0]
     assert after[2] <= before[2] + 4096
+    assert _core._wgpu_counts()[1] == compiled
+
+
+def test_memory_is_flat_over_ten_thousand_training_steps() -> None:
+    F = rgrad.nn.functional
+    model = rgrad.nn.Linear(4, 3).to("wgpu")
+    optimizer = rgrad.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x, y = rgrad.rand(8, 4).to("wgpu"), rgrad.arange(8).remainder(3).to("wgpu")
+
+    def steps(n: int) -> None:
+        for _ in range(n):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        rgrad.wgpu.synchronize()
+
+    steps(300)
+    before, compiled = _core._wgpu_memory(), _core._wgpu_counts()[1]
+    steps(10_000)
+    assert _core._wgpu_memory() == before
     assert _core._wgpu_counts()[1] == compiled
 
 

@@ -164,6 +164,16 @@ def test_modules_move_and_keep_their_parameters(move: Any) -> None:
     assert model.count.tolist() == [1, 2]
 
 
+def test_transfers_that_need_not_block() -> None:
+    x = rgrad.arange(6.0).reshape(2, 3).t()
+    y = x.to("wgpu", non_blocking=True)
+    assert y.to("cpu", non_blocking=True).tolist() == x.tolist()
+    z = rgrad.zeros(3, 2, device="wgpu")
+    assert z.copy_(x, non_blocking=True).cpu().tolist() == x.tolist()
+    module = rgrad.nn.Linear(2, 2).to("wgpu", non_blocking=True)
+    assert module.weight.device.type == "wgpu"
+
+
 def test_state_dicts_load_across_devices() -> None:
     here, there = net(), net().to("wgpu")
     for p in here.parameters():
