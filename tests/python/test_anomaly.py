@@ -12,26 +12,13 @@ import pytest
 
 import rgrad
 from devices import real
+from graphs import Fails, leaf
 from rgrad.autograd import Function, detect_anomaly, set_detect_anomaly
 
 pytestmark = [
     pytest.mark.usefixtures("device"),
     pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled"),
 ]
-
-
-class Fails(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x * 1
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        raise ValueError("in backward")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 @pytest.fixture(autouse=True)

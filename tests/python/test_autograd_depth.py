@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 import signal
 import subprocess
@@ -17,16 +16,12 @@ from typing import Any
 import pytest
 
 import rgrad
-from devices import real
+from graphs import leaf
 from rgrad.autograd import Function
 
 pytestmark = pytest.mark.usefixtures("device")
 
 SMALL_STACK = 256 * 1024
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def on_small_stack(work: Callable[[], Any]) -> Any:
@@ -211,75 +206,6 @@ def test_nested_backward_into_the_same_leaf() -> None:
 
 
 # --- threads ---------------------------------------------------------------------------------------------
-
-
-def in_threads(count: int, work: Callable[[int], None]) -> None:
-    errors: list[BaseException] = []
-    barrier = threading.Barrier(count)
-
-    def target(n: int) -> None:
-        try:
-            barrier.wait(30)
-            work(n)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=target, args=(n,)) for n in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join(120)
-        assert not t.is_alive(), "a thread hangs"
-    if errors:
-        raise errors[0]
-
-
-def test_independent_graphs_in_threads() -> None:
-    def work(n: int) -> None:
-        for k in range(200):
-            x = leaf(float(n), float(k))
-            y = (x * x).neg().exp().sum()
-            y.backward()
-            assert x.grad.tolist() == pytest.approx([-2.0 * v * math.exp(-v * v) for v in (n, k)])
-
-    in_threads(4, work)
-
-
-def test_threads_share_a_leaf() -> None:
-    """Accumulation from several threads loses no gradient."""
-    w = leaf(1.0)
-
-    def work(_: int) -> None:
-        for _ in range(100):
-            (w * 2).backward()
-
-    in_threads(4, work)
-    assert w.grad.item() == 800.0
-
-
-def test_threads_share_a_graph() -> None:
-    x = leaf(2.0)
-    y = (x * x).exp()
-
-    def work(_: int) -> None:
-        for _ in range(50):
-            (g,) = rgrad.autograd.grad(y, x, retain_graph=True)
-            assert g.item() == pytest.approx(4 * 54.598150033144236)
-
-    in_threads(4, work)
-
-
-def test_python_functions_in_threads() -> None:
-    def work(n: int) -> None:
-        for _ in range(50):
-            x = leaf(float(n))
-            y = x
-            for _ in range(10):
-                y = Step.apply(y)
-            y.backward()
-            assert x.grad.item() == 1.0
-
-    in_threads(4, work)
 
 
 def test_backward_in_a_thread_with_the_main_thread_busy() -> None:

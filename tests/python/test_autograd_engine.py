@@ -10,13 +10,10 @@ import pytest
 
 import rgrad
 from devices import real
+from graphs import leaf
 from rgrad.autograd import Variable
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def edge(t: Any) -> tuple[Any, int]:

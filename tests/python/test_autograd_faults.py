@@ -11,13 +11,10 @@ import pytest
 
 import rgrad
 from devices import real
+from graphs import leaf
 from rgrad.autograd import Function
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def ones(*shape: int) -> Any:

@@ -10,14 +10,11 @@ import pytest
 
 import rgrad
 from devices import memory, real
+from graphs import leaf
 from rgrad.autograd import Function
 from rgrad.autograd.function import once_differentiable
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 class Square(Function):

@@ -8,12 +8,9 @@ import pytest
 
 import rgrad
 from devices import real
+from graphs import leaf
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 def grad_of(f: Any, *values: float) -> list[float]:

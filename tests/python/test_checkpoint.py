@@ -10,6 +10,7 @@ import pytest
 
 import rgrad
 from devices import real
+from graphs import leaf
 from rgrad import nn
 from rgrad.autograd.graph import save_on_cpu
 from rgrad.utils.checkpoint import (
@@ -23,10 +24,6 @@ from rgrad.utils.checkpoint import (
 pytestmark = pytest.mark.usefixtures("device")
 
 both = pytest.mark.parametrize("reentrant", [False, True], ids=["saved", "reentrant"])
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 class Calls:

@@ -10,14 +10,10 @@ from typing import Any
 import pytest
 
 import rgrad
-from devices import real
+from graphs import leaf
 from rgrad.autograd import Function
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 @pytest.mark.parametrize("form", ["tuple", "list", "both", "dict", "attributes", "setup_context"])

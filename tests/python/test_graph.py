@@ -11,13 +11,10 @@ import pytest
 
 import rgrad
 from devices import real
+from graphs import leaf
 from rgrad.autograd import graph
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 class Double(rgrad.autograd.Function):

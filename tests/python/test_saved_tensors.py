@@ -12,6 +12,7 @@ import pytest
 
 import rgrad
 from devices import real
+from graphs import leaf
 from rgrad.autograd.graph import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -21,10 +22,6 @@ from rgrad.autograd.graph import (
 )
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def leaf(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real(), requires_grad=True)
 
 
 class Log:

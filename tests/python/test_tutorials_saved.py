@@ -297,10 +297,8 @@ def test_every_thread_walks_its_own_graph() -> None:
     for t in threads:
         t.join()
     assert x.grad.shape == (5, 5)
-    # Gradients that several threads add to one leaf may be lost; what is there is a multiple of one of them.
-    share = x.grad[0, 0].item() / 4.5
-    assert share == int(share)
-    assert 1 <= share <= 10
+    # None of the gradients that the threads add to one leaf is lost (PyTorch does not promise that).
+    assert x.grad[0, 0].item() == 45.0
 
 
 def test_the_order_in_which_hooks_run() -> None:
