@@ -1,6 +1,8 @@
 //! One compiled loop for each row, element type and instruction set.
 
 #[cfg(target_arch = "x86_64")]
+use super::lanes;
+#[cfg(target_arch = "x86_64")]
 use super::num::{Avx2, Avx512};
 use super::num::{B8, Base, Cell, F32, F64, I32, I64, Level, U8};
 use crate::layout::{DType, Scalar};
@@ -321,9 +323,37 @@ macro_rules! levels {
 // Without AVX2 there are no fused derivatives on x86-64, and nowhere of rows whose derivative reads nothing but the cotangent: these are
 // composed of forward kernels.
 macro_rules! vjp_levels {
+    (Real Erf) => { vjp_levels!(lanes Erf) };
+    (Real Erfc) => { vjp_levels!(lanes Erfc) };
+    (Real Silu) => { vjp_levels!(lanes Silu) };
+    (Real GeluTanh) => { vjp_levels!(lanes GeluTanh) };
+    (Real Gelu) => { vjp_levels!(lanes Gelu) };
+    (Real Sin) => { vjp_levels!(lanes Sin) };
+    (Real Cos) => { vjp_levels!(lanes Cos) };
+    (Real LogSigmoid) => { vjp_levels!(lanes LogSigmoid) };
+    (Real Softplus) => { vjp_levels!(lanes Softplus) };
+    (Real BceWithLogits) => { vjp_levels!(lanes BceWithLogits) };
     (Real $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
     (Num Pow) => { vjp_levels!(@ Pow vjp_avx512 Avx512) };
     (Num PowScalar) => { vjp_levels!(@ PowScalar vjp_avx512 Avx512) };
+    (lanes $R:ident) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            const READS: u8 = reading::<$R>();
+            let mut top = vjp_kernels!(vjp_avx512 $R Avx512);
+            if READS & 1 != 0 {
+                top[0][0] = Some(lanes::backward::<$R, 0>);
+            }
+            if READS & 2 != 0 {
+                top[1][0] = Some(lanes::backward::<$R, 1>);
+            }
+            [[[None; 2]; MAX_OPERANDS], vjp_kernels!(vjp_avx2 $R Avx2), top]
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            [vjp_kernels!(vjp_base $R Base)]
+        }
+    }};
     ($kind:ident $R:ident) => { vjp_levels!(@ $R vjp_avx2 Avx2) };
     (@ $R:ident $top:ident $I:ident) => {{
         #[cfg(target_arch = "x86_64")]
@@ -337,6 +367,17 @@ macro_rules! vjp_levels {
     }};
 }
 
+// Of sixteen `f32` at once with AVX-512.
+macro_rules! lanes_kernels {
+    ($R:ident) => {
+        levels!(
+            by_dtype!(floats real_base $R Base),
+            by_dtype!(floats real_avx2 $R Avx2),
+            [None, None, None, None, Some(lanes::forward::<$R> as Kernel), Some(real_avx512::<$R, F64<Avx512>>)]
+        )
+    };
+}
+
 // Powers are the only arithmetic that takes longer than memory with AVX2. Remainders look at their quotients first.
 macro_rules! forward_kernels {
     (Num Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
@@ -346,6 +387,15 @@ macro_rules! forward_kernels {
     (Num DivFloor) => { forward_kernels!(divide DivFloor) };
     (Num FloorDivide) => { forward_kernels!(divide FloorDivide) };
     (Num $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (Real Exp) => { lanes_kernels!(Exp) };
+    (Real Tanh) => { lanes_kernels!(Tanh) };
+    (Real Erf) => { lanes_kernels!(Erf) };
+    (Real Sigmoid) => { lanes_kernels!(Sigmoid) };
+    (Real Silu) => { lanes_kernels!(Silu) };
+    (Real GeluTanh) => { lanes_kernels!(GeluTanh) };
+    (Real Gelu) => { lanes_kernels!(Gelu) };
+    (Real Sin) => { lanes_kernels!(Sin) };
+    (Real Cos) => { lanes_kernels!(Cos) };
     (divide $R:ident) => {
         levels!(
             by_dtype!(div_base $R Base, ints num_base),

@@ -6,6 +6,8 @@ pub mod copy;
 pub mod direct;
 pub mod index;
 pub mod kernels;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 pub mod logsumexp;
 pub mod math;
 pub mod matmul;

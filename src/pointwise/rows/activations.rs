@@ -50,12 +50,12 @@ macro_rules! activations {
     }
     /// The input times the normal distribution function of the input.
     Real Gelu = "gelu" FloatOnly [GeluBackward0](x), no_in_place {
-        x.clone() * x.lit(0.5) * (x.lit(-1.0 / SQRT_2) * x).erfc();
+        x.clone() * x.normal_cdf();
         x(g; x) {
             {
                 // FRAC_2_SQRT_PI / (2 sqrt 2) is 1 / sqrt(2 pi), the height of the normal density.
                 let density = (x.lit(-0.5) * (x.clone() * x.clone())).exp() * x.lit(FRAC_2_SQRT_PI / (2.0 * SQRT_2));
-                g * (x.lit(0.5) * (x.lit(-1.0 / SQRT_2) * x.clone()).erfc() + x * density)
+                g * (x.clone().normal_cdf() + x * density)
             }
         }
     }

@@ -2,6 +2,8 @@
 
 pub mod f32;
 pub mod f64;
+#[cfg(target_arch = "x86_64")]
+pub mod lanes;
 mod parts;
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,16 @@
 mod float;
 mod int;
 mod isa;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 
 pub use float::{F32, F64};
 pub use int::{B8, I32, I64, U8};
 pub use isa::{Avx2, Avx512, Base, Isa, Level, Wide, best, level};
+#[cfg(target_arch = "x86_64")]
+pub use vector::{Bits16, F32x16, Mask16, Table};
 
 use crate::layout::Scalar;
 use crate::pointwise::Num;
