@@ -285,9 +285,25 @@ fn in_place_gives_the_same_as_out_of_place() {
     }
 }
 
+/// Rows that AVX-512 computes by functions of its own in `f32`: as accurate, with other bits.
+const OF_SIXTEEN: [RowId; 11] = [
+    RowId::Tanh,
+    RowId::Sin,
+    RowId::Cos,
+    RowId::Erf,
+    RowId::Sigmoid,
+    RowId::Silu,
+    RowId::Gelu,
+    RowId::GeluTanh,
+    RowId::LogSigmoid,
+    RowId::Softplus,
+    RowId::BceWithLogits,
+];
+
 #[test]
 fn instruction_sets_agree() {
     let n = 1000;
+    let mut differ = std::collections::HashSet::new();
     for dtype in [DType::F32, DType::F64] {
         for row in rows_for(dtype) {
             let mut funcs = vec![Func::forward(row)];
@@ -316,26 +332,36 @@ fn instruction_sets_agree() {
                 for (level, other) in &results[1..] {
                     if *level == Level::Avx512 {
                         let avx2 = &results[results.len() - 2].1.words;
-                        assert_eq!(&other.words, avx2, "{} {:?}: AVX2 and AVX-512 differ", row.info().name, func.part);
+                        if &other.words != avx2 {
+                            let listed = dtype == DType::F32 && OF_SIXTEEN.contains(&row);
+                            assert!(listed, "{} {:?} {dtype}: AVX2 and AVX-512 differ", row.info().name, func.part);
+                            differ.insert(row);
+                        }
                     }
                     // The baseline has no fused multiply-add: it may differ in the last place where functions are composed.
+                    // Where terms cancel, their last place counts.
+                    let least = if OF_SIXTEEN.contains(&row) { 1.0 } else { 1e-3 };
                     for i in 0..n as isize {
                         let (a, b) = (base.element(i), other.element(i));
                         if a != b {
-                            assert!(near(dtype, &a, &b), "{} {:?} {dtype} at {i}: {a:?} {b:?}", row.info().name, func.part);
+                            assert!(near(dtype, &a, &b, least), "{} {:?} {dtype} at {i}: {a:?} {b:?}", row.info().name, func.part);
                         }
                     }
                 }
             }
         }
     }
+    if best() == Level::Avx512 {
+        assert_eq!(differ.len(), OF_SIXTEEN.len(), "only {differ:?} differ");
+    }
 }
 
-fn near(dtype: DType, a: &[u8], b: &[u8]) -> bool {
+/// Within some units in the last place of `a`, or of `least` where that is larger.
+fn near(dtype: DType, a: &[u8], b: &[u8], least: f32) -> bool {
     match dtype {
         DType::F32 => {
             let (a, b) = (f32::from_ne_bytes(a.try_into().unwrap()), f32::from_ne_bytes(b.try_into().unwrap()));
-            a.is_nan() && b.is_nan() || (a - b).abs() <= 4.0 * f32::EPSILON * a.abs().max(1e-3)
+            a.is_nan() && b.is_nan() || (a - b).abs() <= 4.0 * f32::EPSILON * a.abs().max(least)
         }
         _ => {
             let (a, b) = (f64::from_ne_bytes(a.try_into().unwrap()), f64::from_ne_bytes(b.try_into().unwrap()));
