@@ -135,6 +135,8 @@ PARAMETERS = {
     "min.dim": "Any",
     "numpy.force": "_bool",
     "_set_grad_enabled.on": "_bool",
+    "_enter_level.size": "_int",
+    "_set_tangents_enabled.on": "_bool",
     "_set_torch_function_enabled.on": "_bool",
     "_skip_torch_function_once.on": "_bool",
     "_set_inference_mode.on": "_bool",
@@ -163,13 +165,13 @@ RESULTS = {
         "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
         "_is_multithreading_enabled __bool__ __contains__ is_tensor is_nonzero _wgpu_installed _fusion_enabled "
         "_is_checkpoint_valid _has_torch_function _has_torch_function_variadic _is_torch_function_enabled "
-        "_set_torch_function_enabled",
+        "_set_torch_function_enabled _set_tangents_enabled",
     ),
     **each(
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
         "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site "
-        "_current_graph_task_id _plan_number count",
+        "_current_graph_task_id _plan_number count _enter_level _top_level _level_of _enter_dual",
     ),
     **each(
         "_tuple[Tensor, ...]",
@@ -183,7 +185,7 @@ RESULTS = {
         "_set_inference_mode _set_printoptions __setitem__ __delitem__ remove set_state set_default_device "
         "_push_saved_tensors_hooks _pop_saved_tensors_hooks _set_before_write "
         "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_reset_peak _wgpu_synchronize "
-        "_push_torch_function_mode _skip_torch_function_once",
+        "_push_torch_function_mode _skip_torch_function_once _exit_level _exit_dual _set_tangent",
     ),
     **each("_DType", "get_default_dtype promote_types result_type"),
     **each("HookHandle", "register_hook register_post_accumulate_grad_hook register_prehook"),
@@ -194,6 +196,9 @@ RESULTS = {
         "_site_bench __array__ __array_wrap__ __format__ norm histc _ask_torch_function _disabled_torch_function_impl "
         "_pop_torch_function_mode as_subclass __copy__",
     ),
+    "_unwrap": "_tuple[Tensor, _bool]",
+    "_tangent": "Tensor | None",
+    "_function_apply_here": "_tuple[Any, Any]",
     "_gradient_edge": "_tuple[Node, _int]",
     "_make_saved_tensor": "SavedTensor",
     "_refuse_saved_tensors_hooks": "_str | None",

@@ -9,10 +9,10 @@ use super::node::PyNode;
 use super::saved::SavedTensor;
 use crate::array::Array;
 use crate::autograd::mode::{self, ModeGuard};
-use crate::autograd::owned;
 use crate::autograd::packing;
 use crate::autograd::site::{self, Inherit};
 use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, function_output};
+use crate::autograd::{level, owned, tangent};
 use crate::error::Result;
 use crate::layout::Scalar;
 use parking_lot::Mutex;
@@ -41,6 +41,10 @@ struct State {
     dirty: Option<Py<PyTuple>>,
     non_differentiable: Option<Py<PyTuple>>,
     needs: Option<Py<PyTuple>>,
+    /// What `save_for_forward` was given, until `jvp` has run.
+    for_forward: Option<Py<PyTuple>>,
+    /// `jvp` runs: `saved_tensors` is what it was saved.
+    in_jvp: bool,
     /// For each saved value, its place in the node; None for a saved None.
     places: Vec<Option<usize>>,
     node: Option<std::sync::Weak<Node>>,
@@ -211,10 +215,34 @@ impl FunctionCtx {
         Ok(())
     }
 
-    /// Saves tensors for forward mode; until that exists they are only kept with the context.
+    /// Saves tensors (or None) for `jvp`, which finds them in `saved_tensors`.
     #[pyo3(signature = (*tensors))]
-    fn save_for_forward(slf: &Bound<'_, Self>, tensors: Bound<'_, PyTuple>) -> PyResult<()> {
-        slf.setattr("_saved_for_forward", tensors)
+    fn save_for_forward(&self, tensors: Bound<'_, PyTuple>) -> PyResult<()> {
+        for (i, t) in tensors.iter().enumerate() {
+            if !t.is_none() && as_tensor(&t).is_none() {
+                return Err(type_error(format!(
+                    "save_for_forward can only save tensors, but argument {i} is of type {}",
+                    super::args::type_name(&t)
+                )));
+            }
+        }
+        let old = self.state.lock().for_forward.replace(tensors.unbind());
+        drop(old);
+        Ok(())
+    }
+
+    /// From here to `_end_jvp` `saved_tensors` is what `save_for_forward` was given.
+    fn _begin_jvp(&self) {
+        self.state.lock().in_jvp = true;
+    }
+
+    fn _end_jvp(&self) {
+        let old = {
+            let mut state = self.state.lock();
+            state.in_jvp = false;
+            state.for_forward.take()
+        };
+        drop(old);
     }
 
     /// Says which inputs `forward` has written in place; each must be returned.
@@ -245,6 +273,9 @@ impl FunctionCtx {
         let py = slf.py();
         let (node, places) = {
             let state = slf.get().state.lock();
+            if state.in_jvp {
+                return Ok(state.for_forward.as_ref().map_or_else(|| PyTuple::empty(py), |t| t.bind(py).clone()));
+            }
             match state.node.as_ref().map(std::sync::Weak::upgrade) {
                 Some(Some(node)) => (node, state.places.clone()),
                 Some(None) => return Err(runtime("saved_tensors: the graph of this context is gone")),
@@ -325,7 +356,7 @@ impl FunctionCtx {
         {
             traverse(f, &visit)?;
         }
-        for t in [&state.to_save, &state.dirty, &state.non_differentiable, &state.needs].into_iter().flatten() {
+        for t in [&state.to_save, &state.dirty, &state.non_differentiable, &state.needs, &state.for_forward].into_iter().flatten() {
             visit.call(t)?;
         }
         Ok(())
@@ -358,15 +389,11 @@ fn inputs_of(args: &Bound<'_, PyTuple>) -> Inputs {
     inputs
 }
 
-/// `cls.apply(*args)`: runs `forward` without recording and makes one node of it.
+/// `cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along.
 #[pyfunction]
 #[pyo3(signature = (cls, *args, **kwargs))]
 fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
     let py = cls.py();
-    let site = site::current();
-    let ctx = cls.getattr(intern!(py, "_backward_cls"))?.call0()?;
-    let cell = ctx.cast::<FunctionCtx>()?;
-    let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
     // Keyword arguments are bound to forward's parameters by the Python layer, so that each has its place among the gradients.
     let args = match kwargs {
         Some(k) if !k.is_empty() => {
@@ -375,6 +402,61 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
         }
         _ => args,
     };
+    let seen = through_ended(args)?;
+    let args = seen.as_ref().unwrap_or(args);
+    if level::depth() > 0 || tangent::depth() > 0 {
+        return Ok(py.import("rgrad.autograd._transforms")?.getattr("apply")?.call1((cls, args))?.unbind());
+    }
+    Ok(apply_here(cls, args, None)?.0)
+}
+
+/// The arguments with those below in the place of tensors whose level was left; None if there are none.
+fn through_ended<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let lower: SmallVec<[Option<Tensor>; 4]> = args.iter().map(|a| as_tensor(&a).and_then(Tensor::outlived)).collect();
+    if lower.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let py = args.py();
+    let mut seen: Vec<Py<PyAny>> = Vec::with_capacity(lower.len());
+    for (a, l) in args.iter().zip(lower) {
+        seen.push(match l {
+            Some(t) => wrap(py, t)?,
+            None => a.unbind(),
+        });
+    }
+    Ok(Some(PyTuple::new(py, seen)?))
+}
+
+/// One call at the level of its arguments, with `forward` in the place of the class's own if it is given: the outputs, and the context.
+#[pyfunction]
+#[pyo3(signature = (cls, args, forward=None))]
+fn _function_apply_here(
+    cls: &Bound<'_, PyType>,
+    args: &Bound<'_, PyTuple>,
+    forward: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    apply_here(cls, args, forward)
+}
+
+/// Gives a tensor a tangent.
+#[pyfunction]
+fn _set_tangent(t: &Bound<'_, PyAny>, tangent: &Bound<'_, PyAny>) -> PyResult<()> {
+    match (as_tensor(t), as_tensor(tangent)) {
+        (Some(t), Some(tangent)) => {
+            t.set_tangent(Some(tangent.clone()));
+            Ok(())
+        }
+        _ => Err(type_error("_set_tangent: expected two tensors")),
+    }
+}
+
+/// Runs `forward` without recording and makes one node of it.
+fn apply_here(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, forward: Option<&Bound<'_, PyAny>>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    let py = cls.py();
+    let site = site::current();
+    let ctx = cls.getattr(intern!(py, "_backward_cls"))?.call0()?;
+    let cell = ctx.cast::<FunctionCtx>()?;
+    let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
     let inputs = inputs_of(args);
     let any = inputs.needs.contains(&true);
     let needs = PyTuple::new(py, inputs.args.iter().map(|a| a.is_some_and(|i| inputs.needs[i])))?;
@@ -382,7 +464,10 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
 
     let output = {
         let _no_grad = ModeGuard::grad(false);
-        let forward = cls.getattr(intern!(py, "forward"))?;
+        let forward = match forward {
+            Some(f) => f.clone(),
+            None => cls.getattr(intern!(py, "forward"))?,
+        };
         if separate {
             let output = forward.call1(args)?;
             cls.getattr(intern!(py, "setup_context"))?.call1((&ctx, args, &output))?;
@@ -394,7 +479,8 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
             forward.call1(PyTuple::new(py, all)?)?
         }
     };
-    finish(py, cls, &ctx, cell, site, &inputs, any, &output)
+    let result = finish(py, cls, &ctx, cell, site, &inputs, any, &output)?;
+    Ok((result, ctx.unbind()))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -561,5 +647,7 @@ fn save(
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<FunctionCtx>()?;
+    m.add_function(wrap_pyfunction!(_function_apply_here, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_tangent, m)?)?;
     m.add_function(wrap_pyfunction!(_function_apply, m)?)
 }

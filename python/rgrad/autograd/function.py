@@ -36,10 +36,11 @@ class Function(metaclass=FunctionMeta):
     """Base class of custom operations.
 
     A subclass has the static methods ``forward(ctx, *args)`` and ``backward(ctx, *grad_outputs)`` and is called by
-    ``apply(*args)``. ``backward`` gets one gradient for each output of ``forward``, of the output's shape and dtype,
-    and returns one for each argument: a tensor of the argument's shape, or None. With
-    ``setup_context(ctx, inputs, output)`` ``forward`` takes no ``ctx``. What ``backward`` needs is saved by
-    ``ctx.save_for_backward``; for second derivatives ``backward`` must itself consist of differentiable operations.
+    ``apply(*args)``. ``jvp`` gives tangents in forward mode, ``vmap`` computes batches. ``backward`` gets one gradient
+    for each output of ``forward``, of the output's shape and dtype, and returns one for each argument: a tensor of the
+    argument's shape, or None. With ``setup_context(ctx, inputs, output)`` ``forward`` takes no ``ctx``. What
+    ``backward`` needs is saved by ``ctx.save_for_backward``; for second derivatives ``backward`` must itself consist
+    of differentiable operations.
     """
 
     setup_context = staticmethod(_setup_context)
@@ -49,6 +50,9 @@ class Function(metaclass=FunctionMeta):
 
     #: ``backward(ctx, grads)`` gets the gradients as one list, which it may take apart.
     boxed_grads_call = False
+
+    #: ``vmap`` is made of the other methods, which then must be such that they can be batched.
+    generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = type(self).__name__
@@ -81,6 +85,30 @@ class Function(metaclass=FunctionMeta):
         )
 
     vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Return the tangent of each output of ``forward``, given those of its arguments.
+
+        ``ctx.saved_tensors`` has what ``ctx.save_for_forward`` was given. An argument that is no tensor has None; one
+        without tangent has zeros, or None after ``ctx.set_materialize_grads(False)``.
+        """
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Compute the operation for a batch: return ``(outputs, out_dims)``.
+
+        ``info`` has ``batch_size`` and ``randomness``; ``in_dims`` says for each argument which dimension is the
+        batch, or None; ``out_dims`` says it for the outputs. The result should be made by ``apply``, so that it is
+        differentiable.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set "
+            "generate_vmap_rule=True."
+        )
 
     apply = classmethod(_core._function_apply)
 
@@ -142,11 +170,14 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
     def wrapper(ctx: Any, *args: Any) -> Any:
         with _NoGrad():
             outputs: Any = fn(ctx, *args)
-        if not _core.is_grad_enabled() or not any(isinstance(a, _core.Tensor) and a.requires_grad for a in args):
+        # Inside transforms lower levels may record although this one does not: there _Once is told apart by level.
+        if _core._top_level() == 0 and (
+            not _core.is_grad_enabled() or not any(isinstance(a, _core.Tensor) and a.requires_grad for a in args)
+        ):
             return outputs
         several = isinstance(outputs, tuple)
         tied = [
-            _Once.apply(o.detach(), *(a for a in args if isinstance(a, _core.Tensor) and a.requires_grad))
+            _Once.apply(o.detach(), *(a for a in args if isinstance(a, _core.Tensor)))
             if isinstance(o, _core.Tensor) and o.dtype.is_floating_point
             else o
             for o in (outputs if several else (outputs,))
@@ -172,10 +203,20 @@ class _NoGrad:
 class _Once(Function):
     """Hands a value on as if it depended on the other inputs, and refuses to be differentiated."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, value: Any, *depends: Any) -> Any:
+    def forward(value: Any, *depends: Any) -> Any:
         return value.view_as(value)
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
