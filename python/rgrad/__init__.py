@@ -40,6 +40,7 @@ from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
 
 if TYPE_CHECKING:
     from . import cuda as cuda
+    from . import func as func
     from . import nn as nn
     from . import optim as optim
     from . import overrides as overrides
@@ -48,13 +49,14 @@ if TYPE_CHECKING:
     from . import testing as testing
     from . import utils as utils
     from . import wgpu as wgpu
+    from .func import vmap as vmap
     from .serialization import load as load
     from .serialization import save as save
 
 __getattr__, __dir__ = _lazily(
     __name__,
-    ("cuda", "nn", "optim", "overrides", "return_types", "serialization", "testing", "utils", "wgpu"),
-    {"load": "serialization", "save": "serialization"},
+    ("cuda", "func", "nn", "optim", "overrides", "return_types", "serialization", "testing", "utils", "wgpu"),
+    {"load": "serialization", "save": "serialization", "vmap": "func"},
 )
 
 __version__ = "0.1.0"
@@ -66,6 +68,7 @@ __all__ = sorted(  # noqa: PLE0605
         "cuda",
         "enable_grad",
         "finfo",
+        "func",
         "iinfo",
         "inference_mode",
         "is_tensor",
@@ -80,6 +83,7 @@ __all__ = sorted(  # noqa: PLE0605
         "testing",
         "typename",
         "utils",
+        "vmap",
         "wgpu",
     }
 )

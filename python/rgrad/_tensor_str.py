@@ -153,10 +153,23 @@ def _suffixes(t: Any) -> Iterator[str]:
         yield f"grad_fn=<{name}>"
     elif t.requires_grad:
         yield "requires_grad=True"
+    tangent = _core._tangent(t)
+    if tangent is not None:
+        yield f"tangent={to_string(tangent)}"
+
+
+def _leveled(t: Any, level: int) -> str:
+    """A tensor of a transform: what it wraps, set in."""
+    inner, _ = _core._unwrap(t, level)
+    head = f"BatchedTensor(lvl={level}, bdim=0" if inner.ndim > t.ndim else f"GradTrackingTensor(lvl={level}"
+    return f"{head}, value=\n" + "\n".join("    " + line for line in to_string(inner).splitlines()) + "\n)"
 
 
 def to_string(t: Any) -> str:
     """The text of ``repr``: values, and what distinguishes the tensor from an ordinary one."""
+    level = _core._level_of(t)
+    if level > 0:
+        return _leveled(t, level)
     plain = type(t) is _core.Tensor or type(t).__name__ in ("Parameter", "Buffer")
     prefix = "tensor(" if plain else f"{type(t).__name__}("
     values = _core.Tensor.detach(t)

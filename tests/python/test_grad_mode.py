@@ -252,8 +252,6 @@ def test_old_and_missing_arguments() -> None:
         rgrad.autograd.backward(x * 2, rgrad.ones(2), grad_variables=rgrad.ones(2))
     with pytest.warns(FutureWarning, match="only_inputs argument is deprecated"):
         rgrad.autograd.grad((x * 2).sum(), x, only_inputs=False)
-    with pytest.raises(NotImplementedError, match="vmap"):
-        rgrad.autograd.grad(x * 2, x, rgrad.ones(4, 2), is_grads_batched=True)
 
 
 def test_outputs_without_history_are_left_out() -> None:

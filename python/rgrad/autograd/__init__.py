@@ -19,10 +19,11 @@ from .gradcheck import gradgradcheck as gradgradcheck
 from .variable import Variable as Variable
 
 if TYPE_CHECKING:
+    from . import forward_ad as forward_ad
     from . import functional as functional
     from . import graph as graph
 
-__getattr__, __dir__ = lazily(__name__, ("functional", "graph"))
+__getattr__, __dir__ = lazily(__name__, ("forward_ad", "functional", "graph"))
 
 __all__ = [
     "Function",
@@ -31,6 +32,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "functional",
     "grad",
     "gradcheck",

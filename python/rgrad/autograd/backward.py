@@ -12,6 +12,11 @@ TensorsOrEdges = Any
 OptionalTensors = Tensor | Sequence[Tensor | None] | None
 
 
+def _several(value: Any) -> tuple[Any, ...]:
+    # A GradientEdge is a tuple, too.
+    return tuple(value) if isinstance(value, (tuple, list)) and not hasattr(value, "output_nr") else (value,)
+
+
 def backward(
     tensors: TensorsOrEdges,
     grad_tensors: OptionalTensors = None,
@@ -76,7 +81,7 @@ def grad(
         only_inputs: ignored; False warns.
         allow_unused: give None for an input that the outputs do not depend on, in place of an error; default is
             ``materialize_grads``.
-        is_grads_batched: not available before ``vmap``.
+        is_grads_batched: dimension 0 of every cotangent is a batch of vectors, and of every result one of gradients.
         materialize_grads: give zeros in place of None.
         strict: as in :func:`backward`.
 
@@ -86,7 +91,6 @@ def grad(
     Raises:
         RuntimeError: as :func:`backward`, or an input is not used and ``allow_unused`` is not set.
         ValueError: ``materialize_grads`` together with ``allow_unused=False``.
-        NotImplementedError: ``is_grads_batched=True``.
     """
     if _core._has_torch_function_variadic(outputs, inputs) and not isinstance(inputs, dict):
         of, by = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (outputs, inputs))
@@ -105,11 +109,6 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    if is_grads_batched:
-        raise NotImplementedError(
-            "autograd.grad: is_grads_batched=True comes with vmap, which this version does not have. "
-            "Call grad once for each vector, with retain_graph=True."
-        )
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
@@ -117,13 +116,28 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
+    result: tuple[Tensor | None, ...]
     unused = materialize_grads if allow_unused is None else allow_unused
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         raise TypeError("inputs must be a Tensor or a sequence of Tensors, but got NoneType")
-    result: tuple[Tensor | None, ...] = _core._run_backward(
-        outputs, grad_outputs, keep, create_graph, inputs, unused, False, materialize_grads, strict
-    )
+    if is_grads_batched:
+        from ._batched import grad_of_batch
+
+        result = grad_of_batch(
+            outputs,
+            grad_outputs,
+            lambda vectors: _core._run_backward(
+                outputs, vectors, keep, create_graph, inputs, unused, False, False, strict
+            ),
+        )
+        if materialize_grads:
+            wanted = tuple(inputs.values() if isinstance(inputs, dict) else _several(inputs))
+            result = tuple(_core.zeros_like(x) if g is None else g for g, x in zip(result, wanted, strict=True))
+    else:
+        result = _core._run_backward(
+            outputs, grad_outputs, keep, create_graph, inputs, unused, False, materialize_grads, strict
+        )
     if type(inputs) is dict:
         return dict(zip(inputs, result, strict=True))
     return result

@@ -1,7 +1,8 @@
 """Derivatives of functions of tensors: Jacobians, Hessians, and their products with vectors.
 
-Everything is computed by backward passes; products ``J v`` take two (differentiating the vector-Jacobian product by
-its vector). With ``strict`` a result that is zero because nothing depends on an input is an error, else zeros.
+Everything but Jacobians by ``strategy="forward-mode"`` is computed by backward passes; products ``J v`` take two
+(differentiating the vector-Jacobian product by its vector). With ``strict`` a result that is zero because nothing
+depends on an input is an error, else zeros.
 """
 
 from collections.abc import Callable
@@ -81,6 +82,7 @@ def _grad(
     vectors: tuple[Tensor, ...] | None,
     create_graph: bool,
     retain_graph: bool | None = None,
+    is_grads_batched: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """``autograd.grad`` that leaves out outputs without history."""
     given = (None,) * len(outputs) if vectors is None else vectors
@@ -89,7 +91,13 @@ def _grad(
         return (None,) * len(inputs)
     outs, vecs = zip(*pairs, strict=True)
     found: tuple[Tensor | None, ...] = grad(
-        outs, inputs, vecs, create_graph=create_graph, retain_graph=retain_graph, allow_unused=True
+        outs,
+        inputs,
+        vecs,
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+        allow_unused=True,
+        is_grads_batched=is_grads_batched,
     )
     return found
 
@@ -193,13 +201,12 @@ def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
     return _result(outs, create_graph, many_out), _result(found, create_graph, many_out)
 
 
-def _refuse(vectorize: bool, strategy: str, where: str, name: str) -> None:
+def _check_strategy(strategy: str, where: str, name: str) -> None:
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise ValueError(f'{where}: expected {name} to be "forward-mode" or "reverse-mode", got {strategy!r}')
-    if strategy == "forward-mode":
-        raise NotImplementedError(f"{where}: {name}='forward-mode' comes with forward mode, which is not available yet")
-    if vectorize:
-        raise NotImplementedError(f"{where}: vectorize=True comes with vmap, which is not available yet")
+        raise AssertionError(
+            f'{where}: Expected strategy to be either "forward-mode" or "reverse-mode", got {name}={strategy!r}. '
+            '"forward-mode" tends to be faster for functions with more outputs than inputs, "reverse-mode" for others.'
+        )
 
 
 def jacobian(
@@ -210,28 +217,41 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of ``func`` at ``inputs``, by one backward pass for each element of the outputs.
+    """The Jacobian of ``func`` at ``inputs``, by default by one backward pass for each element of the outputs.
 
     Args:
         func: takes and gives a tensor or a tuple of tensors.
         inputs: a tensor or a tuple.
         create_graph: make the result differentiable.
         strict: raise if an output does not depend on an input.
-        vectorize, strategy: only the defaults are available.
+        vectorize: compute all rows (or columns) in one pass over a batch; not together with ``strict``.
+        strategy: ``"reverse-mode"``, or ``"forward-mode"``: by columns, one pass forward. That needs ``vectorize``,
+            excludes ``create_graph`` and ``strict``, and the result has the history of ``inputs``.
 
     Returns:
         For one output and one input a tensor of shape ``output.shape + input.shape``; a tuple over inputs, or over
         outputs, or a tuple over outputs of tuples over inputs where these are tuples.
 
     Raises:
-        TypeError: something is no tensor. RuntimeError: ``strict`` is violated. NotImplementedError: see above.
+        TypeError: something is no tensor. RuntimeError: ``strict`` is violated, or given with ``vectorize`` or
+        ``"forward-mode"``. NotImplementedError: ``"forward-mode"`` with ``create_graph=True`` or ``vectorize=False``.
+        AssertionError: ``strategy`` is none of the two.
     """
-    _refuse(vectorize, strategy, "jacobian", "strategy")
+    _check_strategy(strategy, "jacobian", "strategy")
+    if strategy == "forward-mode":
+        return _by_columns(func, inputs, create_graph, strict, vectorize)
     with enable_grad():
         many_in, given = _tensors(inputs, "inputs", "jacobian")
         xs = _prepared(given, create_graph)
         many_out, outs = _called(func, xs, "jacobian")
         _require_history(outs, strict)
+        if vectorize:
+            if strict:
+                raise RuntimeError(
+                    "autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+                    "Please either set `strict=False` or `vectorize=False`."
+                )
+            return _nested(_all_rows(outs, xs, create_graph), create_graph, many_in, many_out)
         rows = [_rows(out, i, xs, create_graph, strict) for i, out in enumerate(outs)]
     blocks = tuple(
         tuple(
@@ -242,8 +262,60 @@ def jacobian(
         )
         for per_output, out in zip(rows, outs, strict=True)
     )
+    return _nested(blocks, create_graph, many_in, many_out)
+
+
+def _nested(blocks: tuple[tuple[Tensor, ...], ...], create_graph: bool, many_in: bool, many_out: bool) -> Any:
     per_output = tuple(_result(block, create_graph, many_in) for block in blocks)
     return per_output if many_out else per_output[0]
+
+
+def _all_rows(outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], create_graph: bool) -> tuple[tuple[Tensor, ...], ...]:
+    """The blocks of the Jacobian by one backward pass over a batch of cotangents."""
+    from ..func._levels import basis
+
+    sizes = [out.numel() for out in outs]
+    total = sum(sizes)
+    found = _grad(outs, xs, tuple(basis(list(outs))), create_graph, None, True) if total else (None,) * len(xs)
+    per_input = [
+        (_core.zeros_like(x).expand(total, *x.shape) if g is None else g).split(sizes, 0)
+        for g, x in zip(found, xs, strict=True)
+    ]
+    return tuple(
+        tuple(rows[o].reshape(tuple(out.shape) + tuple(x.shape)) for rows, x in zip(per_input, xs, strict=True))
+        for o, out in enumerate(outs)
+    )
+
+
+def _by_columns(func: Func, inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
+    """The Jacobian by forward mode over a batch of tangents."""
+    if create_graph:
+        raise NotImplementedError(
+            'autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
+            'together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+        )
+    if strict:
+        raise RuntimeError(
+            'autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together '
+            '(yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
+        )
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+            "`vectorize=True`."
+        )
+    from ..func import jacfwd
+
+    many_in, xs = _tensors(inputs, "inputs", "jacobian")
+    many_out = False
+
+    def called(*args: Tensor) -> tuple[Tensor, ...]:
+        nonlocal many_out
+        many_out, outs = _called(func, args, "jacobian")
+        return outs
+
+    blocks = jacfwd(called, tuple(range(len(xs))))(*xs)
+    return _nested(blocks, True, many_in, many_out)
 
 
 def _rows(
@@ -289,16 +361,20 @@ def hessian(
 ) -> Any:
     """The matrix of second derivatives of a function with one number as result.
 
-    Args and errors are those of :func:`jacobian`; RuntimeError also if the result is not one number.
+    Args and errors are those of :func:`jacobian`, with ``vectorize`` and ``outer_jacobian_strategy`` for the
+    derivative of the gradient; RuntimeError also if the result is not one number.
 
     Returns:
         For one input a tensor of shape ``input.shape + input.shape``; for a tuple a tuple of tuples, block i, j with
         shape ``inputs[i].shape + inputs[j].shape``.
     """
-    _refuse(vectorize, outer_jacobian_strategy, "hessian", "outer_jacobian_strategy")
+    _check_strategy(outer_jacobian_strategy, "hessian", "outer_jacobian_strategy")
     many_in, given = _tensors(inputs, "inputs", "hessian")
 
     def first(*xs: Tensor) -> tuple[Tensor, ...]:
+        if outer_jacobian_strategy == "forward-mode":
+            # Only what requires a gradient keeps its tangent in the inner Jacobian.
+            xs = tuple(x.requires_grad_() for x in xs)
         found = jacobian(lambda *args: _single_number(func(*args), "hessian")[1].squeeze(), xs, create_graph=True)
         if strict:
             for i, g in enumerate(found):
@@ -310,7 +386,14 @@ def hessian(
         result: tuple[Tensor, ...] = found
         return result
 
-    found = jacobian(first, given, create_graph=create_graph, strict=strict)
+    found = jacobian(
+        first,
+        given,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
+    )
     return found if many_in else found[0][0]
 
 

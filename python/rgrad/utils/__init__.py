@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from . import _pytree as _pytree
     from . import checkpoint as checkpoint
     from . import data as data
     from . import hooks as hooks
 
-__getattr__, __dir__ = lazily(__name__, ("checkpoint", "data", "hooks"))
+__getattr__, __dir__ = lazily(__name__, ("_pytree", "checkpoint", "data", "hooks"))
 
 __all__ = ["checkpoint", "data", "hooks"]

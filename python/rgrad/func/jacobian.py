@@ -1,0 +1,135 @@
+"""Jacobians and Hessians: ``jacrev``, ``jacfwd``, ``hessian``."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from ._argnums import Argnums, chosen
+from ._levels import basis
+from .batch import vmap
+from .forward import jvp_with_argnums
+from .reverse import vjp_with_argnums
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+
+def _rows(vjp_fn: Callable[[Any], Any], flat_out: list[Tensor], spec: Any, chunk_size: int | None) -> list[Tensor]:
+    """For each input, the gradients of all elements of all outputs, stacked."""
+    total = sum(out.numel() for out in flat_out)
+    step = max(total, 1) if chunk_size is None else chunk_size
+    parts: list[list[Tensor]] = []
+    for start in range(0, max(total, 1), step):
+        cotangents = basis(flat_out, start, start + step)
+        if chunk_size == 1:
+            # One row at a time needs no rules for batches.
+            found = vjp_fn(tree_unflatten([row.squeeze(0) for row in cotangents], spec))
+            parts.append([g.unsqueeze(0) for g in tree_flatten(found)[0]])
+        else:
+            parts.append(tree_flatten(vmap(vjp_fn)(tree_unflatten(cotangents, spec)))[0])
+    if len(parts) == 1:
+        return parts[0]
+    return [_core.cat(column, 0) for column in zip(*parts, strict=True)]
+
+
+def jacrev(
+    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[..., Any]:
+    """A function that computes the Jacobian of ``func`` by backward passes, all rows at once.
+
+    It suits functions with fewer outputs than inputs; :func:`jacfwd` the others.
+
+    Args:
+        func: takes trees of tensors and gives a tree of tensors; with ``has_aux`` ``(output, aux)``.
+        argnums: the positions of the arguments to differentiate by.
+        has_aux: the result is ``(jacobian, aux)``.
+        chunk_size: compute so many rows at a time, to save memory; 1 is a loop, which needs no rules for batches.
+
+    Returns:
+        A function of the same arguments. Its result is a tree like the output, at each leaf a tree like the argument
+        (or a tuple of such if ``argnums`` is one) of tensors of shape ``output.shape + input.shape``.
+
+    Raises:
+        ValueError: ``chunk_size`` is not positive. RuntimeError, when called: as for :func:`vjp` and :func:`vmap`.
+    """
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @wraps(func)
+    def wrapper(*args: Any) -> Any:
+        found = vjp_with_argnums(func, args, argnums, has_aux)
+        output, vjp_fn = found[:2]
+        flat_out, out_spec = tree_flatten(output)
+        primals = chosen(args, argnums)
+        flat_in, in_spec = tree_flatten(primals)
+        sizes = [out.numel() for out in flat_out]
+        per_input = [rows.split(sizes, 0) for rows in _rows(vjp_fn, flat_out, out_spec, chunk_size)]
+        blocks = []
+        for o, out in enumerate(flat_out):
+            of_inputs = tree_unflatten(
+                [
+                    rows[o].reshape(tuple(out.shape) + tuple(x.shape))
+                    for rows, x in zip(per_input, flat_in, strict=True)
+                ],
+                in_spec,
+            )
+            blocks.append(of_inputs[0] if isinstance(argnums, int) else of_inputs)
+        result = tree_unflatten(blocks, out_spec)
+        return (result, found[2]) if has_aux else result
+
+    return wrapper
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
+    """A function that computes the Jacobian of ``func`` by forward mode, all columns at once.
+
+    ``randomness`` is that of :func:`vmap`; the other arguments and the result are those of :func:`jacrev`.
+    """
+
+    @wraps(func)
+    def wrapper(*args: Any) -> Any:
+        primals = chosen(args, argnums)
+        flat_in, in_spec = tree_flatten(primals)
+        for x in flat_in:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected primals to only contain Tensors, got {type(x)}"
+                )
+
+        def push(tangents: Any) -> Any:
+            found = jvp_with_argnums(func, args, tangents, argnums, has_aux=has_aux)
+            return found[1:] if has_aux else found[1]
+
+        columns = vmap(push, randomness=randomness)(tree_unflatten(basis(flat_in), in_spec))
+        aux = None
+        if has_aux:
+            columns, aux = columns
+            # The same in every column.
+            aux = tree_map(lambda x: x[0], aux)
+        flat_out, out_spec = tree_flatten(columns)
+        sizes = [x.numel() for x in flat_in]
+        blocks = []
+        for out in flat_out:
+            shape = tuple(out.shape[1:])
+            parts = out.movedim(0, -1).split(sizes, -1)
+            of_inputs = tree_unflatten(
+                [part.reshape(shape + tuple(x.shape)) for part, x in zip(parts, flat_in, strict=True)], in_spec
+            )
+            blocks.append(of_inputs[0] if isinstance(argnums, int) else of_inputs)
+        result = tree_unflatten(blocks, out_spec)
+        return (result, aux) if has_aux else result
+
+    return wrapper
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function that computes the second derivatives of ``func``: forward mode over backward passes.
+
+    Its result for a function with one number as output and one tensor as argument has the shape
+    ``input.shape + input.shape``. Arguments and errors are those of :func:`jacfwd` and :func:`jacrev`.
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,184 @@
+"""Transforms by backward passes: ``grad``, ``grad_and_value``, ``vjp``."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..autograd.backward import grad as grad_of
+from ..utils._pytree import tree_flatten, tree_map_, tree_unflatten
+from ._argnums import Argnums, chosen
+from ._levels import no_saved_tensors_hooks, tracking, unwrap_tree, wrap_tree
+
+__all__ = ["grad", "grad_and_value", "vjp"]
+
+
+def _require(tree: Any) -> None:
+    """Begin history at every tensor of a tree."""
+
+    def one(value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
+        value.requires_grad_()
+
+    tree_map_(one, tree)
+
+
+def gradients_of(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    cotangents: Sequence[Tensor] | None = None,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+) -> list[Tensor]:
+    """Vector-Jacobian products, zeros for what does not depend."""
+    given = [None] * len(outputs) if cotangents is None else list(cotangents)
+    pairs = [(out, v) for out, v in zip(outputs, given, strict=True) if out.requires_grad]
+    if not pairs or not inputs:
+        return [_core.zeros_like(x) for x in inputs]
+    outs, vectors = zip(*pairs, strict=True)
+    found = grad_of(outs, tuple(inputs), vectors, retain_graph, create_graph, allow_unused=True)
+    return [_core.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+def check_outputs(flat: list[Any], api: str) -> None:
+    """Raise RuntimeError unless a function gave tensors, at least one."""
+    if not flat or (len(flat) == 1 and flat[0] is None):
+        raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {flat})")
+    for out in flat:
+        if not isinstance(out, Tensor):
+            raise RuntimeError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(out)}")
+
+
+def with_aux(output: Any, has_aux: bool, api: str) -> tuple[Any, Any]:
+    """What a function gave, taken apart where ``has_aux`` is set."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return output
+
+
+@no_saved_tensors_hooks
+def _grad_and_value(
+    func: Callable[..., Any], argnums: Argnums, has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any, Any]:
+    api = "grad_and_value(f)(*args)"
+    with tracking() as level:
+        args = wrap_tree(args, level)
+        kwargs = wrap_tree(kwargs, level)
+        wanted = chosen(args, argnums, as_tuple=False)
+        _require(wanted)
+        output, aux = with_aux(func(*args, **kwargs), has_aux, api)
+        if not isinstance(output, Tensor):
+            raise RuntimeError(f"{api}: Expected f(*args) to return a Tensor, got {type(output)}")
+        if output.dim() != 0:
+            raise RuntimeError(
+                f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you "
+                "wanted to use the vjp or jacrev APIs instead?"
+            )
+        flat, spec = tree_flatten(wanted)
+        # The levels below record what this backward computes; at this level nobody differentiates it again.
+        grads = tree_unflatten(gradients_of([output], flat), spec)
+        return (
+            unwrap_tree(grads, level),
+            unwrap_tree(output, level),
+            unwrap_tree(aux, level) if has_aux else None,
+        )
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that computes the gradient of ``func``.
+
+    Args:
+        func: gives a tensor without dimensions; with ``has_aux`` a tuple ``(output, aux)``, ``aux`` a tree of tensors.
+        argnums: the positions of the arguments to differentiate by, each a tensor or a tree of tensors.
+        has_aux: the result is ``(gradient, aux)``.
+
+    Returns:
+        A function of the same arguments. Its result has the structure of the argument, or is a tuple of such if
+        ``argnums`` is one; an argument without influence has zeros.
+
+    Raises (when called):
+        RuntimeError: the output is no scalar tensor, ``argnums`` does not fit, or an argument is not floating point.
+        ValueError: an argument to differentiate by is no tensor.
+    """
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found, _, aux = _grad_and_value(func, argnums, has_aux, args, kwargs)
+        return (found, aux) if has_aux else found
+
+    return wrapper
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Like :func:`grad`; the result is ``(gradient, output)``, or ``(gradient, (output, aux))``."""
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found, output, aux = _grad_and_value(func, argnums, has_aux, args, kwargs)
+        return (found, (output, aux)) if has_aux else (found, output)
+
+    return wrapper
+
+
+def _pretty(spec: Any) -> str:
+    return "*" if spec.is_leaf() else repr(spec)
+
+
+@no_saved_tensors_hooks
+def vjp_with_argnums(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Any, has_aux: bool) -> Any:
+    """:func:`vjp` by some of the arguments; ``argnums`` None means all."""
+    api = "vjp(f, *primals)"
+    with tracking() as level:
+        inner = wrap_tree(primals, level)
+        wanted = inner if argnums is None else chosen(inner, argnums, as_tuple=False)
+        _require(wanted)
+        output, aux = with_aux(func(*inner), has_aux, api)
+        aux = unwrap_tree(aux, level) if has_aux else None
+        flat_out, out_spec = tree_flatten(output)
+        check_outputs(flat_out, api)
+        flat_in, in_spec = tree_flatten(wanted)
+        for out in flat_out:
+            if not out.is_floating_point():
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                    f"{out.dtype}"
+                )
+        result = unwrap_tree(output, level)
+
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        flat, spec = tree_flatten(cotangents)
+        if spec != out_spec:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                "function. "
+                f"cotangents: {_pretty(spec)}, primal output: {_pretty(out_spec)}"
+            )
+        create = _core.is_grad_enabled() if create_graph is None else create_graph
+        # The level was left: its tensors count as those below, and what is computed from them is of the caller's
+        # levels.
+        return tree_unflatten(gradients_of(flat_out, flat_in, flat, retain_graph, create), in_spec)
+
+    return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The output of ``func(*primals)``, and a function for products with its Jacobian from the left.
+
+    Args:
+        func: takes trees of tensors and gives a tree of floating point tensors; with ``has_aux`` ``(output, aux)``.
+        primals: the point; every tensor of it is differentiated by.
+        has_aux: the result is ``(output, vjp_fn, aux)``.
+
+    Returns:
+        ``(output, vjp_fn)``. ``vjp_fn(cotangents)`` takes a tree like the output and gives a tuple with the structure
+        of ``primals``; it can be called any number of times.
+
+    Raises:
+        RuntimeError: a leaf of the output is no floating point tensor, or cotangents have another structure.
+        ValueError: a primal is no tensor.
+    """
+    return vjp_with_argnums(func, primals, None, has_aux)
