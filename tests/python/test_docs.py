@@ -92,5 +92,5 @@ def test_examples_that_are_not_run_are_counted() -> None:
 
 
 def test_each_topic_has_a_page_with_examples_that_print() -> None:
-    for topic in ("gradcheck", "hooks", "tensor-subclasses", "grad-modes"):
+    for topic in ("gradcheck", "hooks", "tensor-subclasses", "grad-modes", "forward-mode", "vmap", "transforms"):
         assert sum(e.said is not None for e in examples(f"docs/{topic}.md")) >= 3, topic

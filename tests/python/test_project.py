@@ -22,6 +22,9 @@ EXAMPLES = {
     "custom_function.py": ([], "no idea what the gradient is"),
     "digits.py": (["--epochs", "15"], "loads back, same predictions"),
     "mlp_regression.py": (["--steps", "300"], "root mean square error"),
+    "newton.py": ([], "converged"),
+    "per_sample_gradients.py": ([], "largest gradient: example 0,"),
+    "pinn.py": (["--steps", "250"], "largest error against sin(t): 0.0"),
 }
 
 

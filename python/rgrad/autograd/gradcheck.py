@@ -1,4 +1,4 @@
-"""Gradient checks: derivatives by the engine beside derivatives by finite differences."""
+"""Gradient checks: derivatives by the engine and by forward mode beside derivatives by finite differences."""
 
 import math
 import warnings
@@ -86,8 +86,10 @@ def gradcheck(
         nondet_tol: how much backward passes over the same values may differ.
         check_undefined_grad: check that outputs whose gradient is undefined count as zero.
         check_grad_dtypes: check that gradients have the dtype of their inputs.
-        check_batched_grad, check_batched_forward_grad, check_forward_ad: not available yet.
-        check_backward_ad: only True makes sense while forward mode is missing.
+        check_batched_grad: compare a backward pass over a batch of cotangents with passes one by one.
+        check_batched_forward_grad: likewise for forward mode and a batch of tangents.
+        check_forward_ad: compare derivatives by forward mode with differences, too.
+        check_backward_ad: compare derivatives by backward passes.
         fast_mode: check one random direction for each input and output in place of all entries.
         masked: accepted for PyTorch's sake; there are no sparse tensors.
 
@@ -98,13 +100,31 @@ def gradcheck(
         GradcheckError: it is not. The message has both Jacobians, the worst entry with its index and values, and a
             verdict: wrong formula, too coarse a precision, kink or not differentiable there, or not deterministic.
         ValueError: no input requires grad. RuntimeError: an input overlaps itself in memory.
-        NotImplementedError: a check that is not available.
+        AssertionError: neither forward mode nor backward is to be checked, or a check is asked for whose mode is not.
     """
-    _refuse_missing(check_batched_grad, check_batched_forward_grad, check_forward_ad)
-    if not check_backward_ad:
+    if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    tupled = as_tuple(inputs)
+    tolerances = (eps, atol, rtol, nondet_tol)
+    modes = (check_forward_ad, check_backward_ad)
     try:
-        _check(func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+        _check(func, tupled, tolerances, modes, check_undefined_grad, check_grad_dtypes, fast_mode)
+        if check_batched_forward_grad:
+            from ._forward import check_batched_tangents
+
+            check_batched_tangents(func, tupled)
+        if check_batched_grad:
+            from ._forward import check_batched_cotangents
+
+            check_batched_cotangents(func, tupled)
+    except BadGradient as bad:
+        if raise_exception:
+            raise GradcheckError(str(bad)) from bad.__cause__
+        return False
     except GradcheckError:
         if raise_exception:
             raise
@@ -136,14 +156,16 @@ def gradgradcheck(
     Args:
         grad_outputs: the cotangents, a tensor or a tuple; default is uniform in [-1, 1), by a fixed seed.
         gen_non_contig_grad_outputs: make those not contiguous.
-        check_fwd_over_rev: not available yet.
-        check_rev_over_rev: only True makes sense while forward mode is missing.
+        check_fwd_over_rev: check second derivatives by forward mode over a backward pass.
+        check_rev_over_rev: check those by a backward pass over a backward pass.
 
     The others, the result and the errors are those of :func:`gradcheck`.
     """
-    _refuse_missing(check_batched_grad, False, check_fwd_over_rev)
-    if not check_rev_over_rev:
+    if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    for name, asked in (("check_undefined_grad", check_undefined_grad), ("check_batched_grad", check_batched_grad)):
+        if asked and not check_rev_over_rev:
+            raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
     tupled = as_tuple(inputs)
     if grad_outputs is None:
         outputs = [out for out in as_tuple(func(*tupled)) if out.requires_grad]
@@ -153,7 +175,11 @@ def gradgradcheck(
     count = len(cotangents)
     differentiable = {i for i, x in enumerate(tupled) if isinstance(x, Tensor) and x.requires_grad}
 
-    def gradients(*args: Any) -> tuple[Tensor, ...]:
+    wanted = {len(tupled) + i for i, v in enumerate(cotangents) if v.requires_grad} | differentiable
+
+    def gradients(*given: Any) -> tuple[Tensor, ...]:
+        # Forward mode gives inputs without history.
+        args = [x.requires_grad_() if i in wanted and not x.requires_grad else x for i, x in enumerate(given)]
         own, vectors = args[: len(args) - count], args[len(args) - count :]
         outs = [out for out in as_tuple(func(*own)) if out.requires_grad]
         found = grad(
@@ -171,19 +197,12 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
         masked=masked,
     )
-
-
-def _refuse_missing(batched: bool, batched_forward: bool, forward: bool) -> None:
-    for name, asked, needs in (
-        ("check_batched_grad", batched, "vmap"),
-        ("check_batched_forward_grad", batched_forward, "vmap and forward mode"),
-        ("check_forward_ad", forward, "forward mode"),
-    ):
-        if asked:
-            raise NotImplementedError(f"gradcheck: {name}=True comes with {needs}, which this version does not have")
 
 
 def _random_cotangent(out: Tensor, seed: int, spread: bool) -> Tensor:
@@ -198,14 +217,14 @@ def _random_cotangent(out: Tensor, seed: int, spread: bool) -> Tensor:
 def _check(
     func: Callable[..., Any],
     inputs: tuple[Any, ...],
-    eps: float,
-    atol: float,
-    rtol: float,
-    nondet_tol: float,
+    tolerances: tuple[float, float, float, float],
+    modes: tuple[bool, bool],
     check_undefined_grad: bool,
     check_grad_dtypes: bool,
     fast_mode: bool,
 ) -> None:
+    eps, atol, rtol, nondet_tol = tolerances
+    forward, backward = modes
     wanted = _differentiable_inputs(inputs)
     diff_inputs = [inputs[i] for i in wanted]
     func_out = as_tuple(func(*inputs))
@@ -227,16 +246,53 @@ def _check(
     if not outputs:
         _check_constant(numeric)
         return
-    try:
+    check = _check_direction if fast_mode else _check_entries
+    limits = (atol, rtol, nondet_tol)
+    if backward:
         for output in outputs:
             _check_reentrant(output, diff_inputs, nondet_tol, fast_mode)
-        check = _check_direction if fast_mode else _check_entries
-        check(numeric, outputs, diff_inputs, atol, rtol, nondet_tol, check_grad_dtypes)
-    except BadGradient as bad:
-        raise GradcheckError(str(bad)) from None
+        check(numeric, _Backward(outputs, diff_inputs, check_grad_dtypes), limits)
+    if forward:
+        from ._forward import Forward, check_undefined_tangents
+
+        check(numeric, Forward(func, inputs, wanted, chosen, outputs), limits)
+        if check_undefined_grad:
+            check_undefined_tangents(func, inputs)
+    if not backward:
+        return
     _check_zero_cotangent(outputs, diff_inputs)
     if check_undefined_grad:
         _check_undefined(func, inputs, diff_inputs)
+
+
+class _Backward:
+    """The derivatives of some outputs by some inputs, by backward passes."""
+
+    name = ""
+
+    def __init__(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], check_dtypes: bool) -> None:
+        self.outputs, self.inputs, self.check_dtypes = outputs, inputs, check_dtypes
+
+    def jacobians(self) -> list[list["Matrix"]]:
+        """For each output a matrix for each input."""
+        return [analytical(output, self.inputs, self.check_dtypes) for output in self.outputs]
+
+    def along(self, us: Sequence[Any], vs: Sequence[Any]) -> list[list[float]]:
+        """``vᵀ J u`` for each output with its v and each input with its u."""
+        import numpy as np
+
+        found = []
+        for output, v in zip(self.outputs, vs, strict=True):
+            row = []
+            cotangent = cotangent_of(v, output)
+            for u, x, g in zip(us, self.inputs, vjp(output, self.inputs, cotangent), strict=True):
+                a = 0.0
+                if g is not None:
+                    check_gradient(g, x, self.check_dtypes)
+                    a = float(np.vdot(array_of(g).astype(np.float64, copy=False), u))
+                row.append(a)
+            found.append(row)
+        return found
 
 
 def _differentiable_inputs(inputs: tuple[Any, ...]) -> list[int]:
@@ -287,31 +343,24 @@ def _slack(numeric: Numeric, numerical: "Matrix") -> float:
     return _ROUNDING_UNITS * numeric.low_roundoff * largest if np.isfinite(largest) else 0.0
 
 
-def _check_entries(
-    numeric: Numeric,
-    outputs: Sequence[Tensor],
-    inputs: Sequence[Tensor],
-    atol: float,
-    rtol: float,
-    nondet_tol: float,
-    check_grad_dtypes: bool,
-) -> None:
+def _check_entries(numeric: Numeric, found: Any, limits: tuple[float, float, float]) -> None:
     import numpy as np
 
+    atol, rtol, nondet_tol = limits
     per_output = numeric.jacobians()
-    for o, output in enumerate(outputs):
-        for i, a in enumerate(analytical(output, inputs, check_grad_dtypes)):
+    for o, row in enumerate(found.jacobians()):
+        for i, a in enumerate(row):
             n = per_output[o][i]
             with np.errstate(all="ignore"):
                 allowed = atol + rtol * np.abs(n) + _slack(numeric, n)
                 fine = (a == n) | (np.abs(a - n) <= allowed)
             if not fine.all():
-                raise _mismatch(numeric, outputs, o, i, a, n, allowed, nondet_tol)
+                raise _mismatch(numeric, found, o, i, a, n, allowed, nondet_tol)
 
 
 def _mismatch(
     numeric: Numeric,
-    outputs: Sequence[Tensor],
+    found: Any,
     o: int,
     i: int,
     a: "Matrix",
@@ -334,10 +383,10 @@ def _mismatch(
                 column, verdict, evidence = int(other), other_verdict, other_evidence
                 break
     input_index = tuple(int(k) for k in np.unravel_index(row, numeric.arrays[i].shape))
-    output_index = tuple(int(k) for k in np.unravel_index(column, tuple(outputs[o].shape)))
+    output_index = tuple(int(k) for k in np.unravel_index(column, tuple(found.outputs[o].shape)))
     got, want = float(a[row, column]), float(n[row, column])
     error = GradcheckError(
-        f"Jacobian mismatch for output {o} with respect to input {i},\n"
+        f"Jacobian {found.name}mismatch for output {o} with respect to input {i},\n"
         f"numerical:{_shown(n)}\nanalytical:{_shown(a)}\n"
         f"worst entry: output{list(output_index)} with respect to input{list(input_index)}: "
         f"analytical {got:.10g}, numerical {want:.10g}, difference {abs(got - want):.3g}, allowed {limit:.3g}\n"
@@ -355,40 +404,27 @@ def _shown(matrix: "Matrix") -> Tensor:
     return _core.from_numpy(np.ascontiguousarray(matrix))
 
 
-def _check_direction(
-    numeric: Numeric,
-    outputs: Sequence[Tensor],
-    inputs: Sequence[Tensor],
-    atol: float,
-    rtol: float,
-    nondet_tol: float,
-    check_grad_dtypes: bool,
-) -> None:
+def _check_direction(numeric: Numeric, found: Any, limits: tuple[float, float, float]) -> None:
     """Compare ``vᵀ J u`` for one irregular u per input and v per output (both positive, of length 1)."""
-    import numpy as np
 
     def unit(seed: int, shape: tuple[int, ...]) -> Any:
         drawn = spread(seed, math.prod(shape))
-        return drawn.reshape(shape) / max(math.sqrt(float(drawn @ drawn)), 1e-300)
+        return (drawn / max(math.sqrt(float(drawn @ drawn)), 1e-300)).reshape(shape)
 
+    atol, rtol, _ = limits
     us = [unit(i, array.shape) for i, array in enumerate(numeric.arrays)]
     vs = [unit(len(us) + o, (size,)) for o, size in enumerate(numeric.sizes)]
     moved = [numeric.directional(i, u) for i, u in enumerate(us)]
-    for o, (output, v) in enumerate(zip(outputs, vs, strict=True)):
-        cotangent = cotangent_of(v, output)
-        for i, (u, x, g) in enumerate(zip(us, inputs, vjp(output, inputs, cotangent), strict=True)):
-            a = 0.0
-            if g is not None:
-                check_gradient(g, x, check_grad_dtypes)
-                a = float(np.vdot(array_of(g).astype(np.float64, copy=False), u))
+    for o, (v, row) in enumerate(zip(vs, found.along(us, vs), strict=True)):
+        for i, (u, a) in enumerate(zip(us, row, strict=True)):
             n = float(moved[i][o] @ v)
             rounding = _ROUNDING_UNITS * numeric.low_roundoff * abs(n)
             # Errors of atol in every entry add up to this.
             limit = atol * float(u.sum()) * float(v.sum()) + rtol * abs(n) + rounding
             if not abs(a - n) <= limit:
-                _check_entries(numeric, outputs, inputs, atol, rtol, nondet_tol, check_grad_dtypes)
+                _check_entries(numeric, found, limits)
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {o} with respect to input {i},\n"
+                    f"Jacobian {found.name}mismatch for output {o} with respect to input {i},\n"
                     f"numerical:{n:.10g}\nanalytical:{a:.10g}\n"
                     "along a random direction. Fast gradcheck failed but element-wise differences are small. "
                     "This means that the test might've passed in slow_mode!"
@@ -417,9 +453,15 @@ def _check_zero_cotangent(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -
 class _Undefined(Function):
     """Identity that gives no gradient back."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(x: Tensor) -> Tensor:
         return x.view_as(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> None:

@@ -1,0 +1,201 @@
+"""The parts of gradient checks that need forward mode or batches."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._core import Tensor
+from ._jacobian import BadGradient, array_of, as_tuple, cotangent_of, spread
+from .backward import grad
+from .forward_ad import dual_level, make_dual, unpack_dual
+
+if TYPE_CHECKING:
+    from ._jacobian import Matrix
+
+_HINT = (
+    "Check that the function and the backward of its custom Functions use no values of tensors (`.item()`, `if x > 0`)."
+)
+
+
+def _is_wanted(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.requires_grad
+
+
+def _detached(x: Any) -> Any:
+    return x.detach() if isinstance(x, Tensor) else x
+
+
+class Forward:
+    """The derivatives of some outputs by some inputs, by forward mode."""
+
+    name = "computed with forward mode "
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        inputs: Sequence[Any],
+        wanted: Sequence[int],
+        chosen: Sequence[int],
+        outputs: Sequence[Tensor],
+    ) -> None:
+        self.fn, self.inputs, self.wanted, self.chosen, self.outputs = fn, inputs, wanted, chosen, outputs
+
+    def _push(self, which: int, direction: Any) -> list[Any]:
+        """The tangents of the outputs, flat arrays, for the direction (a float64 array) in one input; those of the
+        other inputs are zero."""
+        import numpy as np
+
+        with dual_level():
+            args = list(self.inputs)
+            for k in self.wanted:
+                x = args[k]
+                tangent = cotangent_of(direction, x) if k == which else _core.zeros_like(x.detach())
+                args[k] = make_dual(x.detach(), tangent)
+            outs = as_tuple(self.fn(*args))
+            found = []
+            for o, like in zip(self.chosen, self.outputs, strict=True):
+                moved = unpack_dual(outs[o]).tangent
+                if moved is None:
+                    found.append(np.zeros(like.numel()))
+                    continue
+                if moved.shape != like.shape or moved.dtype != like.dtype:
+                    raise BadGradient(
+                        f"Forward AD gradient has incorrect size or dtype: got {tuple(moved.shape)} of "
+                        f"{moved.dtype} "
+                        f"for an output of {tuple(like.shape)} of {like.dtype}"
+                    )
+                found.append(array_of(moved).reshape(-1).astype(np.float64))
+        return found
+
+    def jacobians(self) -> list[list["Matrix"]]:
+        """For each output a matrix for each input."""
+        import numpy as np
+
+        per_input = []
+        for k in self.wanted:
+            shape = tuple(self.inputs[k].shape)
+            size = self.inputs[k].numel()
+            matrices = [np.zeros((size, out.numel())) for out in self.outputs]
+            direction = np.zeros(size)
+            for j in range(size):
+                direction[j] = 1.0
+                for matrix, column in zip(matrices, self._push(k, direction.reshape(shape).copy()), strict=True):
+                    matrix[j] = column
+                direction[j] = 0.0
+            per_input.append(matrices)
+        return [list(row) for row in zip(*per_input, strict=True)]
+
+    def along(self, us: Sequence[Any], vs: Sequence[Any]) -> list[list[float]]:
+        """``vᵀ J u`` for each output with its v and each input with its u."""
+        per_input = [self._push(k, u) for k, u in zip(self.wanted, us, strict=True)]
+        return [[float(pushed[o] @ v) for pushed in per_input] for o, v in enumerate(vs)]
+
+
+def _direction(x: Tensor, seed: int) -> Tensor:
+    return cotangent_of(2 * spread(seed, x.numel()) - 1, x)
+
+
+def check_undefined_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """An input without tangent counts as one whose tangent is zero."""
+    wanted = [k for k, x in enumerate(inputs) if _is_wanted(x)]
+    for missing in wanted:
+        found = []
+        for zero in (True, False):
+            with dual_level():
+                args = [_detached(x) for x in inputs]
+                for k in wanted:
+                    if k != missing:
+                        args[k] = make_dual(args[k], _direction(args[k], k))
+                    elif zero:
+                        args[k] = make_dual(args[k], _core.zeros_like(args[k]))
+                outs = [o for o in as_tuple(fn(*args)) if isinstance(o, Tensor) and o.is_floating_point()]
+                found.append([unpack_dual(o).tangent for o in outs])
+        for o, (with_zero, without) in enumerate(zip(*found, strict=True)):
+            if with_zero is not None and without is not None and not _close(with_zero, without):
+                raise BadGradient(
+                    f"Mismatch in tangent values for output with index: {o} when input {missing} has an undefined "
+                    f"tangent "
+                    f"value. Got: {without} but expected: {with_zero}"
+                )
+
+
+def _close(a: Tensor, b: Tensor) -> bool:
+    import numpy as np
+
+    x, y = array_of(a).astype(np.float64), array_of(b).astype(np.float64)
+    # Sums over a batch may round otherwise than single ones.
+    rough = a.dtype != _core.float64
+    return x.shape == y.shape and bool(
+        np.allclose(x, y, rtol=1e-3 if rough else 1e-5, atol=1e-4 if rough else 1e-8, equal_nan=True)
+    )
+
+
+def _compare(singles: list[list[Tensor]], batch: Sequence[Tensor], what: str) -> None:
+    for k, (many, *ones) in enumerate(zip(batch, *singles, strict=True)):
+        expected = _core.stack(ones)
+        if not _close(many, expected):
+            raise BadGradient(
+                f"For {what} {k}, the gradients computed for a batch differ from those computed one by "
+                f"one.\nGot:\n{many}\n"
+                f"Expected:\n{expected}\nA batching rule of one of the operations is wrong."
+            )
+
+
+def check_batched_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """Forward mode over a batch of tangents gives what it gives for each."""
+    from ..func import vmap
+
+    for which, x in enumerate(inputs):
+        if not _is_wanted(x):
+            continue
+
+        def push(tangent: Tensor, which: int = which) -> tuple[Tensor, ...]:
+            with dual_level():
+                args = [_detached(y) for y in inputs]
+                args[which] = make_dual(args[which], tangent)
+                outs = [unpack_dual(o) for o in as_tuple(fn(*args)) if isinstance(o, Tensor) and o.is_floating_point()]
+                return tuple(
+                    _core.zeros_like(primal).detach() if tangent is None else tangent.detach()
+                    for primal, tangent in outs
+                )
+
+        tangents = [_direction(x, seed) for seed in (1, 2)]
+        singles = [list(push(t)) for t in tangents]
+        try:
+            batch = vmap(push)(_core.stack(tangents))
+        except RuntimeError as error:
+            raise BadGradient(f"While computing batched gradients with forward mode, got: {error}\n{_HINT}") from error
+        _compare(singles, batch, "output")
+
+
+def check_batched_cotangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """A backward pass over a batch of cotangents gives what it gives for each."""
+    wanted = [x for x in inputs if _is_wanted(x)]
+    for out in as_tuple(fn(*inputs)):
+        if not out.requires_grad:
+            continue
+
+        def pull(vector: Tensor, batched: bool = False, out: Tensor = out) -> list[Tensor]:
+            return list(
+                grad(
+                    out,
+                    wanted,
+                    vector,
+                    retain_graph=True,
+                    materialize_grads=not batched,
+                    allow_unused=True,
+                    is_grads_batched=batched,
+                )
+            )
+
+        vectors = [_direction(out, seed) for seed in (1, 2)]
+        singles = [pull(v) for v in vectors]
+        try:
+            batch = pull(_core.stack(vectors), True)
+        except RuntimeError as error:
+            raise BadGradient(f"While computing batched gradients, got: {error}\n{_HINT}") from error
+        filled = [
+            _core.zeros(2, *x.shape, dtype=x.dtype, device=x.device) if g is None else g
+            for g, x in zip(batch, wanted, strict=True)
+        ]
+        _compare(singles, filled, "input")
