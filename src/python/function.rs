@@ -2,6 +2,7 @@
 
 use super::args::as_tensor;
 use super::errors::{foreign, runtime, type_error};
+use super::function_args;
 use super::hooks;
 use super::identity::{wrap, wrap_option};
 use super::kept_outputs::{self, is_of};
@@ -402,29 +403,12 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
         }
         _ => args,
     };
-    let seen = through_ended(args)?;
+    let seen = function_args::through_ended(args)?;
     let args = seen.as_ref().unwrap_or(args);
     if level::depth() > 0 || tangent::depth() > 0 {
         return Ok(py.import("rgrad.autograd._transforms")?.getattr("apply")?.call1((cls, args))?.unbind());
     }
     Ok(apply_here(cls, args, None)?.0)
-}
-
-/// The arguments with those below in the place of tensors whose level was left; None if there are none.
-fn through_ended<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let lower: SmallVec<[Option<Tensor>; 4]> = args.iter().map(|a| as_tensor(&a).and_then(Tensor::outlived)).collect();
-    if lower.iter().all(Option::is_none) {
-        return Ok(None);
-    }
-    let py = args.py();
-    let mut seen: Vec<Py<PyAny>> = Vec::with_capacity(lower.len());
-    for (a, l) in args.iter().zip(lower) {
-        seen.push(match l {
-            Some(t) => wrap(py, t)?,
-            None => a.unbind(),
-        });
-    }
-    Ok(Some(PyTuple::new(py, seen)?))
 }
 
 /// One call at the level of its arguments, with `forward` in the place of the class's own if it is given: the outputs, and the context.
@@ -436,18 +420,6 @@ fn _function_apply_here(
     forward: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
     apply_here(cls, args, forward)
-}
-
-/// Gives a tensor a tangent.
-#[pyfunction]
-fn _set_tangent(t: &Bound<'_, PyAny>, tangent: &Bound<'_, PyAny>) -> PyResult<()> {
-    match (as_tensor(t), as_tensor(tangent)) {
-        (Some(t), Some(tangent)) => {
-            t.set_tangent(Some(tangent.clone()));
-            Ok(())
-        }
-        _ => Err(type_error("_set_tangent: expected two tensors")),
-    }
 }
 
 /// Runs `forward` without recording and makes one node of it.
@@ -648,6 +620,5 @@ fn save(
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<FunctionCtx>()?;
     m.add_function(wrap_pyfunction!(_function_apply_here, m)?)?;
-    m.add_function(wrap_pyfunction!(_set_tangent, m)?)?;
     m.add_function(wrap_pyfunction!(_function_apply, m)?)
 }

@@ -11,6 +11,7 @@ mod device;
 mod dtype;
 mod errors;
 mod function;
+mod function_args;
 mod fusion;
 mod hooks;
 mod host;
@@ -76,6 +77,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::register(m)?;
     backward::register(m)?;
     function::register(m)?;
+    function_args::register(m)?;
     levels::register(m)?;
     fusion::register(m)?;
     // Last: these stand before all that there is.
