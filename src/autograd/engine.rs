@@ -9,7 +9,7 @@ use super::door::run_vjp;
 use super::flow::{Flow, NOWHERE, Sums};
 use super::hooks::{Grads, NodeHooks};
 use super::index::Index;
-use super::level::Quiet;
+use super::level::{self, Quiet};
 use super::linear;
 use super::mode::{self, Mode, ModeGuard};
 use super::node::{Edge, Node, NodeOp};
@@ -96,10 +96,12 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     }
     let mode: Mode = mode::current();
     let hooks = packing::stack();
+    let levels = level::here();
     std::thread::scope(|s| {
         let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
             mode::set(mode);
             packing::install(hooks);
+            level::install(levels);
             run(roots, options)
         });
         match thread {

@@ -1,6 +1,7 @@
 //! What a batching rule sees: inputs of which some have a batch dimension in front.
 
 use super::door::{Op, Outputs, apply};
+use super::linear;
 use super::tensor::Tensor;
 use super::view::{ViewOp, view};
 use crate::error::Result;
@@ -74,6 +75,14 @@ impl Lanes<'_> {
         let all = self.all_batched()?;
         let refs: SmallVec<[&Tensor; 3]> = all.iter().collect();
         apply(op, &refs)
+    }
+
+    /// Runs `op` on the numbers of the batch, each as a row of one element; its results are numbers again.
+    pub fn rows_of_numbers(&self, op: &dyn Op) -> Result<Outputs> {
+        let rows: SmallVec<[Tensor; 3]> =
+            (0..self.inputs.len()).map(|i| view(&self.batched(i)?, ViewOp::Unsqueeze(1))).collect::<Result<_>>()?;
+        let refs: SmallVec<[&Tensor; 3]> = rows.iter().collect();
+        apply(op, &refs)?.into_iter().map(|t| linear::reshape(&t, &[self.size])).collect()
     }
 
     /// Inputs aligned from the right, for an operation that works element by element and broadcasts.

@@ -287,6 +287,18 @@ pub(super) fn is_quiet(level: u32) -> bool {
     QUIET.with(|q| q.get() == level && level > 0)
 }
 
+/// The transforms that a thread is inside of, for another one that goes on in its place.
+pub(super) struct Here(Vec<Arc<dyn Level>>, u32);
+
+pub(super) fn here() -> Here {
+    Here(STACK.with(|s| s.borrow().clone()), QUIET.with(Cell::get))
+}
+
+pub(super) fn install(Here(levels, quiet): Here) {
+    STACK.with(|s| *s.borrow_mut() = levels);
+    QUIET.with(|q| q.set(quiet));
+}
+
 /// How many transforms this thread is inside of.
 pub fn depth() -> u32 {
     STACK.with(|s| s.borrow().len() as u32)

@@ -26,6 +26,7 @@ mod saved;
 mod sharing;
 pub mod tangent;
 pub mod site;
+pub mod slow;
 pub mod slot;
 mod tensor;
 mod view;

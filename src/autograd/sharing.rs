@@ -1,6 +1,7 @@
 //! Tensors that share memory without sharing history, other memory under the same tensor, and memory that nobody may write.
 
 use super::cut::{self, Why};
+use super::level::Leveled;
 use super::site::{self, Site};
 use super::tensor::{Core, Tensor, Value};
 use crate::array::{Storage, Version};
@@ -22,6 +23,14 @@ impl Tensor {
         let (value, version, inference, needs, inherited) = {
             let core = self.read();
             (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.cut().cloned())
+        };
+        // What is cut off here is cut off at every level.
+        let value = match value {
+            Value::Leveled(l) => {
+                let inner = l.inner.without_history(why, op);
+                Value::Leveled(Box::new(Leveled { level: l.level.clone(), inner }))
+            }
+            array => array,
         };
         let cut = if needs { cut::ended(why, op, self) } else { inherited };
         let version = if why == Why::Data && !inference { Version::fresh() } else { version };

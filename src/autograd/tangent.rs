@@ -12,6 +12,7 @@ use super::node::{Edges, Node, OutMeta, VjpCx};
 use super::pointwise::PointwiseOp;
 use super::saved::Saved;
 use super::site;
+use super::slow::{self, Slow};
 use super::tensor::{Core, Tensor, WeakTensor};
 use super::view::{ViewOp, view};
 use crate::error::{Error, Result};
@@ -257,19 +258,28 @@ impl Jvp<'_> {
         self.vjp(&Grads::from_elem(t, 1))
     }
 
-    /// Of an operation with one input, each of whose elements goes into one element of the result at most, and one result, which has the
-    /// input's rank with sizes of 1 when its shape is made to `kept`.
+    /// Of an operation each element of whose inputs goes into one element of each result at most; a result has the inputs' common rank with
+    /// sizes of 1 when its shape is made to `kept`.
     pub fn reduced(&self, kept: &[usize]) -> Result<Tangents> {
-        let Some(t) = &self.tangents[0] else { return Ok(Grads::from_elem(None, 1)) };
-        let out = &self.outputs[0];
-        let Some(g) = self.vjp(&Grads::from_elem(Some(filled(out, 1)?), 1))?.swap_remove(0) else { return Ok(Grads::from_elem(None, 1)) };
-        let weighted = super::door::apply1(&PointwiseOp::simple(RowId::Mul, out.dtype()), &[&g, &linear::cast(t, out.dtype())?])?;
-        let sum = linear::sum_to(&weighted, kept)?;
-        Ok(Grads::from_elem(Some(linear::reshape(&sum, &out.shape())?), 1))
+        let mut made = Tangents::new();
+        for (j, out) in self.outputs.iter().enumerate() {
+            let mut seeds = Grads::from_elem(None, self.outputs.len());
+            seeds[j] = Some(filled(out, 1)?);
+            let mut sum = None;
+            for (g, t) in self.vjp(&seeds)?.into_iter().zip(self.tangents) {
+                let (Some(g), Some(t)) = (g, t) else { continue };
+                let t = linear::cast(t, out.dtype())?;
+                let weighted = super::door::apply1(&PointwiseOp::simple(RowId::Mul, out.dtype()), &[&g, &t])?;
+                sum = plus(sum, linear::reshape(&linear::sum_to(&weighted, kept)?, &out.shape())?)?;
+            }
+            made.push(sum);
+        }
+        Ok(made)
     }
 
     /// Of any operation: what its vjp is linear in is transposed once more. Costs about two vjps.
     pub fn transposed(&self) -> Result<Tangents> {
+        slow::note(Slow::Transposed, self.op.name());
         let outside = super::mode::is_grad_enabled();
         let mut seeds: SmallVec<[Option<Tensor>; 2]> = SmallVec::new();
         let (mut roots, mut wanted) = (Vec::new(), Vec::new());

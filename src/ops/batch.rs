@@ -3,6 +3,7 @@
 use super::join;
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::level::{self, Level, wrap};
+use crate::autograd::slow::{self, Slow};
 use crate::autograd::{Old, Op, Outputs, Tensor, ViewOp, apply, apply_inplace, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Scalar};
@@ -66,6 +67,7 @@ fn on_batch(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
 
 /// The slow way: the operation on each element of the batch, and the results stacked.
 fn one_by_one(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
+    slow::note(Slow::Loop, op.name());
     let mut columns: SmallVec<[Vec<Tensor>; 2]> = SmallVec::new();
     for k in 0..lanes.size.max(1) {
         let one = |l: &Lane| match l.batched {

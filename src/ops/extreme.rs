@@ -181,6 +181,9 @@ impl Op for Aminmax {
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         Some(lanes.shifted(&Aminmax { over: self.over.shifted(lanes.size) }))
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.reduced(&self.over.kept())
+    }
     node_op!();
 }
 
@@ -345,7 +348,7 @@ impl Op for Choose {
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if self.shape.is_empty() {
-            return None;
+            return Some(lanes.rows_of_numbers(&Choose { dim: 1, shape: lanes.with_batch(&[1]), ..self.clone() }));
         }
         Some(lanes.shifted(&Choose { dim: self.dim + 1, shape: lanes.with_batch(&self.shape), ..self.clone() }))
     }
@@ -437,7 +440,7 @@ impl Op for Place {
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let rank = lanes.inputs[0].rank();
         match self.dim {
-            _ if rank == 0 => None,
+            _ if rank == 0 => Some(lanes.rows_of_numbers(&Place { dim: Some(1), ..*self })),
             Some(d) => Some(lanes.shifted(&Place { dim: Some(d + 1), ..*self })),
             None => {
                 let one = || {

@@ -4,7 +4,7 @@ use crate::array::{Array, Device, Write};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{
-    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear,
+    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, linear,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
@@ -57,6 +57,9 @@ impl Op for Gather {
         cx.linear()
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs.iter().all(|l| l.rank() == 0) {
+            return Some(lanes.rows_of_numbers(&Gather { dim: 1, shape: lanes.with_batch(&[1]) }));
+        }
         if self.shape.is_empty() || lanes.inputs[1].rank() == 0 {
             return None;
         }
@@ -101,6 +104,9 @@ impl Op for GatherSpread {
         cx.linear()
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs.iter().all(|l| l.rank() == 0) {
+            return Some(lanes.rows_of_numbers(&GatherSpread { dim: 1, shape: lanes.with_batch(&[1]) }));
+        }
         if self.shape.is_empty() || lanes.inputs[1].rank() == 0 {
             return None;
         }
@@ -294,10 +300,21 @@ impl Op for Scatter {
         if self.how == Write::Multiply { cx.transposed() } else { cx.linear() }
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs.iter().any(|l| l.rank() == 0) {
+        let [x, index, src] = lanes.inputs else { return None };
+        if x.rank() == 0 || index.rank() == 0 {
             return None;
         }
-        Some(lanes.shifted(&Scatter { dim: self.dim + 1, ..self.clone() }))
+        let op = Scatter { dim: self.dim + 1, ..self.clone() };
+        if src.rank() > 0 {
+            return Some(lanes.shifted(&op));
+        }
+        let one = || {
+            let index = lanes.batched(1)?;
+            // One number for all, or one for each element of the batch.
+            let src = if src.batched { shape::expand_to(&src.aligned(index.rank() - 1)?, &index.shape())? } else { src.tensor.clone() };
+            apply(&op, &[&lanes.batched(0)?, &index, &src])
+        };
+        Some(one())
     }
     fn node_op(&self) -> NodeOp {
         NodeOp::Other(Arc::new(self.clone()))

@@ -180,6 +180,9 @@ impl Op for Dist {
         };
         Some(one())
     }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.reduced(&self.norm.over.kept())
+    }
     node_op!();
 }
 

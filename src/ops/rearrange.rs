@@ -162,7 +162,16 @@ impl Op for Roll {
         cx.linear()
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        let dims = self.dims.as_ref()?.iter().map(|d| d + 1).collect();
+        let Some(dims) = &self.dims else {
+            let one = || {
+                let x = &lanes.inputs[0];
+                let flat = linear::reshape(&x.tensor, &[lanes.size, x.shape().iter().product()])?;
+                let rolled = apply1(&Roll { shifts: self.shifts.clone(), dims: Some(smallvec![1]) }, &[&flat])?;
+                Ok(smallvec![linear::reshape(&rolled, &x.tensor.shape())?])
+            };
+            return Some(one());
+        };
+        let dims = dims.iter().map(|d| d + 1).collect();
         Some(lanes.shifted(&Roll { shifts: self.shifts.clone(), dims: Some(dims) }))
     }
     node_op!();

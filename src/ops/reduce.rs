@@ -386,7 +386,7 @@ impl Op for Var {
         Some(lanes.shifted(&Var { over: self.over.shifted(lanes.size), ..self.clone() }))
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        if self.mean { cx.transposed() } else { cx.reduced(&self.over.kept()) }
+        cx.reduced(&self.over.kept())
     }
     node_op!();
 }

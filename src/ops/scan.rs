@@ -46,7 +46,7 @@ impl Op for CumSum {
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if lanes.inputs[0].rank() == 0 {
-            return None;
+            return Some(lanes.rows_of_numbers(&CumSum { dim: 1, reverse: self.reverse }));
         }
         Some(lanes.shifted(&CumSum { dim: self.dim + 1, reverse: self.reverse }))
     }
@@ -92,9 +92,17 @@ impl Op for CumProd {
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if lanes.inputs[0].rank() == 0 {
-            return None;
+            return Some(lanes.rows_of_numbers(&CumProd { dim: 1 }));
         }
         Some(lanes.shifted(&CumProd { dim: self.dim + 1 }))
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        let (x, Some(t)) = (cx.primal(0), cx.tangent(0)) else { return Ok(smallvec![None]) };
+        if x.rank() == 0 || has_zero(x)? {
+            return cx.transposed();
+        }
+        let rates = apply1(&CumSum { dim: self.dim, reverse: false }, &[&pw::div(t, x)?])?;
+        Ok(one(pw::mul(cx.output(0), &rates)?))
     }
     node_op!();
 }

@@ -66,7 +66,7 @@ impl Op for Softmax {
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if lanes.inputs[0].rank() == 0 {
-            return None;
+            return Some(lanes.rows_of_numbers(&Softmax { dim: 1, log: self.log }));
         }
         Some(lanes.shifted(&Softmax { dim: self.dim + 1, log: self.log }))
     }

@@ -4,6 +4,7 @@ use super::args::tensor;
 use super::errors::runtime;
 use super::identity::wrap;
 use crate::autograd::level::{self, Level, Track};
+use crate::autograd::slow::{self, Slow};
 use crate::autograd::{Tensor, ViewOp, tangent, view};
 use crate::error::Error;
 use crate::layout::wrap_dim;
@@ -139,6 +140,15 @@ fn _set_tangents_enabled(on: bool) -> bool {
     before
 }
 
+/// The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each element of a batch, since
+/// this thread was asked last.
+#[pyfunction]
+fn _take_slow_rules() -> (Vec<&'static str>, Vec<&'static str>) {
+    let all = slow::take();
+    let of = |way| all.iter().filter(|(w, _)| *w == way).map(|(_, op)| *op).collect();
+    (of(Slow::Transposed), of(Slow::Loop))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for f in [
         wrap_pyfunction!(_enter_level, m)?,
@@ -153,6 +163,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(_enter_dual, m)?,
         wrap_pyfunction!(_exit_dual, m)?,
         wrap_pyfunction!(_set_tangents_enabled, m)?,
+        wrap_pyfunction!(_take_slow_rules, m)?,
     ] {
         m.add_function(f)?;
     }

@@ -1,0 +1,106 @@
+"""Write docs/transform-rules.md: how each operation makes tangents, and how it runs on a batch.
+
+    python scripts/transform_rules.py            # writes the page
+    python scripts/transform_rules.py --check    # exits with 1 if the page is not what would be written
+
+Nothing is kept by hand: every differentiable operation of the test suite's table (tests/python/op_table.py) is run with
+tangents, and under vmap with each of its floating inputs batched, while the core notes who goes a slow way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "transform-rules.md"
+
+HEAD = """\
+# Rules of operations under transforms
+
+Written by `scripts/transform_rules.py`, which runs every differentiable operation of the test suite's table; do not edit.
+Listed is who goes a slow way, in any of its samples; every other operation has rules of its own for both.
+
+- *transposed*: the tangent is made by transposing the operation's vjp, which costs about two of them.
+- *loop*: under `vmap` the operation runs on one element of the batch after the other.
+- *no derivative*: PyTorch has none either.
+- *refused*: the shape of the result depends on values, which no batch can follow.
+
+| operation | forward mode | vmap |
+|---|---|---|
+"""
+
+
+def tangents(rgrad: Any, kit: Any, op: Any, sample: Any) -> str:
+    from rgrad.autograd import forward_ad
+
+    rgrad._core._take_slow_rules()
+    with forward_ad.dual_level():
+        leaves = kit.leaves(rgrad, sample, "float64")
+        args = [
+            forward_ad.make_dual(x, rgrad.ones_like(x)) if a.floating else x
+            for x, a in zip(leaves, sample.args, strict=True)
+        ]
+        try:
+            op.call(rgrad, *kit.views(sample, args), **sample.params)
+        except NotImplementedError:
+            return "no derivative"
+    slow, _ = rgrad._core._take_slow_rules()
+    return "transposed" if slow else ""
+
+
+def batches(rgrad: Any, kit: Any, op: Any, sample: Any) -> str:
+    rgrad._core._take_slow_rules()
+    leaves = kit.leaves(rgrad, sample, "float64")
+    dims = tuple(0 if a.floating else None for a in sample.args)
+    args = [rgrad.stack([x, x]) if d == 0 else x for x, d in zip(leaves, dims, strict=True)]
+    try:
+        rgrad.vmap(lambda *xs: op.call(rgrad, *kit.views(sample, xs), **sample.params), in_dims=dims)(*args)
+    except RuntimeError as error:
+        if "vmap" not in str(error):
+            raise
+        return "refused"
+    _, slow = rgrad._core._take_slow_rules()
+    return "loop" if slow else ""
+
+
+def lines() -> Iterator[tuple[str, str, str]]:
+    """(operation, way of tangents, way of batches) for every operation that goes a slow way, by name."""
+    sys.path.insert(0, str(ROOT / "tests" / "python"))
+    import rgrad
+
+    kit: Any = import_module("op_kit")
+    for op in sorted(import_module("op_table").OPS, key=lambda op: str(op.name)):
+        if op.grad is None:
+            continue
+        ways: tuple[set[str], set[str]] = set(), set()
+        for sample in op.all_samples():
+            if any(a.floating for a in sample.args):
+                ways[0].add(tangents(rgrad, kit, op, sample))
+                ways[1].add(batches(rgrad, kit, op, sample))
+        forward, batch = (", ".join(sorted(w - {""})) for w in ways)
+        if forward or batch:
+            yield op.name, forward, batch
+
+
+def page() -> str:
+    """The text of docs/transform-rules.md."""
+    return HEAD + "".join(f"| `{name}` | {forward or 'own rule'} | {batch or 'own rule'} |\n" for name, forward, batch in lines())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
+    text = page()
+    if parser.parse_args().check:
+        return int(PAGE.read_text(encoding="utf-8") != text)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
