@@ -98,7 +98,10 @@ impl Op for CumProd {
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         let (x, Some(t)) = (cx.primal(0), cx.tangent(0)) else { return Ok(smallvec![None]) };
-        if x.rank() == 0 || has_zero(x)? {
+        if x.rank() == 0 {
+            return Ok(one(t.clone()));
+        }
+        if has_zero(x)? {
             return cx.transposed();
         }
         let rates = apply1(&CumSum { dim: self.dim, reverse: false }, &[&pw::div(t, x)?])?;

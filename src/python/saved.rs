@@ -1,9 +1,9 @@
 //! Saved values as Python sees them: hooks around them, `_saved_self` and its kin, and a callback before writes.
 
 use super::args::as_tensor;
-use super::values::number;
 use super::errors::{foreign, type_error};
 use super::identity::wrap;
+use super::values::number;
 use crate::autograd::kept::Kept;
 use crate::autograd::packing::{self, Packed, Packer};
 use crate::autograd::site::{self, Inherit};
