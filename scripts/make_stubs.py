@@ -197,6 +197,7 @@ RESULTS = {
         "_pop_torch_function_mode as_subclass __copy__",
     ),
     "_unwrap": "_tuple[Tensor, _bool]",
+    "_take_slow_rules": "_tuple[list[_str], list[_str]]",
     "_tangent": "Tensor | None",
     "_function_apply_here": "_tuple[Any, Any]",
     "_gradient_edge": "_tuple[Node, _int]",

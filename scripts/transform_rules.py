@@ -89,7 +89,9 @@ def lines() -> Iterator[tuple[str, str, str]]:
 
 def page() -> str:
     """The text of docs/transform-rules.md."""
-    return HEAD + "".join(f"| `{name}` | {forward or 'own rule'} | {batch or 'own rule'} |\n" for name, forward, batch in lines())
+    return HEAD + "".join(
+        f"| `{name}` | {forward or 'own rule'} | {batch or 'own rule'} |\n" for name, forward, batch in lines()
+    )
 
 
 def main() -> int:

@@ -177,7 +177,7 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
             return outputs
         several = isinstance(outputs, tuple)
         tied = [
-            _Once.apply(o.detach(), *(a for a in args if isinstance(a, _core.Tensor)))
+            _Once.apply(o if _core._level_of(o) else o.detach(), *(a for a in args if isinstance(a, _core.Tensor)))
             if isinstance(o, _core.Tensor) and o.dtype.is_floating_point
             else o
             for o in (outputs if several else (outputs,))
