@@ -22,8 +22,8 @@ PAGE = ROOT / "docs" / "transform-rules.md"
 HEAD = """\
 # Rules of operations under transforms
 
-Written by `scripts/transform_rules.py`, which runs every differentiable operation of the test suite's table; do not edit.
-Listed is who goes a slow way, in any of its samples; every other operation has rules of its own for both.
+Written by `scripts/transform_rules.py`, which runs every differentiable operation of the test suite's table; do not
+edit. Listed is who goes a slow way, in any of its samples; every other operation has rules of its own for both.
 
 - *transposed*: the tangent is made by transposing the operation's vjp, which costs about two of them.
 - *loop*: under `vmap` the operation runs on one element of the batch after the other.

@@ -4,12 +4,12 @@ use crate::array::{Array, Bounds, Device, Plan, Write};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{
-    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1, cut,
+    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1,
     linear, view,
 };
-use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
+use crate::ops::index_batch::{Batched, behind_batch, index_is_batched};
 use crate::ops::pointwise;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -38,75 +38,6 @@ pub(crate) fn first_of(g: Option<Tensor>, n: usize) -> Grads {
     let mut out = Grads::from_elem(None, n);
     out[0] = g;
     out
-}
-
-/// Where a plan finds its dimensions behind a batch dimension.
-fn behind_batch(plan: &Plan) -> Plan {
-    Plan { dims: plan.dims.iter().map(|d| d + 1).collect(), at: plan.at + 1, bounds: plan.bounds }
-}
-
-/// Indices of which some have a batch dimension, and what is indexed.
-struct Batched {
-    /// The batch is one more indexed dimension, and the index's own dimensions come first.
-    plan: Plan,
-    index: SmallVec<[Tensor; 4]>,
-    /// The rank of the index without the batch.
-    rank: usize,
-    /// How many dimensions of the result stand before the index's.
-    at: usize,
-}
-
-impl Batched {
-    fn new(plan: &Plan, lanes: &Lanes<'_>, from: usize) -> Result<Batched> {
-        let rank = lanes.inputs[from..].iter().map(Lane::rank).max().unwrap_or(0);
-        let device = lanes.inputs[from].tensor.device();
-        let numbers = linear::to_device(
-            &super::create::arange(Scalar::Int(0), Scalar::Int(lanes.size as i64), Scalar::Int(1), Some(DType::I64))?,
-            device,
-        )?;
-        let mut shape = Dims::from_elem(1, rank + 1);
-        shape[0] = lanes.size;
-        let mut index: SmallVec<[Tensor; 4]> = smallvec![linear::reshape(&numbers, &shape)?];
-        for lane in &lanes.inputs[from..] {
-            index.push(linear::cast(&lane.aligned(rank)?, DType::I64)?);
-        }
-        let dims = std::iter::once(0).chain(plan.dims.iter().map(|d| d + 1)).collect();
-        Ok(Batched { plan: Plan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
-    }
-
-    /// A result as the batch wants it: the index's dimensions where the plan puts them.
-    fn placed(&self, t: &Tensor) -> Result<Tensor> {
-        let order = self.order(t.rank());
-        view(t, ViewOp::Permute(order))
-    }
-
-    /// The other way.
-    fn first(&self, t: &Tensor) -> Result<Tensor> {
-        let order = self.order(t.rank());
-        let mut inverse = order.clone();
-        for (i, d) in order.iter().enumerate() {
-            inverse[*d] = i;
-        }
-        view(t, ViewOp::Permute(inverse))
-    }
-
-    fn order(&self, rank: usize) -> Dims {
-        let (r, at) = (self.rank, self.at);
-        let before = 1 + r..1 + r + at;
-        std::iter::once(0).chain(before).chain(1..=r).chain(1 + r + at..rank).collect()
-    }
-
-    /// An operation's inputs: what is indexed (and what is written), then the indices.
-    fn with<'a>(&'a self, first: &[&'a Tensor]) -> Refs<'a> {
-        let mut inputs: Refs<'a> = first.iter().copied().collect();
-        inputs.extend(&self.index);
-        inputs
-    }
-}
-
-/// Whether an index has a batch dimension.
-fn index_is_batched(lanes: &Lanes<'_>, from: usize) -> bool {
-    lanes.inputs[from..].iter().any(|l| l.batched)
 }
 
 // ---- reading ---------------------------------------------------------------------------------------------------------
@@ -394,7 +325,7 @@ pub enum Place {
 }
 
 #[allow(clippy::too_many_arguments)]
-fn put_at(
+pub(super) fn put_at(
     place: Place,
     x: &Tensor,
     plan: Plan,
@@ -416,7 +347,7 @@ fn put_at(
 // ---- the operations --------------------------------------------------------------------------------------------------
 
 /// A 0-d tensor counts as one with a single dimension of size 1.
-fn at_least_1d(x: &Tensor) -> Result<Tensor> {
+pub(super) fn at_least_1d(x: &Tensor) -> Result<Tensor> {
     if x.rank() == 0 { linear::reshape(x, &[1]) } else { Ok(x.clone()) }
 }
 
@@ -606,91 +537,4 @@ pub fn index_fill(place: Place, x: &Tensor, dim: i64, index: &Tensor, value: poi
     };
     let i = at_least_1d(index)?;
     on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Wrap), &[i], &value, false, node, "index_fill_"))
-}
-
-// ---- masks -----------------------------------------------------------------------------------------------------------
-
-/// The positions of the elements that are not zero: one int64 vector for each dimension.
-pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
-    let a = x.values("nonzero()")?;
-    let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a };
-    let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
-    let out: SmallVec<[Tensor; 4]> = columns.into_iter().map(Tensor::new).collect();
-    out.iter().for_each(|t| cut::mark_result("nonzero", x, t));
-    Ok(out)
-}
-
-/// The positions of the elements that are not zero, one in each row of an int64 matrix.
-pub fn nonzero(x: &Tensor) -> Result<Tensor> {
-    let out = Tensor::new(positions(x.values("nonzero()")?)?);
-    cut::mark_result("nonzero", x, &out);
-    Ok(out)
-}
-
-fn positions(a: Array) -> Result<Array> {
-    if a.rank() == 0 {
-        let n = usize::from(a.first()?.to_bool());
-        return a.empty_beside(&[n, 0], DType::I64);
-    }
-    let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
-    let out = a.empty_beside(&[columns[0].numel(), columns.len()], DType::I64)?;
-    for (d, c) in columns.iter().enumerate() {
-        out.with_layout(out.layout().select(1, d as i64)?).copy_from(c)?;
-    }
-    Ok(out)
-}
-
-fn broadcast_pair(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
-    let shape = crate::layout::broadcast(&mask.shape(), &x.shape())?;
-    let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { crate::ops::shape::expand_to(t, &shape) };
-    Ok((wide(x)?, wide(mask)?))
-}
-
-/// The elements where the mask holds, in one dimension; both are broadcast together.
-pub fn masked_select(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    if mask.dtype() != DType::Bool {
-        return Err(Error::runtime(format!("masked_select: expected BoolTensor for mask, got {}", mask.dtype())));
-    }
-    let (x, mask) = broadcast_pair(x, mask)?;
-    let x = at_least_1d(&x)?;
-    let index = nonzero_tuple(&mask)?;
-    take_rows(&x, Plan::of((0..x.rank()).collect()), &index, "MaskedSelectBackward0")
-}
-
-/// `x` with consecutive elements of `source` where the mask holds.
-pub fn masked_scatter(place: Place, x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
-    if x.dtype() != source.dtype() {
-        return Err(Error::runtime(format!(
-            "masked_scatter: expected self and source to have same dtypes but got {} and {}",
-            x.dtype().type_name(),
-            source.dtype().type_name()
-        )));
-    }
-    if mask.dtype() != DType::Bool {
-        return Err(Error::runtime(format!("masked_scatter_ only supports boolean masks, but got mask with dtype {}", mask.dtype())));
-    }
-    let (wide, mask) = broadcast_pair(x, mask)?;
-    if place == Place::Same && wide.shape() != x.shape() {
-        return Err(Error::shape(format!(
-            "output with shape {} doesn't match the broadcast shape {}",
-            fmt_shape(&x.shape()),
-            fmt_shape(&wide.shape())
-        )));
-    }
-    let index = nonzero_tuple(&mask)?;
-    let n = index[0].numel();
-    if source.numel() < n {
-        return Err(Error::runtime(format!(
-            "masked_scatter: Number of elements of source < number of ones in mask (got {} and {n})",
-            source.numel()
-        )));
-    }
-    let flat = linear::reshape(source, &[source.numel()])?;
-    let values = crate::ops::shape::narrow(&flat, 0, 0, n as i64)?;
-    // In place the write must go to the tensor that was given.
-    let target = if place == Place::Same { x } else { &wide };
-    on_dims(place, target, |x, place| {
-        let plan = Plan::of((0..x.rank()).collect());
-        put_at(place, x, plan, &index, &values, false, "MaskedScatterBackward0", "masked_scatter_")
-    })
 }

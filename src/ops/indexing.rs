@@ -5,6 +5,7 @@ use crate::autograd::{Tensor, ViewOp, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::ops::index::{self, Place};
+use crate::ops::mask;
 use crate::ops::pointwise::{self, Arg};
 use smallvec::SmallVec;
 
@@ -144,7 +145,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
             }
             Index::Tensor(t) if is_mask(t) => {
                 check_mask(t, &out.x.shape(), dim)?;
-                for positions in index::nonzero_tuple(&index::beside(t, x)?)? {
+                for positions in mask::nonzero_tuple(&index::beside(t, x)?)? {
                     out.index.push(positions);
                     dims.push(dim);
                     dim += 1;
@@ -194,7 +195,7 @@ pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(Plan, SmallV
             continue;
         }
         check_mask(t, &shape, dim)?;
-        for p in index::nonzero_tuple(&index::beside(t, x)?)? {
+        for p in mask::nonzero_tuple(&index::beside(t, x)?)? {
             index.push(p);
             dims.push(dim);
             dim += 1;

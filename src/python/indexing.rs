@@ -15,6 +15,7 @@ use crate::layout::{DType, Scalar};
 use crate::ops::gather::{self as along, Reduce};
 use crate::ops::index::{self, Place};
 use crate::ops::indexing::{self, Index};
+use crate::ops::mask;
 use crate::ops::pointwise::{self as pw, Arg};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
@@ -291,22 +292,22 @@ both! {
     }
     /// The elements where the mask holds, in one dimension.
     fn masked_select(x, mask: &Bound<'_, PyTensor>) sig(mask) {
-        wrap(x.py(), index::masked_select(PyTensor::of(x), PyTensor::of(mask))?)
+        wrap(x.py(), mask::masked_select(PyTensor::of(x), PyTensor::of(mask))?)
     }
     /// A copy with consecutive elements of `source` where the mask holds.
     fn masked_scatter(x, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) sig(mask, source) {
-        wrap(x.py(), index::masked_scatter(Place::New, PyTensor::of(x), PyTensor::of(mask), PyTensor::of(source))?)
+        wrap(x.py(), mask::masked_scatter(Place::New, PyTensor::of(x), PyTensor::of(mask), PyTensor::of(source))?)
     }
     /// The positions of the elements that are not zero: rows of a matrix, or a tuple of vectors.
     fn nonzero(x, as_tuple: bool) sig(*, as_tuple=false) {
         if as_tuple {
-            return tuple(x.py(), index::nonzero_tuple(PyTensor::of(x))?);
+            return tuple(x.py(), mask::nonzero_tuple(PyTensor::of(x))?);
         }
-        wrap(x.py(), index::nonzero(PyTensor::of(x))?)
+        wrap(x.py(), mask::nonzero(PyTensor::of(x))?)
     }
     /// The positions of the elements that are not zero, one in each row.
     fn argwhere(x) sig() {
-        wrap(x.py(), index::nonzero(PyTensor::of(x))?)
+        wrap(x.py(), mask::nonzero(PyTensor::of(x))?)
     }
 }
 
@@ -372,7 +373,7 @@ impl PyTensor {
 
     /// Writes consecutive elements of `source` where the mask holds.
     fn masked_scatter_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyOut {
-        index::masked_scatter(Place::Same, Self::of(slf), Self::of(mask), Self::of(source))?;
+        mask::masked_scatter(Place::Same, Self::of(slf), Self::of(mask), Self::of(source))?;
         same(slf)
     }
 
@@ -398,7 +399,7 @@ fn choose(py: Python<'_>, condition: &Bound<'_, PyTensor>, a: Arg<'_>, b: Arg<'_
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_(py: Python<'_>, condition: &Bound<'_, PyTensor>, input: Option<&Obj<'_>>, other: Option<&Obj<'_>>) -> PyOut {
     match (input, other) {
-        (None, None) => tuple(py, index::nonzero_tuple(PyTensor::of(condition))?),
+        (None, None) => tuple(py, mask::nonzero_tuple(PyTensor::of(condition))?),
         (Some(a), Some(b)) => choose(py, condition, operand_of(a, "where", 2, "input")?, operand_of(b, "where", 3, "other")?),
         _ => Err(type_error("where(): needs a condition alone, or a condition and both values")),
     }

@@ -380,3 +380,16 @@ def table(g: Any, x: Any) -> Any:
         columns.append((g(x + e) - g(x - e)) / (2 * EPS))
     out = rgrad.stack(columns, -1)
     return out.reshape(*out.shape[:-1], *x.shape)
+
+
+def test_a_batched_pointwise_chain_is_one_pass() -> None:
+    """What stays pending outside vmap stays pending inside: nothing between is written."""
+    x = rgrad.rand(8, 65536, dtype=rgrad.float32)
+    before = rgrad.fusion.counts()
+    y = vmap(lambda r: ((r * 2 + 1).tanh() * r).sum())(x)
+    got = y.tolist()
+    after = rgrad.fusion.counts()
+    assert after.programs - before.programs == 1
+    assert after.steps - before.steps == 5
+    close(y, ((x * 2 + 1).tanh() * x).sum(1))
+    assert len(got) == 8

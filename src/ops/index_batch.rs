@@ -1,0 +1,77 @@
+//! Reading and writing at positions on a batch: the batch is one more dimension, or one more index.
+
+use super::create::arange;
+use super::index::Refs;
+use crate::array::Plan;
+use crate::autograd::lanes::{Lane, Lanes};
+use crate::autograd::{Tensor, ViewOp, linear, view};
+use crate::error::Result;
+use crate::layout::{DType, Dims, Scalar};
+use smallvec::{SmallVec, smallvec};
+
+/// Where a plan finds its dimensions behind a batch dimension.
+pub(super) fn behind_batch(plan: &Plan) -> Plan {
+    Plan { dims: plan.dims.iter().map(|d| d + 1).collect(), at: plan.at + 1, bounds: plan.bounds }
+}
+
+/// Indices of which some have a batch dimension, and what is indexed.
+pub(super) struct Batched {
+    /// The batch is one more indexed dimension, and the index's own dimensions come first.
+    pub plan: Plan,
+    pub index: SmallVec<[Tensor; 4]>,
+    /// The rank of the index without the batch.
+    rank: usize,
+    /// How many dimensions of the result stand before the index's.
+    at: usize,
+}
+
+impl Batched {
+    pub fn new(plan: &Plan, lanes: &Lanes<'_>, from: usize) -> Result<Batched> {
+        let rank = lanes.inputs[from..].iter().map(Lane::rank).max().unwrap_or(0);
+        let device = lanes.inputs[from].tensor.device();
+        let numbers =
+            linear::to_device(&arange(Scalar::Int(0), Scalar::Int(lanes.size as i64), Scalar::Int(1), Some(DType::I64))?, device)?;
+        let mut shape = Dims::from_elem(1, rank + 1);
+        shape[0] = lanes.size;
+        let mut index: SmallVec<[Tensor; 4]> = smallvec![linear::reshape(&numbers, &shape)?];
+        for lane in &lanes.inputs[from..] {
+            index.push(linear::cast(&lane.aligned(rank)?, DType::I64)?);
+        }
+        let dims = std::iter::once(0).chain(plan.dims.iter().map(|d| d + 1)).collect();
+        Ok(Batched { plan: Plan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
+    }
+
+    /// A result as the batch wants it: the index's dimensions where the plan puts them.
+    pub fn placed(&self, t: &Tensor) -> Result<Tensor> {
+        let order = self.order(t.rank());
+        view(t, ViewOp::Permute(order))
+    }
+
+    /// The other way.
+    pub fn first(&self, t: &Tensor) -> Result<Tensor> {
+        let order = self.order(t.rank());
+        let mut inverse = order.clone();
+        for (i, d) in order.iter().enumerate() {
+            inverse[*d] = i;
+        }
+        view(t, ViewOp::Permute(inverse))
+    }
+
+    fn order(&self, rank: usize) -> Dims {
+        let (r, at) = (self.rank, self.at);
+        let before = 1 + r..1 + r + at;
+        std::iter::once(0).chain(before).chain(1..=r).chain(1 + r + at..rank).collect()
+    }
+
+    /// An operation's inputs: what is indexed (and what is written), then the indices.
+    pub fn with<'a>(&'a self, first: &[&'a Tensor]) -> Refs<'a> {
+        let mut inputs: Refs<'a> = first.iter().copied().collect();
+        inputs.extend(&self.index);
+        inputs
+    }
+}
+
+/// Whether an index has a batch dimension.
+pub(super) fn index_is_batched(lanes: &Lanes<'_>, from: usize) -> bool {
+    lanes.inputs[from..].iter().any(|l| l.batched)
+}
