@@ -178,17 +178,16 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
             any |= n && mode.grad;
             needs.push(n && mode.grad);
         }
-        if dual && tangents {
+        let outs: SmallVec<[Value; 1]> = if leveled || dual && tangents {
             drop(arrays);
             drop(cores);
-            return tangent::through(op, inputs, grows);
-        }
-        let outs: SmallVec<[Value; 1]> = if leveled {
-            drop(arrays);
-            drop(cores);
-            if let Some(now) = level::without_ended(inputs) {
+            // Before tangents: an input of an ended level has that of the tensor below.
+            if leveled && let Some(now) = level::without_ended(inputs) {
                 let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
                 return run(op, &refs, grows, tangents);
+            }
+            if dual && tangents {
+                return tangent::through(op, inputs, grows);
             }
             let (outs, number) = apply_level(op, inputs)?;
             any &= !level::is_quiet(number);
@@ -383,9 +382,15 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     if !tangent::is_enabled() || !inputs.iter().any(|t| t.has_tangent()) {
         return write_inplace(op, label, inputs, old);
     }
+    if let Some(now) = level::without_ended(inputs) {
+        let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
+        return apply_inplace(op, label, &refs, old);
+    }
     let primals: SmallVec<[Tensor; 3]> = inputs.iter().map(|t| t.primal()).collect::<Result<_>>()?;
     let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
-    let kept = tangent::kept_apart(inputs[0])?;
+    // A history of the tangents, here or at a level below, keeps the old value.
+    let recorded = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
+    let kept = tangent::kept_apart(inputs[0], old == Old::Read && mode::is_grad_enabled() && recorded())?;
     let mut ins: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(inputs);
     ins[0] = &kept;
     let made = tangent::of_results(op, &ins, &apply(op, &refs)?)?.swap_remove(0);
@@ -443,7 +448,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old)
             if i == 0 {
                 let copy = match &level {
                     None => Value::Array(t.array().clone_dense()?),
-                    Some(_) => linear::clone(&t.detach())?.read().value.clone(),
+                    Some(_) => linear::clone(&t.detach_here())?.read().value.clone(),
                 };
                 saved.push(Saved::Copy(Box::new((copy, t.gradient_edge()?))));
             } else {

@@ -10,7 +10,19 @@ use std::sync::Weak;
 
 impl Tensor {
     /// Shares memory and version, has no history.
+    ///
+    /// In a transform it has none at the levels below either: what is constant inside is constant outside.
     pub fn detach(&self) -> Tensor {
+        let out = self.detach_here();
+        if let Some(l) = self.leveled() {
+            let inner = l.inner.detach();
+            out.write().value = Value::Leveled(Box::new(Leveled { level: l.level, inner }));
+        }
+        out
+    }
+
+    /// Shares memory and has no history of its own level; those below keep theirs.
+    pub fn detach_here(&self) -> Tensor {
         self.without_history(Why::Detach, "detach")
     }
 

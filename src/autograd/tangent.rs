@@ -436,9 +436,9 @@ fn raised(t: Tensor, primal: &Tensor) -> Tensor {
     }
 }
 
-/// `target` with a copy of its tangent, for rules that run before both are written.
-pub(super) fn kept_apart(target: &Tensor) -> Result<Tensor> {
-    let out = target.alias()?;
+/// `target` with a copy of its tangent, for rules that run before both are written; with a copy of its value if a history may keep that.
+pub(super) fn kept_apart(target: &Tensor, value_too: bool) -> Result<Tensor> {
+    let out = if value_too { linear::clone(&target.primal()?)? } else { target.alias()? };
     if let Some(t) = target.tangent() {
         out.set_tangent(Some(linear::clone(&t)?));
     }

@@ -453,7 +453,7 @@ pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -
     let own = t.read().requires_grad && t.read().grad_fn.is_none();
     if own {
         // A leaf from elsewhere keeps its own gradient; the Function's output is another tensor.
-        let out = t.detach();
+        let out = t.detach_here();
         set_grad_fn(&out, edge);
         return Ok(out);
     }

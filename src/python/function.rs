@@ -494,7 +494,7 @@ fn finish(
             out.push(match t {
                 Some(t) if inputs.tensors.iter().any(|i| i.same(t)) && !contains(dirty.as_ref(), t) => {
                     changed = true;
-                    wrap(py, t.detach())?
+                    wrap(py, t.detach_here())?
                 }
                 _ => o.unbind(),
             });

@@ -11,6 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+# PyTorch's transforms import this on first use, which crashes where a graphics driver has loaded another LLVM.
+pytest.importorskip("torch._dynamo")
+
 import rgrad  # noqa: E402
 from compare import attempt, same  # noqa: E402
 
