@@ -120,13 +120,8 @@ impl Array {
             if n > 0 && size == 0 && plan.bounds == Bounds::Wrap {
                 return Err(Error::index("index is out of bounds for dimension with size 0"));
             }
-            for (o, &i) in to.iter_mut().zip(idx.as_slice::<i64>().unwrap_or_default()) {
-                if i < low || i >= size as i64 {
-                    return Err(plan.bounds.error(i, dim, size));
-                }
-                let off = (if i < 0 { i + size as i64 } else { i }) * stride;
-                *o = if k == 0 { off } else { *o + off };
-            }
+            index::add_offsets(to, k == 0, idx.as_slice::<i64>().unwrap_or_default(), (low, size as i64), stride)
+                .map_err(|i| plan.bounds.error(i, dim, size))?;
         }
         Ok(out)
     }

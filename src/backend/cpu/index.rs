@@ -6,6 +6,7 @@
 use super::threads::parallel_for;
 use crate::layout::DType;
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements that one piece of parallel work touches.
 const PIECE: usize = 16 << 10;
@@ -179,15 +180,25 @@ unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
     }
     let (out, x) = (PtrMut(out), Ptr(x));
     let some = |from: usize, to: usize| {
-        for row in from..to {
-            let base = r.outer.offset(row / k) + r.offsets[row % k] as isize;
+        let mut row = from;
+        while n == 1 && row < to {
+            // Single elements: as many as belong to one outer place.
+            let (o, first) = (row / k, row % k);
+            let offsets = &r.offsets[first..k.min(first + to - row)];
             // SAFETY: the caller's promise; each row of `out` is written by one piece.
             unsafe {
-                let mut to = out.get().add(row * n);
-                if n == 1 {
-                    *to = *x.get().offset(base);
-                    continue;
+                let (to, from) = (out.get().add(row), x.get().offset(r.outer.offset(o)));
+                for (j, off) in offsets.iter().enumerate() {
+                    *to.add(j) = *from.offset(*off as isize);
                 }
+            }
+            row += offsets.len();
+        }
+        for row in row..to {
+            let base = r.outer.offset(row / k) + r.offsets[row % k] as isize;
+            // SAFETY: as above.
+            unsafe {
+                let mut to = out.get().add(row * n);
                 r.inner.runs(0, n, |off, len, stride| {
                     let from = x.get().offset(base + off);
                     if stride == 1 {
@@ -207,6 +218,40 @@ unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
         some(0, rows);
     } else {
         parallel_for(rows.div_ceil(per), |p| some(p * per, ((p + 1) * per).min(rows)));
+    }
+}
+
+/// `offsets[i] += place * stride` (or `=`, if these are the `first`) for the place that `index[i]` names along a dimension of `size`;
+/// negative ones count from its end.
+///
+/// # Errors
+/// The first index below `low` or not below `size`; `low` is 0 or `-size`.
+pub fn add_offsets(offsets: &mut [i64], first: bool, index: &[i64], (low, size): (i64, i64), stride: i64) -> Result<(), i64> {
+    let n = offsets.len().min(index.len());
+    let to = PtrMut(offsets.as_mut_ptr());
+    let wrong = AtomicBool::new(false);
+    let some = |from: usize, len: usize| {
+        let index = &index[from..from + len];
+        // SAFETY: pieces are disjoint parts of the slice.
+        let to = unsafe { std::slice::from_raw_parts_mut(to.get().add(from), len) };
+        let mut out = false;
+        for (to, &i) in to.iter_mut().zip(index) {
+            out |= (i < low) | (i >= size);
+            let off = (if i < 0 { i.wrapping_add(size) } else { i }).wrapping_mul(stride);
+            *to = if first { off } else { to.wrapping_add(off) };
+        }
+        if out {
+            wrong.store(true, Ordering::Relaxed);
+        }
+    };
+    if n < 2 * PIECE {
+        some(0, n);
+    } else {
+        parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, PIECE.min(n - p * PIECE)));
+    }
+    match wrong.into_inner() {
+        true => Err(index[..n].iter().copied().find(|i| *i < low || *i >= size).unwrap_or(size)),
+        false => Ok(()),
     }
 }
 
