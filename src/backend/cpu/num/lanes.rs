@@ -108,7 +108,7 @@ impl Num for F32x16 {
 impl Real for F32x16 {
     #[inline(always)]
     fn div(self, o: Self) -> Self {
-        F32x16::div(self, o)
+        self.over(o)
     }
     #[inline(always)]
     fn sqrt(self) -> Self {

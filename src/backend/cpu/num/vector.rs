@@ -91,7 +91,7 @@ impl F32x16 {
     }
 
     #[inline(always)]
-    pub fn div(self, o: Self) -> Self {
+    pub fn over(self, o: Self) -> Self {
         avx512!(F32x16(_mm512_div_ps(self.0, o.0)))
     }
 
