@@ -11,6 +11,7 @@ use rgrad::ops::gather::{self, Reduce};
 use rgrad::ops::index::{self, Place};
 use rgrad::ops::indexing::{self, Index};
 use rgrad::ops::join::{self, Repeats};
+use rgrad::ops::mask;
 use rgrad::ops::pointwise::{Arg, mul};
 use rgrad::ops::random::{self, Dist, Generator};
 use rgrad::ops::{create, rearrange, shape};
@@ -75,7 +76,7 @@ fn reading_at_positions_has_gradients() {
     });
     let mask = Tensor::new(Array::from_slice(&[true, false, true, false, true, true], &[2, 3]).unwrap());
     check("x[mask]", &[&[2, 3]], &|x| indexing::get(&mul(&x[0], &x[0])?, &[Index::Tensor(mask.clone())]));
-    check("masked_select", &[&[2, 3]], &|x| index::masked_select(&mul(&x[0], &x[0])?, &mask));
+    check("masked_select", &[&[2, 3]], &|x| mask::masked_select(&mul(&x[0], &x[0])?, &mask));
     check("index_select", &[&[2, 3]], &|x| index::index_select(&mul(&x[0], &x[0])?, 1, &i));
     check("take", &[&[2, 3]], &|x| index::take(&mul(&x[0], &x[0])?, &positions(&[5, -1, 0], &[3])));
     let g = positions(&[0, 2, 2, 1, 0, 0, 1, 2], &[2, 4]);
@@ -112,7 +113,7 @@ fn writing_at_positions_has_gradients() {
     check("masked_fill", &[&[2, 3], &[]], &|x| {
         gather::masked_fill(Place::New, &mul(&x[0], &x[0])?, &mask, Arg::Tensor(&mul(&x[1], &x[1])?))
     });
-    check("masked_scatter", &[&[3], &[4]], &|x| index::masked_scatter(Place::New, &mul(&x[0], &x[0])?, &mask, &mul(&x[1], &x[1])?));
+    check("masked_scatter", &[&[3], &[4]], &|x| mask::masked_scatter(Place::New, &mul(&x[0], &x[0])?, &mask, &mul(&x[1], &x[1])?));
     check("x[1:] = y", &[&[3, 2], &[2]], &|x| {
         let z = mul(&x[0], &x[0])?;
         indexing::set(&z, &[Index::Slice { start: Some(1), stop: None, step: 1 }], Arg::Tensor(&mul(&x[1], &x[1])?))?;
