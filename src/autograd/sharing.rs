@@ -13,17 +13,17 @@ impl Tensor {
     ///
     /// In a transform it has none at the levels below either: what is constant inside is constant outside.
     pub fn detach(&self) -> Tensor {
-        let out = self.detach_here();
-        if let Some(l) = self.leveled() {
-            let inner = l.inner.detach();
-            out.write().value = Value::Leveled(Box::new(Leveled { level: l.level, inner }));
-        }
-        out
+        self.without_history(Why::Detach, "detach")
     }
 
     /// Shares memory and has no history of its own level; those below keep theirs.
     pub fn detach_here(&self) -> Tensor {
-        self.without_history(Why::Detach, "detach")
+        let out = self.without_history(Why::Detach, "detach");
+        if self.level() > 0 {
+            let value = self.read().value.clone();
+            out.write().value = value;
+        }
+        out
     }
 
     /// Shares memory; has no history and a version counter of its own (`.data`).
