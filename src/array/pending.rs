@@ -21,7 +21,7 @@ use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// More steps than this are not kept waiting together.
 pub(super) const MOST_STEPS: usize = 48;
@@ -191,6 +191,10 @@ static LIVE: Mutex<BTreeMap<u64, Place<Inner>>> = Mutex::new(BTreeMap::new());
 static ENTERED: AtomicU64 = AtomicU64::new(1);
 /// Whether memory is held by pending steps alone since the last sweep.
 static STALE: AtomicBool = AtomicBool::new(false);
+/// Sweeps that are left out because the last one looked at many programs in vain.
+static SKIPPED: AtomicUsize = AtomicUsize::new(0);
+/// More programs than this are not looked at for every piece of memory that becomes theirs alone.
+const MANY: usize = 256;
 
 /// Enters a storage that has just become pending.
 fn enter(storage: &Storage) {
@@ -347,11 +351,21 @@ fn sweep_now() {
         STALE.store(true, Ordering::Release);
         return;
     };
-    for s in ends() {
-        if s.lazy().is_some_and(|l| l.is_pending()) && hoards(&s) {
+    if SKIPPED.load(Ordering::Relaxed) > 0 {
+        SKIPPED.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let all = ends();
+    let mut found = false;
+    for s in &all {
+        if s.lazy().is_some_and(|l| l.is_pending()) && hoards(s) {
+            found = true;
             // What cannot be had now may be had when somebody looks.
-            let _ = settle_here(&s, Access::Read, Interrupts::Unheard);
+            let _ = settle_here(s, Access::Read, Interrupts::Unheard);
         }
+    }
+    if !found && all.len() > MANY {
+        SKIPPED.store(all.len() / 64, Ordering::Relaxed);
     }
 }
 

@@ -103,6 +103,7 @@ impl Drop for Storage {
     fn drop(&mut self) {
         if let Memory::Host(lazy) | Memory::Device(lazy, _) = &self.0.memory
             && lazy.readers() > 0
+            && lazy.is_there()
         {
             pending::left(self.0.count() - 1, lazy.readers() as usize);
         }
