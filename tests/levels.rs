@@ -1,10 +1,12 @@
-//! Levels are in the types: a level that counts what passes through it, nested twice, with history at each level.
+//! Levels: one that counts what passes through it, nested twice, with history at each; derivatives and batches; tangents.
 
-use rgrad::autograd::level::{Level, wrap};
-use rgrad::autograd::{Old, Op, Outputs, Tensor, apply, apply_inplace, engine, linear};
+use rgrad::autograd::level::{self, Level, Track, wrap};
+use rgrad::autograd::{Old, Op, Outputs, Tensor, apply, apply_inplace, engine, linear, tangent};
 use rgrad::error::Result;
 use rgrad::layout::DType;
-use rgrad::ops::pointwise as pw;
+use rgrad::ops::batch::{Batch, Randomness};
+use rgrad::ops::random::{self, Dist};
+use rgrad::ops::{pointwise as pw, reduce};
 use rgrad::{Array, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -113,4 +115,90 @@ fn each_level_has_a_history_of_its_own() {
         out = g;
         assert_eq!(out.level(), input.level());
     }
+}
+
+/// What is entered is left, whatever the test finds.
+struct Inside(u32);
+
+impl Inside {
+    fn new(make: impl FnOnce(u32) -> Arc<dyn Level>) -> Inside {
+        Inside(level::enter(make))
+    }
+
+    fn level(&self) -> Arc<dyn Level> {
+        level::open(self.0).unwrap()
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        level::exit(self.0);
+    }
+}
+
+#[test]
+fn a_pass_at_a_level_records_below_and_nothing_there() {
+    let x = leaf(&[0.5, -1.0]);
+    x.set_requires_grad(true).unwrap();
+    let inside = Inside::new(|n| Arc::new(Track::new(n)));
+    let top = wrap(&inside.level(), x.clone());
+    top.set_requires_grad(true).unwrap();
+    let cube = pw::mul(&pw::mul(&top, &top).unwrap(), &top).unwrap();
+    let ones = leaf(&[1.0, 1.0]);
+    let options = engine::Options { inputs: vec![top.gradient_edge().unwrap().unwrap()], level: 1, ..Default::default() };
+    let slope = engine::run(vec![(cube.gradient_edge().unwrap().unwrap(), ones.clone())], &options).unwrap()[0].clone().unwrap();
+    assert!(slope.grad_fn().unwrap().is_none(), "the level itself has recorded its pass");
+    let below = slope.lower(1).unwrap();
+    // d(3x^2)/dx
+    let options = engine::Options { inputs: vec![x.gradient_edge().unwrap().unwrap()], ..Default::default() };
+    let twice = engine::run(vec![(below.gradient_edge().unwrap().unwrap(), ones)], &options).unwrap()[0].clone().unwrap();
+    assert_eq!(twice.array().to_vec::<f64>().unwrap(), [3.0, -6.0]);
+}
+
+#[test]
+fn what_outlives_a_derivative_is_what_it_stood_for() {
+    let x = leaf(&[1.0, 2.0]);
+    let ended = {
+        let inside = Inside::new(|n| Arc::new(Track::new(n)));
+        wrap(&inside.level(), x.clone())
+    };
+    // Another level of the same number is not its level.
+    let inside = Inside::new(|n| Arc::new(Track::new(n)));
+    assert!(ended.below(&*inside.level()).is_none());
+    let y = pw::add(&ended, &x).unwrap();
+    assert_eq!((y.level(), y.array().to_vec::<f64>().unwrap()), (0, vec![2.0, 4.0]));
+}
+
+#[test]
+fn a_batch_looks_like_one_of_its_elements_and_refuses_to_be_looked_at() {
+    let x = Tensor::new(Array::from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2]).unwrap());
+    let batch = |randomness| move |n| -> Arc<dyn Level> { Arc::new(Batch::new(n, 3, randomness)) };
+    let escaped = {
+        let inside = Inside::new(batch(Randomness::Refuse));
+        let row = wrap(&inside.level(), x.clone());
+        assert_eq!((&row.shape()[..], row.rank()), (&[2][..], 1));
+        assert!(row.values("item()").unwrap_err().to_string().contains("vmap"));
+        let sums = reduce::sum(&pw::mul(&row, &row).unwrap(), None, false, None).unwrap();
+        assert_eq!(sums.rank(), 0);
+        assert_eq!(sums.lower(1).unwrap().array().to_vec::<f64>().unwrap(), [5.0, 25.0, 61.0]);
+        let refused = random::sample(&[2], DType::F64, Dist::Uniform { from: 0.0, to: 1.0 }, None).unwrap_err();
+        assert!(refused.to_string().contains("randomness"));
+        row
+    };
+    assert!(pw::neg(&escaped).unwrap_err().to_string().contains("escaped"));
+    let inside = Inside::new(batch(Randomness::Different));
+    let drawn = random::sample(&[2], DType::F64, Dist::Uniform { from: 0.0, to: 1.0 }, None).unwrap();
+    assert_eq!((&drawn.shape()[..], &drawn.lower(inside.0).unwrap().shape()[..]), (&[2][..], &[3, 2][..]));
+}
+
+#[test]
+fn tangents_end_with_their_level() {
+    let (x, t) = (leaf(&[0.5, 2.0]), leaf(&[1.0, 10.0]));
+    tangent::enter(0);
+    let dual = tangent::make_dual(&x, &t).unwrap();
+    let y = pw::mul(&dual, &dual).unwrap();
+    assert_eq!(y.tangent().unwrap().array().to_vec::<f64>().unwrap(), [1.0, 40.0]);
+    tangent::exit(0);
+    assert!(y.tangent().is_none() && dual.tangent().is_none());
+    assert_eq!(tangent::depth(), 0);
 }
