@@ -379,9 +379,12 @@ pub enum Old {
 
 /// Applies an operation whose result overwrites its first input. Nothing is changed if it fails.
 pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
-    if !tangent::is_enabled() || !inputs.iter().any(|t| t.has_tangent()) {
-        return write_inplace(op, label, inputs, old);
-    }
+    write_inplace(op, label, inputs, old, true)
+}
+
+/// As `apply_inplace`, for inputs of which some have tangents.
+#[cold]
+fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
     if let Some(now) = level::without_ended(inputs) {
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
@@ -394,22 +397,26 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
     let mut ins: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(inputs);
     ins[0] = &kept;
     let made = tangent::of_results(op, &ins, &apply(op, &refs)?)?.swap_remove(0);
-    write_inplace(op, label, inputs, old)?;
+    write_inplace(op, label, inputs, old, false)?;
     tangent::written(inputs[0], made)
 }
 
-fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old, tangents: bool) -> Result<()> {
     let target = inputs[0];
     let mode = mode::current();
     debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
     let mut needs: SmallVec<[bool; 4]> = SmallVec::new();
-    let (mut cut, mut leveled) = (false, false);
+    let (mut cut, mut leveled, mut dual) = (false, false, false);
     for (i, t) in inputs.iter().enumerate() {
         let core = t.read();
         leveled |= matches!(core.value, Value::Leveled(_));
+        dual |= core.has_tangent();
         let n = core.needs_grad();
         cut |= i > 0 && (core.has_cut() || n && (!mode.grad || mode.inference));
         needs.push(n && mode.grad);
+    }
+    if dual && tangents && tangent::is_enabled() {
+        return with_tangents(op, label, inputs, old);
     }
     let level = if leveled { level::highest(inputs) } else { None };
     if leveled && let Some(now) = level::without_ended(inputs) {

@@ -118,7 +118,7 @@ pub trait Real: Num {
     fn sigmoid(self) -> Self;
     /// The probability that a normal number is below this one. Within 2.5 ULP, and accurate where it is small.
     fn normal_cdf(self) -> Self {
-        self.lit(0.5) * (self.lit(-std::f64::consts::FRAC_1_SQRT_2) * self).erfc()
+        self.lit(0.5) * (self.lit(-1.0 / std::f64::consts::SQRT_2) * self).erfc()
     }
     fn hypot(self, other: Self) -> Self;
     fn copysign(self, sign: Self) -> Self;

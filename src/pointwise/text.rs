@@ -289,7 +289,7 @@ mod tests {
             (RowId::LogicalNot, "not x"),
             (RowId::IsFinite, "not (isnan(x) or isinf(x))"),
             (RowId::BitwiseNot, "~x"),
-            (RowId::Gelu, "x * 0.5 * erfc(-1 / sqrt(2) * x)"),
+            (RowId::Gelu, "x * (0.5 * erfc(-1 / sqrt(2) * x))"),
             (RowId::LeakyRelu, "x if x > 0 else x * negative_slope"),
         ] {
             assert_eq!(row.formula(), formula);

@@ -229,10 +229,14 @@ def test_an_interrupt_stops_a_long_program_which_stays_pending(consumer: str) ->
 
     want = look(begin())
     whole = duration(lambda: look(begin()))
-    made = begin()
-    before = rgrad.fusion.counts().programs
-    with pytest.raises(KeyboardInterrupt) as caught, Struck(whole / 8):
-        look(made)
+    for _ in range(5):
+        made = begin()
+        before = rgrad.fusion.counts().programs
+        with pytest.raises(KeyboardInterrupt) as caught, Struck(whole / 8):
+            look(made)
+        # On a busy machine the timer may come when the program is through.
+        if rgrad.fusion.counts().programs == before:
+            break
     assert rgrad.fusion.counts().programs == before
     assert caught.traceback[-1].name == "look"
     assert look(made) == want
