@@ -10,10 +10,6 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 const POOLED: usize = 256 << 10;
 /// All buffers are aligned for the widest vectors and cache lines.
 const ALIGN: usize = 64;
-/// Buffers from this size on start at a huge page's border and ask for huge pages: a first touch then costs a fault for 2 MiB rather than
-/// for 4 KiB, and walking through memory fewer misses of the address cache.
-const HUGE: usize = 4 << 20;
-const HUGE_PAGE: usize = 2 << 20;
 /// At most this share of the machine's memory lies idle in the pool.
 const IDLE_SHARE: usize = 8;
 
@@ -140,19 +136,7 @@ fn limit() -> usize {
 }
 
 fn raw(bytes: usize) -> Raw {
-    Raw::from_size_align(bytes, if bytes >= HUGE { HUGE_PAGE } else { ALIGN }).expect("sizes are checked against isize::MAX before")
-}
-
-/// Memory from the system; null where it has none.
-fn fresh(bytes: usize) -> *mut u8 {
-    // SAFETY: the size is at least ALIGN.
-    let ptr = unsafe { std::alloc::alloc(raw(bytes)) };
-    #[cfg(all(target_os = "linux", not(miri)))]
-    if bytes >= HUGE && !ptr.is_null() {
-        // SAFETY: these bytes were just allocated. It is advice: a refusal changes nothing.
-        unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_HUGEPAGE) };
-    }
-    ptr
+    Raw::from_size_align(bytes, ALIGN).expect("sizes are checked against isize::MAX before")
 }
 
 /// Large requests share capacities, so that a freed buffer fits the next request of about its size.
@@ -199,10 +183,12 @@ impl Buffer {
                 return Ok(Buffer { ptr, bytes: cap });
             }
         }
-        let mut ptr = fresh(cap);
+        // SAFETY: the size is at least ALIGN.
+        let mut ptr = unsafe { std::alloc::alloc(raw(cap)) };
         if ptr.is_null() && cap >= POOLED {
             empty_cache();
-            ptr = fresh(cap);
+            // SAFETY: as above.
+            ptr = unsafe { std::alloc::alloc(raw(cap)) };
         }
         match NonNull::new(ptr) {
             Some(ptr) => {
