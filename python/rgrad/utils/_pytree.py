@@ -5,7 +5,7 @@ None is a leaf.
 """
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -142,6 +142,13 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
     return leaves, spec
 
 
+# Not a closure: one that calls itself is a cycle, and would keep the leaves until the garbage collector comes.
+def _build(spec: TreeSpec, leaves: Iterator[Any]) -> PyTree:
+    if spec._kind is None:
+        return next(leaves)
+    return spec._kind.unflatten([_build(child, leaves) for child in spec.children_specs], spec.context)
+
+
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The reverse of :func:`tree_flatten`.
 
@@ -159,14 +166,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
             f"tree_unflatten(leaves, treespec): `leaves` has length {len(given)} but the spec refers to a pytree that "
             f"holds {treespec.num_leaves} items ({treespec})."
         )
-    position = iter(given)
-
-    def build(spec: TreeSpec) -> Any:
-        if spec._kind is None:
-            return next(position)
-        return spec._kind.unflatten([build(child) for child in spec.children_specs], spec.context)
-
-    return build(treespec)
+    return _build(treespec, iter(given))
 
 
 def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
