@@ -34,6 +34,7 @@ HELP = """\
   example [options]    train the example on real handwritten digits (examples/digits.py; --help shows its options)
   test [section ...]   run every test and lint, or only the sections named: {sections}
   oracle [options]     compare with the real PyTorch, installed into an environment of its own (about 5 GB)
+  sanitize             run the Rust tests of what is unsafe under AddressSanitizer (five minutes; Linux on x86-64)
   bench [rows ...]     time rgrad beside PyTorch, NumPy and JAX, as far as they are installed (benches/compare)
   build                make .venv and build rgrad into it
   wheel                build a wheel into dist/
@@ -287,7 +288,7 @@ def rust_clippy() -> int:
 
 def rust_test() -> int:
     # The core must not need an interpreter: with this path any attempt to find one ends the build.
-    return call(["cargo", "test"], extra={"PYO3_PYTHON": str(ROOT / "no-interpreter-needed")})
+    return call(["cargo", "test", "--no-fail-fast"], extra={"PYO3_PYTHON": str(ROOT / "no-interpreter-needed")})
 
 
 def rust_doc() -> int:
@@ -387,6 +388,25 @@ def run_oracle(arguments: list[str]) -> int:
     )
 
 
+def run_sanitize(arguments: list[str]) -> int:
+    """With the sanitizer that comes with the toolchain; stable ones let it be used with RUSTC_BOOTSTRAP only."""
+    check_rust()
+    target = "x86_64-unknown-linux-gnu"
+    programs = ["--lib"]
+    for name in ("kernels", "levels", "passes", "views_and_indexing"):
+        programs += ["--test", name]
+    return call(
+        ["cargo", "test", "--no-fail-fast", "--target", target, *programs, *arguments],
+        extra={
+            "RUSTC_BOOTSTRAP": "1",
+            "RUSTFLAGS": "-Zsanitizer=address",
+            "CARGO_TARGET_DIR": str(ROOT / "target" / "sanitize"),
+            "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
+            "PYO3_PYTHON": str(ROOT / "no-interpreter-needed"),
+        },
+    )
+
+
 def run_bench(arguments: list[str]) -> int:
     """In `.venv-oracle` where that exists, since PyTorch is there; otherwise without a peer in `.venv`."""
     if (ORACLE_VENV / "packages.json").is_file():
@@ -406,6 +426,8 @@ def main(arguments: list[str]) -> int:
         return test(rest)
     if command == "oracle":
         return run_oracle(rest)
+    if command == "sanitize":
+        return run_sanitize(rest)
     if command == "bench":
         return run_bench(rest)
     if command == "build":

@@ -286,7 +286,7 @@ fn in_place_gives_the_same_as_out_of_place() {
 }
 
 /// Rows that AVX-512 computes by functions of its own in `f32`: as accurate, with other bits.
-const OF_SIXTEEN: [RowId; 6] = [RowId::Tanh, RowId::Sin, RowId::Cos, RowId::Erf, RowId::Gelu, RowId::GeluTanh];
+const OF_SIXTEEN: [RowId; 5] = [RowId::Tanh, RowId::Sin, RowId::Cos, RowId::Erf, RowId::Gelu];
 
 #[test]
 fn instruction_sets_agree() {

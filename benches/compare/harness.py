@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-SETTLE = 0.003  # seconds between blocks: a peer's idle worker threads spin for a while and would take our core
+# Seconds between blocks: a peer's idle worker threads spin (PyTorch's for 7 to 9 ms) and would take our core.
+SETTLE = 0.02
 
 
 @dataclass
@@ -149,6 +150,19 @@ def measure(row: Row, settings: Settings) -> Line:
     if wrong:
         line.verdict = f"WRONG: {wrong}"
     return line
+
+
+def times_slower(slow: Work, fast: Work, settings: Settings) -> float:
+    """How many times as long as `fast` the work `slow` takes: the median over neighbouring blocks."""
+    for work in (slow, fast):
+        work.run(1)  # what is imported or set up by the first call is none of a block's business
+    counts = [calibrate(work, settings.block) for work in (slow, fast)]
+    ratios = []
+    for _ in range(settings.rounds):
+        time.sleep(SETTLE)
+        a, b = (block_seconds(work, n) / n for work, n in zip((slow, fast), counts, strict=True))
+        ratios.append(a / b)
+    return statistics.median(ratios)
 
 
 def plain_copy(settings: Settings) -> float:

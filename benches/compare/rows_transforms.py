@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-from harness import Row, Work, to_numpy
+from harness import Check, Row, Settings, Work, times_slower, to_numpy
 from rows_small import random
 
 
@@ -36,11 +37,11 @@ def repeated(call: Any) -> Any:
     return run
 
 
-def jacobian(lib: ModuleType) -> Work:
+def jacobian(lib: ModuleType, vectorize: bool = True) -> Work:
     p, x = mlp(lib, 64, 64, 64), lib.tensor(random(64, seed=9))
 
     def call() -> Any:
-        return lib.autograd.functional.jacobian(lambda x: lib.tanh(forward(lib, p, x)), x, vectorize=True)
+        return lib.autograd.functional.jacobian(lambda x: lib.tanh(forward(lib, p, x)), x, vectorize=vectorize)
 
     return Work(repeated(call), lambda: to_numpy(call()))
 
@@ -89,6 +90,59 @@ def gradient(lib: ModuleType) -> Work:
 
     return Work(repeated(lambda: both(p)), result)
 
+
+def plain(lib: ModuleType, inside: bool) -> Work:
+    """Small operations on plain tensors, inside a function that is being differentiated or outside."""
+    a, b, x = lib.tensor(random(4, 4)), lib.tensor(random(4, 4, seed=1)), lib.tensor(random(3))
+
+    def run(n: int) -> Any:
+        for _ in range(n):
+            a + b
+        return a + b
+
+    def run_inside(n: int) -> Any:
+        return lib.func.grad(lambda x: (x.sum(), run(n)), has_aux=True)(x)[1]
+
+    chosen = run_inside if inside else run
+    return Work(chosen, lambda: to_numpy(chosen(1)))
+
+
+def ratio(
+    name: str, what: str, limit: float, slow: Callable[[ModuleType], Work], fast: Callable[[ModuleType], Work]
+) -> Check:
+    """How many times as long as `fast` the work `slow` takes in one and the same library: at least `limit`, or at
+    most if it is negative."""
+
+    def measured(settings: Settings) -> tuple[str, str, bool | None]:
+        found = {
+            lib: times_slower(slow(settings.modules[lib]), fast(settings.modules[lib]), settings)
+            for lib in ("rgrad", "torch")
+            if lib in settings.modules
+        }
+        ours = found["rgrad"]
+        said = tuple(f"{found[lib]:.2f}x" if lib in found else "" for lib in ("rgrad", "torch"))
+        return said[0], said[1], ours >= limit if limit > 0 else ours <= -limit
+
+    return Check(name, what, f">= {limit:g}x" if limit > 0 else f"<= {-limit:g}x", measured)
+
+
+CHECKS = [
+    ratio(
+        "func_jacobian_rows",
+        "the same Jacobian row by row, beside vectorized",
+        5.0,
+        lambda m: jacobian(m, False),
+        jacobian,
+    ),
+    ratio("func_hvp_cost", "that product, beside the loss and gradient", -5.0, hvp, gradient),
+    ratio(
+        "func_level0",
+        "4x4 add of plain tensors inside a transform, beside outside",
+        -1.1,
+        lambda m: plain(m, True),
+        lambda m: plain(m, False),
+    ),
+]
 
 ROWS = [
     Row("func_jacobian", "Jacobian of a 64-64-64 tanh MLP, vectorized", 1.0, jacobian, rtol=1e-4),

@@ -34,7 +34,7 @@ def _attributes(t: Any) -> dict[str, Any]:
 def _as(cls: type[Any], values: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """A tensor of class ``cls`` over the memory of ``values``, which has no history."""
     if cls is _core.Tensor:
-        made = values.requires_grad_(requires_grad)
+        made = _core._require_grad(values, requires_grad)
     else:
         made = _core.Tensor._make_subclass(cls, values, requires_grad)
     if attributes:
@@ -83,6 +83,11 @@ def deepcopy(t: Any, memo: dict[Any, Any]) -> Any:
     with _core.DisableTorchFunctionSubclass():
         if id(t) in memo:
             return memo[id(t)]
+        if _core._level_of(t) > 0:
+            raise NotImplementedError(
+                "Cannot access storage of a tensor inside a function transform (vmap, grad, jvp, ...): use clone() in "
+                "place of deepcopy()."
+            )
         if not t.is_leaf:
             raise RuntimeError(
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "

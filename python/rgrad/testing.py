@@ -230,4 +230,4 @@ def make_tensor(
     values = values.to(_core.get_default_device() if device is None else device)
     if spread:
         values = values[..., 0]
-    return values.requires_grad_(requires_grad)
+    return _core._require_grad(values, requires_grad)

@@ -36,8 +36,10 @@ pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrup
     // Memory first: a failure here leaves everything as it is.
     let mut places = vec![std::ptr::null_mut::<u8>(); g.nodes.len()];
     let provided = provide(g, &written, &mut places)?;
+    let mut through = g.nodes.len();
+    let mut result = Ok(());
     if root.context().is_some() {
-        on_device(g, root, &written, &provided)?;
+        (through, result) = on_device(g, root, &written, &provided);
     } else {
         // What writes over its own inputs cannot be begun anew.
         let fresh = provided.iter().filter(|(_, s)| matches!(s, Source::Own(_))).count();
@@ -47,13 +49,13 @@ pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrup
     }
 
     let mut unwritten = 0;
-    for (i, source) in provided {
+    for (i, source) in provided.into_iter().filter(|(i, _)| g.owners[*i].node < through) {
         // Who was asked whether to go on may have looked at the same results.
         if let Some(lazy) = g.owners[i].storage.lazy().filter(|l| !l.is_there()) {
             lazy.provide(source);
         }
     }
-    for (i, o) in g.owners.iter().enumerate() {
+    for (i, o) in g.owners.iter().enumerate().filter(|(_, o)| o.node < through) {
         if !written[i] {
             unwritten += o.storage.bytes();
         } else if let Some(lazy) = o.storage.lazy()
@@ -63,8 +65,10 @@ pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrup
             garbage.steps.push(step);
         }
     }
-    fusion::count(g.nodes.len(), unwritten);
-    Ok(())
+    if through > 0 {
+        fusion::count(through, unwritten);
+    }
+    result
 }
 
 /// Where results go: memory that is there, that nobody needs any more, or that is new.
@@ -208,8 +212,15 @@ fn points(part: &Part, places: &[*mut u8], range: Range<usize>) -> Result<Runner
 }
 
 /// Runs a program on a device: one dispatch, with a fold the fold's own, which reads the steps before it as they are made unless somebody
-/// holds one of them.
-fn on_device(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]) -> Result<()> {
+/// holds one of them. Gives how many steps have been run for good, which after a failure are all or those before a fold: they may have
+/// written over what they read.
+fn on_device(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]) -> (usize, Result<()>) {
+    let mut through = 0;
+    let result = dispatch(g, root, written, provided, &mut through);
+    if result.is_ok() { (g.nodes.len(), result) } else { (through, result) }
+}
+
+fn dispatch(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)], through: &mut usize) -> Result<()> {
     let Some(context) = root.context() else { return Ok(()) };
     let all = g.nodes.len();
     let buffer_of = |owner: usize| {
@@ -247,6 +258,7 @@ fn on_device(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, So
                 }
             };
             wgpu::program::run(context, program.code, program.shape, program.strides, program.inputs, &outputs)?;
+            *through = at;
             fold.run(DeviceFrom::Memory(last), &others, to)?;
         }
     } else {

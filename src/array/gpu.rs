@@ -1,5 +1,6 @@
 //! Arrays in a device's memory: making them, moving them between host and device, and calling the device's kernels.
 
+use super::pending;
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::cpu;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 /// Uninitialised memory for a dense layout that starts at 0.
 pub(super) fn empty(context: &Arc<Context>, layout: Layout, dtype: DType) -> Result<Array> {
     context.supports(dtype)?;
+    pending::sweep_left();
     let n = checked_numel(layout.shape(), element_size(dtype))?;
     let buffer = Buffer::new(context, n * element_size(dtype))?;
     Ok(Array::from_parts(Storage::on_device(buffer), layout, dtype))
@@ -47,8 +49,9 @@ impl Array {
         Some(View { buffer, offset: self.layout().offset(), shape: self.shape(), strides: self.strides(), dtype: self.dtype() })
     }
 
-    /// As `on_gpu`, of an operand that must be there because the first one is.
+    /// As `on_gpu`, of an operand that must be there because the first one is; computed here if it is pending.
     pub(super) fn gpu_view(&self, op: &str) -> Result<View<'_>> {
+        self.ready()?;
         self.on_gpu().ok_or_else(|| elsewhere(op, self, Device::Wgpu))
     }
 

@@ -4,7 +4,7 @@
 use super::index::{Bounds, Plan, Write, value_mismatch};
 use super::{Array, Classes, Device, SortPart, reduced_shape};
 use crate::backend::wgpu::index::{self, Indexed, Rows, Source};
-use crate::backend::wgpu::nll::Nll;
+use crate::backend::wgpu::nll::{self, Nll};
 use crate::backend::wgpu::random::{self, Draw};
 use crate::backend::wgpu::{View, running, select, triangle};
 use crate::error::{Error, Result};
@@ -184,9 +184,10 @@ impl Array {
         }
         let dim = usize::from(if adjoint { self.rank() } else { from.rank() } > 1);
         let weight = weight.map(|w| w.gpu_view(op)).transpose()?;
-        let nll = Nll { op, classes, dim, targets: targets.gpu_view(op)?, weight, real: self.dtype() };
         let (out, from) = (self.gpu_view(op)?, from.gpu_view(op)?);
-        if adjoint { nll.spread(out, from) } else { nll.pick(out, from) }
+        let ticket = out.buffer.context().ticket(op);
+        let nll = Nll { op, classes, dim, targets: targets.gpu_view(op)?, weight, real: self.dtype(), ticket };
+        if adjoint { nll.spread(out, from) } else { nll.pick(out, nll::From::Memory(from)) }
     }
 
     /// Fills the memory of this dense array of a device with random numbers of the stream `seed` from counter `start` on.

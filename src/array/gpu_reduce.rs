@@ -14,23 +14,27 @@ use std::sync::Arc;
 impl Array {
     /// `shift`, where the reducer reads one, has one element for each result, in row-major order.
     pub(super) fn gpu_reduced(&self, op: &'static str, r: Reducer, over: Over<'_>, shift: Option<&Array>, to: DType) -> Result<Array> {
-        self.gpu_reduced_by(op, r, over, shift, to, 0.0)
-    }
-
-    fn gpu_reduced_by(&self, op: &'static str, r: Reducer, over: Over<'_>, shift: Option<&Array>, to: DType, power: f64) -> Result<Array> {
         let shape = reduced_shape(self.shape(), over.reduced, over.keepdim);
-        if shift.is_none() && self.storage().is_pending() && r.reads_numbers(self.dtype()) {
-            let (of, layout, reduced) = (self.dtype(), self.layout().clone(), over.reduced.into());
-            let fold = || Folding::Device(Arc::new(Reduction { op, r, of, to, layout, reduced }));
-            if let Some(made) = self.pending_fold(fold, &[], &shape, to)? {
-                return Ok(made);
-            }
+        if shift.is_none()
+            && let Some(made) = self.pending_reduction(op, Gives::One(r), over, to)?
+        {
+            return Ok(made);
         }
         let out = self.empty_beside(&shape, to)?;
         let shift = shift.map(Array::contiguous).transpose()?;
         let shift = shift.as_ref().map(|s| s.gpu_view(op)).transpose()?;
-        reduce(op, r, &[self.gpu_view(op)?], shift, over.reduced, power, &[out.gpu_view(op)?])?;
+        reduce(op, r, &[self.gpu_view(op)?], shift, over.reduced, 0.0, &[out.gpu_view(op)?])?;
         Ok(out)
+    }
+
+    /// The reduction as a step behind what is pending in this array; None where there is nothing to gain.
+    fn pending_reduction(&self, op: &'static str, gives: Gives, over: Over<'_>, to: DType) -> Result<Option<Array>> {
+        if !self.storage().is_pending() {
+            return Ok(None);
+        }
+        let (of, layout, reduced) = (self.dtype(), self.layout().clone(), over.reduced.into());
+        let fold = || Folding::Device(Arc::new(Reduction { op, gives, of, to, layout, reduced }));
+        self.pending_fold(fold, &[], &reduced_shape(self.shape(), over.reduced, over.keepdim), to)
     }
 
     /// The vector norm of order `p` of floats.
@@ -42,11 +46,13 @@ impl Array {
             f64::INFINITY => Reducer::ExtremeAbs { max: true },
             f64::NEG_INFINITY => Reducer::ExtremeAbs { max: false },
             0.0 => Reducer::CountNonzero,
-            // Powers of ratios to the size that counts most neither overflow nor vanish. The elements are read twice.
             _ => {
-                self.ready()?;
-                let scale = self.gpu_reduced("norm", Reducer::ExtremeAbs { max: p > 0.0 }, over, None, d)?;
-                return self.gpu_reduced_by("norm", Reducer::Power, over, Some(&scale), d, p);
+                if let Some(made) = self.pending_reduction("norm", Gives::Power(p), over, d)? {
+                    return Ok(made);
+                }
+                let out = self.empty_beside(&reduced_shape(self.shape(), over.reduced, over.keepdim), d)?;
+                power_norm(p, d, &Elements::Memory(self.gpu_view("norm")?), over.reduced, &out.gpu_view("norm")?)?;
+                return Ok(out);
             }
         };
         self.gpu_reduced("norm", r, over, None, d)
@@ -56,6 +62,14 @@ impl Array {
         let op = if max { "max" } else { "min" };
         let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);
+        // Two steps, of which nobody may want one.
+        let over = Over { reduced: &reduced, keepdim };
+        let step = |values, to| self.pending_reduction(op, Gives::Place { max, values }, over, to);
+        if let Some(values) = step(true, self.dtype())?
+            && let Some(places) = step(false, DType::I64)?
+        {
+            return Ok((values, places));
+        }
         let values = self.empty_beside(&shape, self.dtype())?;
         let places = self.empty_beside(&shape, DType::I64)?;
         let outs = [values.gpu_view(op)?, places.gpu_view(op)?];
@@ -65,7 +79,14 @@ impl Array {
 
     pub(super) fn gpu_scan(&self, kind: Scan, dim: usize) -> Result<Array> {
         let op = if kind == Scan::Sum { "cumsum" } else { "cumprod" };
-        let out = self.empty_beside(self.shape(), if self.dtype().is_float() { self.dtype() } else { DType::I64 })?;
+        let to = if self.dtype().is_float() { self.dtype() } else { DType::I64 };
+        if self.storage().is_pending() {
+            let fold = || Folding::Device(Arc::new(Running { kind, dim, of: self.dtype(), to, layout: self.layout().clone() }));
+            if let Some(made) = self.pending_fold(fold, &[], self.shape(), to)? {
+                return Ok(made);
+            }
+        }
+        let out = self.empty_beside(self.shape(), to)?;
         scan::scan(op, kind == Scan::Sum, self.gpu_view(op)?, dim, out.gpu_view(op)?)?;
         Ok(out)
     }
@@ -104,17 +125,54 @@ impl Array {
 }
 
 /// What a program makes, in memory of its own.
-fn written(made: &program::Program<'_>, of: DType, beside: &Buffer) -> Result<Buffer> {
+pub(super) fn written(made: &program::Program<'_>, of: DType, beside: &Buffer) -> Result<Buffer> {
     let numel: usize = made.shape.iter().product();
     let buffer = Buffer::new(beside.context(), numel * element_size(of))?;
     program::run(beside.context(), made.code, made.shape, made.strides, made.inputs, &[(made.code.steps.len() - 1, &buffer)])?;
     Ok(buffer)
 }
 
+/// What is reduced: an array, or what a program makes, with its shape and strides.
+enum Elements<'a> {
+    Memory(View<'a>),
+    Made(&'a program::Program<'a>, &'a [usize], &'a [isize]),
+}
+
+impl Elements<'_> {
+    fn reduce(&self, op: &'static str, r: Reducer, shift: Option<View<'_>>, reduced: &[bool], power: f64, outs: &[View<'_>]) -> Result<()> {
+        match self {
+            Elements::Memory(x) => reduce(op, r, &[*x], shift, reduced, power, outs),
+            Elements::Made(p, shape, strides) => reduce_made(op, r, p, (shape, strides), shift, reduced, power, outs),
+        }
+    }
+}
+
+/// The norm of any order. Powers of ratios to the size that counts most neither overflow nor vanish; the elements are read (made) twice.
+fn power_norm(p: f64, of: DType, x: &Elements<'_>, reduced: &[bool], out: &View<'_>) -> Result<()> {
+    let numel: usize = out.shape.iter().product();
+    let scale = Buffer::new(out.buffer.context(), numel * element_size(of))?;
+    let dense = Layout::contiguous_strides(out.shape);
+    let scale = View { buffer: &scale, offset: 0, strides: &dense, ..*out };
+    x.reduce("norm", Reducer::ExtremeAbs { max: p > 0.0 }, None, reduced, 0.0, &[scale])?;
+    x.reduce("norm", Reducer::Power, Some(scale), reduced, p, &[*out])
+}
+
+/// What a reduction gives.
+enum Gives {
+    One(Reducer),
+    /// The norm of this order.
+    Power(f64),
+    /// The largest (or smallest) elements, or where they are.
+    Place {
+        max: bool,
+        values: bool,
+    },
+}
+
 /// A reduction that waits for somebody to look at its result.
 struct Reduction {
     op: &'static str,
-    r: Reducer,
+    gives: Gives,
     of: DType,
     to: DType,
     layout: Layout,
@@ -131,19 +189,60 @@ impl DeviceFold for Reduction {
         let kept = reduced_shape(shape, &self.reduced, false);
         let dense = Layout::contiguous_strides(&kept);
         let out = View { buffer: to, offset: 0, shape: &kept, strides: &dense, dtype: self.to };
+        let memory = |buffer| Elements::Memory(View { buffer, offset: 0, shape, strides, dtype: self.of });
         let own;
-        let buffer = match from {
-            DeviceFrom::Made(p) if p.can_be_read(to.context()) => {
-                return reduce_made(self.op, self.r, &p, (shape, strides), &self.reduced, &out);
-            }
+        let x = match &from {
+            DeviceFrom::Made(p) if p.can_be_read(to.context()) => Elements::Made(p, shape, strides),
             DeviceFrom::Made(p) => {
-                own = written(&p, self.of, to)?;
+                own = written(p, self.of, to)?;
+                memory(&own)
+            }
+            DeviceFrom::Memory(b) => memory(b),
+        };
+        match &self.gives {
+            Gives::One(r) => x.reduce(self.op, *r, None, &self.reduced, 0.0, &[out]),
+            Gives::Power(p) => power_norm(*p, self.of, &x, &self.reduced, &out),
+            Gives::Place { max, values } => {
+                let other = if *values { DType::I64 } else { self.of };
+                let numel: usize = kept.iter().product();
+                let buffer = &Buffer::new(to.context(), numel * element_size(other))?;
+                let other = View { buffer, dtype: other, ..out };
+                let outs = if *values { [out, other] } else { [other, out] };
+                x.reduce(self.op, Reducer::Place { max: *max }, None, &self.reduced, 0.0, &outs)
+            }
+        }
+    }
+}
+
+/// Running sums or products that wait for somebody to look at them.
+struct Running {
+    kind: Scan,
+    dim: usize,
+    of: DType,
+    to: DType,
+    layout: Layout,
+}
+
+impl DeviceFold for Running {
+    fn name(&self) -> &'static str {
+        if self.kind == Scan::Sum { "cumsum" } else { "cumprod" }
+    }
+
+    fn run(&self, from: DeviceFrom<'_>, _: &[&Buffer], to: &Buffer) -> Result<()> {
+        let (shape, strides) = (self.layout.shape(), self.layout.strides());
+        let dense = Layout::contiguous_strides(shape);
+        let out = View { buffer: to, offset: 0, shape, strides: &dense, dtype: self.to };
+        let (op, sum) = (self.name(), self.kind == Scan::Sum);
+        let own;
+        let buffer = match &from {
+            DeviceFrom::Made(p) if p.can_be_read(to.context()) => return scan::scan_made(op, sum, p, (shape, strides), self.dim, out),
+            DeviceFrom::Made(p) => {
+                own = written(p, self.of, to)?;
                 &own
             }
             DeviceFrom::Memory(b) => b,
         };
-        let x = View { buffer, offset: 0, shape, strides, dtype: self.of };
-        reduce(self.op, self.r, &[x], None, &self.reduced, 0.0, &[out])
+        scan::scan(op, sum, View { buffer, offset: 0, shape, strides, dtype: self.of }, self.dim, out)
     }
 }
 

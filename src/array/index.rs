@@ -4,6 +4,7 @@ use super::storage::Device;
 use super::value::Array;
 pub use crate::backend::cpu::index::Write;
 use crate::backend::cpu::index::{self, Along, Block, Rows};
+use crate::backend::cpu::nonzero;
 use crate::backend::wgpu;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape};
@@ -250,37 +251,12 @@ impl Array {
         }
         let truth = self.cast(DType::Bool)?.contiguous()?;
         // Bool bytes are 0 or 1.
-        let bytes = truth.as_slice::<bool>().unwrap_or_default();
-        let n = bytes.iter().filter(|b| **b).count();
+        let mask = truth.as_slice::<bool>().unwrap_or_default();
         let rank = self.rank();
-        let all = Array::empty(&[rank, n], DType::I64)?;
-        let to = all.ptr_mut().cast::<i64>();
-        let mut at: SmallVec<[i64; 6]> = SmallVec::from_elem(0, rank);
-        let mut found = 0;
-        for &b in bytes {
-            if b {
-                for (d, i) in at.iter().enumerate() {
-                    if found < n {
-                        // SAFETY: the test above keeps the write inside, even if another thread changed the mask after it was counted.
-                        unsafe { *to.add(d * n + found) = *i };
-                    }
-                }
-                found += 1;
-            }
-            for d in (0..rank).rev() {
-                at[d] += 1;
-                if (at[d] as usize) < self.shape()[d] {
-                    break;
-                }
-                at[d] = 0;
-            }
-        }
-        for d in 0..rank {
-            for i in found.min(n)..n {
-                // SAFETY: inside `all`.
-                unsafe { *to.add(d * n + i) = 0 };
-            }
-        }
+        let counts = nonzero::count(mask);
+        let all = Array::empty(&[rank, counts.last().copied().unwrap_or(0)], DType::I64)?;
+        // SAFETY: there is room for all that were counted, even if another thread changed the mask after that.
+        unsafe { nonzero::positions(mask, self.shape(), &counts, all.ptr_mut().cast()) };
         (0..rank).map(|d| Ok(all.with_layout(all.layout().select(0, d as i64)?))).collect()
     }
 

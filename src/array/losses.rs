@@ -1,22 +1,32 @@
 //! Picking the elements of target classes: what nll_loss does with arrays.
 
-use super::pending::{Fold, Folding, From};
+use super::gpu_reduce::written;
+use super::pending::{DeviceFold, DeviceFrom, Fold, Folding, From};
 use super::reduce::Classes;
 use super::{Array, Device};
 use crate::backend::cpu::reducers::Float;
+use crate::backend::wgpu::nll::{self, Nll};
+use crate::backend::wgpu::{Buffer, View};
 use crate::error::{Error, Result};
-use crate::layout::DType;
+use crate::layout::{DType, Dims, Layout};
+use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
+
+const OP: &str = "nll_loss";
 
 impl Array {
     /// What nll_loss picks from this array, of `shape`; with `adjoint` the way back, which spreads it. `weight` is of this array's dtype, a
     /// float; a target that is neither a class nor ignored is an error.
     pub fn nll(&self, classes: Classes, adjoint: bool, shape: &[usize], targets: &Array, weight: Option<&Array>) -> Result<Array> {
         if self.device() == Device::Wgpu {
+            let (targets, weight) = (targets.contiguous()?, weight.map(Array::contiguous).transpose()?);
+            if !adjoint && self.dtype().is_float() && self.storage().is_pending() && self.is_contiguous() {
+                return self.picked_on_device(classes, shape, targets, weight);
+            }
             let from = self.contiguous()?;
             let out = from.empty_beside(shape, from.dtype())?;
-            out.gpu_nll(classes, adjoint, &from, &targets.contiguous()?, weight.map(Array::contiguous).transpose()?.as_ref())?;
+            out.gpu_nll(classes, adjoint, &from, &targets, weight.as_ref())?;
             return Ok(out);
         }
         let targets = targets.cast(DType::I64)?.contiguous()?;
@@ -29,6 +39,30 @@ impl Array {
             DType::F64 => self.picked::<f64>(classes, adjoint, shape, targets, weight),
             d => Err(Error::dtype(format!("expected a floating point tensor, got {d}"))),
         }
+    }
+
+    /// What is picked of pending elements of a device.
+    fn picked_on_device(&self, classes: Classes, shape: &[usize], targets: Array, weight: Option<Array>) -> Result<Array> {
+        let others: SmallVec<[Array; 2]> = std::iter::once(targets).chain(weight).collect();
+        let read = others.iter().map(|a| (a.layout().clone(), a.dtype())).collect();
+        // A target that is no class is reported under the line that asked for the loss, whoever looks.
+        let ticket = self.storage().context().map_or(0, |c| c.ticket(OP));
+        let of = self.dtype();
+        let picks = DevicePicks {
+            classes,
+            dim: usize::from(self.rank() > 1),
+            of,
+            layout: self.layout().clone(),
+            shape: shape.into(),
+            read,
+            ticket,
+        };
+        if let Some(made) = self.pending_fold(|| Folding::Device(Arc::new(picks)), &others, shape, of)? {
+            return Ok(made);
+        }
+        let out = self.empty_beside(shape, of)?;
+        out.gpu_nll(classes, false, &self.contiguous()?, &others[0], others.get(1))?;
+        Ok(out)
     }
 
     fn picked<T: Float + super::Element>(
@@ -75,7 +109,7 @@ struct Picks<T> {
 
 impl<T: Float> Fold for Picks<T> {
     fn name(&self) -> &'static str {
-        "nll_loss"
+        OP
     }
 
     fn picks(&self) -> bool {
@@ -108,5 +142,50 @@ impl<T: Float> Fold for Picks<T> {
                 (From::Memory(_), None) => {}
             }
         }
+    }
+}
+
+/// As `Picks`, on a device.
+struct DevicePicks {
+    classes: Classes,
+    /// The number of the dimension of classes.
+    dim: usize,
+    of: DType,
+    layout: Layout,
+    /// The result's.
+    shape: Dims,
+    /// How targets and weights lie.
+    read: SmallVec<[(Layout, DType); 2]>,
+    ticket: u32,
+}
+
+impl DeviceFold for DevicePicks {
+    fn name(&self) -> &'static str {
+        OP
+    }
+
+    fn run(&self, from: DeviceFrom<'_>, others: &[&Buffer], to: &Buffer) -> Result<()> {
+        fn view<'a>(buffer: &'a Buffer, layout: &'a Layout, dtype: DType) -> View<'a> {
+            View { buffer, offset: layout.offset(), shape: layout.shape(), strides: layout.strides(), dtype }
+        }
+        let mut read = others.iter().zip(&self.read).map(|(b, (layout, dtype))| view(b, layout, *dtype));
+        let Some(targets) = read.next() else {
+            return Err(Error::runtime("nll_loss: a pending loss without targets; this is a bug in rgrad"));
+        };
+        let nll = Nll { op: OP, classes: self.classes, dim: self.dim, targets, weight: read.next(), real: self.of, ticket: self.ticket };
+        let dense = Layout::contiguous(&self.shape);
+        let out = view(to, &dense, self.of);
+        let own;
+        let buffer = match &from {
+            DeviceFrom::Made(p) if p.can_be_read(to.context()) && !others.iter().any(|b| p.reads(b)) => {
+                return nll.pick(out, nll::From::Made(p));
+            }
+            DeviceFrom::Made(p) => {
+                own = written(p, self.of, to)?;
+                &own
+            }
+            DeviceFrom::Memory(b) => b,
+        };
+        nll.pick(out, nll::From::Memory(view(buffer, &self.layout, self.of)))
     }
 }

@@ -13,10 +13,11 @@ mod matmul;
 mod pending;
 mod program;
 mod reduce;
+mod running;
 mod storage;
 mod value;
 
 pub use index::{Bounds, Plan, Write};
 pub use reduce::{Classes, Reduction, Scan, SoftmaxPass, SortPart, reduced_shape};
-pub use storage::{Access, Change, Device, Storage, Version};
+pub use storage::{Access, Change, Device, Storage, Version, new_age};
 pub use value::{Array, Element};

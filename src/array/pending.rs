@@ -8,7 +8,7 @@
 use super::counted::Place;
 use super::fusion;
 use super::lazy::Lazy;
-use super::program::{Failure, Garbage, Graph, run};
+use super::program::{Failure, Garbage, Graph, Owner, run};
 use super::storage::{Access, Inner, Storage};
 use super::value::Array;
 use crate::backend::cpu::reduce::Blocks;
@@ -191,6 +191,9 @@ static LIVE: Mutex<BTreeMap<u64, Place<Inner>>> = Mutex::new(BTreeMap::new());
 static ENTERED: AtomicU64 = AtomicU64::new(1);
 /// Whether memory is held by pending steps alone since the last sweep.
 static STALE: AtomicBool = AtomicBool::new(false);
+/// Whether a pending result that other steps read has lost its last other holder since the last sweep: what its program keeps
+/// alive may now be more than what it gives.
+static LEFT: AtomicBool = AtomicBool::new(false);
 /// Sweeps that are left out because the last one looked at many programs in vain.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 /// More programs than this are not looked at for every piece of memory that becomes theirs alone.
@@ -231,11 +234,12 @@ pub(super) fn after_fork() {
     }
 }
 
-/// Called when a handle of a storage that pending steps read goes away and leaves `handles`.
+/// Called when a handle of a storage that pending steps read goes away and leaves `handles`; its memory is there, or pending too.
 #[cold]
-pub(super) fn left(handles: usize, readers: usize) {
+pub(super) fn left(handles: usize, readers: usize, there: bool) {
     if handles <= readers {
-        STALE.store(true, Ordering::Release);
+        let flag = if there { &STALE } else { &LEFT };
+        flag.store(true, Ordering::Release);
     }
 }
 
@@ -341,6 +345,15 @@ pub(super) fn sweep() {
     }
 }
 
+/// As `sweep`, before memory is asked for at once: not only where a step is made, of which many are left by the next one.
+#[inline]
+pub(super) fn sweep_left() {
+    if LEFT.load(Ordering::Relaxed) && LEFT.swap(false, Ordering::AcqRel) {
+        STALE.store(true, Ordering::Release);
+    }
+    sweep();
+}
+
 #[cold]
 fn sweep_now() {
     if !STALE.swap(false, Ordering::AcqRel) {
@@ -393,6 +406,9 @@ fn hoards(storage: &Storage) -> bool {
             alone += e.storage.bytes();
         }
     }
+    // What is written in place is there as well.
+    let others = |o: &&Owner| !o.is_new() && !g.is_held(o);
+    alone += g.owners.iter().filter(others).map(|o| o.storage.bytes()).sum::<usize>();
     if alone == 0 {
         return false;
     }

@@ -3,6 +3,7 @@
 use super::pending::{Fold, Folding, From};
 use super::{Array, Device};
 use crate::backend::cpu::moments::{LogSumExp, Squares};
+use crate::backend::cpu::num::{Level, level};
 use crate::backend::cpu::reduce::{Reducer, Source, run, run_from};
 use crate::backend::cpu::reducers::{CountNonzero, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
 use crate::backend::cpu::running::{mode, running_extreme};
@@ -48,6 +49,8 @@ macro_rules! typed {
         }
     };
 }
+
+pub(super) use typed;
 
 /// As `typed`, for floats alone; the caller has refused other dtypes.
 macro_rules! float {
@@ -181,12 +184,17 @@ impl Array {
     pub fn norm(&self, p: f64, reduced: &[bool], keepdim: bool) -> Result<Array> {
         const ONE: u8 = NormKind::One as u8;
         const TWO: u8 = NormKind::Two as u8;
+        const TWO_FUSED: u8 = NormKind::TwoFused as u8;
         const INF: u8 = NormKind::Inf as u8;
         const NEG_INF: u8 = NormKind::NegInf as u8;
         let over = Over { reduced, keepdim };
         let d = self.dtype();
         if self.device() == Device::Wgpu && d.is_float() {
             return self.gpu_norm(p, over);
+        }
+        if p == 2.0 && d == DType::F32 && level() != Level::Base {
+            // SAFETY: this reducer reads and writes f32.
+            return unsafe { self.reduced(Norm::<f32, TWO_FUSED>::NEW, over, d) };
         }
         // SAFETY: every reducer below reads and writes this array's dtype.
         float!(d, T => unsafe {
@@ -225,7 +233,7 @@ impl Array {
     }
 
     /// This array seen as (outer, n, inner) around dimension `dim`; a 0-d array is one element.
-    fn around(&self, dim: usize) -> (usize, usize, usize) {
+    pub(super) fn around(&self, dim: usize) -> (usize, usize, usize) {
         let s = self.shape();
         if s.is_empty() {
             return (1, 1, 1);
@@ -243,9 +251,12 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_extreme_along(max, dim, keepdim);
         }
-        let x = self.contiguous()?;
         let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);
+        if let Some(made) = self.pending_extreme(max, self.around(dim), &shape)? {
+            return Ok(made);
+        }
+        let x = self.contiguous()?;
         let (values, places) = self.with_places(&shape)?;
         if values.numel() > 0 {
             // SAFETY: sizes come from the shape; both outputs are fresh.
@@ -318,6 +329,9 @@ impl Array {
     pub fn scan(&self, kind: Scan, dim: usize) -> Result<Array> {
         if self.device() == Device::Wgpu {
             return self.gpu_scan(kind, dim);
+        }
+        if let Some(made) = self.pending_scan(kind, self.around(dim))? {
+            return Ok(made);
         }
         let x = self.contiguous()?;
         let out = Array::empty(self.shape(), self.summed())?;

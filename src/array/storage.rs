@@ -103,9 +103,8 @@ impl Drop for Storage {
     fn drop(&mut self) {
         if let Memory::Host(lazy) | Memory::Device(lazy, _) = &self.0.memory
             && lazy.readers() > 0
-            && lazy.is_there()
         {
-            pending::left(self.0.count() - 1, lazy.readers() as usize);
+            pending::left(self.0.count() - 1, lazy.readers() as usize, lazy.is_there());
         }
     }
 }
@@ -116,11 +115,16 @@ impl Storage {
     pub fn alloc(bytes: usize) -> Result<Storage> {
         if bytes <= INLINE {
             alloc::count_inline(INLINE as isize);
-            // Initialised: kernels may read whole blocks of it (see `is_padded`).
-            let zeros = || Memory::Inline(Inline(UnsafeCell::new([MaybeUninit::new(0); INLINE])));
-            return Ok(Storage(Counted::with(|| Inner { memory: zeros(), bytes, version: Counter::default() })));
+            let room = || Memory::Inline(Inline(UnsafeCell::new([MaybeUninit::uninit(); INLINE])));
+            let made = Storage(Counted::with(|| Inner { memory: room(), bytes, version: Counter::default() }));
+            if let Memory::Inline(a) = &made.0.memory {
+                // Initialised where it lies: kernels may read whole blocks of it (see `is_padded`).
+                // SAFETY: nobody else knows the new storage.
+                unsafe { a.0.get().cast::<[u8; INLINE]>().write([0; INLINE]) };
+            }
+            return Ok(made);
         }
-        pending::sweep();
+        pending::sweep_left();
         let memory = Memory::Host(Lazy::of(Source::Own(Buffer::new(bytes)?)));
         Ok(Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() })))
     }
@@ -351,6 +355,11 @@ impl Storage {
         self.0.same(&other.0)
     }
 
+    /// Whether the memory was made in the given age or later. Ages wrap: what is very old counts as new.
+    pub fn is_since(&self, age: u32) -> bool {
+        self.0.version.last.lock().age.wrapping_sub(age) as i32 >= 0
+    }
+
     /// A number that names this storage while it lives.
     pub fn id(&self) -> usize {
         self.0.address()
@@ -370,12 +379,34 @@ pub struct Change {
     pub op: &'static str,
 }
 
-#[derive(Default)]
+/// Counts the transforms that began in any thread: the time by which storages remember when they were made.
+static AGE: AtomicU32 = AtomicU32::new(0);
+
+/// Begins a new age, and returns it: storages made from now on are of it or of a later one.
+pub fn new_age() -> u32 {
+    AGE.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+}
+
+/// The last write, and the age in which the counter was made.
+struct Record {
+    op: Option<&'static str>,
+    site: u32,
+    age: u32,
+}
+
 pub(crate) struct Counter {
     count: AtomicU32,
     /// The call site that froze the storage plus one, 0 if none did; of the storage's own counter only.
     frozen: AtomicU32,
-    last: Mutex<Option<Change>>,
+    last: Mutex<Record>,
+}
+
+impl Default for Counter {
+    #[inline(always)]
+    fn default() -> Counter {
+        let last = Record { op: None, site: 0, age: AGE.load(Ordering::Relaxed) };
+        Counter { count: AtomicU32::new(0), frozen: AtomicU32::new(0), last: Mutex::new(last) }
+    }
 }
 
 /// The version counter that a tensor follows.
@@ -435,7 +466,9 @@ impl Version {
     #[inline]
     pub fn bump(&self, storage: &Storage, change: Change) {
         if let Some(c) = self.counter(storage) {
-            *c.last.lock() = Some(change);
+            let mut last = c.last.lock();
+            (last.op, last.site) = (Some(change.op), change.site);
+            drop(last);
             c.count.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -448,7 +481,10 @@ impl Version {
     }
 
     pub fn last_change(&self, storage: &Storage) -> Option<Change> {
-        self.counter(storage).and_then(|c| *c.last.lock())
+        self.counter(storage).and_then(|c| {
+            let last = c.last.lock();
+            last.op.map(|op| Change { site: last.site, op })
+        })
     }
 }
 

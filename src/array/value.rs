@@ -32,6 +32,20 @@ struct Alike {
     ptrs: [*const u8; kernels::MAX_INPUTS],
 }
 
+/// What a short way has computed.
+pub struct Values {
+    storage: Storage,
+    dtype: DType,
+}
+
+impl Values {
+    /// The values in the order of `like`, a row-major array.
+    #[inline(always)]
+    pub fn laid_out_as(self, like: &Array) -> Array {
+        Array { storage: self.storage, layout: like.layout.rewound(), dtype: self.dtype }
+    }
+}
+
 /// A strided view of a storage.
 #[derive(Clone, Debug)]
 pub struct Array {
@@ -402,13 +416,19 @@ impl Array {
     /// is also the result's. None where the operands are not so.
     #[inline]
     pub fn pointwise_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Array> {
+        Some(Self::values_direct(func, compute, ins, params)?.laid_out_as(ins[0]))
+    }
+
+    /// `pointwise_direct`, but for the layout, which is that of the first operand: an array is large, and should be moved little.
+    #[inline]
+    pub fn values_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Values> {
         let direct = Direct::of(func, compute)?;
         let alike = ins[0].alike(&direct, compute, ins)?;
-        let out = Array { storage: Storage::alloc(alike.n * compute.size()).ok()?, layout: ins[0].layout.rewound(), dtype: compute };
+        let storage = Storage::alloc(alike.n * compute.size()).ok()?;
         // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
         // padded storages have a whole block from their start on.
-        unsafe { direct.run(alike.n, alike.padded && out.is_padded(), out.ptr_mut(), &alike.ptrs, params) };
-        Some(out)
+        unsafe { direct.run(alike.n, alike.padded && storage.is_padded(), storage.memory(Access::Write), &alike.ptrs, params) };
+        Some(Values { storage, dtype: compute })
     }
 
     /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does.

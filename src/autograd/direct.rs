@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 #[inline]
 pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<Option<Tensor>> {
     let mode = mode::current();
-    if mode.watch != 0 {
+    if mode.sees_all() {
         return Ok(None);
     }
     let cores = inputs.map(Tensor::read);
@@ -41,10 +41,11 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
         // The door says on the result why it has no history.
         return Ok(None);
     }
-    let Some(out) = Array::pointwise_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
+    let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
     if !any {
-        return Ok(Some(Tensor::in_mode(mode, Value::Array(out))));
+        return Ok(Some(Tensor::in_mode(mode, Value::Array(made.laid_out_as(first)))));
     }
+    let out = made.laid_out_as(first);
 
     let saves = op.saves(&needs);
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();

@@ -1,5 +1,6 @@
 //! The door: the one function through which every operation passes. Grad mode, tape, call sites and levels live here and nowhere else.
 
+use super::captured::{self, Trusted};
 use super::cut;
 use super::hooks::Grads;
 use super::lanes::Lanes;
@@ -389,15 +390,20 @@ fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old)
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
     }
-    let primals: SmallVec<[Tensor; 3]> = inputs.iter().map(|t| t.primal()).collect::<Result<_>>()?;
+    let Some(looked) = tangent::Inputs::of(inputs)? else { return write_inplace(op, label, inputs, old, false) };
+    let primals = looked.primals(inputs)?;
     let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
     // A history of the tangents, here or at a level below, keeps the old value.
     let recorded = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
     let kept = tangent::kept_apart(inputs[0], old == Old::Read && mode::is_grad_enabled() && recorded())?;
     let mut ins: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(inputs);
     ins[0] = &kept;
-    let made = tangent::of_results(op, &ins, &apply(op, &refs)?)?.swap_remove(0);
-    write_inplace(op, label, inputs, old, false)?;
+    let made = tangent::of_results(op, &ins, &looked, &apply(op, &refs)?)?.swap_remove(0);
+    let mut written: SmallVec<[&Tensor; 3]> = looked.below.iter().collect();
+    written[0] = inputs[0];
+    write_inplace(op, label, &written, old, false)?;
+    // The tangent belongs to the target, wherever its memory is from.
+    let _trusted = Trusted::new();
     tangent::written(inputs[0], made)
 }
 
@@ -415,10 +421,15 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
         cut |= i > 0 && (core.has_cut() || n && (!mode.grad || mode.inference));
         needs.push(n && mode.grad);
     }
+    let level = if leveled { level::highest(inputs) } else { None };
+    if let Some(level) = &level
+        && captured::raise(target, level)
+    {
+        return write_inplace(op, label, inputs, old, tangents);
+    }
     if dual && tangents && tangent::is_enabled() {
         return with_tangents(op, label, inputs, old);
     }
-    let level = if leveled { level::highest(inputs) } else { None };
     if leveled && let Some(now) = level::without_ended(inputs) {
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);

@@ -7,6 +7,7 @@ use super::cut;
 use super::direct::vjp_direct;
 use super::door::run_vjp;
 use super::flow::{Flow, NOWHERE, Sums};
+use super::forking::{self, Aside, Work};
 use super::hooks::{Grads, NodeHooks};
 use super::index::Index;
 use super::level::{self, Quiet};
@@ -82,6 +83,7 @@ const FRESH_STACK: usize = 16 << 20;
 /// Runs backward from `roots` with the gradients given for them. Returns the gradients at `options.inputs`.
 pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
     let Some(inside) = Inside::enter() else { return on_fresh_thread(roots, options) };
+    let _work = Work::begin();
     let found = run_here(roots, options)?;
     inside.finish()?;
     Ok(found)
@@ -97,6 +99,7 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     let mode: Mode = mode::current();
     let hooks = packing::stack();
     let levels = level::here();
+    let _aside = Aside::begin();
     std::thread::scope(|s| {
         let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
             mode::set(mode);
@@ -174,6 +177,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         }
     }
     while let Some(Ready(_, i)) = pass.ready.pop() {
+        forking::stand_still_for_forks();
         if let Err(e) = pass.run_node(i) {
             return Err(if anomaly.is_some() { anomaly::report(e, pass.visits[i].node) } else { e });
         }
@@ -469,6 +473,7 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     if grads.len() != node.outs().len() {
         return Err(Error::type_(format!("{}: expected {} gradients, got {}", node.name(), node.outs().len(), grads.len())));
     }
+    let _work = Work::begin();
     if let NodeOp::Accumulate(leaf) = node.op() {
         if let Some(g) = grads.into_iter().next().flatten() {
             let meta = &node.outs()[0];

@@ -3,11 +3,12 @@
 //! The door takes the highest level among an operation's inputs, lets that level apply its rule, and the rule re-enters the door one
 //! level lower. Only level 0 sees arrays. History and tangents are kept at every level by the same code.
 
+use super::captured::{self, Trusted};
 use super::door::{Old, Op, Outputs, apply, apply_inplace};
-use super::mode::{self, ModeGuard};
+use super::mode::{self, ModeGuard, Watch, set_watch};
 use super::tensor::{Tensor, Value};
 use super::view::{Creation, view_as};
-use crate::array::Array;
+use crate::array::{Array, new_age};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, Strides};
 use smallvec::SmallVec;
@@ -169,6 +170,18 @@ impl Tensor {
         false
     }
 
+    /// The array, for an operation whose result has a shape that depends on values.
+    pub fn values_for_shape(&self, op: &str) -> Result<Array> {
+        if self.level() > 0 && self.is_batched() {
+            return Err(Error::runtime(format!(
+                "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {op}, the shape of whose \
+                 result depends on the values of each element of the batch; use operations of a fixed shape (`where` with a mask), or call it \
+                 outside vmap."
+            )));
+        }
+        Ok(self.array())
+    }
+
     /// The array, for an operation whose result depends on values in a way that a batch cannot follow.
     pub fn values(&self, op: &str) -> Result<Array> {
         if self.level() > 0 && self.is_batched() {
@@ -187,12 +200,18 @@ pub struct Track {
     number: u32,
     /// The grad mode outside, which holds for all below this level.
     outside: bool,
+    /// The age that began with it: what was made since is the function's own.
+    since: u32,
     alive: AtomicBool,
 }
 
 impl Track {
     pub fn new(number: u32) -> Track {
-        Track { number, outside: mode::is_grad_enabled(), alive: AtomicBool::new(true) }
+        Track { number, outside: mode::is_grad_enabled(), since: new_age(), alive: AtomicBool::new(true) }
+    }
+
+    pub(super) fn since(&self) -> u32 {
+        self.since
     }
 
     /// The inputs one level lower.
@@ -222,12 +241,9 @@ impl Level for Track {
 
     fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
         if inputs[0].below(self).is_none() {
-            return Err(Error::runtime(format!(
-                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation ({label}) that \
-                 would mutate a captured Tensor. This is not supported; please rewrite the function being transformed to explicitly accept \
-                 the mutated Tensor(s) as inputs."
-            )));
+            return Err(captured::refused(label));
         }
+        let _trusted = Trusted::new();
         let lower = self.below(inputs);
         let refs: SmallVec<[&Tensor; 3]> = lower.iter().collect();
         let _outside = ModeGuard::grad(self.outside && mode::is_grad_enabled());
@@ -297,6 +313,12 @@ pub(super) fn here() -> Here {
 pub(super) fn install(Here(levels, quiet): Here) {
     STACK.with(|s| *s.borrow_mut() = levels);
     QUIET.with(|q| q.set(quiet));
+    watch_writes();
+}
+
+/// Watches writes while this thread is inside of a derivative.
+fn watch_writes() {
+    set_watch(Watch::Captured, STACK.with(|s| s.borrow().iter().any(|l| l.batch().is_none())));
 }
 
 /// How many transforms this thread is inside of.
@@ -309,6 +331,7 @@ pub fn enter(make: impl FnOnce(u32) -> Arc<dyn Level>) -> u32 {
     let number = depth() + 1;
     let level = make(number);
     STACK.with(|s| s.borrow_mut().push(level));
+    watch_writes();
     number
 }
 
@@ -325,15 +348,11 @@ pub fn exit(number: u32) {
         s.split_off(from)
     });
     left.iter().for_each(|l| l.end());
+    watch_writes();
 }
 
 /// A tensor made from nothing, as one of the derivative levels that this thread is inside of: what has gradients may be written to it.
 pub fn created(made: Tensor) -> Result<Tensor> {
     let levels: Vec<Arc<dyn Level>> = STACK.with(|s| s.borrow().iter().filter(|l| l.batch().is_none()).cloned().collect());
     levels.iter().try_fold(made, |made, level| if made.level() < level.number() { level.beside(level, made) } else { Ok(made) })
-}
-
-/// The size and the randomness of the innermost batch that this thread is inside of.
-pub fn innermost_batch() -> Option<Arc<dyn Level>> {
-    STACK.with(|s| s.borrow().iter().rev().find(|l| l.batch().is_some()).cloned())
 }

@@ -3,11 +3,14 @@
 mod accumulate;
 pub mod anomaly;
 mod around;
+pub mod captured;
 pub mod cut;
 mod direct;
 mod door;
 pub mod engine;
 mod flow;
+pub mod forking;
+mod handle;
 pub mod hooks;
 mod index;
 pub mod lanes;

@@ -23,9 +23,17 @@ pub enum Watch {
     Writing = 2,
     /// A profiler.
     Profile = 4,
+    /// A function that is being differentiated: it may not write what it captured.
+    Captured = 8,
 }
 
 impl Mode {
+    /// Whether somebody wants to see more than in-place writes to what was captured.
+    #[inline]
+    pub fn sees_all(self) -> bool {
+        self.watch & !(Watch::Captured as u8) != 0
+    }
+
     #[inline]
     pub fn watches(self, watch: Watch) -> bool {
         self.watch & watch as u8 != 0

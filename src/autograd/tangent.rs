@@ -7,7 +7,7 @@ use super::door::{Op, Outputs, apply, out_meta, run_recorded, run_vjp};
 use super::engine;
 use super::hooks::Grads;
 use super::linear;
-use super::mode::ModeGuard;
+use super::mode::{self, ModeGuard};
 use super::node::{Edges, Node, OutMeta, VjpCx};
 use super::pointwise::PointwiseOp;
 use super::saved::Saved;
@@ -31,13 +31,14 @@ thread_local! {
     static MADE: RefCell<Vec<(u32, Vec<Given>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether operations carry tangents on.
+/// Whether operations carry tangents on: not in inference mode either.
 pub fn is_enabled() -> bool {
-    ENABLED.with(Cell::get)
+    ENABLED.with(Cell::get) && !mode::current().inference
 }
 
-pub fn set_enabled(on: bool) {
-    ENABLED.with(|e| e.set(on));
+/// Switches tangents on or off; returns what was switched before.
+pub fn set_enabled(on: bool) -> bool {
+    ENABLED.with(|e| e.replace(on))
 }
 
 /// What was given tangents inside a dual level: cleared at its end.
@@ -175,7 +176,9 @@ pub fn make_dual(t: &Tensor, tangent: &Tensor) -> Result<Tensor> {
         return refuse("device", t.device().to_string(), tangent.device().to_string());
     }
     if tangent.has_tangent() {
-        return Err(Error::runtime("make_dual: the tangent has a tangent itself. Nested forward mode AD is not supported at the moment"));
+        return Err(Error::runtime(
+            "Setting a forward grad that itself has a forward gradient at the same level is not supported (make_dual: unpack the tangent first)",
+        ));
     }
     let out = view(&t.primal()?, ViewOp::Alias)?;
     out.set_tangent(Some(raised(laid_as(tangent, t)?, t)));
@@ -184,8 +187,9 @@ pub fn make_dual(t: &Tensor, tangent: &Tensor) -> Result<Tensor> {
 
 /// A tangent that lies in memory as its primal does, so that views of the one are views of the other.
 fn laid_as(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
+    let shared = primal.with_array(|p| tangent.with_array(|t| p.storage().same(t.storage())));
     let same = primal.with_array(|p| tangent.with_array(|t| p.strides() == t.strides()));
-    if same || primal.with_array(|p| p.layout().has_zero_stride()) {
+    if !shared && (same || primal.with_array(|p| p.layout().has_zero_stride())) {
         return Ok(tangent.clone());
     }
     let place = Tensor::new(primal.with_array(|p| p.empty_like(p.dtype()))?);
@@ -280,7 +284,7 @@ impl Jvp<'_> {
     /// Of any operation: what its vjp is linear in is transposed once more. Costs about two vjps.
     pub fn transposed(&self) -> Result<Tangents> {
         slow::note(Slow::Transposed, self.op.name());
-        let outside = super::mode::is_grad_enabled();
+        let outside = mode::is_grad_enabled();
         let mut seeds: SmallVec<[Option<Tensor>; 2]> = SmallVec::new();
         let (mut roots, mut wanted) = (Vec::new(), Vec::new());
         {
@@ -374,21 +378,61 @@ pub(super) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<Tangents> {
     Ok(Grads::from_elem(sum, 1))
 }
 
+/// The dual level that tangents of tensors of a level belong to.
+fn dual_level(level: u32) -> Option<usize> {
+    MADE.with(|m| m.borrow().iter().rposition(|(of, _)| *of <= level))
+}
+
+/// Whether what happens at `level` sees the tangent of a tensor. One of a lower level is looked after there, when the level's rule has come
+/// down to it (to a derivative inside of the one that gave the tangent, the tensor is a constant); unless its tangent is of this level.
+pub fn is_seen(t: &Tensor, level: u32) -> bool {
+    let Some(tangent) = t.tangent() else { return false };
+    let own = t.level();
+    own >= level || tangent.level() >= level && dual_level(own) == dual_level(level)
+}
+
+/// The inputs of an operation as its level sees them.
+pub(super) struct Inputs {
+    seen: SmallVec<[bool; 3]>,
+    /// Without what the levels below would take for their own: tangents of this level on tensors of lower ones.
+    pub below: SmallVec<[Tensor; 3]>,
+}
+
+impl Inputs {
+    /// None where no tangent is seen.
+    pub fn of(inputs: &[&Tensor]) -> Result<Option<Inputs>> {
+        let top = inputs.iter().map(|t| t.level()).max().unwrap_or(0);
+        let seen: SmallVec<[bool; 3]> = inputs.iter().map(|t| is_seen(t, top)).collect();
+        if !seen.contains(&true) {
+            return Ok(None);
+        }
+        let below = inputs.iter().zip(&seen).map(|(t, s)| if *s && t.level() < top { t.primal() } else { Ok((*t).clone()) });
+        Ok(Some(Inputs { below: below.collect::<Result<_>>()?, seen }))
+    }
+
+    /// The inputs without the tangents that are seen.
+    pub fn primals(&self, inputs: &[&Tensor]) -> Result<SmallVec<[Tensor; 3]>> {
+        inputs.iter().zip(&self.seen).map(|(t, s)| if *s { t.primal() } else { Ok((*t).clone()) }).collect()
+    }
+}
+
 /// The door for inputs of which some have tangents.
 #[cold]
 pub(super) fn through(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
-    let outs = run_recorded(op, inputs, grows)?;
-    if is_enabled() {
-        let made = of_results(op, inputs, &outs)?;
-        give(&outs, made)?;
-    }
+    let looked = if is_enabled() { Inputs::of(inputs)? } else { None };
+    let Some(looked) = looked else { return run_recorded(op, inputs, grows) };
+    let refs: SmallVec<[&Tensor; 3]> = looked.below.iter().collect();
+    let outs = run_recorded(op, &refs, grows)?;
+    let made = of_results(op, inputs, &looked, &outs)?;
+    give(&outs, made)?;
     Ok(outs)
 }
 
 /// The tangents of results that have none yet.
-pub(super) fn of_results(op: &dyn Op, inputs: &[&Tensor], outs: &[Tensor]) -> Result<Tangents> {
-    let primals: SmallVec<[Tensor; 3]> = inputs.iter().map(|t| t.primal()).collect::<Result<_>>()?;
-    let tangents: SmallVec<[Option<Tensor>; 3]> = inputs.iter().map(|t| t.tangent()).collect();
+pub(super) fn of_results(op: &dyn Op, inputs: &[&Tensor], looked: &Inputs, outs: &[Tensor]) -> Result<Tangents> {
+    let primals = looked.primals(inputs)?;
+    let tangents: SmallVec<[Option<Tensor>; 3]> =
+        inputs.iter().zip(&looked.seen).map(|(t, s)| if *s { t.tangent() } else { None }).collect();
     let outputs: SmallVec<[Tensor; 1]> = outs.iter().map(Tensor::alias).collect::<Result<_>>()?;
     let mut made = op.jvp(&Jvp { op, primals: &primals, tangents: &tangents, outputs: &outputs })?;
     for t in made.iter_mut().flatten() {

@@ -1,6 +1,7 @@
 //! Tensor: a value together with its history.
 
 use super::cut::Cut;
+use super::handle::{Handle, WeakHandle};
 use super::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use super::level::Leveled;
 use super::lock::{ReadGuard, Shared, WriteGuard};
@@ -43,11 +44,11 @@ impl Value {
 
 /// A shared handle of a tensor. Clones are the same tensor.
 #[derive(Clone)]
-pub struct Tensor(pub(crate) Arc<Inner>);
+pub struct Tensor(Handle<Inner>);
 
 /// Does not keep the tensor alive.
 #[derive(Clone)]
-pub struct WeakTensor(Weak<Inner>);
+pub struct WeakTensor(WeakHandle<Inner>);
 
 impl WeakTensor {
     pub fn upgrade(&self) -> Option<Tensor> {
@@ -55,7 +56,7 @@ impl WeakTensor {
     }
 
     pub(crate) fn same(&self, other: &WeakTensor) -> bool {
-        self.0.ptr_eq(&other.0)
+        self.0.same(&other.0)
     }
 }
 
@@ -112,13 +113,25 @@ impl Tensor {
     pub(super) fn from_core(core: Core) -> Tensor {
         let own = matches!(&core.value, Value::Array(a) if a.storage().is_own());
         let simple = own && core.grad_fn.is_none() && core.meta.is_none();
-        // Written where it will lie: `Arc::new` would copy it there.
-        let place = Arc::into_raw(Arc::<Inner>::new_uninit()).cast_mut();
-        // SAFETY: a new Arc has one owner, which writes it before it is used as what it was made for.
-        Tensor(unsafe {
-            (*place).write(Inner { core: Shared::new(core), slot: Slot::default(), simple: AtomicBool::new(simple) });
-            Arc::from_raw(place.cast::<Inner>())
-        })
+        // Field by field, each from where its caller has it: as a whole it would be copied from place to place.
+        let Core { value, version, requires_grad, number, odd, inference, grad_fn, meta } = core;
+        // SAFETY: all fields are written.
+        unsafe {
+            Tensor(Handle::emplace(|place: *mut Inner| {
+                Shared::emplace(&raw mut (*place).core, |at: *mut Core| {
+                    (&raw mut (*at).value).write(value);
+                    (&raw mut (*at).version).write(version);
+                    (&raw mut (*at).requires_grad).write(requires_grad);
+                    (&raw mut (*at).number).write(number);
+                    (&raw mut (*at).odd).write(odd);
+                    (&raw mut (*at).inference).write(inference);
+                    (&raw mut (*at).grad_fn).write(grad_fn);
+                    (&raw mut (*at).meta).write(meta);
+                });
+                (&raw mut (*place).slot).write(Slot::default());
+                (&raw mut (*place).simple).write(AtomicBool::new(simple));
+            }))
+        }
     }
 
     /// A leaf without gradient, made under the thread's mode.
@@ -136,16 +149,8 @@ impl Tensor {
     #[inline]
     pub(crate) fn in_mode(mode: Mode, value: Value) -> Tensor {
         let inference = mode.inference;
-        Tensor::from_core(Core {
-            value,
-            version: if inference { Version::Untracked } else { Version::Shared },
-            requires_grad: false,
-            number: false,
-            odd: false,
-            inference,
-            grad_fn: None,
-            meta: None,
-        })
+        let version = if inference { Version::Untracked } else { Version::Shared };
+        Tensor::from_core(Core { value, version, requires_grad: false, number: false, odd: false, inference, grad_fn: None, meta: None })
     }
 
     #[inline]
@@ -163,11 +168,11 @@ impl Tensor {
     #[inline]
     pub(crate) fn read(&self) -> ReadGuard<'_, Core> {
         // Recursive: an operation may hold the same tensor twice.
-        self.0.core.read_recursive()
+        self.0.core.read()
     }
 
     pub(crate) fn try_read(&self) -> Option<ReadGuard<'_, Core>> {
-        self.0.core.try_read_recursive()
+        self.0.core.try_read()
     }
 
     #[inline]
@@ -184,7 +189,7 @@ impl Tensor {
     /// How many handles (variables, saved tensors, objects) hold this tensor.
     #[inline]
     pub fn holders(&self) -> usize {
-        Arc::strong_count(&self.0)
+        self.0.strong_count()
     }
 
     /// Whether letting go of this handle frees memory of this crate at most. May say no too often.
@@ -194,17 +199,17 @@ impl Tensor {
     }
 
     pub fn downgrade(&self) -> WeakTensor {
-        WeakTensor(Arc::downgrade(&self.0))
+        WeakTensor(self.0.downgrade())
     }
 
     #[inline]
     pub fn same(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.0.same(&other.0)
     }
 
     /// A number that names this tensor while it lives.
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0).cast::<()>() as usize
+        self.0.address()
     }
 
     // ---- value -------------------------------------------------------------------------------------------------------

@@ -378,8 +378,13 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
              before doing inplace update."
         )));
     }
-    if mode.watches(Watch::Writing) {
-        super::writing::announce(t)?;
+    if mode.watch != 0 {
+        if mode.watches(Watch::Captured) {
+            super::captured::check(t, label)?;
+        }
+        if mode.watches(Watch::Writing) {
+            super::writing::announce(t)?;
+        }
     }
     if !records || !mode.grad {
         return Ok(());

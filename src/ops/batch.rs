@@ -1,6 +1,7 @@
 //! The level of `vmap`: its tensors have the batch as a hidden first dimension.
 
 use super::join;
+use crate::autograd::captured::Trusted;
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::level::{self, Level, wrap};
 use crate::autograd::slow::{self, Slow};
@@ -116,6 +117,7 @@ impl Level for Batch {
 
     fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
         let inputs = self.lanes(label, inputs)?;
+        let _trusted = Trusted::new();
         let lanes = Lanes { size: self.size, inputs: &inputs };
         if !inputs[0].batched {
             return Err(Error::runtime(format!(
@@ -182,6 +184,39 @@ pub fn check_random() -> Result<()> {
             "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on \
              vmap or perform the randomness operation out of vmap",
         ));
+    }
+    Ok(())
+}
+
+/// Whether an element of the batch has numbers of its own, or all have the same; refuses what of either kind cannot be had for `t`.
+pub fn check_random_beside(t: &Tensor, in_place: bool) -> Result<()> {
+    if level::depth() == 0 {
+        return Ok(());
+    }
+    check_random()?;
+    let has = |level: &Arc<dyn Level>| {
+        let mut at = t.leveled();
+        while let Some(l) = at {
+            if l.level.number() == level.number() {
+                return true;
+            }
+            at = l.inner.leveled();
+        }
+        false
+    };
+    for (level, how) in open() {
+        if how == Randomness::Same && !in_place && has(&level) {
+            return Err(Error::runtime(
+                "Vmap does not currently support same randomness with a batched tensor input. Use randomness='different', or draw numbers of the \
+                 input's shape with rand() and compare",
+            ));
+        }
+        if how == Randomness::Different && in_place && !has(&level) {
+            return Err(Error::runtime(
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. Use an \
+                 operation that makes a new tensor, or a tensor made beside a batched one (x.new_zeros(...))",
+            ));
+        }
     }
     Ok(())
 }

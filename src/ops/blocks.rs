@@ -5,7 +5,8 @@ use super::pointwise as pw;
 use super::reduce::{self, node_op};
 use super::shape::{self, Views};
 use crate::array::Array;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::autograd::lanes::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
 use smallvec::{SmallVec, smallvec};
@@ -78,6 +79,20 @@ impl BlockDiag {
     }
 }
 
+impl BlockDiag {
+    /// A batch of such matrices: each block between zeros, and these strips one below the other.
+    fn batched(&self, lanes: &Lanes<'_>) -> Result<Outputs> {
+        let zero = Tensor::new(lanes.inputs[0].tensor.array().full_beside(&[], Scalar::Int(0), self.dtype)?);
+        let mut strips: SmallVec<[Tensor; 4]> = SmallVec::new();
+        for (i, ((_, column), (rows, columns))) in self.blocks.iter().enumerate() {
+            let zeros = |columns: usize| view(&zero, ViewOp::Expand(Dims::from_slice(&[lanes.size, *rows, columns])));
+            let block = linear::cast(&linear::reshape(&lanes.batched(i)?, &[lanes.size, *rows, *columns])?, self.dtype)?;
+            strips.push(join::cat(&[zeros(*column)?, block, zeros(self.size.1 - column - columns)?], 2)?);
+        }
+        Ok(smallvec![join::cat(&strips, 1)?])
+    }
+}
+
 impl Vjp for BlockDiag {
     fn node_name(&self) -> String {
         "BlockDiagBackward0".into()
@@ -113,6 +128,9 @@ impl Op for BlockDiag {
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.linear()
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        Some(self.batched(lanes))
     }
     node_op!();
 }

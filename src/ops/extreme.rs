@@ -37,7 +37,7 @@ struct Extreme {
 pub(super) fn share(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
     let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
     let dims = if dims.is_empty() { None } else { Some(&dims[..]) };
-    let count = if over.shape.is_empty() { linear::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
+    let count = if dims.is_none() { linear::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
     let each = pw::div(&over.restore(g)?, &count)?;
     pw::where_(mask, &each, 0.0)
 }
@@ -90,8 +90,11 @@ impl Op for Extreme {
         Ok(smallvec![match self.what {
             Shared::Extreme { max } | Shared::Whole { max } => x[0].extreme(max, &self.over.mask, self.over.keepdim)?,
             Shared::Middle { skip_nan } => {
-                let flat = linear::reshape(&Tensor::new(x[0].clone()), &[x[0].numel()])?;
-                middle(&flat, 0, false, skip_nan)?.0.array()
+                // Behind the dimensions of batches, which are kept, is one group.
+                let lead = self.over.mask.iter().take_while(|m| !**m).count();
+                let (kept, rest) = x[0].shape().split_at(lead);
+                let rows = linear::reshape(&Tensor::new(x[0].clone()), &[kept.iter().product(), rest.iter().product()])?;
+                linear::reshape(&middle(&rows, 1, false, skip_nan)?.0, kept)?.array()
             }
         }])
     }
@@ -103,8 +106,9 @@ impl Op for Extreme {
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         match self.what {
-            Shared::Middle { .. } => None,
-            Shared::Extreme { .. } => Some(lanes.shifted(&Extreme { over: self.over.shifted(lanes.size), ..self.clone() })),
+            Shared::Middle { .. } | Shared::Extreme { .. } => {
+                Some(lanes.shifted(&Extreme { over: self.over.shifted(lanes.size), ..self.clone() }))
+            }
             Shared::Whole { max } => Some(lanes.shifted(&Extreme { what: Shared::Extreme { max }, over: self.over.shifted(lanes.size) })),
         }
     }
@@ -302,6 +306,9 @@ impl Op for Choose {
             Choice::Mode { .. } => "mode",
         }
     }
+    fn takes_pending(&self) -> bool {
+        matches!(self.how, Choice::Extreme { .. })
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let (values, places) = match self.how {
             Choice::Extreme { max, keepdim } => x[0].extreme_along(max, self.dim, keepdim)?,
@@ -420,12 +427,15 @@ impl Op for Place {
     fn name(&self) -> &'static str {
         if self.max { "argmax" } else { "argmin" }
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let a = x[0];
         if let Some(d) = self.dim {
             return Ok(smallvec![a.extreme_along(self.max, d, self.keepdim)?.1]);
         }
-        let a = a.contiguous()?;
+        let a = if a.is_contiguous() { a.clone() } else { a.contiguous()? };
         let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset()));
         let place = flat.extreme_along(self.max, 0, false)?.1;
         let shape: Dims = SmallVec::from_elem(1, if self.keepdim { a.rank() } else { 0 });

@@ -143,6 +143,12 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 dims.push(dim);
                 dim += 1;
             }
+            Index::Tensor(t) if is_mask(t) && t.is_batched() => {
+                return Err(Error::runtime(
+                    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a \
+                     boolean mask; use where(mask, ...) or masked_fill instead.",
+                ));
+            }
             Index::Tensor(t) if is_mask(t) => {
                 check_mask(t, &out.x.shape(), dim)?;
                 for positions in mask::nonzero_tuple(&index::beside(t, x)?)? {

@@ -2,7 +2,7 @@
 
 use crate::array::{Array, Bounds, Plan};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
+use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{
     Arrays, Grads, Jvp, NodeOp, Old, Op, Outputs, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view,
 };
@@ -68,10 +68,15 @@ impl Op for Cat {
         cx.linear()
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if self.sizes.contains(&None) {
-            return None;
+        let all = Cat { dim: self.dim + 1, ..self.clone() };
+        if !self.sizes.contains(&None) || self.sizes.iter().all(Option::is_none) {
+            return Some(lanes.shifted(&all));
         }
-        Some(lanes.shifted(&Cat { dim: self.dim + 1, ..self.clone() }))
+        // What is passed over has one dimension, whatever the others have, and no element to put anywhere.
+        let inputs: SmallVec<[Lane; 4]> =
+            lanes.inputs.iter().zip(&self.sizes).filter(|(_, n)| n.is_some()).map(|(l, _)| l.clone()).collect();
+        let sizes = self.sizes.iter().copied().filter(Option::is_some).collect();
+        Some(Lanes { size: lanes.size, inputs: &inputs }.shifted(&Cat { sizes, ..all }))
     }
     node_op!();
 }
@@ -325,7 +330,7 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
         return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
     // The size of the result is data: a device is waited for.
-    let counts = repeats.values("repeat_interleave()")?.to_vec::<i64>()?;
+    let counts = repeats.values_for_shape("repeat_interleave")?.to_vec::<i64>()?;
     if counts.iter().any(|c| *c < 0) {
         return Err(Error::runtime("repeats can not be negative"));
     }

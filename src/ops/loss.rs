@@ -1,5 +1,6 @@
 //! Loss functions.
 
+use super::gather::gather;
 use super::pointwise::{self as pw, Arg};
 use super::reduce::{mean_as, node_op, sum};
 use super::softmax::log_softmax;
@@ -169,6 +170,14 @@ impl Nll {
 }
 
 impl Nll {
+    /// The weight of each target, where every element of the batch has weights (one row each) of its own.
+    fn of_targets(&self, weights: &Tensor, target: &Tensor, size: usize) -> Result<Tensor> {
+        let each = linear::cast(&linear::reshape(target, &[size, target.numel() / size.max(1)])?, DType::I64)?;
+        let ignored = pw::eq(&each, Scalar::Int(self.ignore))?;
+        let picked = gather(weights, 1, &pw::where_(&ignored, Scalar::Int(0), &each)?)?;
+        linear::reshape(&pw::where_(&ignored, 0.0, &picked)?, &target.shape())
+    }
+
     /// The same for a whole batch: its samples are samples of one loss that keeps them apart, and each element's own are put together after.
     fn batched(&self, lanes: &Lanes<'_>) -> Result<Outputs> {
         let one = self.shape.len() == 1;
@@ -180,9 +189,13 @@ impl Nll {
         let (shape, target_shape) = (flat(lanes.size * n, true), flat(lanes.size * n, false));
         let target = linear::reshape(&lanes.batched(1)?, &target_shape)?;
         let all = Nll { shape: shape.clone(), target_shape: target_shape.clone(), how: Reduction::None, ..self.clone() };
-        let run = |op: &Nll, x: &Tensor| match lanes.inputs.get(2) {
-            Some(w) => apply1(op, &[x, &target, &w.tensor]),
-            None => apply1(op, &[x, &target]),
+        let weight = lanes.inputs.get(2);
+        let own_weights = weight.filter(|w| w.batched).map(|w| self.of_targets(&w.tensor, &target, lanes.size)).transpose()?;
+        let run = |op: &Nll, x: &Tensor| match (&own_weights, weight) {
+            (Some(w), _) if op.adjoint => apply1(op, &[&pw::mul(x, w)?, &target]),
+            (Some(w), _) => pw::mul(&apply1(op, &[x, &target])?, w),
+            (None, Some(w)) => apply1(op, &[x, &target, &w.tensor]),
+            (None, None) => apply1(op, &[x, &target]),
         };
         let own = lanes.with_batch(&self.target_shape);
         let of_each = |t: &Tensor| -> Result<Tensor> {
@@ -268,9 +281,6 @@ impl Op for Nll {
         Ok(smallvec![Some(if has_weight { apply1(self, &[t, target, cx.primal(2)])? } else { apply1(self, &[t, target])? })])
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs.get(2).is_some_and(|w| w.batched) {
-            return None;
-        }
         Some(self.batched(lanes))
     }
     node_op!();

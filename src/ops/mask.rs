@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 /// The positions of the elements that are not zero: one int64 vector for each dimension.
 pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
-    let a = x.values("nonzero()")?;
+    let a = x.values_for_shape("nonzero")?;
     let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a };
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out: SmallVec<[Tensor; 4]> = columns.into_iter().map(Tensor::new).collect();
@@ -20,7 +20,7 @@ pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
 
 /// The positions of the elements that are not zero, one in each row of an int64 matrix.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
-    let out = Tensor::new(positions(x.values("nonzero()")?)?);
+    let out = Tensor::new(positions(x.values_for_shape("nonzero")?)?);
     cut::mark_result("nonzero", x, &out);
     Ok(out)
 }
@@ -48,6 +48,12 @@ fn broadcast_pair(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
 pub fn masked_select(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {
         return Err(Error::runtime(format!("masked_select: expected BoolTensor for mask, got {}", mask.dtype())));
+    }
+    if mask.level() > 0 && mask.is_batched() {
+        return Err(Error::runtime(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask). We cannot support this because for each batch this would \
+             return a differently shaped Tensor; use where(mask, ...) instead.",
+        ));
     }
     let (x, mask) = broadcast_pair(x, mask)?;
     let x = at_least_1d(&x)?;

@@ -166,7 +166,7 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<
     }
     let at = linear::cast(x, DType::I64)?;
     let mut n = 0;
-    for v in at.values("bincount()")?.to_vec::<i64>()? {
+    for v in at.values_for_shape("bincount")?.to_vec::<i64>()? {
         if v < 0 {
             return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got an element {v}")));
         }

@@ -7,7 +7,7 @@ use crate::backend::cpu::random::{self, Bits, Draw, Exponential, Normal, Uniform
 use crate::backend::host;
 use crate::backend::wgpu::random::Draw as DeviceDraw;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Layout, fmt_shape};
+use crate::layout::{DType, Dims, Layout, Scalar, fmt_shape};
 use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
@@ -391,7 +391,11 @@ impl Op for Fill {
 /// Fills `t` with random numbers (`normal_` and its kin).
 pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
     dist.check(t.dtype())?;
-    batch::check_random()?;
+    batch::check_random_beside(t, true)?;
+    if t.level() > 0 && t.is_batched() {
+        // For each slice its own numbers, or for all the same.
+        return linear::copy_(t, &sample_on(t.device(), &t.shape(), t.dtype(), dist, g)?);
+    }
     let op = Fill { dist, generator: g.unwrap_or_else(|| default_generator()).clone() };
     apply_inplace(&op, dist.label(), &[t], Old::Overwritten)
 }
@@ -402,6 +406,7 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
         return Err(Error::not_implemented(format!("\"bernoulli_tensor_cpu_p_\" not implemented for '{}'", p.dtype().type_name())));
     }
     if level::depth() > 0 {
+        batch::check_random_beside(p, false)?;
         let u = sample_on(p.device(), &p.shape(), p.dtype(), Dist::Uniform { from: 0.0, to: 1.0 }, g)?;
         return linear::cast(&super::pointwise::lt(&u, &p.detach())?, p.dtype());
     }
@@ -472,8 +477,22 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     if n > most {
         return Err(Error::runtime(format!("n is too large for result tensor type {dtype}: got {n}")));
     }
-    let stream = g.unwrap_or_else(|| default_generator()).take::<u64>(count);
-    Ok(Tensor::new(host::unlocked_if_large(count, || shuffled(count, dtype, stream))?))
+    let g = g.unwrap_or_else(|| default_generator());
+    let one = || -> Result<Tensor> {
+        let stream = g.take::<u64>(count);
+        Ok(Tensor::new(host::unlocked_if_large(count, || shuffled(count, dtype, stream))?))
+    };
+    if level::depth() == 0 {
+        return one();
+    }
+    batch::random(&[count], |shape| {
+        let lanes: usize = shape[..shape.len() - 1].iter().product();
+        if lanes == 0 {
+            return Ok(Tensor::new(Array::empty(shape, dtype)?));
+        }
+        let orders = (0..lanes).map(|_| one()).collect::<Result<Vec<_>>>()?;
+        linear::reshape(&super::join::stack(&orders, 0)?, shape)
+    })
 }
 
 fn shuffled(count: usize, dtype: DType, (seed, at): (u64, u64)) -> Result<Array> {
@@ -513,8 +532,30 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
     if !replacement && count > k {
         return Err(Error::runtime(format!("cannot sample n_sample > prob_dist.size(-1) samples without replacement: got {count} > {k}")));
     }
-    let (a, g) = (weights.array(), g.unwrap_or_else(|| default_generator()));
-    host::unlocked_if_large(a.numel().saturating_mul(count), || picked(&a, count, replacement, g)).map(Tensor::new)
+    let g = g.unwrap_or_else(|| default_generator());
+    let plain = |a: &Array| host::unlocked_if_large(a.numel().saturating_mul(count), || picked(a, count, replacement, g)).map(Tensor::new);
+    if level::depth() == 0 {
+        return plain(&weights.array());
+    }
+    batch::check_random_beside(weights, false)?;
+    // Rows of the batch are rows of one table: those of each of its levels that draws for itself, whether the weights have it or not.
+    let noise = batch::random(&[], |shape| Ok(Tensor::new(Array::full(shape, Scalar::Int(0), weights.dtype())?)))?;
+    let all = super::pointwise::add(&weights.detach(), &noise)?;
+    let mut levels = Vec::new();
+    let mut below = all;
+    while let Some(l) = below.leveled() {
+        if l.level.batch().is_some() {
+            levels.push(l.level.clone());
+        }
+        below = l.inner;
+    }
+    let table = below.array();
+    let (lead, own) = table.shape().split_at(levels.len());
+    let rows: usize = lead.iter().chain(&own[..own.len() - 1]).product();
+    let drawn = plain(&linear::reshape(&Tensor::new(table.clone()), &[rows, k])?.array())?;
+    let shape: Dims = lead.iter().chain(&own[..own.len() - 1]).copied().chain([count]).collect();
+    let drawn = linear::reshape(&drawn, &shape)?;
+    Ok(levels.iter().rev().fold(drawn, |t, l| level::wrap(l, t)))
 }
 
 fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Result<Array> {

@@ -35,6 +35,9 @@ impl Op for CumSum {
     fn name(&self) -> &'static str {
         "cumsum"
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         if !self.reverse || x[0].rank() == 0 {
             return Ok(smallvec![x[0].scan(Kind::Sum, self.dim)?]);
@@ -84,6 +87,9 @@ impl Op for CumProd {
     fn name(&self) -> &'static str {
         "cumprod"
     }
+    fn takes_pending(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].scan(Kind::Prod, self.dim)?])
     }
@@ -102,7 +108,7 @@ impl Op for CumProd {
             return Ok(one(t.clone()));
         }
         if has_zero(x)? {
-            return cx.transposed();
+            return Ok(one(weighted_heads(&pw::mul(t, &products_before(x, self.dim)?)?, x, self.dim)?));
         }
         let rates = apply1(&CumSum { dim: self.dim, reverse: false }, &[&pw::div(t, x)?])?;
         Ok(one(pw::mul(cx.output(0), &rates)?))
@@ -172,6 +178,19 @@ fn weighted_tails(g: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
     while by < n {
         sum = pw::add(&sum, &pw::mul(&factor, &shifted(&sum, dim, by, false, 0.0)?)?)?;
         factor = pw::mul(&factor, &shifted(&factor, dim, by, false, 0.0)?)?;
+        by *= 2;
+    }
+    Ok(sum)
+}
+
+/// `s[i] = g[i] + x[i] * s[i - 1]`: each `g` times the elements that follow it up to here, summed.
+fn weighted_heads(g: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
+    let n = x.shape()[dim];
+    let (mut factor, mut sum) = (x.clone(), g.clone());
+    let mut by = 1;
+    while by < n {
+        sum = pw::add(&sum, &pw::mul(&factor, &shifted(&sum, dim, by, true, 0.0)?)?)?;
+        factor = pw::mul(&factor, &shifted(&factor, dim, by, true, 0.0)?)?;
         by *= 2;
     }
     Ok(sum)

@@ -87,6 +87,7 @@ fn unsort(number: &Tensor, order: &Tensor) -> Result<Tensor> {
 
 /// The unique elements of all of `x` in ascending order; every nan is one of its own.
 pub fn unique(x: &Tensor) -> Result<Unique> {
+    x.values_for_shape("unique")?;
     let flat = linear::reshape(&x.detach(), &[x.numel()])?;
     let (sorted, order) = sort(&flat, 0, false)?;
     let g = groups(x.numel(), &differs(&sorted)?)?;

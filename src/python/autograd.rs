@@ -6,9 +6,9 @@ use super::hooks::{HookHandle, PyHook};
 use super::identity::{wrap, wrap_option};
 use super::node::node_object;
 use super::tensor::PyTensor;
-use crate::autograd::Tensor;
 use crate::autograd::hooks::{Registration, TensorHook, next_id};
 use crate::autograd::mode::{self, Mode};
+use crate::autograd::{Tensor, level};
 use crate::error::Error;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -24,6 +24,17 @@ fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
         .map_err(|_| type_error(format!("{what} must be a Tensor or a sequence of Tensors, not {}", super::args::type_name(obj))))?
         .map(|o| Ok(tensor(&o?, what)?.clone()))
         .collect()
+}
+
+/// Histories inside a transform are the transform's own: refuses what would begin or keep one there.
+fn refuse_inside(what: &str, call: &str) -> PyResult<()> {
+    if level::depth() == 0 {
+        return Ok(());
+    }
+    Err(runtime(format!(
+        "You are attempting to call {what} inside of a function being transformed by a function transform. This is unsupported, please attempt \
+         to use the transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {call} outside of a function being transformed instead."
+    )))
 }
 
 #[pymethods]
@@ -99,12 +110,17 @@ impl PyTensor {
 
     #[setter]
     fn set_requires_grad(slf: &Bound<'_, Self>, on: bool) -> PyResult<()> {
-        Ok(Self::of(slf).set_requires_grad(on)?)
+        let t = Self::of(slf);
+        if on && !t.is_leaf() {
+            return Err(runtime("you can only change requires_grad flags of leaf variables."));
+        }
+        Ok(t.set_requires_grad(on)?)
     }
 
     /// Switches the recording of operations on this tensor on or off; only for leaves of floating point dtype.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
+        refuse_inside("Tensor.requires_grad_() (or perhaps using rgrad.autograd.functional.* APIs)", "requires_grad_()")?;
         Self::of(slf).set_requires_grad(requires_grad)?;
         Ok(slf.clone())
     }
@@ -118,6 +134,7 @@ impl PyTensor {
 
     /// Makes backward keep this tensor's gradient in `.grad` although it is no leaf.
     fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        refuse_inside("Tensor.retain_grad()", "retain_grad()")?;
         Ok(Self::of(slf).retain_grad()?)
     }
 
@@ -251,6 +268,7 @@ fn set_num_threads(n: &Bound<'_, PyAny>) -> PyResult<()> {
 
 #[pyfunction]
 fn _before_fork() {
+    crate::autograd::forking::before_fork();
     crate::array::fusion::before_fork();
     crate::backend::cpu::alloc::before_fork();
 }
@@ -259,6 +277,7 @@ fn _before_fork() {
 fn _after_fork(child: bool) {
     crate::backend::cpu::alloc::after_fork();
     crate::array::fusion::after_fork();
+    crate::autograd::forking::after_fork(child);
     if child {
         crate::backend::cpu::threads::after_fork();
     }

@@ -6,7 +6,7 @@ use super::identity::{release_pending, wrap_option};
 use super::node::PyNode;
 use super::tensor::PyTensor;
 use crate::array::Array;
-use crate::autograd::{Edge, Tensor, anomaly, cut, engine, running, site};
+use crate::autograd::{Edge, Tensor, anomaly, cut, engine, level, running, site};
 use crate::error::Error;
 use crate::layout::{Dims, Scalar, fmt_shape};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
@@ -200,6 +200,12 @@ fn warn_of_cycle(py: Python<'_>) -> PyResult<()> {
 
 /// Runs a pass whose gradients go into `.grad`: of all leaves, or of `inputs`.
 fn accumulate(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if level::depth() > 0 {
+        return Err(runtime(
+            "backward() called inside a function transform. This is not supported, please use rgrad.func.grad or rgrad.func.vjp instead or call \
+             backward() outside of function transforms.",
+        ));
+    }
     if options.create_graph {
         warn_of_cycle(py)?;
     }

@@ -90,17 +90,75 @@ pub(super) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
 fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
     // SAFETY: the type is PyO3's own for `PyTensor`. Its objects are a `PyTensor` at the measured offset, and beside it a dict and a weak
     // reference list that are null at first, as the allocator leaves them (a frozen class has no borrow flag, a Send class no thread
-    // check). The new object is visible to the collector, but nothing can run it before it is filled.
+    // check). The new object is visible to the collector, but nothing can run it before it is filled; an old one is not until then.
     unsafe {
-        let obj = ffi::PyType_GenericAlloc(base_type(), 0);
+        let used = spare::take();
+        let obj = if used.is_null() { ffi::PyType_GenericAlloc(base_type(), 0) } else { used };
         if obj.is_null() {
             return Err(PyErr::fetch(py));
         }
         t.slot().set(obj.cast(), false);
-        let cell = contents(obj).cast_mut();
-        cell.write(unlinked(t));
-        (*cell).link.me.store(obj, Ordering::Relaxed);
+        let link = Link { me: AtomicPtr::new(obj), preserved: AtomicBool::new(false), ready: AtomicBool::new(true) };
+        contents(obj).cast_mut().write(PyTensor { t: ManuallyDrop::new(t), link });
+        if !used.is_null() {
+            spare::revive(used);
+        }
         Ok(Bound::from_owned_ptr(py, obj).unbind())
+    }
+}
+
+/// Memory of bare `Tensor` objects that have died, for the next ones: Python keeps its own small objects so. Each still holds its type.
+mod spare {
+    use super::*;
+
+    const MOST: usize = 64;
+    /// Touched with the GIL held only.
+    static OBJECTS: [AtomicPtr<ffi::PyObject>; MOST] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" {
+        /// Part of CPython's exported interface, though not of the limited one: from no reference to one.
+        fn _Py_NewReference(obj: *mut ffi::PyObject);
+    }
+
+    /// Null where there is none.
+    ///
+    /// # Safety
+    /// The GIL is held.
+    #[inline]
+    pub(super) unsafe fn take() -> *mut ffi::PyObject {
+        let n = COUNT.load(Ordering::Relaxed);
+        if n == 0 {
+            return std::ptr::null_mut();
+        }
+        COUNT.store(n - 1, Ordering::Relaxed);
+        OBJECTS[(n - 1) & (MOST - 1)].load(Ordering::Relaxed)
+    }
+
+    /// # Safety
+    /// What `take` gave, filled, under the GIL.
+    #[inline]
+    pub(super) unsafe fn revive(obj: *mut ffi::PyObject) {
+        // SAFETY: the caller's; it has not been tracked since it died.
+        unsafe {
+            _Py_NewReference(obj);
+            ffi::PyObject_GC_Track(obj.cast());
+        }
+    }
+
+    /// Whether the object is kept.
+    ///
+    /// # Safety
+    /// A dead object of `Tensor` itself, bare, untracked, its contents dropped, under the GIL.
+    #[inline]
+    pub(super) unsafe fn keep(obj: *mut ffi::PyObject) -> bool {
+        let n = COUNT.load(Ordering::Relaxed);
+        if n >= MOST {
+            return false;
+        }
+        OBJECTS[n].store(obj, Ordering::Relaxed);
+        COUNT.store(n + 1, Ordering::Relaxed);
+        true
     }
 }
 
@@ -196,8 +254,10 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
             // GIL is held, without which other Python objects would be let go of later: here are none.
             ffi::PyObject_GC_UnTrack(obj.cast());
             std::ptr::drop_in_place(cell.cast_mut());
-            ffi::PyObject_GC_Del(obj.cast());
-            ffi::Py_DECREF(base_type().cast());
+            if !spare::keep(obj) {
+                ffi::PyObject_GC_Del(obj.cast());
+                ffi::Py_DECREF(base_type().cast());
+            }
             return;
         }
         let me = (*cell).link.me.load(Ordering::Relaxed);

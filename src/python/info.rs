@@ -3,7 +3,7 @@
 use super::args::{as_tensor, tensor, type_name};
 use super::both::both;
 use super::dtype::{PyDType, PyDevice, device_object, device_of, dtype_object, dtype_of, is_device, size_object};
-use super::errors::type_error;
+use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::array::Device;
@@ -128,7 +128,13 @@ impl PyTensor {
     }
 
     /// The address of the first element. RuntimeError on a device: its memory has no address here.
+    /// RuntimeError inside a transform too: the memory below is none of its function's business.
     fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        if Self::of(slf).level() > 0 {
+            return Err(runtime(
+                "Cannot access data pointer of Tensor that doesn't have storage: it stands for one inside a function transform",
+            ));
+        }
         let a = Self::of(slf).array();
         match a.device() {
             Device::Cpu => {

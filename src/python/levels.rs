@@ -5,10 +5,11 @@ use super::errors::runtime;
 use super::identity::wrap;
 use crate::autograd::level::{self, Level, Track};
 use crate::autograd::slow::{self, Slow};
-use crate::autograd::{Tensor, ViewOp, tangent, view};
+use crate::autograd::{Tensor, captured, tangent};
 use crate::error::Error;
 use crate::layout::wrap_dim;
 use crate::ops::batch::{Batch, Randomness};
+use crate::ops::shape;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -78,15 +79,12 @@ fn _wrap(py: Python<'_>, t: &Obj<'_>, number: u32, dim: Option<i64>) -> PyResult
     let inner = match (dim, level.batch()) {
         (None, None) => t.clone(),
         (Some(d), Some(size)) => {
-            let rank = t.rank();
-            let d = wrap_dim(d, rank)?;
-            let shape = t.shape();
-            if shape.get(d) != Some(&size) {
-                return Err(Error::value(format!("_wrap: dimension {d} of shape {:?} is not the batch's size {size}", &shape[..])).into());
+            let d = wrap_dim(d, t.rank())?;
+            let have = t.shape();
+            if have.get(d) != Some(&size) {
+                return Err(Error::value(format!("_wrap: dimension {d} of shape {:?} is not the batch's size {size}", &have[..])).into());
             }
-            let mut order: crate::layout::Dims = (0..rank).filter(|i| *i != d).collect();
-            order.insert(0, d);
-            if d == 0 { t.clone() } else { view(t, ViewOp::Permute(order))? }
+            if d == 0 { t.clone() } else { shape::movedim(t, &[d as i64], &[0])? }
         }
         _ => return Err(Error::value("_wrap: dim goes with a batch").into()),
     };
@@ -102,22 +100,46 @@ fn _unwrap(py: Python<'_>, t: &Obj<'_>, number: u32) -> PyResult<(Py<PyAny>, boo
     }
 }
 
+/// Asks, before in-place writes, only levels below `number` whether they captured the target; returns which were asked before.
+#[pyfunction]
+fn _ask_below(number: u32) -> u32 {
+    captured::ask_below(number)
+}
+
+/// `requires_grad_` for the transforms themselves.
+#[pyfunction]
+#[pyo3(signature = (t, on=true))]
+fn _require_grad<'py>(t: &Obj<'py>, on: bool) -> PyResult<Obj<'py>> {
+    given(t, "_require_grad")?.set_requires_grad(on)?;
+    Ok(t.clone())
+}
+
 /// A view of `t` with a tangent.
 #[pyfunction]
 fn _make_dual(py: Python<'_>, t: &Obj<'_>, tangent: &Obj<'_>) -> PyResult<Py<PyAny>> {
-    wrap(py, tangent::make_dual(given(t, "_make_dual")?, given(tangent, "_make_dual")?)?)
+    // Of the derivatives around, or the tangent would be taken for one of a derivative outside of them.
+    let t = level::created(given(t, "_make_dual")?.clone())?;
+    wrap(py, tangent::make_dual(&t, given(tangent, "_make_dual")?)?)
 }
 
-/// The tangent, or None.
+/// The tangent, or None: of those that `level` sees, where that is given.
 #[pyfunction]
-fn _tangent(py: Python<'_>, t: &Obj<'_>) -> PyResult<Option<Py<PyAny>>> {
-    given(t, "_tangent")?.tangent().map(|x| wrap(py, x)).transpose()
+#[pyo3(signature = (t, level=None))]
+fn _tangent(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
+    let t = given(t, "_tangent")?;
+    if level.is_some_and(|l| !tangent::is_seen(t, l)) {
+        return Ok(None);
+    }
+    t.tangent().map(|x| wrap(py, x)).transpose()
 }
 
-/// The same value and history without a tangent.
+/// The same value and history without a tangent: of those that `level` sees, where that is given.
 #[pyfunction]
-fn _primal(py: Python<'_>, t: &Obj<'_>) -> PyResult<Py<PyAny>> {
-    wrap(py, given(t, "_primal")?.primal()?)
+#[pyo3(signature = (t, level=None))]
+fn _primal(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
+    let t = given(t, "_primal")?;
+    let as_it_is = level.is_some_and(|l| !tangent::is_seen(t, l));
+    wrap(py, if as_it_is { t.clone() } else { t.primal()? })
 }
 
 /// Opens a level of dual numbers; returns how many are open.
@@ -135,9 +157,7 @@ fn _exit_dual(_number: usize) {
 /// Whether operations carry tangents on; returns what held before.
 #[pyfunction]
 fn _set_tangents_enabled(on: bool) -> bool {
-    let before = tangent::is_enabled();
-    tangent::set_enabled(on);
-    before
+    tangent::set_enabled(on)
 }
 
 /// The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each element of a batch, since
@@ -157,6 +177,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(_level_of, m)?,
         wrap_pyfunction!(_wrap, m)?,
         wrap_pyfunction!(_unwrap, m)?,
+        wrap_pyfunction!(_ask_below, m)?,
+        wrap_pyfunction!(_require_grad, m)?,
         wrap_pyfunction!(_make_dual, m)?,
         wrap_pyfunction!(_tangent, m)?,
         wrap_pyfunction!(_primal, m)?,

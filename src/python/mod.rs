@@ -10,6 +10,7 @@ mod create;
 mod device;
 mod dtype;
 mod errors;
+mod frames;
 mod function;
 mod function_args;
 mod fusion;

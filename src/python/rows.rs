@@ -6,7 +6,9 @@ use super::args::{as_tensor, operand, operand_of, scalar, type_name};
 use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
-use crate::autograd::{Tensor, linear};
+use crate::autograd::captured::Trusted;
+use crate::autograd::{Tensor, linear, tangent};
+use crate::error::Error;
 use crate::layout::Scalar;
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::{RowId, all_rows};
@@ -117,6 +119,12 @@ fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyRes
             "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )));
     }
+    if tangent::is_enabled() && (target.tangent().is_some() || inputs.iter().any(|t| t.tangent().is_some())) {
+        return Err(Error::not_implemented(format!(
+            "Trying to use forward AD with {function}_out that does not support it because it is an out= function"
+        ))
+        .into());
+    }
     Ok(())
 }
 
@@ -150,6 +158,8 @@ pub(super) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
         target.set_data(&linear::clone(&linear::cast(result, target.dtype())?)?)?;
         return Ok(out.clone().unbind());
     }
+    // Not a write in place of a function that is being differentiated: that is refused above.
+    let _trusted = Trusted::new();
     linear::copy_(target, result)?;
     Ok(out.clone().unbind())
 }

@@ -5,7 +5,7 @@ use super::errors::runtime;
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::array::Array;
-use crate::autograd::{check_inplace, mode};
+use crate::autograd::{check_inplace, level, mode};
 use crate::error::Error;
 use pyo3::prelude::*;
 
@@ -25,11 +25,21 @@ impl PyTensor {
     /// The same memory without history, with a version counter of its own.
     #[getter]
     fn get_data(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        wrap(slf.py(), Self::of(slf).data())
+        let t = Self::of(slf);
+        if t.leveled().is_some_and(|l| l.level.batch().is_some()) {
+            return Err(runtime("accessing `data` under vmap transform is not allowed; use detach()"));
+        }
+        wrap(slf.py(), t.data())
     }
 
     #[setter]
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        if level::depth() > 0 {
+            let kind = if Self::of(slf).is_batched() { "under vmap transform" } else { "inside function transform" };
+            return Err(runtime(format!(
+                "mutating directly with `.data` {kind} is not allowed; use an in-place operation such as copy_()"
+            )));
+        }
         Ok(Self::of(slf).set_data(tensor(data, "Variable data has to be a tensor, got")?)?)
     }
 

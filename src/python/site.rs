@@ -1,5 +1,6 @@
 //! Call sites from CPython's frames: (code object, instruction offset) of the innermost frame outside rgrad's own package.
 
+use super::frames::{self, Place};
 use crate::autograd::site::{Site, Source, register as register_source};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyUserWarning;
@@ -40,13 +41,13 @@ const OUTERMOST: u32 = u32::MAX;
 
 /// One place of the direct-mapped table in front of `TABLE`. Written under `TABLE`'s lock only, read by anybody: a key that is the same
 /// before and after the number was read belongs to it, for a key always has the same number.
-struct Place {
+struct Known {
     key: AtomicU64,
     id: AtomicU32,
 }
 
 const CACHE: usize = 1024;
-static SEEN: [Place; CACHE] = [const { Place { key: AtomicU64::new(0), id: AtomicU32::new(0) } }; CACHE];
+static SEEN: [Known; CACHE] = [const { Known { key: AtomicU64::new(0), id: AtomicU32::new(0) } }; CACHE];
 
 /// Code object and offset in one word: objects lie on multiples of 16 below 2^47. None for an offset that does not fit.
 #[inline]
@@ -56,7 +57,7 @@ fn key_of(code: usize, lasti: i32) -> Option<u64> {
 }
 
 #[inline]
-fn place(key: u64) -> &'static Place {
+fn place(key: u64) -> &'static Known {
     &SEEN[((key ^ key >> 20) as usize).wrapping_mul(0x9E37) >> 3 & (CACHE - 1)]
 }
 
@@ -81,31 +82,16 @@ fn remember(key: u64, id: u32) {
 /// The site of the innermost frame that is the user's.
 fn current() -> Site {
     // SAFETY: without a thread state there is no frame; with one, the GIL is held (the core calls this from operations, which run under
-    // it or detached, and a detached thread has no current thread state). `PyEval_GetFrame` is borrowed, the others are new references.
+    // it or detached, and a detached thread has no current thread state). A frame keeps its code object.
     unsafe {
         if ffi::PyGILState_Check() == 0 {
             return Site::UNKNOWN;
         }
-        let first = ffi::PyEval_GetFrame();
-        if first.is_null() {
-            return Site::UNKNOWN;
-        }
-        let id = id_of(first);
-        if id != INTERNAL {
-            return Site(id);
-        }
-        let mut frame = ffi::PyFrame_GetBack(first);
-        while !frame.is_null() {
-            let id = id_of(frame);
-            if id != INTERNAL {
-                ffi::Py_DECREF(frame.cast());
-                return Site(id);
-            }
-            let back = ffi::PyFrame_GetBack(frame);
-            ffi::Py_DECREF(frame.cast());
-            frame = back;
-        }
-        Site::UNKNOWN
+        let users = |p: Place| {
+            let id = id_at(p.code, p.lasti);
+            (id != INTERNAL).then_some(Site(id))
+        };
+        frames::find(users).unwrap_or(Site::UNKNOWN)
     }
 }
 
@@ -121,10 +107,17 @@ unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
     // SAFETY: by the caller's promise; the code object lives as long as its frame.
     unsafe {
         let code = ffi::PyFrame_GetCode(frame);
-        let lasti = PyFrame_GetLasti(frame);
         ffi::Py_DECREF(code.cast());
-        key_of(code as usize, lasti).and_then(seen).unwrap_or_else(|| intern(code, lasti))
+        id_at(code, PyFrame_GetLasti(frame))
     }
+}
+
+/// # Safety
+/// `code` is a live code object, under the GIL.
+#[inline]
+unsafe fn id_at(code: *mut ffi::PyCodeObject, lasti: i32) -> u32 {
+    // SAFETY: by the caller's promise.
+    key_of(code as usize, lasti).and_then(seen).unwrap_or_else(|| unsafe { intern(code, lasti) })
 }
 
 /// # Safety
@@ -305,6 +298,7 @@ fn _call_site() -> Option<String> {
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let file: String = m.py().import("rgrad")?.getattr("__path__")?.get_item(0)?.extract()?;
+    frames::probe(m.py());
     let _ = PACKAGE.set(format!("{}/", file.trim_end_matches('/')));
     register_source(Source { current: [current, current_with_stack], describe, stack, warn });
     m.add_function(wrap_pyfunction!(_site_bench, m)?)?;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,10 @@ from hypothesis import HealthCheck, settings
 import rgrad
 from known_differences import mark
 from wgpu_gaps import mark_gaps
+
+# A shell's background job ignores Ctrl-C, and tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "rgrad",

@@ -289,6 +289,39 @@ def test_fork_while_another_thread_computes() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_fork_while_others_add_to_a_leaf() -> None:
+    """The child finds no leaf in the hands of a thread that it does not have."""
+    program = """
+        import os, sys, threading
+        import rgrad
+        leaves = [rgrad.ones(1, requires_grad=True) for _ in range(100)]
+        stop = threading.Event()
+        def busy():
+            while not stop.is_set():
+                rgrad.stack(leaves).sum().backward()
+        threads = [threading.Thread(target=busy) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        codes = []
+        for _ in range(50):
+            pid = os.fork()
+            if pid == 0:
+                for leaf in leaves:
+                    leaf.grad = None
+                rgrad.stack(leaves).sum().backward()
+                os._exit(0 if all(leaf.grad.item() == 1 for leaf in leaves) else 3)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        stop.set()
+        for thread in threads:
+            thread.join()
+        sys.exit(max(codes, key=abs))
+    """
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, timeout=120, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_interrupt_comes_through_backward() -> None:
     x = leaf(1.0)
     y = x * 2

@@ -14,6 +14,7 @@ import pytest
 
 import rgrad
 from devices import real
+from points import close, point
 from rgrad.autograd import functional
 from rgrad.func import (
     functional_call,
@@ -33,17 +34,6 @@ from rgrad.utils._pytree import tree_flatten, tree_map, tree_unflatten
 pytestmark = pytest.mark.usefixtures("device")
 
 Pair = namedtuple("Pair", ["a", "b"])
-
-
-def point(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real())
-
-
-def close(got: Any, want: Any, rel: float = 1e-4) -> None:
-    have = np.asarray(got.tolist() if isinstance(got, rgrad.Tensor) else got)
-    need = np.asarray(want.tolist() if isinstance(want, rgrad.Tensor) else want)
-    assert have.shape == need.shape
-    np.testing.assert_allclose(have, need, rtol=rel, atol=rel * max(1.0, float(np.abs(need).max(initial=0.0))))
 
 
 def scalar(x: Any) -> Any:

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import rgrad
 from devices import real
+from points import close, point
 from rgrad.autograd import Function
 from rgrad.autograd.function import once_differentiable
 from rgrad.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 pytestmark = pytest.mark.usefixtures("device")
-
-
-def point(*values: float) -> Any:
-    return rgrad.tensor(values, dtype=real())
-
-
-def close(got: Any, want: Any, rel: float = 1e-4) -> None:
-    have = np.asarray(got.tolist() if isinstance(got, rgrad.Tensor) else got)
-    need = np.asarray(want.tolist() if isinstance(want, rgrad.Tensor) else want)
-    assert have.shape == need.shape
-    np.testing.assert_allclose(have, need, rtol=rel, atol=rel * max(1.0, float(np.abs(need).max(initial=0.0))))
 
 
 class Square(Function):

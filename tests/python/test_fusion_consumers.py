@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import rgrad
+from reductions import REDUCTIONS, program
 from rgrad import Tensor, _core
 from rgrad.nn import functional as F
 
@@ -36,10 +37,6 @@ def classes(*shape: int) -> Tensor:
     return (rgrad.arange(int(np.prod(shape))) % SHAPE[1]).view(shape)
 
 
-def program(x: Tensor, y: Tensor) -> Tensor:
-    return (x * y + 0.5) * 2
-
-
 def taken(work: Callable[[], Tensor]) -> float:
     """The most memory that the work takes beside what is there, its result included, in bytes of a whole tensor."""
     work().reshape(-1)[0].item()
@@ -54,23 +51,6 @@ def taken(work: Callable[[], Tensor]) -> float:
 def unfused(work: Callable[[], Tensor]) -> np.ndarray:
     with rgrad.fusion(False):
         return work().numpy().copy()
-
-
-REDUCTIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
-    "sum": lambda t, d: t.sum(d),
-    "mean": lambda t, d: t.mean(d),
-    "prod": lambda t, d: t.prod(d) if isinstance(d, int) else t.prod(),
-    "amax": lambda t, d: t.amax(d),
-    "amin": lambda t, d: t.amin(d),
-    "var": lambda t, d: t.var(d),
-    "std": lambda t, d: t.std(d, correction=0),
-    "logsumexp": lambda t, d: t.logsumexp(d),
-    "norm": lambda t, d: t.norm(2, d),
-    "norm 1": lambda t, d: t.norm(1, d),
-    "norm inf": lambda t, d: t.norm(float("inf"), d),
-    "norm 3": lambda t, d: t.norm(3, d),
-    "nansum": lambda t, d: t.nansum(d),
-}
 
 
 @pytest.mark.parametrize("dims", [0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)])
@@ -109,6 +89,67 @@ def test_the_backward_pass_of_a_softmax_reads_gradients_that_are_never_written(n
 
     assert taken(work) < 1.3
     assert np.array_equal(work().numpy(), unfused(work))
+
+
+@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int64])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dim", DIMS)
+def test_a_scan_reads_what_is_never_written(name: str, dim: str, dtype: Any) -> None:
+    x, y = values(1).to(dtype), values(2).to(dtype)
+
+    def work() -> Tensor:
+        return getattr(x * y - 1, name)(DIMS[dim])
+
+    assert taken(work) < 1.3 * x.element_size() / 4
+    assert np.array_equal(work().numpy(), unfused(work), equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(2, 20_000), (20_000, 2), (5, 20_000), (80_000,)])
+@pytest.mark.parametrize("dtype", [rgrad.int32, rgrad.float32])
+def test_scans_of_long_rows(shape: tuple[int, ...], dtype: Any) -> None:
+    x = (values(1, *shape) * 9).to(dtype)
+    before = _core._set_fusion_least(100)
+    try:
+        for dim in range(len(shape)):
+            for name in ("cumsum", "cumprod"):
+
+                def work(dim: int = dim, name: str = name) -> Tensor:
+                    return getattr(x * 2 - 3, name)(dim)
+
+                assert np.array_equal(work().numpy(), unfused(work), equal_nan=True)
+    finally:
+        _core._set_fusion_least(before)
+
+
+@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int32, rgrad.uint8])
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("dim", [0, 1, 2, None])
+def test_extremes_with_places_read_what_is_never_written(name: str, dim: int | None, dtype: Any) -> None:
+    # Many equals, so that it matters which is the first.
+    x = (values(1) * 4).abs().to(dtype)
+    if dtype.is_floating_point:
+        x[7, 7, 7] = x[7, 9, 7] = float("nan")
+        x[1, 1] = -0.0
+
+    def call(k: int) -> Tensor:
+        made = getattr(x * 3 - 1, name)(*() if dim is None else (dim,))
+        return made if isinstance(made, Tensor) else made[k]
+
+    for k in (0, 1):
+        assert taken(lambda k=k: call(k)) < 0.3 * x.element_size() / 4
+        assert call(k).numpy().tobytes() == unfused(lambda k=k: call(k)).tobytes()
+
+
+def test_both_results_of_max() -> None:
+    x = values(1).requires_grad_()
+    for fused in (True, False):
+        with rgrad.fusion(fused):
+            largest, places = (x * 2).max(1)
+            g = rgrad.autograd.grad(largest.sum(), x)[0].numpy()
+            if fused:
+                want = largest.detach().numpy(), places.numpy(), g
+            else:
+                assert all(np.array_equal(a, b) for a, b in zip(want, (largest.detach(), places, g), strict=True))
 
 
 def test_who_reads_what_somebody_holds_writes_it_once() -> None:

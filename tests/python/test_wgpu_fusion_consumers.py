@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import reductions
 import rgrad
+from reductions import program
 from rgrad import Tensor, _core, wgpu
 from rgrad.nn import functional as F
 
@@ -34,10 +37,6 @@ def values(seed: int, *shape: int, dtype: Any = rgrad.float32) -> Tensor:
     return rgrad.tensor(x).to(dtype).to("wgpu")
 
 
-def program(x: Tensor, y: Tensor) -> Tensor:
-    return (x * y + 0.5) * 2
-
-
 def unwritten(work: Callable[[], Tensor]) -> int:
     """Bytes of results that were never written."""
     wgpu.synchronize()
@@ -61,18 +60,13 @@ def same_bits(work: Callable[[], Tensor]) -> None:
     assert got.tobytes() == want.tobytes()
 
 
-REDUCTIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
-    "sum": lambda t, d: t.sum(d),
-    "mean": lambda t, d: t.mean(d),
-    "prod": lambda t, d: t.prod(d) if isinstance(d, int) else t.prod(),
-    "amax": lambda t, d: t.amax(d),
-    "amin": lambda t, d: t.amin(d),
-    "var": lambda t, d: t.var(d),
-    "std": lambda t, d: t.std(d, correction=0),
-    "logsumexp": lambda t, d: t.logsumexp(d),
-    "norm": lambda t, d: t.norm(2, d),
-    "norm 1": lambda t, d: t.norm(1, d),
-    "norm inf": lambda t, d: t.norm(float("inf"), d),
+# The elements of nansum are made of more steps.
+REDUCTIONS = {name: call for name, call in reductions.REDUCTIONS.items() if name != "nansum"} | {
+    "norm 0": lambda t, d: t.norm(0, d),
+    "norm 0.5": lambda t, d: t.norm(0.5, d),
+    "norm -2": lambda t, d: t.norm(-2, d),
+    "norm -inf": lambda t, d: t.norm(-float("inf"), d),
+    "count_nonzero": lambda t, d: t.count_nonzero(d),
 }
 
 
@@ -92,16 +86,48 @@ def test_a_reduction_reads_what_is_never_written(name: str, dims: Any) -> None:
     same_bits(work)
 
 
-@pytest.mark.parametrize("name", ["norm 3", "max with places", "argmax", "cumsum"])
-def test_others_have_it_written(name: str) -> None:
+def test_the_elements_of_nansum_are_never_written() -> None:
     x, y = values(1), values(2)
-    others: dict[str, Callable[[Tensor], Tensor]] = {
-        "norm 3": lambda t: t.norm(3, 1),
-        "max with places": lambda t: t.max(1)[0],
-        "argmax": lambda t: t.argmax(1),
-        "cumsum": lambda t: t.cumsum(1),
-    }
-    same_bits(lambda: others[name](program(x, y)))
+    x[3, 1] = float("nan")
+
+    def work() -> Tensor:
+        return program(x, y).nansum(1)
+
+    assert unwritten(work) >= 3 * 4 * N
+    same_bits(work)
+
+
+@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int64])
+@pytest.mark.parametrize("shape", [SHAPE, (3, 700), (300, 7), (2, 20_000)])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_a_scan_reads_what_is_never_written(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    x = values(1, *shape).to(dtype)
+    for dim in range(len(shape)):
+
+        def work(dim: int = dim) -> Tensor:
+            return getattr(x * 2 - 1, name)(dim)
+
+        assert unwritten(work) == 2 * x.element_size() * x.numel()
+        same_bits(work)
+        same_bits(lambda dim=dim: getattr((x * 2 - 1).transpose(0, 1), name)(dim))
+
+
+@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int32])
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+def test_extremes_with_places_read_what_is_never_written(name: str, dtype: Any) -> None:
+    x = (values(1) * 4).to(dtype)
+    x[1, 1] = x[2, 2] = x[4, 4, 5]
+
+    def call(dim: int | None, k: int) -> Tensor:
+        made = getattr(x * 3 - 1, name)(*() if dim is None else (dim,))
+        return made if isinstance(made, Tensor) else made[k]
+
+    for dim in (0, 1, 2, None):
+        for k in (0, 1):
+            assert unwritten(lambda dim=dim, k=k: call(dim, k)) == 2 * x.element_size() * N
+            same_bits(lambda dim=dim, k=k: call(dim, k))
+    big = values(2, 70_000).to(dtype)
+    same_bits(lambda: getattr(big * 3, name)(0)[1] if name in ("max", "min") else getattr(big * 3, name)())
 
 
 @pytest.mark.parametrize("dtype", [rgrad.int32, rgrad.int64, rgrad.uint8, rgrad.bool, rgrad.float64])
@@ -227,6 +253,86 @@ def test_a_loss_reads_what_is_never_written(name: str) -> None:
         return LOSSES[name](program(x, y), y)
 
     assert unwritten(work) >= 4 * 4 * N
+    same_bits(work)
+
+
+NLL: dict[str, dict[str, Any]] = {
+    "mean": {},
+    "sum": {"reduction": "sum"},
+    "each": {"reduction": "none"},
+    "weighted": {"weight": True},
+    "ignoring": {"ignore_index": 1},
+}
+
+
+@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64])
+@pytest.mark.parametrize("shape", [(90, 7), (4, 5, 60), (9000, 3)])
+@pytest.mark.parametrize("how", NLL)
+def test_nll_loss_reads_what_is_never_written(how: str, shape: tuple[int, ...], dtype: Any) -> None:
+    x = values(1, *shape, dtype=dtype)
+    classes = rgrad.arange(shape[1], device="wgpu")
+    target = classes[(values(2, shape[0], *shape[2:]) * 100).to(rgrad.int64).abs() % shape[1]]
+    weight = values(3, shape[1], dtype=dtype).abs() if how == "weighted" else None
+    rest = {k: v for k, v in NLL[how].items() if k != "weight"}
+    target.cpu()
+
+    def work() -> Tensor:
+        return F.nll_loss(x * 2 - 1, target, weight, **rest)
+
+    assert unwritten(work) == 2 * x.element_size() * x.numel()
+    same_bits(work)
+    assert rgrad.allclose(
+        work().cpu(), F.nll_loss(x.cpu() * 2 - 1, target.cpu(), None if weight is None else weight.cpu(), **rest)
+    )
+
+
+def test_weights_that_the_program_reads_too() -> None:
+    x, weight = values(1, 90, 7), values(2, 7).abs()
+    target = rgrad.arange(90, device="wgpu") % 7
+    target.cpu()
+    same_bits(lambda: F.nll_loss(x * weight, target, weight))
+
+
+def test_a_target_that_is_no_class_is_told_of_at_the_line_of_the_loss() -> None:
+    x = values(1, 90, 7)
+    target = rgrad.full((90,), 7, device="wgpu")
+    loss = F.nll_loss(x * 2, target)  # the line
+    with pytest.raises(IndexError, match="(?s)index 7 is out of bounds.*nll_loss") as caught:
+        loss.item()
+    text = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+    lines = Path(__file__).read_text().splitlines()
+    line = 1 + next(k for k, t in enumerate(lines) if t.endswith("# the line"))
+    assert f"{Path(__file__).name}:{line} in" in text
+
+
+def test_the_input_of_cross_entropy_is_never_written() -> None:
+    x, target = values(1, 90, 7), rgrad.arange(90, device="wgpu") % 7
+    target.cpu()
+
+    def work() -> Tensor:
+        return F.cross_entropy(x * 2 - 1, target)
+
+    assert unwritten(work) >= 2 * 4 * 630
+    same_bits(work)
+    held = x.detach().clone().requires_grad_()
+    logits = held * 2 - 1
+    before = rgrad.fusion.counts().bytes_not_written
+    F.cross_entropy(logits, target).backward()
+    held.grad.cpu()
+    assert rgrad.fusion.counts().bytes_not_written > before
+
+
+@pytest.mark.parametrize("shape", [(14,), (10, 1), (12, 1, 1), (1, 10, 14), ()])
+def test_gradients_are_summed_to_a_shape_as_they_are_made(shape: tuple[int, ...]) -> None:
+    x, small = values(1), values(2, *shape) if shape else values(2, 1)[0]
+    small.requires_grad_()
+    out = x * small
+    g = values(3)
+
+    def work() -> Tensor:
+        return rgrad.autograd.grad(out, small, g * 2, retain_graph=True)[0]
+
+    assert unwritten(work) == 2 * 4 * N
     same_bits(work)
 
 

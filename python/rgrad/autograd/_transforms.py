@@ -87,7 +87,9 @@ def _here(cls: Any, args: tuple[Any, ...], number: int, forward: Callable[..., A
     """One call at the level of its arguments, with the tangents of the outputs by ``jvp``."""
     from .forward_ad import _is_fwd_grad_enabled
 
-    tangents = [_core._tangent(x) if isinstance(x, Tensor) else None for x in args] if _is_fwd_grad_enabled() else []
+    tangents = []
+    if _is_fwd_grad_enabled():
+        tangents = [_core._tangent(x, number) if isinstance(x, Tensor) else None for x in args]
     if all(t is None for t in tangents):
         return _core._function_apply_here(cls, args, forward)[0]
     # The levels below need the tangents of what `jvp` computes; those that it computes at this level are dropped.

@@ -12,7 +12,14 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 _current_level = -1
 
 
+def _check_level(level: int | None, function: str) -> None:
+    if level is not None and level > max(_current_level, 0):
+        raise RuntimeError(f"Invalid level given to {function}: {level}, where level {_current_level} is entered")
+
+
 def _is_fwd_grad_enabled() -> bool:
+    if _core.is_inference_mode_enabled():
+        return False
     now: bool = _core._set_tangents_enabled(True)
     _core._set_tangents_enabled(now)
     return now
@@ -90,6 +97,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
+    _check_level(level, "_make_dual")
     check_dual(tensor, tangent)
     if _core._tangent(tensor) is not None:
         raise RuntimeError(
@@ -104,9 +112,13 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
     Args:
         level: the level that is entered.
+
+    Raises:
+        RuntimeError: ``level`` is higher than that.
     """
     if (_current_level if level is None else level) < 0 or _current_level < 0:
         return UnpackedDualTensor(tensor, None)
+    _check_level(level, "_fw_primal")
     return UnpackedDualTensor(_core._primal(tensor), _core._tangent(tensor))
 
 

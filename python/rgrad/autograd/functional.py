@@ -53,6 +53,16 @@ def _require_history(outputs: tuple[Tensor, ...], strict: bool) -> None:
                 )
 
 
+def _require_curvature(gradient: tuple[Tensor | None, ...], strict: bool) -> None:
+    if strict:
+        for i, g in enumerate(gradient):
+            if g is not None and not g.requires_grad:
+                raise RuntimeError(
+                    "While computing the hessian, found that the jacobian of the user-provided function with respect "
+                    f"to input {i} is independent of the input. This is not allowed in strict mode."
+                )
+
+
 def _check_vector(v: tuple[Tensor, ...], other: tuple[Tensor, ...], is_tuple: bool) -> None:
     if len(v) != len(other):
         if is_tuple:
@@ -341,14 +351,14 @@ def _rows(
     return rows
 
 
-def _single_number(out: Any, where: str) -> tuple[bool, Tensor]:
-    """Whether ``out`` is a tuple, and its one tensor with one element."""
+def _single_number(out: Any, where: str) -> Tensor:
+    """What a function gave, if it is a tensor with one element."""
     is_tuple, outs = _tensors(out, "outputs of the user-provided function", where)
-    if is_tuple and len(outs) != 1:
+    if is_tuple:
         raise RuntimeError(f"The function given to {where} should return a single Tensor")
     if outs[0].numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {where} should contain a single element")
-    return is_tuple, outs[0]
+    return outs[0]
 
 
 def hessian(
@@ -374,15 +384,9 @@ def hessian(
     def first(*xs: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
             # Only what requires a gradient keeps its tangent in the inner Jacobian.
-            xs = tuple(x.requires_grad_() for x in xs)
-        found = jacobian(lambda *args: _single_number(func(*args), "hessian")[1].squeeze(), xs, create_graph=True)
-        if strict:
-            for i, g in enumerate(found):
-                if not g.requires_grad:
-                    raise RuntimeError(
-                        "While computing the hessian, found that the jacobian of the user-provided function with "
-                        f"respect to input {i} is independent of the input. This is not allowed in strict mode."
-                    )
+            xs = tuple(_core._require_grad(x) for x in xs)
+        found = jacobian(lambda *args: _single_number(func(*args), "hessian").squeeze(), xs, create_graph=True)
+        _require_curvature(found, strict)
         result: tuple[Tensor, ...] = found
         return result
 
@@ -409,12 +413,14 @@ def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         vector = _vector(
             v, xs, many_in, "vhp", "the input to the user-provided function is a single Tensor with one element"
         )
-        many_out, out = _single_number(func(*xs), "vhp")
+        out = _single_number(func(*xs), "vhp")
         _require_history((out,), strict)
-        first = _filled(_grad((out,), xs, None, True), xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
+        gradient = _grad((out,), xs, None, True)
+        _require_curvature(gradient, strict)
+        first = _filled(gradient, xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
         second = _grad(first, xs, vector, create_graph)
         found = _filled(second, xs, strict, create_graph, _NO_JACOBIAN, _NO_HESSIAN)
-    return _result((out,), create_graph, many_out), _result(found, create_graph, many_in)
+    return _result((out,), create_graph, False), _result(found, create_graph, many_in)
 
 
 def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -429,13 +435,15 @@ def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         vector = _vector(
             v, xs, many_in, "hvp", "the input to the user-provided function is a single Tensor with one element"
         )
-        many_out, out = _single_number(func(*xs), "hvp")
+        out = _single_number(func(*xs), "hvp")
         _require_history((out,), strict)
-        first = _filled(_grad((out,), xs, None, True), xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
+        gradient = _grad((out,), xs, None, True)
+        _require_curvature(gradient, strict)
+        first = _filled(gradient, xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
         dummies = tuple(_core.zeros_like(x).requires_grad_() for x in xs)
         second = _grad(first, xs, dummies, True)
         if strict:
             _filled(second, xs, True, True, _NO_JACOBIAN, _NO_HESSIAN)
         third = _grad(second, dummies, vector, create_graph)
         found = _filled(third, xs, strict, create_graph, _NO_HESSIAN_TRICK, _NO_HESSIAN)
-    return _result((out,), create_graph, many_out), _result(found, create_graph, many_in)
+    return _result((out,), create_graph, False), _result(found, create_graph, many_in)

@@ -179,7 +179,7 @@ def gradgradcheck(
 
     def gradients(*given: Any) -> tuple[Tensor, ...]:
         # Forward mode gives inputs without history.
-        args = [x.requires_grad_() if i in wanted and not x.requires_grad else x for i, x in enumerate(given)]
+        args = [_core._require_grad(x) if i in wanted and not x.requires_grad else x for i, x in enumerate(given)]
         own, vectors = args[: len(args) - count], args[len(args) - count :]
         outs = [out for out in as_tuple(func(*own)) if out.requires_grad]
         found = grad(
@@ -211,7 +211,7 @@ def _random_cotangent(out: Tensor, seed: int, spread: bool) -> Tensor:
     shape = tuple(out.shape)
     values = np.random.default_rng(seed).uniform(-1, 1, (*shape, 2) if spread else shape)
     made = _core.from_numpy(np.asarray(values)).to(out.dtype).to(out.device)
-    return (made[..., 0] if spread else made).detach().requires_grad_()
+    return _core._require_grad((made[..., 0] if spread else made).detach())
 
 
 def _check(

@@ -1,6 +1,7 @@
 """Function transforms: derivatives and batches of functions, nested in any order."""
 
 from .batch import vmap as vmap
+from .debug import debug_unwrap as debug_unwrap
 from .forward import jvp as jvp
 from .forward import linearize as linearize
 from .jacobian import hessian as hessian
@@ -13,6 +14,7 @@ from .reverse import grad_and_value as grad_and_value
 from .reverse import vjp as vjp
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "grad",
     "grad_and_value",

@@ -25,9 +25,12 @@ class Opened:
         """The grad mode that holds one level lower: that outside of the transform, as long as it is on inside."""
         before = _core.is_grad_enabled()
         _core._set_grad_enabled(self._outside and inside)
+        # What a Function writes for its level is not captured by it.
+        asked = _core._ask_below(self.number)
         try:
             yield
         finally:
+            _core._ask_below(asked)
             _core._set_grad_enabled(before)
 
 
@@ -56,10 +59,14 @@ def tracking() -> Generator[int]:
     # The core remembers the mode outside for what happens below this level: entered first.
     level = _core._enter_level("track")
     _stack.enter(Opened(level))
+    # Tensors without versions cannot be kept for the pass backward.
+    inference = _core.is_inference_mode_enabled()
+    _core._set_inference_mode(False)
     try:
         with enable_grad():
             yield level
     finally:
+        _core._set_inference_mode(inference)
         _stack.leave(level)
         _core._exit_level(level)
 

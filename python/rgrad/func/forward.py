@@ -24,8 +24,9 @@ def _check_tensors(flat: list[Any], what: str) -> None:
             raise RuntimeError(f"{_API}: Expected {what} to only contain Tensors, got {type(value)}")
 
 
-def _tangent_of(out: Tensor, strict: bool) -> Tensor:
-    tangent = _core._tangent(out)
+def _tangent_of(out: Tensor, level: int, strict: bool) -> Tensor:
+    # To this derivative an outer one's tangents are none.
+    tangent = _core._tangent(out, level)
     if tangent is not None:
         return tangent
     if strict:
@@ -33,7 +34,7 @@ def _tangent_of(out: Tensor, strict: bool) -> Tensor:
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
             "with strict=True."
         )
-    return _core.zeros_like(_core._primal(out))
+    return _core.zeros_like(_core._primal(out, level))
 
 
 def jvp_with_argnums(
@@ -66,9 +67,9 @@ def jvp_with_argnums(
         output, aux = with_aux(func(*args), has_aux, _API)
         flat_out, out_spec = tree_flatten(output)
         check_outputs(flat_out, _API)
-        moved = [_tangent_of(out, strict) for out in flat_out]
+        moved = [_tangent_of(out, level, strict) for out in flat_out]
         result = (
-            unwrap_tree(tree_unflatten([_core._primal(out) for out in flat_out], out_spec), level),
+            unwrap_tree(tree_unflatten([_core._primal(out, level) for out in flat_out], out_spec), level),
             unwrap_tree(tree_unflatten(moved, out_spec), level),
         )
         return (*result, unwrap_tree(aux, level)) if has_aux else result
@@ -96,23 +97,47 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The output of ``func(*primals)``, and a function for products with its Jacobian there.
 
-    ``func`` is called once; the function multiplies by what that call left, which it keeps alive. A custom Function in
-    ``func`` needs a backward of differentiable operations: what is kept is the derivative of the backward pass by its
-    cotangents, which is linear in them.
+    ``func`` is called once; the function multiplies by what that call left, which it keeps alive: the derivative of the
+    backward pass by its cotangents, which is linear in them. With a custom Function that has ``jvp`` but no backward
+    each product calls ``func`` again, in forward mode.
 
     Returns:
         ``(output, jvp_fn)``; ``jvp_fn(*tangents)`` takes tangents like the primals and gives a tree like the output.
 
     Raises:
-        RuntimeError: tangents that differ from the primals in structure, shape, dtype or device.
+        RuntimeError: tangents that differ from the primals in structure, shape, dtype or device. ValueError: a primal
+            is not floating point.
     """
     flat_primals, spec = tree_flatten(primals)
     _check_tensors(flat_primals, "primals")
-    output, vjp_fn = vjp(func, *primals)
-    flat_out, out_spec = tree_flatten(output)
+    for x in flat_primals:
+        if not x.is_floating_point():
+            raise ValueError(f"linearize: Expected primal to be floating point or complex, but got: {x.dtype}")
+    shape: list[Any] = []
+
+    def parts(*args: Any) -> tuple[list[Tensor], list[Tensor]]:
+        flat, out_spec = tree_flatten(func(*args))
+        check_outputs(flat, "linearize(f, *primals)")
+        shape[:] = [out_spec, [out.is_floating_point() for out in flat]]
+        moving = [out for out in flat if out.is_floating_point()]
+        # One that depends on nothing stands for outputs that are all integers.
+        return moving or [_core.zeros(())], [out for out in flat if not out.is_floating_point()]
+
+    moving, vjp_fn, fixed = vjp(parts, *primals, has_aux=True)
+    out_spec, floats = shape
+    pulled: list[Tensor] | None = None
     with tracking() as level:
-        zeros = [_core._wrap(_core.zeros_like(out), level).requires_grad_() for out in flat_out]
-        pulled, _ = tree_flatten(vjp_fn(tree_unflatten(zeros, out_spec), create_graph=True))
+        zeros = [_core._require_grad(_core._wrap(_core.zeros_like(out), level)) for out in moving]
+        try:
+            pulled, _ = tree_flatten(vjp_fn(zeros, create_graph=True))
+        except NotImplementedError:
+            del vjp_fn
+
+    def joined(moved: list[Tensor], others: list[Tensor]) -> Any:
+        one, other = iter(moved), iter(others)
+        return tree_unflatten([next(one) if is_float else next(other) for is_float in floats], out_spec)
+
+    no_change = [_core.zeros_like(out) for out in fixed]
 
     def jvp_fn(*tangents: Any) -> Any:
         flat, given = tree_flatten(tangents)
@@ -126,8 +151,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                         f"tangent:{i} with {what} {got} in flattened pytree doesn't match the {what} {want} of the "
                         "corresponding primal."
                     )
-        return tree_unflatten(
-            gradients_of(pulled, zeros, flat, retain_graph=True, create_graph=_core.is_grad_enabled()), out_spec
-        )
+        if pulled is None:
+            return jvp(func, primals, tangents)[1]
+        found = gradients_of(pulled, zeros, flat, retain_graph=True, create_graph=_core.is_grad_enabled())
+        return joined(found, no_change)
 
-    return output, jvp_fn
+    return joined(moving, fixed), jvp_fn

@@ -142,8 +142,8 @@ def functional_call(
 def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
     if len({t.requires_grad for t in tensors}) != 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
-    result: Tensor = _core.stack(tensors)
-    return result.detach().requires_grad_() if tensors[0].requires_grad else result
+    result = _core.stack(tensors)
+    return _core._require_grad(result.detach()) if tensors[0].requires_grad else result
 
 
 def stack_module_state(models: "Sequence[Module]") -> tuple[dict[str, Tensor], dict[str, Tensor]]:

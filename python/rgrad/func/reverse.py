@@ -20,7 +20,7 @@ def _require(tree: Any) -> None:
     def one(value: Any) -> None:
         if not isinstance(value, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-        value.requires_grad_()
+        _core._require_grad(value)
 
     tree_map_(one, tree)
 

@@ -1,5 +1,6 @@
 //! The one allocator of CPU tensors: accounts for every byte, keeps large buffers for reuse, refuses what the machine cannot hold.
 
+use super::tally;
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::alloc::Layout as Raw;
@@ -10,11 +11,13 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 const POOLED: usize = 256 << 10;
 /// All buffers are aligned for the widest vectors and cache lines.
 const ALIGN: usize = 64;
+/// Buffers from this size on start at a huge page's border and ask for huge pages: reading and writing large memory takes 5 to 9 percent
+/// less time then, and a first touch costs a fault for 2 MiB rather than for 4 KiB.
+const HUGE: usize = 4 << 20;
+const HUGE_PAGE: usize = 2 << 20;
 /// At most this share of the machine's memory lies idle in the pool.
 const IDLE_SHARE: usize = 8;
 
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
 static POOL: Mutex<Idle> = Mutex::new(Idle { buffers: Vec::new(), bytes: 0 });
@@ -39,29 +42,22 @@ unsafe impl Sync for Buffer {}
 
 /// Bytes that live tensors hold.
 pub fn memory_allocated() -> usize {
-    ALLOCATED.load(Ordering::Relaxed)
+    tally::held()
 }
 
 /// The most that `memory_allocated` has been since the last reset.
 pub fn max_memory_allocated() -> usize {
-    PEAK.load(Ordering::Relaxed)
+    tally::peak()
 }
 
 pub fn reset_peak_memory_stats() {
-    PEAK.store(ALLOCATED.load(Ordering::Relaxed), Ordering::Relaxed);
+    tally::reset_peak();
 }
 
 /// Accounts for a value that lives inside its storage's own allocation (negative: its end).
 #[inline]
 pub fn count_inline(bytes: isize) {
-    if bytes >= 0 {
-        let now = ALLOCATED.fetch_add(bytes as usize, Ordering::Relaxed) + bytes as usize;
-        if now > PEAK.load(Ordering::Relaxed) {
-            PEAK.fetch_max(now, Ordering::Relaxed);
-        }
-    } else {
-        ALLOCATED.fetch_sub(bytes.unsigned_abs(), Ordering::Relaxed);
-    }
+    tally::count(bytes);
 }
 
 /// Bytes that lie idle for reuse.
@@ -136,7 +132,19 @@ fn limit() -> usize {
 }
 
 fn raw(bytes: usize) -> Raw {
-    Raw::from_size_align(bytes, ALIGN).expect("sizes are checked against isize::MAX before")
+    Raw::from_size_align(bytes, if bytes >= HUGE { HUGE_PAGE } else { ALIGN }).expect("sizes are checked against isize::MAX before")
+}
+
+/// Memory from the system; null where it has none.
+fn fresh(bytes: usize) -> *mut u8 {
+    // SAFETY: the size is at least ALIGN.
+    let ptr = unsafe { std::alloc::alloc(raw(bytes)) };
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if bytes >= HUGE && !ptr.is_null() {
+        // SAFETY: these bytes were just allocated. It is advice: a refusal changes nothing.
+        unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
+    ptr
 }
 
 /// Large requests share capacities, so that a freed buffer fits the next request of about its size.
@@ -164,10 +172,8 @@ impl Buffer {
             return Err(refuse(bytes, "a test asked this request to fail"));
         }
         let cap = capacity(bytes);
-        let before = ALLOCATED.fetch_add(cap, Ordering::Relaxed);
         if cap >= POOLED {
-            if before.saturating_add(cap) > limit() {
-                ALLOCATED.fetch_sub(cap, Ordering::Relaxed);
+            if !tally::reserve(cap, limit()) {
                 return Err(refuse(bytes, &format!("the limit is {} bytes", limit())));
             }
             let found = {
@@ -179,26 +185,25 @@ impl Buffer {
                 })
             };
             if let Some(ptr) = found.and_then(|a| NonNull::new(a as *mut u8)) {
-                PEAK.fetch_max(before + cap, Ordering::Relaxed);
                 return Ok(Buffer { ptr, bytes: cap });
             }
         }
-        // SAFETY: the size is at least ALIGN.
-        let mut ptr = unsafe { std::alloc::alloc(raw(cap)) };
+        let mut ptr = fresh(cap);
         if ptr.is_null() && cap >= POOLED {
             empty_cache();
-            // SAFETY: as above.
-            ptr = unsafe { std::alloc::alloc(raw(cap)) };
+            ptr = fresh(cap);
         }
         match NonNull::new(ptr) {
             Some(ptr) => {
-                if before + cap > PEAK.load(Ordering::Relaxed) {
-                    PEAK.fetch_max(before + cap, Ordering::Relaxed);
+                if cap < POOLED {
+                    tally::count(cap as isize);
                 }
                 Ok(Buffer { ptr, bytes: cap })
             }
             None => {
-                ALLOCATED.fetch_sub(cap, Ordering::Relaxed);
+                if cap >= POOLED {
+                    tally::free(cap);
+                }
                 Err(refuse(bytes, "the system has no memory left"))
             }
         }
@@ -212,8 +217,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        ALLOCATED.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.bytes >= POOLED {
+        if self.bytes < POOLED {
+            tally::count(-(self.bytes as isize));
+        } else {
+            tally::free(self.bytes);
             let most = limit() / IDLE_SHARE;
             let mut pool = POOL.lock();
             if pool.bytes + self.bytes <= most && pool.buffers.len() < 1024 {

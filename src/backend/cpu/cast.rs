@@ -1,5 +1,7 @@
 //! Moving elements between strided places, with a change of type on the way.
 
+#[cfg(target_arch = "x86_64")]
+use super::num::{Level, level};
 use crate::layout::{DType, Scalar};
 use std::mem::MaybeUninit;
 
@@ -91,11 +93,11 @@ convert! {
 /// # Safety
 /// Every element named by the sizes and strides is readable at `src`, writable at `dst`, and aligned. No place of `dst` is also a
 /// place of `src` except the same one.
+#[inline(always)]
 unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     let (s1, d1) = (size_of::<S>() as isize, size_of::<D>() as isize);
     if rows > 1 && ss.1.abs() > ss.0.abs() && ss.0 != 0 {
-        // Rows that share a cache set: it has room for a few of them only.
-        if ds.0 % 2048 == 0 && rows >= 8 && cols >= 8 {
+        if rows >= 8 && cols >= 8 {
             // SAFETY: the caller's.
             return unsafe { across::<S, D>(rows, cols, src, ss, dst, ds) };
         }
@@ -138,6 +140,7 @@ unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8
 ///
 /// # Safety
 /// As for `shift`.
+#[inline(always)]
 unsafe fn across<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     const SIDE: usize = 16;
     let mut square = [const { MaybeUninit::<D>::uninit() }; SIDE * SIDE];
@@ -149,6 +152,16 @@ unsafe fn across<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u
             unsafe {
                 let src = src.offset(r0 as isize * ss.0 + c0 as isize * ss.1);
                 let dst = dst.offset(r0 as isize * ds.0 + c0 as isize * ds.1);
+                if height == SIDE && width == SIDE && ss.0 == size_of::<S>() as isize && ds.1 == size_of::<D>() as isize {
+                    // Lines as a whole: more of them are on their way at the same time.
+                    let lines: [[S; SIDE]; SIDE] = std::array::from_fn(|c| (src.offset(c as isize * ss.1) as *const [S; SIDE]).read());
+                    let element = |r: usize, c: usize| lines[c][r].convert();
+                    for r in 0..SIDE {
+                        let row: [D; SIDE] = std::array::from_fn(|c| element(r, c));
+                        (dst.offset(r as isize * ds.0) as *mut [D; SIDE]).write(row);
+                    }
+                    continue;
+                }
                 for c in 0..width {
                     let column = src.offset(c as isize * ss.1);
                     for r in 0..height {
@@ -166,19 +179,45 @@ unsafe fn across<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u
     }
 }
 
+/// `shift` for any machine.
+///
+/// # Safety
+/// As for `shift`.
+unsafe fn base<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
+    // SAFETY: the caller's.
+    unsafe { shift::<S, D>(rows, cols, src, ss, dst, ds) }
+}
+
+/// `shift` with the instructions of AVX2.
+///
+/// # Safety
+/// As for `shift`; the machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+unsafe fn avx2<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
+    // SAFETY: the caller's.
+    unsafe { shift::<S, D>(rows, cols, src, ss, dst, ds) }
+}
+
 /// The function that moves elements of `from` to places of `to`.
 #[inline]
 pub fn mover(from: DType, to: DType) -> Move {
     macro_rules! table {
-        ($($S:ty),+) => { [$(row!($S)),+] };
+        ($f:ident, $($S:ty),+) => { [$(row!($f, $S)),+] };
     }
     macro_rules! row {
-        ($S:ty) => {
-            [shift::<$S, Bool>, shift::<$S, u8>, shift::<$S, i32>, shift::<$S, i64>, shift::<$S, f32>, shift::<$S, f64>]
+        ($f:ident, $S:ty) => {
+            [$f::<$S, Bool>, $f::<$S, u8>, $f::<$S, i32>, $f::<$S, i64>, $f::<$S, f32>, $f::<$S, f64>]
         };
     }
-    static TABLE: [[Move; 6]; 6] = table!(Bool, u8, i32, i64, f32, f64);
-    TABLE[from as usize][to as usize]
+    static BASE: [[Move; 6]; 6] = table!(base, Bool, u8, i32, i64, f32, f64);
+    #[cfg(target_arch = "x86_64")]
+    static AVX2: [[Move; 6]; 6] = table!(avx2, Bool, u8, i32, i64, f32, f64);
+    #[cfg(target_arch = "x86_64")]
+    if level() != Level::Base {
+        return AVX2[from as usize][to as usize];
+    }
+    BASE[from as usize][to as usize]
 }
 
 /// The bytes of a scalar as an element of `dtype`, in the first `dtype.size()` bytes.

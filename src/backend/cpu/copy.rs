@@ -5,8 +5,8 @@ use super::threads::parallel_for;
 use super::walk::{Tiles, collapse};
 use crate::layout::{DType, Scalar};
 
-/// Elements in a tile: small enough for the first-level cache where source and destination lie across each other.
-const ROOM: usize = 1024;
+/// Elements in a tile: where source and destination lie across each other, a few neighbouring cache lines of each row and each column.
+const ROOM: usize = 4096;
 const GRAIN: usize = 1 << 16;
 
 #[derive(Clone, Copy)]

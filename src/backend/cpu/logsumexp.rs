@@ -1,7 +1,7 @@
 //! The largest element and the sum of exponentials beside it, along rows and down columns, once for each instruction set.
 
 use super::moments::{Top, subtracted};
-use super::num::{Base, Cell, F32, F64};
+use super::num::{Base, Cell, F32, F64, dispatch};
 use super::reducers::Float;
 use super::softmax::{fold, larger};
 use crate::pointwise::Real;
@@ -24,22 +24,6 @@ pub trait Exps: Float {
     /// # Safety
     /// `acc.len()` columns, `stride` apart, of all rows are readable.
     unsafe fn down(p: *const Self, rows: usize, row_stride: isize, stride: isize, acc: &mut [Top<Self>]);
-}
-
-macro_rules! dispatch {
-    ($f:ident, $cell:ident, $args:tt) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            use super::num::{Avx2, Avx512, Level, level};
-            match level() {
-                Level::Avx512 => avx512::$f::<$cell<Avx512>> $args,
-                Level::Avx2 => avx2::$f::<$cell<Avx2>> $args,
-                Level::Base => $f::<$cell<Base>> $args,
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        $f::<$cell<Base>> $args
-    }};
 }
 
 #[cfg(target_arch = "x86_64")]

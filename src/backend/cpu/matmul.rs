@@ -1,4 +1,5 @@
-//! Matrix products over any strides: tiny ones directly, matrix times vector by our own loops, the rest through `gemm`.
+//! Matrix products over any strides: tiny ones directly, matrix times vector and times few rows by our own loops, the rest through
+//! `gemm`.
 //!
 //! Which way is taken, and in which order products are added up, depends on sizes and strides alone, so the bits are the same for any
 //! number of threads.
@@ -28,13 +29,13 @@ unsafe impl<T> Sync for Mat<T> {}
 
 impl<T> Mat<T> {
     #[inline(always)]
-    fn at(&self, i: usize, j: usize) -> *const T {
+    pub(super) fn at(&self, i: usize, j: usize) -> *const T {
         self.ptr.wrapping_offset(i as isize * self.rs + j as isize * self.cs)
     }
     fn moved(&self, by: isize) -> Self {
         Mat { ptr: self.ptr.wrapping_offset(by), rs: self.rs, cs: self.cs }
     }
-    fn t(self) -> Self {
+    pub(super) fn t(self) -> Self {
         Mat { ptr: self.ptr, rs: self.cs, cs: self.rs }
     }
 }
@@ -80,6 +81,10 @@ macro_rules! float_product {
                     }
                     if m == 1 {
                         return vector(n, k, b.t(), a.ptr, a.cs, out, parallel);
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    if super::few::product(m, n, k, a, b, out, parallel) {
+                        return;
                     }
                     let run = |how: Parallelism, out: Out<$t>| {
                         let (a, b) = (a, b);
@@ -404,7 +409,7 @@ mod tests {
         out
     }
 
-    const SIZES: [(usize, usize, usize); 15] = [
+    const SIZES: [(usize, usize, usize); 21] = [
         (1, 1, 1),
         (4, 4, 4),
         (3, 17, 5),
@@ -420,6 +425,12 @@ mod tests {
         (1000, 1, 300),
         (1, 1000, 300),
         (130, 130, 600),
+        (2, 70, 33),
+        (5, 129, 2000),
+        (16, 1000, 784),
+        (31, 7, 1025),
+        (1000, 16, 100),
+        (100, 101, 17),
     ];
 
     #[test]

@@ -4,6 +4,8 @@ pub mod alloc;
 pub mod cast;
 pub mod copy;
 pub mod direct;
+#[cfg(target_arch = "x86_64")]
+mod few;
 pub mod index;
 pub mod kernels;
 #[cfg(target_arch = "x86_64")]
@@ -13,7 +15,9 @@ pub mod math;
 pub mod matmul;
 pub mod moments;
 pub mod nll;
+pub mod nonzero;
 pub mod num;
+pub mod places;
 pub mod pointwise;
 pub mod program;
 pub mod random;
@@ -24,5 +28,8 @@ pub mod running;
 pub mod scan;
 pub mod select;
 pub mod softmax;
+#[cfg(target_arch = "x86_64")]
+mod softmax_lanes;
+mod tally;
 pub mod threads;
 pub mod walk;

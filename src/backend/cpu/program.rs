@@ -265,14 +265,17 @@ impl Runner {
                         Read::Register(r) => scratch.add(r * REGISTER),
                         Read::Written(j) => self.steps[j].place.map_or(std::ptr::null(), |p| p.add(start * slot.size).cast_const()),
                         Read::Aligned(j) => self.inputs[j].0.add(start * slot.size),
-                        Read::Strided(w) => {
-                            let buffer = scratch.add((self.registers + self.converted + w) * REGISTER);
-                            if loaded >> w & 1 == 0 {
-                                self.walks[w].load(start, len, buffer);
-                                loaded |= 1 << w;
+                        Read::Strided(w) => match self.walks[w].dense(start, len) {
+                            Some(p) => p,
+                            None => {
+                                let buffer = scratch.add((self.registers + self.converted + w) * REGISTER);
+                                if loaded >> w & 1 == 0 {
+                                    self.walks[w].load(start, len, buffer);
+                                    loaded |= 1 << w;
+                                }
+                                buffer
                             }
-                            buffer
-                        }
+                        },
                         Read::Constant(c) => self.constants.as_ptr().cast::<u8>().add(c * REGISTER),
                     };
                     if let Some((mv, c)) = slot.convert {
@@ -303,6 +306,25 @@ impl Runner {
 struct Value([u8; 8]);
 
 impl Walk {
+    /// Where the elements `start..start + len` lie, if they lie one after the other.
+    ///
+    /// # Safety
+    /// They lie inside the program's elements.
+    unsafe fn dense(&self, start: usize, len: usize) -> Option<*const u8> {
+        let (inner, outer) = self.dims.split_last()?;
+        let (mut row, col) = (start / inner.size, start % inner.size);
+        if inner.strides[1] != self.size as isize || col + len > inner.size {
+            return None;
+        }
+        let mut offset = col as isize * inner.strides[1];
+        for d in outer.iter().rev() {
+            offset += (row % d.size) as isize * d.strides[1];
+            row /= d.size;
+        }
+        // SAFETY: the caller's.
+        Some(unsafe { self.ptr.offset(offset) })
+    }
+
     /// Reads the elements `start..start + len`, in the order of the results.
     ///
     /// # Safety

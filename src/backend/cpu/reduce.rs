@@ -20,6 +20,12 @@ pub trait Reducer: Copy + Send + Sync {
     fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
     fn finish(self, a: Self::Acc) -> Self::Out;
 
+    /// `merge(a, lift(x, shift))`, with the same bits.
+    #[inline(always)]
+    fn add(self, a: Self::Acc, x: Self::In, shift: Self::In) -> Self::Acc {
+        self.merge(a, self.lift(x, shift))
+    }
+
     /// The accumulator of `n` elements that lie `stride` apart. A reducer that looks at them twice does it here, and in `rows` and `down`,
     /// where they are few enough to be near still.
     ///
@@ -75,9 +81,9 @@ pub trait Reducer: Copy + Send + Sync {
 /// Elements that one task reads. Smaller work stays on the calling thread.
 const TASK: usize = 1 << 16;
 /// Rows that are summed up one by one before pairwise merging takes over.
-const ROWS: usize = 128;
-/// Columns of a block that is reduced downwards: accumulators and eight rows fit the L1 cache.
-const COLUMNS: usize = 512;
+const ROWS: usize = 64;
+/// Columns of a block that is reduced downwards: their accumulators fit the first-level cache, and rows are read a page or more at a time.
+const COLUMNS: usize = 2048;
 
 #[derive(Clone, Copy)]
 struct Dim {

@@ -88,14 +88,14 @@ unsafe fn row_block<R: Reducer, const L: usize>(r: R, p: *const R::In, n: usize,
             for i in 0..rounds {
                 let q = p.add(i * L);
                 for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = r.merge(*lane, r.lift(*q.add(j), shift));
+                    *lane = r.add(*lane, *q.add(j), shift);
                 }
             }
         } else {
             for i in 0..rounds {
                 let q = p.offset((i * L) as isize * stride);
                 for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = r.merge(*lane, r.lift(*q.offset(j as isize * stride), shift));
+                    *lane = r.add(*lane, *q.offset(j as isize * stride), shift);
                 }
             }
         }

@@ -278,6 +278,8 @@ pub enum NormKind {
     Inf,
     /// The smallest absolute value.
     NegInf,
+    /// `Two` of `f32` for machines that multiply and add at once. Its squares are exact in double precision, so the bits are the same.
+    TwoFused,
 }
 
 /// A vector norm. Adds up in double precision.
@@ -299,7 +301,16 @@ impl<T: Float, const KIND: u8> Reducer for Norm<T, KIND> {
     #[inline(always)]
     fn lift(self, x: T, _: T) -> f64 {
         let x = x.wide();
-        if KIND == NormKind::Two as u8 { x * x } else { x.abs() }
+        if KIND == NormKind::Two as u8 || KIND == NormKind::TwoFused as u8 { x * x } else { x.abs() }
+    }
+    #[inline(always)]
+    fn add(self, a: f64, x: T, shift: T) -> f64 {
+        if KIND == NormKind::TwoFused as u8 {
+            let x = x.wide();
+            x.mul_add(x, a)
+        } else {
+            self.merge(a, self.lift(x, shift))
+        }
     }
     #[inline(always)]
     fn merge(self, a: f64, b: f64) -> f64 {
@@ -313,7 +324,7 @@ impl<T: Float, const KIND: u8> Reducer for Norm<T, KIND> {
     }
     #[inline(always)]
     fn finish(self, a: f64) -> T {
-        T::narrow(if KIND == NormKind::Two as u8 { a.sqrt() } else { a })
+        T::narrow(if KIND == NormKind::Two as u8 || KIND == NormKind::TwoFused as u8 { a.sqrt() } else { a })
     }
 }
 

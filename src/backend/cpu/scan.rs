@@ -123,7 +123,8 @@ unsafe fn total<T: Number + To<A>, A: Number>(x: *const T, n: usize) -> A {
 /// Accumulates in `A` and writes `O`.
 ///
 /// # Safety
-/// Both pointers have `outer * n * inner` elements and do not overlap.
+/// Both pointers have `outer * n * inner` elements. They do not overlap, or are the same if `T` is `O`: each element is read before it is
+/// written, by the task that writes it.
 pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
     kind: Scan,
     (outer, n, inner): (usize, usize, usize),

@@ -78,7 +78,7 @@ pub unsafe fn extreme<T: Number>(max: bool, (outer, n, inner): (usize, usize, us
 }
 
 /// Where the largest (or smallest) element of a row that is not empty stands first.
-fn first_extreme<T: Number>(row: &[T], max: bool) -> usize {
+pub(super) fn first_extreme<T: Number>(row: &[T], max: bool) -> usize {
     // Blocks without a better element, which are nearly all, are passed by a comparison without branches.
     let mut best = row[0];
     let mut at = 0;

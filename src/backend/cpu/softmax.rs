@@ -1,6 +1,6 @@
 //! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
 
-use super::num::{Base, Cell, F32, F64};
+use super::num::{Base, Cell, F32, F64, dispatch};
 use super::reduce::Blocks;
 use super::threads::parallel_for;
 use crate::pointwise::Real;
@@ -67,7 +67,7 @@ fn brought<T>(pass: Pass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, 
 }
 
 macro_rules! soft {
-    ($t:ty, $cell:ident) => {
+    ($t:ty, $rows:ident, $cell:ident) => {
         impl Soft for $t {
             unsafe fn softmax(pass: Pass, s: Shape, x: *const $t, g: *const $t, made: Option<&dyn Blocks>, out: *mut $t) {
                 let x = if x.is_null() { out.cast_const() } else { x };
@@ -78,7 +78,7 @@ macro_rules! soft {
                         let (first, count) = (t * rows * s.n, rows.min(s.outer - t * rows));
                         let Some(at) = brought(pass, made, all.moved(first), first, count * s.n) else { return };
                         // SAFETY: task t alone handles these rows.
-                        unsafe { dispatch!(rows_of, $cell, (pass, count, s.n, at)) };
+                        unsafe { $rows(pass, count, s.n, at) };
                     });
                 } else {
                     let blocks = s.inner.div_ceil(COLUMNS);
@@ -107,22 +107,6 @@ macro_rules! soft {
     };
 }
 
-macro_rules! dispatch {
-    ($f:ident, $cell:ident, $args:tt) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            use super::num::{Avx2, Avx512, Level, level};
-            match level() {
-                Level::Avx512 => avx512::$f::<$cell<Avx512>> $args,
-                Level::Avx2 => avx2::$f::<$cell<Avx2>> $args,
-                Level::Base => $f::<$cell<Base>> $args,
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        $f::<$cell<Base>> $args
-    }};
-}
-
 #[cfg(target_arch = "x86_64")]
 macro_rules! instance {
     ($isa:ident, $features:literal) => {
@@ -148,8 +132,28 @@ instance!(avx512, "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")
 #[cfg(target_arch = "x86_64")]
 instance!(avx2, "avx2,fma,bmi1,bmi2,lzcnt");
 
-soft!(f32, F32);
-soft!(f64, F64);
+soft!(f32, rows_of_f32, F32);
+soft!(f64, rows_of_f64, F64);
+
+/// # Safety
+/// As for `rows_of`.
+unsafe fn rows_of_f32(pass: Pass, rows: usize, n: usize, p: Ptrs<f32>) {
+    // SAFETY: the caller's; the features were found on this machine.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if super::num::level() == super::num::Level::Avx512 {
+            return super::softmax_lanes::rows(pass, rows, n, p.x, p.g, p.out);
+        }
+        dispatch!(rows_of, F32, (pass, rows, n, p));
+    }
+}
+
+/// # Safety
+/// As for `rows_of`.
+unsafe fn rows_of_f64(pass: Pass, rows: usize, n: usize, p: Ptrs<f64>) {
+    // SAFETY: the caller's; the features were found on this machine.
+    unsafe { dispatch!(rows_of, F64, (pass, rows, n, p)) }
+}
 
 /// Folds `f` of n elements in lanes, more of them for more elements, and then as a tree.
 #[inline(always)]
@@ -388,6 +392,34 @@ mod tests {
                             assert!((y[at(i)] - want).abs() < 1e-12, "{outer} {n} {inner} {log}");
                         }
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_f32_agree_with_those_of_f64_whatever_their_length() {
+        for n in [1, 2, 15, 16, 17, 63, 64, 65, 1000, 5000] {
+            let s = Shape { outer: 3, n, inner: 1 };
+            let x: Vec<f32> = (0..3 * n).map(|i| ((i * 7919) % 1013) as f32 / 64.0 - 8.0).collect();
+            let g: Vec<f32> = (0..3 * n).map(|i| ((i * 104_729) % 1009) as f32 / 1024.0 - 0.5).collect();
+            let (wide_x, wide_g): (Vec<f64>, Vec<f64>) =
+                (x.iter().map(|v| f64::from(*v)).collect(), g.iter().map(|v| f64::from(*v)).collect());
+            for log in [false, true] {
+                let (mut y, mut d, mut wide_y, mut wide_d) =
+                    (vec![f32::NAN; 3 * n], vec![f32::NAN; 3 * n], vec![0.0; 3 * n], vec![0.0; 3 * n]);
+                let (there, back) = (Pass { log, backward: false }, Pass { log, backward: true });
+                // SAFETY: all buffers have 3 * n elements.
+                unsafe {
+                    f32::softmax(there, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr());
+                    f32::softmax(back, s, y.as_ptr(), g.as_ptr(), None, d.as_mut_ptr());
+                    f64::softmax(there, s, wide_x.as_ptr(), std::ptr::null(), None, wide_y.as_mut_ptr());
+                    f64::softmax(back, s, wide_y.as_ptr(), wide_g.as_ptr(), None, wide_d.as_mut_ptr());
+                }
+                for i in 0..3 * n {
+                    let scale = if log { wide_y[i].abs().max(1.0) } else { wide_y[i] };
+                    assert!((f64::from(y[i]) - wide_y[i]).abs() <= 1e-6 * scale, "{n} {log}: {} {}", y[i], wide_y[i]);
+                    assert!((f64::from(d[i]) - wide_d[i]).abs() <= 2e-6, "{n} {log}: {} {}", d[i], wide_d[i]);
                 }
             }
         }

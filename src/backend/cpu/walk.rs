@@ -95,7 +95,7 @@ impl<const N: usize> Tiles<N> {
         let rows = dims.pop().unwrap_or(one);
         let (tile_rows, tile_cols) = if square {
             // 16 elements of 4 bytes are a cache line.
-            let r = rows.size.min(16);
+            let r = rows.size.min((room / 64).clamp(16, 64));
             (r, cols.size.min(room / r))
         } else if cols.size * 2 > room {
             (1, cols.size.min(room))

@@ -1,9 +1,10 @@
 //! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint, summed as trees of fixed shape.
 
+use super::program::Program;
 use super::wgsl::types::value;
 use super::words::{
-    GROUP, Kernel, Launch, NONE, Names, Numbers, countable, each, groups, groups_for, load_real, number_words, scratch, store, store_real,
-    unsupported, words,
+    GROUP, Kernel, Launch, NONE, Names, Numbers, Reads, countable, each, groups, groups_for, load_real, number_words, scratch, store,
+    store_real, unsupported, words,
 };
 use super::{Bindings, Buffer, View};
 use crate::backend::cpu::nll::{Classes, Reduction};
@@ -24,6 +25,25 @@ pub struct Nll<'a> {
     pub weight: Option<View<'a>>,
     /// float32 or float64: of the input, the weight and the losses.
     pub real: DType,
+    /// Under which a target that is no class is reported.
+    pub ticket: u32,
+}
+
+/// Log-probabilities in memory, or as a program makes them, which reads neither the targets nor the weights.
+#[derive(Debug, Clone, Copy)]
+pub enum From<'a> {
+    Memory(View<'a>),
+    Made(&'a Program<'a>),
+}
+
+impl<'a> From<'a> {
+    /// Binds them: their binding, the first element's place, and the program's part of the shader.
+    fn bind(self, bindings: &mut Bindings<'a>) -> Result<(Option<u32>, usize, Option<Reads<'a>>)> {
+        Ok(match self {
+            From::Memory(x) => (Some(bindings.read(x.buffer)), x.offset, None),
+            From::Made(p) => (None, 0, Some(Reads { program: p, loader: p.loader(bindings)? })),
+        })
+    }
 }
 
 /// What a sum over all targets gives.
@@ -68,11 +88,11 @@ impl<'a> Nll<'a> {
             .push(c.inner)
             .long(c.ignore as u64)
             .push(self.dim)
-            .word(self.targets.buffer.context().ticket(self.op))
+            .word(self.ticket)
     }
 
     /// Losses of log-probabilities `x`: one for each target, or one altogether.
-    pub fn pick(&self, out: View<'_>, x: View<'_>) -> Result<()> {
+    pub fn pick(&self, out: View<'_>, x: From<'_>) -> Result<()> {
         self.check()?;
         match self.classes.reduction {
             Reduction::Sum => return self.sum(out.buffer, out.offset, Some(x), Gives::Sum),
@@ -81,10 +101,13 @@ impl<'a> Nll<'a> {
         }
         let n = countable(self.op, self.targets.shape)?;
         let mut bindings = Bindings::new();
-        let (to, from) = (bindings.write(out.buffer), bindings.read(x.buffer));
-        let common = self.bind(&mut bindings);
-        let numbers = self.numbers(Numbers::default().push(n).push(out.offset).push(x.offset));
-        Launch { op: self.op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &Pick { common, to, from })
+        let to = bindings.write(out.buffer);
+        let (from, first, made) = x.bind(&mut bindings)?;
+        let this = *self;
+        let common = this.bind(&mut bindings);
+        let numbers = self.numbers(Numbers::default().push(n).push(out.offset).push(first).push(0));
+        let launch = Launch { op: self.op, bindings, numbers, groups: groups_for(n) };
+        launch.reading(out.buffer.context(), &Pick { common, to, from }, made.as_ref())
     }
 
     /// The adjoint of `pick`: the gradient of x from `g`, that of the losses.
@@ -108,7 +131,7 @@ impl<'a> Nll<'a> {
     }
 
     /// Sums over all targets into the element `at` of `out`.
-    fn sum(&self, out: &Buffer, at: usize, x: Option<View<'_>>, gives: Gives) -> Result<()> {
+    fn sum(&self, out: &Buffer, at: usize, x: Option<From<'_>>, gives: Gives) -> Result<()> {
         let n = countable(self.op, self.targets.shape)?;
         let context = out.context();
         let tiles = n.div_ceil(TILE).max(1);
@@ -116,14 +139,14 @@ impl<'a> Nll<'a> {
         let now = if tiles > 1 { Gives::Parts } else { gives };
         let mut bindings = Bindings::new();
         let to = bindings.write(parts.as_ref().unwrap_or(out));
-        let from = x.map(|x| bindings.read(x.buffer));
+        let (from, first, made) = x.map_or(Ok((None, 0, None)), |x| x.bind(&mut bindings))?;
         let this = *self;
         let common = this.bind(&mut bindings);
         let start = if tiles > 1 { 0 } else { at };
-        let numbers = self.numbers(
-            Numbers::default().push(n).push(start).push(x.map_or(0, |x| x.offset)).long(number_words(Scalar::Float(f64::NAN), self.real)),
-        );
-        Launch { op: self.op, bindings, numbers, groups: tiles }.run(context, &Sum { common, to, from, gives: now })?;
+        let numbers =
+            self.numbers(Numbers::default().push(n).push(start).push(first).push(0).long(number_words(Scalar::Float(f64::NAN), self.real)));
+        let kernel = Sum { common, to, from: if x.is_some() { Some(from) } else { None }, gives: now };
+        Launch { op: self.op, bindings, numbers, groups: tiles }.reading(context, &kernel, made.as_ref())?;
         let Some(parts) = parts else { return Ok(()) };
         let mut bindings = Bindings::new();
         let (to, from) = (bindings.write(out), bindings.read(&parts));
@@ -136,7 +159,8 @@ impl<'a> Nll<'a> {
 struct Pick {
     common: Common,
     to: u32,
-    from: u32,
+    /// None where a program makes the input.
+    from: Option<u32>,
 }
 
 impl Kernel for Pick {
@@ -147,11 +171,12 @@ impl Kernel for Pick {
     }
 
     fn body(&self, p: &mut Names) -> String {
-        let [n, first, source] = p.many();
+        let [n, first, source, zero] = p.many();
         let text = self.common.functions(p, Some((self.from, &source)));
         let put = store_real(self.common.real, self.to, &format!("{first} + e"), "v");
         let t = value(self.common.real);
-        text + &each(&n, &format!("let c = class_of(e); var v = {t}();\nif (c != {NONE}) {{ v = loss(e, c); }}\n{put}"))
+        let known = reading(self.from, &zero);
+        text + &each(&n, &format!("{known}let c = class_of(e); var v = {t}();\nif (c != {NONE}) {{ v = loss(e, c); }}\n{put}"))
     }
 }
 
@@ -198,8 +223,8 @@ if (class_of(number) == c) {{ v = -{g}{scale} * weight(c); }}
 struct Sum {
     common: Common,
     to: u32,
-    /// The input; None where only weights are summed.
-    from: Option<u32>,
+    /// The input, which a program may make; None where only weights are summed.
+    from: Option<Option<u32>>,
     gives: Gives,
 }
 
@@ -211,18 +236,19 @@ impl Kernel for Sum {
     }
 
     fn body(&self, p: &mut Names) -> String {
-        let [n, start, source, nan, nan_high] = p.many();
+        let [n, start, source, zero, nan, nan_high] = p.many();
         let text = self.common.functions(p, self.from.map(|f| (f, &source[..])));
         let loss = if self.from.is_some() { "sum.x += loss(j, c);" } else { "" };
         let add = format!(
-            "for (var i = 0u; i < {}u; i++) {{
+            "{known}for (var i = 0u; i < {}u; i++) {{
 let j = group * {TILE}u + i * {GROUP}u + lane;
 if (j >= {n}) {{ break; }}
 let c = class_of(j);
 if (c != {NONE}) {{ {loss} sum.y += weight(c); }}
 }}
 ",
-            TILE / GROUP
+            TILE / GROUP,
+            known = self.from.map_or(String::new(), |f| reading(f, &zero)),
         );
         text + &joining(&add, self.common.real, self.to, &start, [&nan, &nan_high], self.gives)
     }
@@ -251,6 +277,11 @@ sum += vec2<{t}>({loss}, {weight});
         );
         joining(&add, self.real, self.to, &start, [&nan, &nan_high], self.gives)
     }
+}
+
+/// What an invocation begins with where a program makes the input (see `strided::unknown`); `zero` is 0.
+fn reading(from: Option<u32>, zero: &str) -> String {
+    if from.is_some() { String::new() } else { format!("unknown = {zero};\n") }
 }
 
 /// A kernel in which each invocation adds to `sum` (losses, weights) and the workgroup joins them in a tree.
@@ -291,7 +322,7 @@ if (lane == 0u && {guard}) {{ {write} }}
 
 impl Common {
     /// `classes()`, `inner()`, `weight(class)`, `class_of(target)` (NONE if it counts for nothing) and, with an input, `loss(target, class)`.
-    fn functions(&self, p: &mut Names, input: Option<(u32, &str)>) -> String {
+    fn functions(&self, p: &mut Names, input: Option<(Option<u32>, &str)>) -> String {
         let [first, weights, classes, inner, ignore_low, ignore_high, dim, ticket] = p.many();
         let b = self.targets;
         let read = if self.long {
@@ -302,13 +333,13 @@ impl Common {
         let weight = self.weight.map_or(format!("{}(1)", value(self.real)), |w| load_real(self.real, w, &format!("{weights} + c")));
         let t = value(self.real);
         let loss = input.map_or(String::new(), |(x, offset)| {
+            let element = x.map_or("load(at)".to_string(), |x| load_real(self.real, x, &format!("{offset} + at")));
             format!(
                 "fn loss(number: u32, c: u32) -> {t} {{
 let at = ((number / inner()) * classes() + c) * inner() + number % inner();
-return -{} * weight(c);
+return -{element} * weight(c);
 }}
-",
-                load_real(self.real, x, &format!("{offset} + at"))
+"
             )
         });
         format!(
@@ -339,12 +370,12 @@ mod tests {
             [(DType::F32, true, None), (DType::F64, true, Some(3)), (DType::F32, false, Some(3)), (DType::F64, false, None)]
         {
             let common = Common { targets: 2, weight, long, real };
-            validate(&Pick { common, to: 0, from: 1 }, 1);
+            validate(&Pick { common, to: 0, from: Some(1) }, 1);
             for (single, total) in [(false, None), (true, None), (true, Some(4))] {
                 validate(&Spread { common, to: 0, from: 1, single, total }, 1);
             }
             for gives in [Gives::Parts, Gives::Sum, Gives::Mean, Gives::Total] {
-                validate(&Sum { common, to: 0, from: if gives == Gives::Total { None } else { Some(1) }, gives }, 1);
+                validate(&Sum { common, to: 0, from: if gives == Gives::Total { None } else { Some(Some(1)) }, gives }, 1);
                 validate(&Join { to: 0, from: 1, gives, real }, 1);
             }
         }

@@ -50,6 +50,11 @@ impl<'a> Program<'a> {
         self.inputs.len() + BESIDE <= most_buffers(context).min(MOST_BINDINGS) && self.code.steps.len() <= MOST_STEPS
     }
 
+    /// Whether it reads this memory.
+    pub fn reads(&self, buffer: &Buffer) -> bool {
+        self.inputs.iter().any(|r| r.0.same(buffer))
+    }
+
     /// What the last step gives.
     pub(super) fn dtype(&self) -> DType {
         self.code.steps.last().map_or(DType::Bool, |s| s.out)

@@ -137,6 +137,8 @@ impl Form {
         let lift = match (self.second, n) {
             (true, _) => format!("b{a}[o0]"),
             (false, 2) => format!("lift(b{a}[o0], b{b}[o1], s, j)"),
+            // What is compared by its bits in memory is so here.
+            _ if self.made && self.from == DType::F64 && e != element(DType::F64) => format!("lift(f64_words(load(o0)), {e}(), s, j)"),
             _ if self.made => format!("lift(load(o0), {e}(), s, j)"),
             _ => format!("lift(b{a}[o0], {e}(), s, j)"),
         };
@@ -233,16 +235,20 @@ pub fn reduce(
     job.reduce(Source::Elements(ins), first.shape, [first.strides, last.strides], reduced)
 }
 
-/// As `reduce`, of the elements that a program makes, which has the shape `shape` and lies with `strides`.
+/// As `reduce`, of the elements that a program makes, which has the shape `shape` and lies with `strides`. The program does not read what
+/// the shift lies in.
+#[allow(clippy::too_many_arguments)]
 pub fn reduce_made(
     op: &'static str,
     reducer: Reducer,
     program: &Program<'_>,
     (shape, strides): (&[usize], &[isize]),
+    shift: Option<View<'_>>,
     reduced: &[bool],
-    out: &View<'_>,
+    power: f64,
+    outs: &[View<'_>],
 ) -> Result<()> {
-    let job = Job { op, reducer, from: program.dtype(), to: out.dtype, power: 0.0, shift: None, outs: std::slice::from_ref(out) };
+    let job = Job { op, reducer, from: program.dtype(), to: outs[0].dtype, power, shift, outs };
     job.reduce(Source::Made(program), shape, [strides; 2], reduced)
 }
 

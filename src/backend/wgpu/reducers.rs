@@ -90,11 +90,6 @@ impl Reducer {
         if self == Reducer::CountNonzero { element(dtype) } else { self.element(dtype) }
     }
 
-    /// Whether elements of this type may come from a program: they are read as numbers, not by their bits.
-    pub fn reads_numbers(self, dtype: DType) -> bool {
-        self.element(dtype) == element(dtype)
-    }
-
     /// How many operands are walked over.
     pub(super) fn operands(self) -> usize {
         1 + usize::from(self == Reducer::Dot)

@@ -3,8 +3,10 @@
 //! A dimension is cut into blocks. If there is more than one, a first dispatch leaves the total of each, these are scanned in the same
 //! way, and a second dispatch begins each block with what stands before it: no workgroup ever waits for another one.
 
+use super::elementwise::Loader;
+use super::program::Program;
 use super::reducers::Reducer;
-use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, wgsl};
+use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
 use crate::error::Result;
@@ -20,6 +22,8 @@ const BLOCK: usize = 1024;
 const BUSY: usize = 1 << 14;
 /// Words of the parameters before the walk.
 const FIXED: usize = 10;
+/// A word of them that is 0.
+const ZERO: usize = 9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
@@ -39,6 +43,8 @@ struct Form {
     pass: Pass,
     /// A workgroup shares a block (else each invocation has one of its own).
     shared: bool,
+    /// Reads elements as a program makes them.
+    made: bool,
     rank: u32,
     /// Binding numbers: input, output, totals.
     slots: [u32; 3],
@@ -46,24 +52,35 @@ struct Form {
 }
 
 impl Form {
-    fn key(&self, bindings: &Bindings<'_>) -> Key {
-        let flags = u32::from(self.sum) | u32::from(self.shared) << 1 | (self.pass as u32) << 2 | self.rank << 4;
+    fn key(&self, bindings: &Bindings<'_>, loader: Option<&Loader>) -> Key {
+        let flags =
+            u32::from(self.sum) | u32::from(self.shared) << 1 | (self.pass as u32) << 2 | u32::from(self.made) << 4 | self.rank << 5;
         let [at, writes] = slots(&self.slots, bindings);
-        Key { kind: "scan", words: SmallVec::from_slice(&[flags, self.from as u32 | (self.to as u32) << 8, at, writes]) }
+        let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&[flags, self.from as u32 | (self.to as u32) << 8, at, writes]);
+        words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
+        Key { kind: "scan", words }
     }
 
-    fn source(&self) -> String {
+    fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
         let reducer = if self.sum { Reducer::Sum } else { Reducer::Prod };
         let text = reducer.code(self.from, self.to).text;
         let e = element(self.from);
         let [x, out, totals] = self.slots;
-        let mut types: SmallVec<[(u32, &str); 3]> = SmallVec::from_slice(&[(x, e)]);
+        let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::new();
+        match made {
+            Some((_, loader)) => types.extend(loader.declared()),
+            None => types.push((x, e)),
+        }
         match self.pass {
             Pass::Whole => types.push((out, element(self.to))),
             Pass::Totals => types.push((totals, element(self.to))),
             Pass::Carried => types.extend([(out, element(self.to)), (totals, element(self.to))]),
         }
-        let mut s = header(&types, self.writes, FIXED + self.rank as usize * 2);
+        let total = FIXED + self.rank as usize * 2;
+        let mut s = header(&types, self.writes, total + made.map_or(0, |(_, l)| l.params.len()));
+        if let Some((program, loader)) = made {
+            s.push_str(&program.function(loader, total));
+        }
         s.push_str(&text);
         let (count, n, inner, blocks, block) = (param(0), param(1), param(2), param(3), param(4));
         let carry = match self.pass {
@@ -72,11 +89,15 @@ impl Form {
         };
         let _ = write!(
             s,
-            "fn at(i: u32, p: u32) -> Acc {{ return lift(b{x}[p + i * {}], {e}(), {e}(), 0u); }}\n{}",
+            "fn at(i: u32, p: u32) -> Acc {{ let j = p + i * {}; return lift({}, {e}(), {e}(), 0u); }}\n{}",
             param(6),
+            if self.made { "load(j)".into() } else { format!("b{x}[j]") },
             if self.shared { format!("var<workgroup> parts: array<Acc, {GROUP}>;\n") } else { String::new() }
         );
         s.push_str(&entry());
+        if self.made {
+            let _ = writeln!(s, "{}", unknown(ZERO));
+        }
         let place = format!(
             "var o0 = {};\n{}let to = {} + (k / {inner}) * {n} * {inner} + k % {inner};\n",
             param(5),
@@ -131,6 +152,31 @@ impl Form {
 /// precision, others in int64.
 pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>) -> Result<()> {
     check(op, &x)?;
+    scan_from(op, sum, From::Memory(x), x, dim, out)
+}
+
+/// As `scan`, of the elements that a program makes, which has the shape `shape` and lies with `strides`.
+pub fn scan_made(
+    op: &'static str,
+    sum: bool,
+    made: &Program<'_>,
+    (shape, strides): (&[usize], &[isize]),
+    dim: usize,
+    out: View<'_>,
+) -> Result<()> {
+    // Of the input's view only the layout and the type are looked at.
+    let x = View { buffer: out.buffer, offset: 0, shape, strides, dtype: made.dtype() };
+    scan_from(op, sum, From::Made(made), x, dim, out)
+}
+
+/// Where the elements come from.
+#[derive(Clone, Copy)]
+enum From<'a> {
+    Memory(View<'a>),
+    Made(&'a Program<'a>),
+}
+
+fn scan_from(op: &'static str, sum: bool, from: From<'_>, x: View<'_>, dim: usize, out: View<'_>) -> Result<()> {
     let (n, step) = if x.shape.is_empty() { (1, 1) } else { (x.shape[dim], x.strides[dim]) };
     let inner: usize = x.shape.iter().skip(dim + 1).product();
     let kept = Walk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d]])));
@@ -141,11 +187,11 @@ pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>)
     let shared = shares(n, step, &kept);
     let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
     let blocks = n.div_ceil(block);
-    let job = Job { op, sum, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
+    let job = Job { op, sum, source: from, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
     if blocks == 1 {
         return job.run(Pass::Whole, None);
     }
-    let context = x.buffer.context();
+    let context = out.buffer.context();
     let bytes = count * blocks * element_size(out.dtype);
     let (totals, carried) = (Buffer::new(context, bytes)?, Buffer::new(context, bytes)?);
     job.run(Pass::Totals, Some(&totals))?;
@@ -165,6 +211,7 @@ pub(super) fn shares(n: usize, step: isize, kept: &Walk<1>) -> bool {
 struct Job<'a> {
     op: &'static str,
     sum: bool,
+    source: From<'a>,
     x: View<'a>,
     out: View<'a>,
     kept: Walk<1>,
@@ -177,8 +224,13 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self, pass: Pass, totals: Option<&Buffer>) -> Result<()> {
         let mut params = Params::new();
+        let mut made = None;
         let mut bindings = Bindings::new();
-        let mut at = [bindings.read(self.x.buffer), 0, 0];
+        let mut at = [0; 3];
+        match self.source {
+            From::Memory(x) => at[0] = bindings.read(x.buffer),
+            From::Made(p) => made = Some((p, p.loader(&mut bindings)?)),
+        }
         if pass != Pass::Totals {
             at[1] = bindings.write(self.out.buffer);
         }
@@ -191,6 +243,7 @@ impl Job<'_> {
             to: self.out.dtype,
             pass,
             shared: self.shared,
+            made: made.is_some(),
             rank: self.kept.rank(),
             slots: at,
             writes: bindings.writes(),
@@ -200,11 +253,13 @@ impl Job<'_> {
         params.extend([self.x.offset as u32, self.step as u32, self.out.offset as u32, 0, 0]);
         debug_assert_eq!(params.len(), FIXED);
         self.kept.push(&mut params);
+        let made = made.as_ref().map(|(p, l)| (*p, l));
+        params.extend(made.iter().flat_map(|(_, l)| l.params.iter().copied()));
         let groups = if self.shared { count * blocks } else { (count * blocks).div_ceil(GROUP) };
-        self.x.buffer.context().dispatch(Dispatch {
+        self.out.buffer.context().dispatch(Dispatch {
             op: self.op,
-            key: form.key(&bindings),
-            source: &|| form.source(),
+            key: form.key(&bindings, made.map(|(_, l)| l)),
+            source: &|| form.source(made),
             bindings,
             params: &params,
             groups,
@@ -225,8 +280,8 @@ mod tests {
             for pass in [Pass::Whole, Pass::Totals, Pass::Carried] {
                 for (shared, sum, rank) in [(true, true, 0), (true, false, 2), (false, true, 3), (false, false, 1)] {
                     let (slots, writes) = if pass == Pass::Totals { ([0, 0, 1], 2) } else { ([0, 1, 2], 2) };
-                    let form = Form { sum, from, to, pass, shared, rank, slots, writes };
-                    validate::check(&format!("{form:?}"), &form.source());
+                    let form = Form { sum, from, to, pass, shared, made: false, rank, slots, writes };
+                    validate::check(&format!("{form:?}"), &form.source(None));
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! What the kernels that move elements share: they see every buffer as words (one for each element, two for those of 64 bits, low
 //! first), so one shader serves all types of one width, and a buffer that is bound for two purposes has one type.
 
+use super::elementwise::Loader;
+use super::program::Program;
 pub(super) use super::strided::GROUP;
 use super::strided::{self, Params, Walk};
 use super::wgsl::with_library;
@@ -126,9 +128,20 @@ pub(super) struct Launch<'a> {
     pub groups: usize,
 }
 
+/// What a program makes, for a kernel that reads it by `load(i)`. The kernel uses none of the program's buffers itself.
+pub(super) struct Reads<'a> {
+    pub program: &'a Program<'a>,
+    pub loader: Loader,
+}
+
 impl Launch<'_> {
     pub(super) fn run<K: Kernel>(self, context: &Context, kernel: &K) -> Result<()> {
-        let Launch { op, bindings, numbers, groups } = self;
+        self.reading(context, kernel, None)
+    }
+
+    /// As `run`, of a kernel that reads what a program makes.
+    pub(super) fn reading<K: Kernel>(self, context: &Context, kernel: &K, made: Option<&Reads<'_>>) -> Result<()> {
+        let Launch { op, bindings, mut numbers, groups } = self;
         if groups == 0 {
             return Ok(());
         }
@@ -142,33 +155,45 @@ impl Launch<'_> {
         let (writes, count) = (bindings.writes(), bindings.len());
         let mut fields = Fields(SmallVec::from_slice(&[writes, count as u32]));
         kernel.hash(&mut fields);
-        let key = Key { kind: K::KIND, words: fields.0 };
+        let mut key = Key { kind: K::KIND, words: fields.0 };
+        let head = numbers.0.len();
+        if let Some(r) = made {
+            key.words.extend(r.loader.words.iter().copied());
+            numbers.0.extend(r.loader.params.iter().copied());
+        }
         let length = numbers.0.len();
         // A copy, because the lifetime in `Bindings` cannot be shortened.
         let bindings = Bindings { slots: bindings.slots.iter().copied().collect() };
-        let source = || source(kernel, writes, count, length);
+        let source = || source(kernel, writes, count, length, made.map(|r| (r, head)));
         context.dispatch(Dispatch { op, key, source: &source, bindings, params: &numbers.0, groups, checked: kernel.checked() })
     }
 }
 
-/// A whole shader.
-fn source<K: Kernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize) -> String {
-    with_library(&(header(writes, K::ATOMICS, buffers, numbers, kernel.checked()) + &kernel.body(&mut Names::default())))
+/// A whole shader; the numbers of a program that it reads begin at the one named beside it.
+fn source<K: Kernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize, made: Option<(&Reads<'_>, usize)>) -> String {
+    let mut types: SmallVec<[(u32, &str); 8]> =
+        (0..buffers as u32).map(|i| (i, if K::ATOMICS >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
+    for (slot, t) in made.iter().flat_map(|(r, _)| r.loader.declared()) {
+        types[slot as usize].1 = t;
+    }
+    let mut s = header(&types, writes, numbers, kernel.checked());
+    if let Some((r, head)) = made {
+        s.push_str(&r.program.function(&r.loader, head));
+    }
+    with_library(&(s + &kernel.body(&mut Names::default())))
 }
 
 /// Lets naga check the shader of a kernel that writes these bindings.
 #[cfg(test)]
 pub(super) fn validate<K: Kernel + std::fmt::Debug>(kernel: &K, writes: u32) {
-    super::wgsl::validate::check(&format!("{} {kernel:?}", K::KIND), &source(kernel, writes, 8, 128));
+    super::wgsl::validate::check(&format!("{} {kernel:?}", K::KIND), &source(kernel, writes, 8, 128, None));
 }
 
-/// Declarations of the buffers `b0`, `b1`, ... as words, of the numbers, and of what a checked shader needs.
-fn header(writes: u32, atomics: u32, buffers: usize, numbers: usize, checked: bool) -> String {
-    let types: SmallVec<[(u32, &str); 8]> =
-        (0..buffers as u32).map(|i| (i, if atomics >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
-    let mut s = strided::header(&types, writes, numbers);
+/// Declarations of the buffers `b0`, `b1`, ... (of words, but for a program's), of the numbers, and of what a checked shader needs.
+fn header(types: &[(u32, &str)], writes: u32, numbers: usize, checked: bool) -> String {
+    let mut s = strided::header(types, writes, numbers);
     if checked {
-        s.push_str(&strided::status(&types));
+        s.push_str(&strided::status(types));
     }
     s
 }

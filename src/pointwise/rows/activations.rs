@@ -60,19 +60,20 @@ macro_rules! activations {
         }
     }
     /// An approximation of gelu by tanh.
+    // `(1 + tanh(u)) / 2` is the sigmoid of `2 * u`, which does not cancel where x is small.
     Real GeluTanh = "gelu_tanh" FloatOnly [GeluBackward0](x), no_in_place {
         {
-            let u = x.lit(FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (x.clone() * x.clone() * x.clone()));
-            x.clone() * x.lit(0.5) * (u.lit(1.0) + u.tanh())
+            let u = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (x.clone() * x.clone() * x.clone()));
+            x * u.sigmoid()
         };
         x(g; x) {
             {
                 let xx = x.clone() * x.clone();
-                let u = x.lit(FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (xx.clone() * x.clone()));
-                let du = x.lit(FRAC_2_SQRT_PI / SQRT_2) * (x.lit(1.0) + x.lit(3.0 * 0.044715) * xx);
-                let t = u.tanh();
-                let rise = x.lit(0.5) * x.clone() * ((t.lit(1.0) - t.clone() * t.clone()) * du);
-                g * (x.lit(0.5) * (t.lit(1.0) + t) + rise)
+                let u = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (xx.clone() * x.clone()));
+                let du = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.lit(1.0) + x.lit(3.0 * 0.044715) * xx);
+                let s = u.sigmoid();
+                let rise = x.clone() * (s.clone() * (s.lit(1.0) - s.clone()) * du);
+                g * (s + rise)
             }
         }
     }
@@ -117,7 +118,7 @@ macro_rules! activations {
     }
     /// `x * clamp(x + 3, 0, 6) / 6`.
     Real Hardswish = "hardswish" FloatOnly [HardswishBackward0](x in -5.0 to 5.0) kinks [-3.0, 3.0] {
-        x.clone() * (x.clone() + x.lit(3.0)).max(x.lit(0.0)).min(x.lit(6.0)) * x.lit(1.0 / 6.0);
+        x.clone() * ((x.clone() + x.lit(3.0)).max(x.lit(0.0)).min(x.lit(6.0)) * x.lit(1.0 / 6.0));
         x(g; x) {
             {
                 let middle = g.clone() * (x.clone() * x.lit(1.0 / 3.0) + x.lit(0.5));

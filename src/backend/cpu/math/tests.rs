@@ -139,16 +139,10 @@ fn check_f32(step: usize, levels: &[Level]) {
     }
 }
 
+/// `tests/accuracy.rs` looks at all inputs, with the same rows in `f64` as the truth.
 #[test]
 fn f32_functions_are_accurate_on_a_sample() {
     check_f32(if cfg!(miri) { 100_000_007 } else { 16_381 }, &levels());
-}
-
-/// All 2^32 inputs. Takes hours.
-#[test]
-#[ignore = "slow: every f32 there is"]
-fn f32_functions_are_accurate_everywhere() {
-    check_f32(1, &[best()]);
 }
 
 /// A hexadecimal float as Python writes it.

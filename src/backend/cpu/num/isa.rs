@@ -110,3 +110,21 @@ pub fn best() -> Level {
 pub fn best() -> Level {
     Level::Base
 }
+
+/// Calls `$f::<$cell<ISA>>` in the instance that this machine runs: `avx512::$f`, `avx2::$f`, or `$f` itself of the room that asks.
+macro_rules! dispatch {
+    ($f:ident, $cell:ident, $args:tt) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            use $crate::backend::cpu::num::{Avx2, Avx512, Level, level};
+            match level() {
+                Level::Avx512 => avx512::$f::<$cell<Avx512>> $args,
+                Level::Avx2 => avx2::$f::<$cell<Avx2>> $args,
+                Level::Base => $f::<$cell<Base>> $args,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        $f::<$cell<Base>> $args
+    }};
+}
+pub(crate) use dispatch;

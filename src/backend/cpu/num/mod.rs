@@ -11,6 +11,7 @@ mod vector;
 
 pub use float::{F32, F64};
 pub use int::{B8, I32, I64, U8};
+pub(crate) use isa::dispatch;
 pub use isa::{Avx2, Avx512, Base, Isa, Level, Wide, best, level};
 #[cfg(target_arch = "x86_64")]
 pub use vector::{Bits16, F32x16, Mask16, Table};

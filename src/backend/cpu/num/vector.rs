@@ -56,6 +56,38 @@ impl F32x16 {
         unsafe { _mm512_storeu_ps(ptr, self.0) }
     }
 
+    /// The `n` numbers at `ptr` (fewer than sixteen), and `fill` behind them.
+    ///
+    /// # Safety
+    /// `ptr` holds `n` numbers.
+    #[inline(always)]
+    pub unsafe fn load_some(ptr: *const f32, n: usize, fill: Self) -> Self {
+        // SAFETY: an operand exists, so the machine has AVX-512; of the others nothing is read.
+        F32x16(unsafe { _mm512_mask_loadu_ps(fill.0, ((1u32 << n) - 1) as __mmask16, ptr) })
+    }
+
+    /// The first `n`, fewer than sixteen.
+    ///
+    /// # Safety
+    /// `ptr` has room for `n` numbers.
+    #[inline(always)]
+    pub unsafe fn store_some(self, ptr: *mut f32, n: usize) {
+        // SAFETY: the caller's; nothing else is written.
+        unsafe { _mm512_mask_storeu_ps(ptr, ((1u32 << n) - 1) as __mmask16, self.0) }
+    }
+
+    /// The sum, added up as a tree.
+    #[inline(always)]
+    pub fn total(self) -> f32 {
+        avx512!(_mm512_reduce_add_ps(self.0))
+    }
+
+    /// The largest; nan is passed over, or not.
+    #[inline(always)]
+    pub fn largest(self) -> f32 {
+        avx512!(_mm512_reduce_max_ps(self.0))
+    }
+
     /// `v`, sixteen times.
     #[inline(always)]
     pub fn of(self, v: f32) -> Self {

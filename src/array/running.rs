@@ -1,0 +1,143 @@
+//! Scans, and extremes with their places, of arrays on the CPU whose elements are pending: they are read as they are made.
+
+use super::Array;
+use super::pending::{Fold, Folding, From};
+use super::reduce::typed;
+use crate::backend::cpu::places::extreme_made;
+use crate::backend::cpu::reduce::Blocks;
+use crate::backend::cpu::reducers::{Number, To};
+use crate::backend::cpu::scan::{Narrow, Scan, scan};
+use crate::backend::cpu::select::extreme;
+use crate::backend::cpu::threads::parallel_for;
+use crate::error::Result;
+use crate::layout::DType;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Sizes before, along and behind a dimension.
+type Around = (usize, usize, usize);
+
+impl Array {
+    /// What `extreme_along` gives, where this array's elements are pending. Two steps, of which nobody may want one.
+    pub(super) fn pending_extreme(&self, max: bool, around: Around, shape: &[usize]) -> Result<Option<(Array, Array)>> {
+        if self.storage().is_plain() || !self.is_contiguous() {
+            return Ok(None);
+        }
+        let step = |values, to| {
+            let fold: Arc<dyn Fold> = typed!(self.dtype(), T => Arc::new(Place::<T> { max, around, values, of: PhantomData }));
+            self.pending_fold(|| Folding::Host(fold), &[], shape, to)
+        };
+        let Some(values) = step(true, self.dtype())? else { return Ok(None) };
+        Ok(step(false, DType::I64)?.map(|places| (values, places)))
+    }
+
+    /// What `scan` gives, where this array's elements are pending and of the type in which they are accumulated.
+    pub(super) fn pending_scan(&self, kind: Scan, around: Around) -> Result<Option<Array>> {
+        if self.storage().is_plain() || !self.is_contiguous() {
+            return Ok(None);
+        }
+        let fold: Arc<dyn Fold> = match self.dtype() {
+            DType::F32 => Arc::new(Running::<f32, f64> { kind, around, of: PhantomData }),
+            DType::F64 => Arc::new(Running::<f64, f64> { kind, around, of: PhantomData }),
+            DType::I64 => Arc::new(Running::<i64, i64> { kind, around, of: PhantomData }),
+            DType::Bool | DType::U8 | DType::I32 => return Ok(None),
+        };
+        self.pending_fold(|| Folding::Host(fold), &[], self.shape(), self.dtype())
+    }
+}
+
+/// Extremes along a dimension, or their places, that wait for somebody to look at them.
+struct Place<T> {
+    max: bool,
+    around: Around,
+    /// Whether they themselves are wanted.
+    values: bool,
+    of: PhantomData<fn(T)>,
+}
+
+impl<T: Number> Fold for Place<T> {
+    fn name(&self) -> &'static str {
+        if self.max { "max" } else { "min" }
+    }
+
+    unsafe fn run(&self, from: From<'_>, _: &[*const u8], to: *mut u8) {
+        let (outer, _, inner) = self.around;
+        if outer * inner == 0 {
+            return;
+        }
+        // The other result.
+        let (mut values, mut places) = (Vec::<T>::new(), Vec::<i64>::new());
+        let (v, p): (*mut T, *mut i64) = if self.values {
+            places.reserve_exact(outer * inner);
+            (to.cast(), places.as_mut_ptr())
+        } else {
+            values.reserve_exact(outer * inner);
+            (values.as_mut_ptr(), to.cast())
+        };
+        // SAFETY: the caller's; the result is new, and the other one has as many elements.
+        unsafe {
+            match from {
+                From::Memory(x) => extreme(self.max, self.around, x.cast(), v, p),
+                From::Made(blocks) => extreme_made(self.max, self.around, blocks, v, p),
+            }
+        }
+    }
+}
+
+/// A scan that waits for somebody to look at it.
+struct Running<T, A> {
+    kind: Scan,
+    around: Around,
+    of: PhantomData<fn(T) -> A>,
+}
+
+struct Out(*mut u8);
+// SAFETY: each task makes elements of its own.
+unsafe impl Sync for Out {}
+impl Out {
+    fn at(&self, byte: usize) -> *mut u8 {
+        self.0.wrapping_add(byte)
+    }
+}
+
+impl<T: Number + To<A>, A: Number + Narrow<T>> Running<T, A> {
+    /// Makes all elements where the results will be.
+    fn make(&self, blocks: &dyn Blocks, to: *mut u8) {
+        const PIECE: usize = 1 << 15;
+        let numel = self.around.0 * self.around.1 * self.around.2;
+        let to = Out(to);
+        parallel_for(numel.div_ceil(PIECE), |k| {
+            if !blocks.goes_on() {
+                return;
+            }
+            let (start, len) = (k * PIECE, PIECE.min(numel - k * PIECE));
+            let here = to.at(start * size_of::<T>());
+            let made = blocks.make(start, len, here);
+            if !std::ptr::eq(made, here) {
+                // SAFETY: so many elements were made, and there is room for them.
+                unsafe { std::ptr::copy_nonoverlapping(made.cast::<T>(), here.cast::<T>(), len) };
+            }
+        });
+    }
+}
+
+impl<T: Number + To<A>, A: Number + Narrow<T>> Fold for Running<T, A> {
+    fn name(&self) -> &'static str {
+        if self.kind == Scan::Sum { "cumsum" } else { "cumprod" }
+    }
+
+    unsafe fn run(&self, from: From<'_>, _: &[*const u8], to: *mut u8) {
+        let x = match from {
+            From::Memory(x) => x.cast(),
+            From::Made(blocks) => {
+                self.make(blocks, to);
+                if !blocks.goes_on() {
+                    return;
+                }
+                to.cast::<T>().cast_const()
+            }
+        };
+        // SAFETY: the caller's; in place both are of one type.
+        unsafe { scan::<T, A, T>(self.kind, self.around, x, to.cast()) }
+    }
+}

@@ -1,0 +1,109 @@
+//! Where the elements of a mask are that hold.
+
+use super::threads::parallel_for;
+
+/// Elements that one task looks at.
+const PIECE: usize = 1 << 15;
+/// Positions that are collected before they are written.
+const TOGETHER: usize = 256;
+
+#[derive(Clone, Copy)]
+struct Out<T>(*mut T);
+// SAFETY: tasks write to disjoint parts.
+unsafe impl<T> Send for Out<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Out<T> {}
+impl<T> Out<T> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> *mut T {
+        self.0.wrapping_add(i)
+    }
+}
+
+/// For each piece of a mask, how many elements before it hold, and at the end how many do at all.
+pub fn count(mask: &[bool]) -> Vec<usize> {
+    let pieces = mask.len().div_ceil(PIECE);
+    let mut counts = vec![0; pieces + 1];
+    let to = Out(counts.as_mut_ptr());
+    parallel_for(pieces, |p| {
+        let piece = &mask[p * PIECE..mask.len().min((p + 1) * PIECE)];
+        // Sums of up to 255 fit a byte, of which a register holds many.
+        let n = piece.chunks(255).map(|c| usize::from(c.iter().fold(0u8, |n, b| n + u8::from(*b)))).sum::<usize>();
+        // SAFETY: this task alone writes this place, which outlives the tasks.
+        unsafe { to.at(p + 1).write(n) };
+    });
+    for p in 0..pieces {
+        counts[p + 1] += counts[p];
+    }
+    counts
+}
+
+/// Writes the positions of the elements of a row-major `mask` that hold, in its order: those along dimension d from `d * n` on, where n
+/// is the last of the `counts` that `count` gave. A mask that has changed since gives some positions twice or not at all.
+///
+/// # Safety
+/// `out` has room for `n` numbers for each dimension of `shape`, of which the mask has the size.
+pub unsafe fn positions(mask: &[bool], shape: &[usize], counts: &[usize], out: *mut i64) {
+    let (Some(&inner), Some(&n)) = (shape.last(), counts.last()) else { return };
+    let out = Out(out);
+    parallel_for(counts.len() - 1, |p| {
+        let (mut found, end) = (counts[p], counts[p + 1]);
+        let (mut at, last) = (p * PIECE, mask.len().min((p + 1) * PIECE));
+        let mut some = [0i64; TOGETHER];
+        while at < last {
+            let column = at % inner;
+            let now = (last - at).min(TOGETHER).min(inner - column);
+            let mut k = 0;
+            for (i, b) in mask[at..at + now].iter().enumerate() {
+                // Without a branch: which elements hold cannot be foreseen.
+                some[k & (TOGETHER - 1)] = (column + i) as i64;
+                k += usize::from(*b);
+            }
+            let k = k.min(end - found);
+            // SAFETY: `found + k` is at most `end`, and this task alone writes from `counts[p]` to there.
+            unsafe {
+                std::ptr::copy_nonoverlapping(some.as_ptr(), out.at((shape.len() - 1) * n + found), k);
+                let mut row = at / inner;
+                for d in (0..shape.len() - 1).rev() {
+                    std::slice::from_raw_parts_mut(out.at(d * n + found), k).fill((row % shape[d]) as i64);
+                    row /= shape[d];
+                }
+            }
+            found += k;
+            at += now;
+        }
+        // Nothing is left unwritten.
+        for d in 0..shape.len() {
+            // SAFETY: as above.
+            unsafe { std::slice::from_raw_parts_mut(out.at(d * n + found), end - found).fill(0) };
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_those_of_a_plain_loop() {
+        for shape in [&[5usize][..], &[100_000], &[3, 4], &[300, 333], &[20, 7, 600], &[70_000, 1], &[1, 0]] {
+            let numel: usize = shape.iter().product();
+            let mask: Vec<bool> = (0..numel).map(|i| i * i % 7 < 3 || i / 1000 % 5 == 1).collect();
+            let counts = count(&mask);
+            let n = mask.iter().filter(|b| **b).count();
+            assert_eq!(counts.last(), Some(&n));
+            let mut got = vec![-1; shape.len() * n];
+            // SAFETY: there is room for n numbers for each dimension.
+            unsafe { positions(&mask, shape, &counts, got.as_mut_ptr()) };
+            let mut want = vec![Vec::new(); shape.len()];
+            for i in (0..numel).filter(|i| mask[*i]) {
+                let mut rest = i;
+                for d in (0..shape.len()).rev() {
+                    want[d].push((rest % shape[d]) as i64);
+                    rest /= shape[d];
+                }
+            }
+            assert_eq!(got, want.concat(), "{shape:?}");
+        }
+    }
+}
