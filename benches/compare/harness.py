@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 # Seconds between blocks: a peer's idle worker threads spin (PyTorch's for 7 to 9 ms) and would take our core.
-SETTLE = 0.02
+SETTLE = 0.05
 
 
 @dataclass

@@ -1,11 +1,11 @@
 //! Matrix products over any strides: tiny ones directly, matrix times vector and times few rows by our own loops, the rest through
-//! `gemm`.
+//! `gemm`, tile by tile.
 //!
 //! Which way is taken, and in which order products are added up, depends on sizes and strides alone, so the bits are the same for any
 //! number of threads.
 
 use super::reducers::Number;
-use super::threads::{num_threads, parallel_for, pool};
+use super::threads::parallel_for;
 use gemm::Parallelism;
 
 /// A matrix in memory: rows lie `rs` elements apart, columns `cs`.
@@ -60,6 +60,25 @@ const DIRECT: usize = 512;
 /// Elements of a matrix that one task of a matrix-vector product reads.
 const VECTOR_TASK: usize = 1 << 16;
 
+/// Multiply-adds of the largest tile (a millisecond's work), and of the smallest that is divided so that eight threads have work.
+const TILE: std::ops::Range<usize> = 1 << 20..1 << 26;
+/// A tile's side that is not divided: packing its rows and columns would cost too much.
+const SIDE: usize = 64;
+
+/// Rows and columns of the tiles that `gemm` computes one by one, each on one thread: its own division among threads was slower by a fifth.
+fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
+    let (mut rows, mut columns) = (m, n);
+    while rows.max(columns) > SIDE {
+        let (size, tiles) = (rows * columns * k, m.div_ceil(rows) * n.div_ceil(columns));
+        if size < TILE.start || size <= TILE.end && tiles >= 8 {
+            break;
+        }
+        let longer = if rows >= columns { &mut rows } else { &mut columns };
+        *longer = longer.div_ceil(2).next_multiple_of(16);
+    }
+    (rows, columns)
+}
+
 /// A product of floats: `out`, row-major with rows of `n`, is overwritten by `a` (m x k) times `b` (k x n).
 pub trait Product: Number {
     /// # Safety
@@ -86,43 +105,38 @@ macro_rules! float_product {
                     if super::few::product(m, n, k, a, b, out, parallel) {
                         return;
                     }
-                    let run = |how: Parallelism, out: Out<$t>| {
-                        let (a, b) = (a, b);
-                        // SAFETY: the caller's promise; with `read_dst` false the output is only written.
+                    // The sum over k is never divided, and the tiles are the same however many threads there are.
+                    let (rows, columns) = if m * n * k >= PARALLEL { tile(m, n, k) } else { (m, n) };
+                    let across = n.div_ceil(columns);
+                    let (out, a_rs, a_cs, b_rs, b_cs) = (Out(out), a.rs, a.cs, b.rs, b.cs);
+                    let one = |at: usize| {
+                        let (i, j) = (at / across * rows, at % across * columns);
+                        let (out, a, b) = (out.at((i * n + j) as isize), a.at(i, 0), b.at(0, j));
+                        // SAFETY: the caller's promise, of a part; with `read_dst` false the output is only written.
                         gemm::gemm(
-                            m,
-                            n,
+                            rows.min(m - i),
+                            columns.min(n - j),
                             k,
-                            out.at(0),
+                            out,
                             1,
                             n as isize,
                             false,
-                            a.ptr,
-                            a.cs,
-                            a.rs,
-                            b.ptr,
-                            b.cs,
-                            b.rs,
+                            a,
+                            a_cs,
+                            a_rs,
+                            b,
+                            b_cs,
+                            b_rs,
                             0.0,
                             1.0,
                             false,
                             false,
                             false,
-                            how,
+                            Parallelism::None,
                         );
                     };
-                    let out = Out(out);
-                    // gemm divides rows and columns among threads, never the sum over k.
-                    if parallel
-                        && m * n * k >= PARALLEL
-                        && rayon::current_thread_index().is_none()
-                        && let Some(pool) = pool()
-                    {
-                        let threads = num_threads();
-                        pool.install(|| run(Parallelism::Rayon(threads), out));
-                    } else {
-                        run(Parallelism::None, out);
-                    }
+                    let tiles = m.div_ceil(rows) * across;
+                    if parallel { parallel_for(tiles, one) } else { (0..tiles).for_each(one) }
                 }
             }
         }

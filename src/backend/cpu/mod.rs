@@ -6,6 +6,7 @@ pub mod copy;
 pub mod direct;
 #[cfg(target_arch = "x86_64")]
 mod few;
+mod helpers;
 pub mod index;
 pub mod kernels;
 #[cfg(target_arch = "x86_64")]

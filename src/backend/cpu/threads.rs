@@ -1,25 +1,21 @@
 //! Work on several threads. It is split by size alone, never by the number of threads, so results are the same for any number.
 
+use super::helpers::Helpers;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A pool, made on first use and again in a forked child, and with another number of threads.
-struct Place(RwLock<Option<Pool>>);
-
 struct Pool {
     /// The process that built the pool: a forked child has none of its threads.
     pid: u32,
-    threads: usize,
-    pool: Arc<rayon::ThreadPool>,
+    number: usize,
+    helpers: Arc<Helpers>,
 }
 
-/// Helpers of loops, one fewer than there may be threads: the thread that calls works too, and one more that looks for work would take its
-/// processor.
-static HELPERS: Place = Place(RwLock::new(None));
-/// For `gemm`, which divides its work among the threads of a pool while the caller waits.
-static PRODUCTS: Place = Place(RwLock::new(None));
+/// One helper fewer than there may be threads: the thread that calls works too, and one more that looks for work would take its processor.
+/// Made on first use, again in a forked child, and with another number of threads.
+static POOL: RwLock<Option<Pool>> = RwLock::new(None);
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// How many threads kernels may use.
@@ -39,15 +35,13 @@ pub fn set_num_threads(n: usize) {
     THREADS.store(n.clamp(1, 1024), Ordering::Relaxed);
 }
 
-/// Must be called in a forked child before anything else: the pools' threads are gone and their locks may be held by one of them.
+/// Must be called in a forked child before anything else: the pool's threads are gone and its lock may be held by one of them.
 pub fn after_fork() {
-    for place in [&HELPERS, &PRODUCTS] {
-        // SAFETY: the child has one thread, so nobody else can hold or wait for the lock now.
-        unsafe { place.0.force_unlock_write_if_held() };
-        if let Some(p) = place.0.write().take() {
-            // Its destructor would wait for threads that do not exist here.
-            std::mem::forget(p.pool);
-        }
+    // SAFETY: the child has one thread, so nobody else can hold or wait for the lock now.
+    unsafe { POOL.force_unlock_write_if_held() };
+    if let Some(p) = POOL.write().take() {
+        // Its destructor would wait for threads that do not exist here.
+        std::mem::forget(p.helpers);
     }
 }
 
@@ -74,34 +68,23 @@ impl<T> ForceUnlock for RwLock<T> {
     }
 }
 
-impl Place {
-    /// The pool with so many threads; None where the system refuses them: the work then runs where it is.
-    fn pool(&self, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
-        let pid = std::process::id();
-        if let Some(p) = self.0.read().as_ref()
-            && p.threads == threads
-            && p.pid == pid
-        {
-            return Some(p.pool.clone());
-        }
-        let built = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("rgrad-{i}")).build().ok()?;
-        let pool = Arc::new(built);
-        let old = self.0.write().replace(Pool { pid, threads, pool: pool.clone() });
-        if let Some(old) = old
-            && old.pid != pid
-        {
-            std::mem::forget(old.pool);
-        }
-        Some(pool)
+/// So many helpers; None where the system refuses them: the work then runs where it is.
+fn helpers(number: usize) -> Option<Arc<Helpers>> {
+    let pid = std::process::id();
+    if let Some(p) = POOL.read().as_ref()
+        && p.number == number
+        && p.pid == pid
+    {
+        return Some(p.helpers.clone());
     }
-}
-
-/// The pool that matrix products run in. None with one thread, or where the system refuses threads.
-pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
-    match num_threads() {
-        1 => None,
-        n => PRODUCTS.pool(n),
+    let helpers = Arc::new(Helpers::new(number)?);
+    let old = POOL.write().replace(Pool { pid, number, helpers: helpers.clone() });
+    if let Some(old) = old
+        && old.pid != pid
+    {
+        std::mem::forget(old.helpers);
     }
+    Some(helpers)
 }
 
 /// A stretch of the pieces of a loop, on cache lines of its own: who begins there seldom meets others.
@@ -121,7 +104,7 @@ pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
         (0..n).for_each(f);
         return;
     }
-    let Some(helpers) = HELPERS.pool(threads - 1) else {
+    let Some(helpers) = helpers(threads - 1) else {
         (0..n).for_each(f);
         return;
     };
@@ -139,14 +122,7 @@ pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
             }
         }
     };
-    // The calling thread works too: a piece that is ready does not wait for a sleeping worker to wake.
-    helpers.in_place_scope(|s| {
-        for home in 1..workers {
-            let work = &work;
-            s.spawn(move |_| work(home));
-        }
-        work(0);
-    });
+    helpers.run(workers - 1, &work);
 }
 
 #[cfg(test)]
