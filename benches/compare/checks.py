@@ -113,7 +113,7 @@ def import_time(settings: Settings) -> tuple[str, str, bool | None]:
                 return problem, "", False
             times[name].append(seconds)
     said = [f"{1e3 * statistics.median(times[name]):.0f} ms" if name in times else "" for name in ("rgrad", "torch")]
-    return said[0], said[1], statistics.median(times["rgrad"]) <= 0.021
+    return said[0], said[1], statistics.median(times["rgrad"]) <= 0.060
 
 
 def deep(task: str, n: int) -> Check:
@@ -199,7 +199,7 @@ def site_record(settings: Settings) -> tuple[str, str, bool | None]:
 
 
 CHECKS = [
-    Check("import_time", "import rgrad after import numpy", "<= 21 ms", import_time),
+    Check("import_time", "import rgrad after import numpy", "<= 60 ms", import_time),
     Check("site_record", "call-site record: fresh frame / through nn", "60/150 ns", site_record),
     deep("chain", 1_000_000),
     deep("never_run", 1_000_000),

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-# Seconds between blocks: a peer's idle worker threads spin (PyTorch's for 7 to 9 ms) and would take our core.
-SETTLE = 0.05
+# Seconds to wait after a library's block: its idle worker threads spin on and would take the next one's core. PyTorch's
+# do so for 7 to 9 ms, those of NumPy's OpenBLAS for more than 50 ms: what came right after them took twice as long.
+SETTLE = {"numpy": 0.1}
+SETTLE_OTHERS = 0.02
 
 
 @dataclass
@@ -128,14 +130,15 @@ def measure(row: Row, settings: Settings) -> Line:
     wrong = different(works, row.rtol)
     counts = {name: calibrate(work, settings.block) for name, work in works.items()}
     blocks: dict[str, list[float]] = {name: [] for name in works}
+    time.sleep(max(SETTLE.values()))
     gc.collect()
     gc.disable()
     try:
         for _ in range(settings.rounds):
             for name, work in works.items():
-                time.sleep(SETTLE)
                 work.run(max(1, counts[name] // 20))
                 blocks[name].append(block_seconds(work, counts[name]) / counts[name] / row.per)
+                time.sleep(SETTLE.get(name, SETTLE_OTHERS))
     finally:
         gc.enable()
 
@@ -159,7 +162,7 @@ def times_slower(slow: Work, fast: Work, settings: Settings) -> float:
     counts = [calibrate(work, settings.block) for work in (slow, fast)]
     ratios = []
     for _ in range(settings.rounds):
-        time.sleep(SETTLE)
+        time.sleep(SETTLE_OTHERS)
         a, b = (block_seconds(work, n) / n for work, n in zip((slow, fast), counts, strict=True))
         ratios.append(a / b)
     return statistics.median(ratios)

@@ -116,7 +116,7 @@ pub trait Real: Num {
     fn erf(self) -> Self;
     fn erfc(self) -> Self;
     fn sigmoid(self) -> Self;
-    /// The probability that a normal number is below this one. Within 2.5 ULP, and accurate where it is small.
+    /// The probability that a normal number is below this one, accurate where it is small.
     fn normal_cdf(self) -> Self {
         self.lit(0.5) * (self.lit(-1.0 / std::f64::consts::SQRT_2) * self).erfc()
     }

@@ -231,7 +231,7 @@ STRIKE = 0.06  # seconds
 
 
 class Struck:
-    """Sends this process an interrupt while the block runs; the kernel keeps the time, so a busy machine does not delay it."""
+    """Sends this process an interrupt while the block runs. The kernel keeps the time, however busy the machine is."""
 
     def __init__(self, handler: Callable[..., object] = signal.default_int_handler) -> None:
         self.handler = handler
@@ -245,23 +245,23 @@ class Struck:
         signal.signal(signal.SIGALRM, self.before)
 
 
-def duration(work: Callable[[], object]) -> float:
-    before = time.perf_counter()
-    work()
-    return time.perf_counter() - before
-
-
 def long(x: Tensor) -> Tensor:
     for _ in range(20):
         x = (x * 0.9).sin()
     return x
 
 
+def duration(x: Tensor) -> float:
+    before = time.perf_counter()
+    long(x)[0].item()
+    return time.perf_counter() - before
+
+
 @pytest.fixture(scope="module")
 def halves() -> Tensor:
     """So many that `long` of them takes ten times as long as the strike waits, however fast the machine is."""
     x = rgrad.full((1 << 22,), 0.5, dtype=rgrad.float64)
-    while min(duration(lambda: long(x)[0].item()) for _ in range(2)) < 10 * STRIKE:
+    while min(duration(x), duration(x)) < 10 * STRIKE:
         x = rgrad.cat([x, x])
     return x
 

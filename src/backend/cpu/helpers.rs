@@ -70,8 +70,7 @@ impl Helpers {
     pub(super) fn run(&self, number: usize, work: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes; nobody is inside `work`, or enters any more, when this function is left.
         let work_for_all = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) };
-        let call =
-            Arc::new(Call { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Mutex::new(None) });
+        let call = Arc::new(Call { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Mutex::new(None) });
         for at in 0..number {
             self.invite(at, &call);
         }

@@ -26,6 +26,22 @@ pub trait Reducer: Copy + Send + Sync {
         self.merge(a, self.lift(x, shift))
     }
 
+    /// All eight merged, as a tree.
+    #[inline(always)]
+    fn merge_eight(self, [a, b, c, d, e, f, g, h]: [Self::Acc; 8]) -> Self::Acc {
+        let left = self.merge(self.merge(a, b), self.merge(c, d));
+        self.merge(left, self.merge(self.merge(e, f), self.merge(g, h)))
+    }
+
+    /// The accumulator of a dense block of `n` elements where there is a quicker way to it.
+    ///
+    /// # Safety
+    /// All of them are readable.
+    #[inline(always)]
+    unsafe fn block(self, _p: *const Self::In, _n: usize) -> Option<Self::Acc> {
+        None
+    }
+
     /// The accumulator of `n` elements that lie `stride` apart. A reducer that looks at them twice does it here, and in `rows` and `down`,
     /// where they are few enough to be near still.
     ///

@@ -176,8 +176,11 @@ fn fold_lanes<C: Cell, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> 
         }
         i += L;
     }
-    for (j, l) in lanes[..n - whole].iter_mut().enumerate() {
-        *l = merge(*l, f(whole + j));
+    if whole < n {
+        // In an array of its own, so that the lanes above stay in registers.
+        let mut rest = [start; L];
+        rest[..n - whole].iter_mut().enumerate().for_each(|(j, r)| *r = f(whole + j));
+        lanes.iter_mut().zip(rest).for_each(|(l, r)| *l = merge(*l, r));
     }
     let mut width = L / 2;
     while width > 0 {

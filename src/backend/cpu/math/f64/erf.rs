@@ -100,6 +100,12 @@ pub fn erf<I: Isa>(x: f64) -> f64 {
     (if x.is_nan() { x } else { y }).copysign(x)
 }
 
+/// The probability that a normal number is below x.
+#[inline(always)]
+pub fn normal_cdf<I: Isa>(x: f64) -> f64 {
+    0.5 * erfc::<I>(x * -std::f64::consts::FRAC_1_SQRT_2)
+}
+
 #[inline(always)]
 pub fn erfc<I: Isa>(x: f64) -> f64 {
     let (n, h, l) = erfc_parts::<I>(limit(x.abs(), 0.0, 28.0));

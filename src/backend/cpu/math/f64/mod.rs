@@ -6,7 +6,7 @@ mod log;
 mod rem;
 mod trig;
 
-pub use erf::{erf, erfc};
+pub use erf::{erf, erfc, normal_cdf};
 pub use exp::{cosh, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub(super) use log::power_edges;
 pub use log::{acosh, asinh, atanh, hypot, log, log1p, log2, log10, pow};
