@@ -222,6 +222,7 @@ def build(*extras: str) -> int:
     """Bring `.venv` up to date: packages, and rgrad in release mode (Python files are used where they lie)."""
     ensure_packages(VENV, requirements(*extras))
     module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+    locked = (ROOT / "Cargo.lock").exists()
     key = fingerprint(NATIVE)
     if module.exists() and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
         return 0
@@ -232,8 +233,8 @@ def build(*extras: str) -> int:
     )
     if not module.exists():
         fail(f"maturin finished, yet {module.relative_to(ROOT)} is not there")
-    # Building may have written Cargo.lock, so the key is taken again.
-    set_stamp(VENV, "build", f"{fingerprint(NATIVE)} {module.stat().st_mtime_ns}")
+    # Building may have made Cargo.lock. Else the key is the one from before: what was edited meanwhile is not built.
+    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE)} {module.stat().st_mtime_ns}")
     return 0
 
 

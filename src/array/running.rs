@@ -8,7 +8,7 @@ use crate::backend::cpu::reduce::Blocks;
 use crate::backend::cpu::reducers::{Number, To};
 use crate::backend::cpu::scan::{Narrow, Scan, scan};
 use crate::backend::cpu::select::extreme;
-use crate::backend::cpu::threads::parallel_for;
+use crate::backend::cpu::threads::{Shared, parallel_for};
 use crate::error::Result;
 use crate::layout::DType;
 use std::marker::PhantomData;
@@ -91,21 +91,12 @@ struct Running<T, A> {
     of: PhantomData<fn(T) -> A>,
 }
 
-struct Out(*mut u8);
-// SAFETY: each task makes elements of its own.
-unsafe impl Sync for Out {}
-impl Out {
-    fn at(&self, byte: usize) -> *mut u8 {
-        self.0.wrapping_add(byte)
-    }
-}
-
 impl<T: Number + To<A>, A: Number + Narrow<T>> Running<T, A> {
     /// Makes all elements where the results will be.
     fn make(&self, blocks: &dyn Blocks, to: *mut u8) {
         const PIECE: usize = 1 << 15;
         let numel = self.around.0 * self.around.1 * self.around.2;
-        let to = Out(to);
+        let to = Shared::new(to);
         parallel_for(numel.div_ceil(PIECE), |k| {
             if !blocks.goes_on() {
                 return;

@@ -3,7 +3,7 @@
 //! Writes keep the order of the positions wherever two of them may meet, so the last one wins and sums are made in the same order for
 //! any number of threads. Work is only split across memory that cannot meet.
 
-use super::threads::parallel_for;
+use super::threads::{Shared, parallel_for};
 use crate::layout::DType;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,33 +126,6 @@ macro_rules! by_dtype {
     };
 }
 
-#[derive(Clone, Copy)]
-struct Ptr<T>(*const T);
-#[derive(Clone, Copy)]
-struct PtrMut<T>(*mut T);
-// SAFETY: the kernels below hand disjoint parts to their pieces of work.
-unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Ptr<T> {}
-// SAFETY: as above.
-unsafe impl<T> Send for PtrMut<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for PtrMut<T> {}
-
-impl<T> Ptr<T> {
-    #[inline(always)]
-    fn get(self) -> *const T {
-        self.0
-    }
-}
-
-impl<T> PtrMut<T> {
-    #[inline(always)]
-    fn get(self) -> *mut T {
-        self.0
-    }
-}
-
 /// Rows of an array: `x[outer, offsets[k], inner]`.
 #[derive(Debug)]
 pub struct Rows<'a> {
@@ -178,7 +151,7 @@ unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
     if rows * n == 0 {
         return;
     }
-    let (out, x) = (PtrMut(out), Ptr(x));
+    let (out, x) = (Shared::new(out), Shared::new(x));
     let some = |from: usize, to: usize| {
         let mut row = from;
         while n == 1 && row < to {
@@ -228,7 +201,7 @@ unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
 /// The first index below `low` or not below `size`; `low` is 0 or `-size`.
 pub fn add_offsets(offsets: &mut [i64], first: bool, index: &[i64], (low, size): (i64, i64), stride: i64) -> Result<(), i64> {
     let n = offsets.len().min(index.len());
-    let to = PtrMut(offsets.as_mut_ptr());
+    let to = Shared::new(offsets.as_mut_ptr());
     let wrong = AtomicBool::new(false);
     let some = |from: usize, len: usize| {
         let index = &index[from..from + len];
@@ -288,7 +261,7 @@ unsafe fn put_how<T: Element, const HOW: u8>(x: *mut T, src: *const T, single: b
     if outer * k * n == 0 {
         return;
     }
-    let (x, src) = (PtrMut(x), Ptr(src));
+    let (x, src) = (Shared::new(x), Shared::new(src));
     let some = |o: usize, from: usize, to: usize| {
         let start = r.outer.offset(o);
         for (j, off) in r.offsets.iter().enumerate() {
@@ -389,7 +362,7 @@ unsafe fn gather_t<T: Element>(
     dim: usize,
     size: usize,
 ) {
-    let (to, from, idx) = (PtrMut(out.ptr.cast::<T>()), Ptr(x.ptr.cast::<T>()), Ptr(index.ptr));
+    let (to, from, idx) = (Shared::new(out.ptr.cast::<T>()), Shared::new(x.ptr.cast::<T>()), Shared::new(index.ptr));
     // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
     each(shape, dim, size, index.strides, out.strides, x.strides, idx, |o, s, at, step| unsafe {
         *to.get().offset(o) = *from.get().offset(s + at * step);
@@ -424,7 +397,7 @@ unsafe fn scatter_t<T: Element>(
     dim: usize,
     size: usize,
 ) {
-    let (to, from, idx) = (PtrMut(x.ptr.cast::<T>()), Ptr(src.ptr.cast::<T>()), Ptr(index.ptr));
+    let (to, from, idx) = (Shared::new(x.ptr.cast::<T>()), Shared::new(src.ptr.cast::<T>()), Shared::new(index.ptr));
     // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
     each(shape, dim, size, index.strides, src.strides, x.strides, idx, |s, t, at, step| unsafe {
         let place = to.get().offset(t + at * step);
@@ -443,7 +416,7 @@ fn each(
     index: &[isize],
     a: &[isize],
     b: &[isize],
-    idx: Ptr<i64>,
+    idx: Shared<*const i64>,
     f: impl Fn(isize, isize, isize, isize) + Sync,
 ) {
     let total: usize = shape.iter().product();

@@ -5,7 +5,7 @@
 //! number of threads.
 
 use super::reducers::Number;
-use super::threads::parallel_for;
+use super::threads::{Shared, parallel_for};
 use gemm::Parallelism;
 
 /// A matrix in memory: rows lie `rs` elements apart, columns `cs`.
@@ -37,19 +37,6 @@ impl<T> Mat<T> {
     }
     pub(super) fn t(self) -> Self {
         Mat { ptr: self.ptr, rs: self.cs, cs: self.rs }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Out<T>(*mut T);
-// SAFETY: tasks write to disjoint places.
-unsafe impl<T> Send for Out<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Out<T> {}
-impl<T> Out<T> {
-    #[inline(always)]
-    fn at(&self, i: isize) -> *mut T {
-        self.0.wrapping_offset(i)
     }
 }
 
@@ -108,10 +95,10 @@ macro_rules! float_product {
                     // The sum over k is never divided, and the tiles are the same however many threads there are.
                     let (rows, columns) = if m * n * k >= PARALLEL { tile(m, n, k) } else { (m, n) };
                     let across = n.div_ceil(columns);
-                    let (out, a_rs, a_cs, b_rs, b_cs) = (Out(out), a.rs, a.cs, b.rs, b.cs);
+                    let (out, a_rs, a_cs, b_rs, b_cs) = (Shared::new(out), a.rs, a.cs, b.rs, b.cs);
                     let one = |at: usize| {
                         let (i, j) = (at / across * rows, at % across * columns);
-                        let (out, a, b) = (out.at((i * n + j) as isize), a.at(i, 0), b.at(0, j));
+                        let (out, a, b) = (out.at(i * n + j), a.at(i, 0), b.at(0, j));
                         // SAFETY: the caller's promise, of a part; with `read_dst` false the output is only written.
                         gemm::gemm(
                             rows.min(m - i),
@@ -149,12 +136,12 @@ macro_rules! integer_product {
     ($($t:ty),*) => { $(
         impl Product for $t {
             unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
-                let out = Out(out);
+                let out = Shared::new(out);
                 let rows = if parallel { (VECTOR_TASK / (n * k).max(1)).max(1) } else { m.max(1) };
                 // SAFETY: each task writes its own rows; the rest is the caller's promise.
                 parallel_for(m.div_ceil(rows), |t| unsafe {
                     for i in t * rows..m.min((t + 1) * rows) {
-                        let to = std::slice::from_raw_parts_mut(out.at((i * n) as isize), n);
+                        let to = std::slice::from_raw_parts_mut(out.at(i * n), n);
                         to.fill(0);
                         for p in 0..k {
                             let x = *a.at(i, p);
@@ -193,13 +180,13 @@ pub unsafe fn batched<T: Product>(
         let (p, q) = offsets(i);
         (a.moved(p), b.moved(q))
     };
-    let out = Out(out);
+    let out = Shared::new(out);
     // SAFETY: each batch writes its own stretch of `out`; the rest is the caller's promise.
     unsafe {
         if batch == 1 || work >= 4 * PARALLEL {
             for i in 0..batch {
                 let (a, b) = shifted(i);
-                T::product(m, n, k, a, b, out.at((i * m * n) as isize), true);
+                T::product(m, n, k, a, b, out.at(i * m * n), true);
             }
             return;
         }
@@ -207,7 +194,7 @@ pub unsafe fn batched<T: Product>(
         parallel_for(batch.div_ceil(together), |t| {
             for i in t * together..batch.min((t + 1) * together) {
                 let (a, b) = shifted(i);
-                T::product(m, n, k, a, b, out.at((i * m * n) as isize), false);
+                T::product(m, n, k, a, b, out.at(i * m * n), false);
             }
         });
     }
@@ -249,20 +236,20 @@ unsafe fn vector<T: Number>(m: usize, k: usize, a: Mat<T>, x: *const T, step: is
             copy.as_ptr()
         };
         let x = Mat { ptr: x, rs: 1, cs: 1 };
-        let out = Out(out);
+        let out = Shared::new(out);
         if parallel && m < 4 && k >= 2 * VECTOR_TASK && a.cs == 1 {
             // Long dot products: pieces of a fixed size, whose sums are added up in order.
             let pieces = k.div_ceil(VECTOR_TASK);
             let mut partial = vec![T::ZERO; m * pieces];
-            let to = Out(partial.as_mut_ptr());
+            let to = Shared::new(partial.as_mut_ptr());
             parallel_for(m * pieces, |t| {
                 let (i, first) = (t / pieces, t % pieces * VECTOR_TASK);
                 // SAFETY: task t alone writes its place, which outlives the tasks.
-                let mine = std::slice::from_raw_parts_mut(to.at(t as isize), 1);
+                let mine = std::slice::from_raw_parts_mut(to.at(t), 1);
                 dots_any(VECTOR_TASK.min(k - first), a.moved(i as isize * a.rs + first as isize), x.moved(first as isize), mine);
             });
             for (i, row) in partial.chunks(pieces).enumerate() {
-                *out.at(i as isize) = row.iter().fold(T::ZERO, |s, p| s.plus(*p));
+                *out.at(i) = row.iter().fold(T::ZERO, |s, p| s.plus(*p));
             }
             return;
         }
@@ -279,7 +266,7 @@ unsafe fn vector<T: Number>(m: usize, k: usize, a: Mat<T>, x: *const T, step: is
             let first = t * rows;
             let n = m.min(first + rows) - first;
             // SAFETY: each task writes its own rows.
-            let to = std::slice::from_raw_parts_mut(out.at(first as isize), n);
+            let to = std::slice::from_raw_parts_mut(out.at(first), n);
             let a = Mat { ptr: a.at(first, 0), ..a };
             if down { columns_any(k, a, x, to) } else { dots_any(k, a, x, to) }
         });

@@ -1,30 +1,17 @@
 //! Where the elements of a mask are that hold.
 
-use super::threads::parallel_for;
+use super::threads::{Shared, parallel_for};
 
 /// Elements that one task looks at.
 const PIECE: usize = 1 << 15;
 /// Positions that are collected before they are written.
 const TOGETHER: usize = 256;
 
-#[derive(Clone, Copy)]
-struct Out<T>(*mut T);
-// SAFETY: tasks write to disjoint parts.
-unsafe impl<T> Send for Out<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Out<T> {}
-impl<T> Out<T> {
-    #[inline(always)]
-    fn at(&self, i: usize) -> *mut T {
-        self.0.wrapping_add(i)
-    }
-}
-
 /// For each piece of a mask, how many elements before it hold, and at the end how many do at all.
 pub fn count(mask: &[bool]) -> Vec<usize> {
     let pieces = mask.len().div_ceil(PIECE);
     let mut counts = vec![0; pieces + 1];
-    let to = Out(counts.as_mut_ptr());
+    let to = Shared::new(counts.as_mut_ptr());
     parallel_for(pieces, |p| {
         let piece = &mask[p * PIECE..mask.len().min((p + 1) * PIECE)];
         // Sums of up to 255 fit a byte, of which a register holds many.
@@ -45,7 +32,7 @@ pub fn count(mask: &[bool]) -> Vec<usize> {
 /// `out` has room for `n` numbers for each dimension of `shape`, of which the mask has the size.
 pub unsafe fn positions(mask: &[bool], shape: &[usize], counts: &[usize], out: *mut i64) {
     let (Some(&inner), Some(&n)) = (shape.last(), counts.last()) else { return };
-    let out = Out(out);
+    let out = Shared::new(out);
     parallel_for(counts.len() - 1, |p| {
         let (mut found, end) = (counts[p], counts[p + 1]);
         let (mut at, last) = (p * PIECE, mask.len().min((p + 1) * PIECE));

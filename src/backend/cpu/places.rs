@@ -3,7 +3,7 @@
 use super::reduce::Blocks;
 use super::reducers::Number;
 use super::select::first_extreme;
-use super::threads::parallel_for;
+use super::threads::{Shared, parallel_for};
 
 /// Elements that are made together.
 const BLOCK: usize = 8192;
@@ -11,15 +11,6 @@ const BLOCK: usize = 8192;
 const COLUMNS: usize = 1024;
 /// Elements that one task looks at.
 const PIECE: usize = 1 << 17;
-
-struct Shared<T>(*mut T);
-// SAFETY: each task writes elements of its own.
-unsafe impl<T> Sync for Shared<T> {}
-impl<T> Shared<T> {
-    fn at(&self, i: usize) -> *mut T {
-        self.0.wrapping_add(i)
-    }
-}
 
 /// The best so far of each column, and where.
 struct Best<'a, T> {
@@ -66,7 +57,7 @@ pub unsafe fn extreme_made<T: Number>(
     // What each piece finds: the first piece's goes to the outputs.
     let others = (pieces - 1) * outer * inner;
     let (mut found, mut at) = (vec![T::ZERO; others], vec![0i64; others]);
-    let results = [(Shared(values), Shared(places)), (Shared(found.as_mut_ptr()), Shared(at.as_mut_ptr()))];
+    let results = [(Shared::new(values), Shared::new(places)), (Shared::new(found.as_mut_ptr()), Shared::new(at.as_mut_ptr()))];
     parallel_for(outer * strips * pieces, |task| {
         if !blocks.goes_on() {
             return;

@@ -4,7 +4,7 @@
 
 use super::math;
 use super::num::{Base, Isa};
-use super::threads::parallel_for;
+use super::threads::{Shared, parallel_for};
 
 const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -121,19 +121,6 @@ pub fn blocks<T: Draw>(n: usize) -> u64 {
     n.div_ceil(T::PER_BLOCK) as u64
 }
 
-struct Out<O>(*mut O);
-
-impl<O> Out<O> {
-    #[inline(always)]
-    fn get(&self) -> *mut O {
-        self.0
-    }
-}
-// SAFETY: pieces write disjoint parts.
-unsafe impl<O> Send for Out<O> {}
-// SAFETY: as above.
-unsafe impl<O> Sync for Out<O> {}
-
 /// Counters that are computed side by side.
 const LANES: usize = 16;
 
@@ -200,7 +187,7 @@ instance!(some_avx2, Avx2, "avx2,fma,bmi1,bmi2,lzcnt");
 /// # Safety
 /// `out` is writable for `n` elements.
 pub unsafe fn fill<T: Draw, K: Block<T>, O>(out: *mut O, n: usize, seed: u64, start: u64, kind: K, f: impl Fn(usize, T) -> O + Sync) {
-    let out = Out(out);
+    let out = Shared::new(out);
     parallel_for(n.div_ceil(PIECE), |p| {
         let (range, stream) = ((p * PIECE, ((p + 1) * PIECE).min(n)), (seed, start));
         // SAFETY: the features were found on this machine; pieces are disjoint and end at n.

@@ -4,7 +4,7 @@
 //! number of lanes, lanes are merged as a tree, blocks are merged pairwise (so rounding errors grow with the logarithm of the size).
 
 use super::reduce_loops::{down_any, row_any, rows_any};
-use super::threads::parallel_for;
+use super::threads::{Shared, parallel_for};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 
@@ -111,19 +111,6 @@ struct Dim {
 }
 
 type DimVec = SmallVec<[Dim; 6]>;
-
-struct Ptr<T>(*mut T);
-// SAFETY: tasks write to disjoint places behind the pointer.
-unsafe impl<T> Sync for Ptr<T> {}
-// SAFETY: as above.
-unsafe impl<T> Send for Ptr<T> {}
-impl<T> Ptr<T> {
-    /// Through a method, so that closures capture the whole wrapper.
-    #[inline(always)]
-    fn at(&self, i: isize) -> *mut T {
-        self.0.wrapping_offset(i)
-    }
-}
 
 /// Elements that are made when a reduction wants them, by their place in memory order.
 pub trait Blocks: Sync {
@@ -259,15 +246,15 @@ pub unsafe fn run_from<R: Reducer>(
         arrange(&mut dims);
         let shifted = !shift.is_null();
         // Reducers without a shift are handed an element all the same.
-        let shift = if shifted { Some(Ptr(shift.cast_mut())) } else { None };
-        let out = Ptr(out);
-        let shift_at = |o: isize, x: *const R::In| shift.as_ref().map_or(x, |s| s.at(o).cast_const());
+        let shift = if shifted { Some(Shared::new(shift.cast_mut())) } else { None };
+        let out = Shared::new(out);
+        let shift_at = |o: isize, x: *const R::In| shift.as_ref().map_or(x, |s| s.offset(o).cast_const());
 
         match dims.last().copied() {
             None => {
                 let (x, _) = input.rows(0, 1, 1, 1);
                 let a = r.merge(r.init(), r.lift(*x, *shift_at(0, x)));
-                out.at(0).write(r.finish(a));
+                out.offset(0).write(r.finish(a));
             }
             Some(inner) if inner.reduced => {
                 dims.pop();
@@ -284,7 +271,7 @@ pub unsafe fn run_from<R: Reducer>(
                         let n = groups.min((t + 1) * together) - t * together;
                         // Task t alone writes these results.
                         let (x, step) = input.rows(first * step, n, step, inner.size);
-                        r.rows(x, (n, step), (inner.size, inner.stride), shift_at(first * to, x), shift_step, out.at(first * to), to);
+                        r.rows(x, (n, step), (inner.size, inner.stride), shift_at(first * to, x), shift_step, out.offset(first * to), to);
                     });
                     return;
                 }
@@ -301,7 +288,7 @@ pub unsafe fn run_from<R: Reducer>(
                         let (x, _) = input.rows(at, 1, 1, n);
                         acc[0] = r.row(x, n, inner.stride, *shift_at(o, x));
                     },
-                    |g, acc| out.at(offsets(&kept, g).1).write(r.finish(acc[0])),
+                    |g, acc| out.offset(offsets(&kept, g).1).write(r.finish(acc[0])),
                 );
             }
             Some(inner) => {
@@ -362,11 +349,11 @@ pub unsafe fn run_from<R: Reducer>(
                             for j in 0..inner.size {
                                 let mut a = acc[j];
                                 (1..fold).for_each(|f| a = r.merge(a, acc[f * inner.size + j]));
-                                out.at(to + j as isize * inner.out).write(r.finish(a));
+                                out.offset(to + j as isize * inner.out).write(r.finish(a));
                             }
                         } else {
                             for (j, a) in acc[..width.min(all_columns - first)].iter().enumerate() {
-                                out.at(to + (first + j) as isize * inner.out).write(r.finish(*a));
+                                out.offset(to + (first + j) as isize * inner.out).write(r.finish(*a));
                             }
                         }
                     },
@@ -455,11 +442,11 @@ fn drive<R: Reducer>(w: Work, r: R, segment: impl Fn(usize, usize, &mut [R::Acc]
         return;
     }
     let mut partial = vec![r.init(); w.groups * parts * w.width];
-    let to = Ptr(partial.as_mut_ptr());
+    let to = Shared::new(partial.as_mut_ptr());
     parallel_for(w.groups * parts, |t| {
         let (g, part) = (t / parts, t % parts);
         // SAFETY: task t alone writes this stretch of `partial`, which outlives the tasks.
-        let acc = unsafe { std::slice::from_raw_parts_mut(to.at((t * w.width) as isize), w.width) };
+        let acc = unsafe { std::slice::from_raw_parts_mut(to.at(t * w.width), w.width) };
         collect(g, part * per_task, w.segments.min((part + 1) * per_task), acc, &mut Vec::new());
     });
     for (g, mine) in partial.chunks_mut(parts * w.width).enumerate() {

@@ -125,6 +125,44 @@ pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
     helpers.run(workers - 1, &work);
 }
 
+/// A pointer that the tasks of a loop share. Who reads or writes through it, in unsafe code anyway, sees to it that no task writes what
+/// another one reads or writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Shared<P>(P);
+// SAFETY: a pointer alone can do no harm, wherever it is.
+unsafe impl<T> Send for Shared<*mut T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<*mut T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Shared<*const T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<*const T> {}
+
+impl<P: Copy> Shared<P> {
+    #[inline(always)]
+    pub fn new(pointer: P) -> Self {
+        Shared(pointer)
+    }
+
+    /// Through a method, so that closures capture the whole wrapper.
+    #[inline(always)]
+    pub fn get(&self) -> P {
+        self.0
+    }
+}
+
+impl<T> Shared<*mut T> {
+    #[inline(always)]
+    pub fn at(&self, i: usize) -> *mut T {
+        self.0.wrapping_add(i)
+    }
+
+    #[inline(always)]
+    pub fn offset(&self, i: isize) -> *mut T {
+        self.0.wrapping_offset(i)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
