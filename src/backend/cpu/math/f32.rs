@@ -473,8 +473,8 @@ pub fn erfc<I: Isa>(x: f32) -> f32 {
     (if x < 0.0 { 2.0 - y } else { y }) as f32
 }
 
-/// The probability that a normal number is below x, within 2 + x^2 / 2 ULP: exp(-a^2 / 2) times a polynomial over a + 4, for a = |x|, which
-/// is the answer below 0 and 1 minus it above. The polynomial's argument, (a - 4) / (a + 4), is where such ratios are flat.
+/// The probability that a normal number is below x, within 5 + x^2 ULP: exp(-a^2 / 2) times a polynomial over a + 4, for a = |x|, which is
+/// the answer below 0 and 1 minus it above. The polynomial's argument, a / (a + 4), is where such ratios are flat.
 #[inline(always)]
 pub fn normal_cdf<I: Isa>(x: f32) -> f32 {
     // The polynomial is scaled by 2^-64 and the exponential by 2^64, so that neither is subnormal and their product alone rounds.
@@ -482,13 +482,14 @@ pub fn normal_cdf<I: Isa>(x: f32) -> f32 {
     // Above 14.5 nothing is left, or all.
     let a = limit(x.abs(), 0.0, 14.5);
     let w = 1.0 / (a + 4.0);
-    let u = (a - 4.0) * w;
+    let u = a * w;
     // In pairs and pairs of pairs: what waits for one another is shortest.
     let (z, pair) = (u * u, |c0: f32, c1: f32| fmaf::<I>(u, c1 * SCALE, c0 * SCALE));
-    let low = fmaf::<I>(z, pair(0.38713667, -0.186523), pair(0.75528514, -0.6078966));
-    let mid = fmaf::<I>(z, pair(-0.003523574, 0.0015693137), pair(0.06040647, -0.007527213));
+    let low = fmaf::<I>(z, pair(5.233855, -3.1924477), pair(2.0, -4.3830767));
+    let mid = fmaf::<I>(z, pair(-0.10352323, -0.23519404), pair(0.2967007, 0.70962715));
+    let high = fmaf::<I>(z, -0.053909145 * SCALE, pair(-0.022554351, 0.14941938));
     let zz = z * z;
-    let tail = fmaf::<I>(zz, fmaf::<I>(zz, pair(0.00019480185, -0.00012298315), mid), low) * w;
+    let tail = fmaf::<I>(zz, fmaf::<I>(zz, high, mid), low) * w;
     // -a^2 / 2 is n ln 2 - v / 2, and its exponential 2^n exp(-v / 2); n + 64 lies in the low bits of t.
     let aa = a * a;
     let t = fmaf::<I>(aa, -0.5 * std::f32::consts::LOG2_E, MAGIC32 + 64.0);
