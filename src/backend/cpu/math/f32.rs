@@ -498,7 +498,9 @@ pub fn normal_cdf<I: Isa>(x: f32) -> f32 {
     let q = fmaf::<I>(vv, fmaf::<I>(vv, 2.176081e-5, fmaf::<I>(v, -0.0002613677, 0.0026041593)), fmaf::<I>(v, -0.020833217, 0.125));
     let e = fmaf::<I>(vv, q, fmaf::<I>(v, -0.5, 1.0));
     let y = tail * f32::from_bits(e.to_bits().wrapping_add(t.to_bits() << 23));
-    if x > 0.0 { 1.0 - y } else { y }
+    let y = if x > 0.0 { 1.0 - y } else { y };
+    // Which of two nans a product takes depends on their order: there is one only.
+    if x.is_nan() { x } else { y }
 }
 
 /// Two independent normal numbers from two in [0, 1), in double until the last (Box and Muller).
