@@ -518,10 +518,15 @@ def run(steps: list[Step], fused: bool, wide: bool = False) -> list[Any]:
         return Run(wide).all(steps)
 
 
+def one_nan(values: np.ndarray) -> np.ndarray:
+    """With one nan for all: a processor keeps the sign of the first of two, and compilers choose which is first."""
+    return np.where(np.isnan(values), values.dtype.type(np.nan), values) if values.dtype.kind == "f" else values
+
+
 def entries(record: list[Any]) -> Iterator[Any]:
     """Entries that can be compared: arrays as their bytes, so that nan is nan and -0 is not 0."""
     for e in record:
-        yield (*e[:-1], e[-1].tobytes()) if isinstance(e, tuple) and isinstance(e[-1], np.ndarray) else e
+        yield (*e[:-1], one_nan(e[-1]).tobytes()) if isinstance(e, tuple) and isinstance(e[-1], np.ndarray) else e
 
 
 def difference(a: list[Any], b: list[Any]) -> str:
@@ -530,7 +535,7 @@ def difference(a: list[Any], b: list[Any]) -> str:
         if x != y:
             shown = [e[:-1] if isinstance(e, tuple) and isinstance(e[-1], np.ndarray) else e for e in (a[n], b[n])]
             if shown[0] == shown[1] and isinstance(a[n][-1], np.ndarray):
-                u, v = a[n][-1].reshape(-1), b[n][-1].reshape(-1)
+                u, v = one_nan(a[n][-1].reshape(-1)), one_nan(b[n][-1].reshape(-1))
                 at = int(np.flatnonzero([p.tobytes() != q.tobytes() for p, q in zip(u, v, strict=True)])[0])
                 return f"entry {n} {shown[0]}: {u[at]!r} and {v[at]!r} at {at}"
             return f"entry {n}: {shown[0]} and {shown[1]}"
