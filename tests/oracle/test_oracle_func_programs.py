@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("torch._dynamo")
-
-from test_oracle_func import compared, point  # noqa: E402
+from func_kit import compared, point, torch
 
 # ---------------------------------------------------------------------------------------------------- writes
 
@@ -284,7 +281,11 @@ def inference(T: Any, f: Any) -> Any:
 
 
 X: Any = point
-F2: Any = lambda x, y: (x * y * y).sum()  # noqa: E731
+
+
+def F2(x: Any, y: Any) -> Any:
+    return (x * y * y).sum()
+
 
 PROGRAMS: dict[str, Any] = {
     "writes to copies": gradient_through_copies,

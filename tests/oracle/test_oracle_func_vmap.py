@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("torch._dynamo")
-
-from test_oracle_func import compared, point  # noqa: E402
+from func_kit import compared, point
 
 # A name; the function of (library, slices); the shapes of the arguments; further arguments of vmap.
 Row = tuple[str, Any, tuple[tuple[int, ...], ...]]

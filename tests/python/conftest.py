@@ -47,6 +47,17 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
         rgrad.wgpu.synchronize()  # what went wrong there belongs to this test
 
 
+@pytest.fixture
+def small_programs() -> Iterator[None]:
+    """Results stay pending from a hundred elements on."""
+    before = rgrad._core._set_fusion_least(100)
+    try:
+        with rgrad.fusion(True):
+            yield
+    finally:
+        rgrad._core._set_fusion_least(before)
+
+
 def on_wgpu(item: pytest.Item) -> bool:
     """Whether a test runs there."""
     return item.get_closest_marker("wgpu") is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,7 @@ ROWS, COLUMNS = 50, 90
 TARGET = np.arange(ROWS) % COLUMNS
 
 
-@pytest.fixture(autouse=True)
-def _small_programs() -> Iterator[None]:
-    before = _core._set_fusion_least(100)
-    try:
-        with rgrad.fusion(True):
-            yield
-    finally:
-        _core._set_fusion_least(before)
+pytestmark = pytest.mark.usefixtures("small_programs")
 
 
 def values(seed: int, device: str, *shape: int) -> Tensor:
