@@ -26,7 +26,7 @@ const BOUNDS: &[(RowId, &str, Bound)] = &[
     (RowId::Elu, "4", |_, _| 4.0),
     (RowId::Celu, "3", |_, _| 3.0),
     // Without AVX-512 the argument of the exponential is rounded, which counts more the larger it is.
-    (RowId::Gelu, "5 + 2 x^2", |x, _| 5.0 + 2.0 * x * x),
+    (RowId::Gelu, "3 + 2 x^2", |x, _| 3.0 + 2.0 * x * x),
     // The argument of the sigmoid is of the third order, and rounded thrice.
     (RowId::GeluTanh, "4 + 4 abs(x) + x^4", |x, _| 4.0 + 4.0 * x.abs() + x.powi(4)),
     // The factor may be subnormal, with few bits.

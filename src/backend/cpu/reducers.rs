@@ -252,24 +252,29 @@ impl<T: Number, const MAX: bool> Reducer for Extreme<T, MAX> {
         if n < 8 * LANES || size_of::<T>() != 4 {
             return None;
         }
-        let mut lanes = [self.init(); LANES];
-        let rounds = n / (8 * LANES);
+        // Two at a time, in the order of memory, are asked whether one is nan; what is best of the others is one instruction each.
+        let (mut lanes, mut nan) = ([self.init(); LANES], [0u32; LANES]);
+        let rounds = n / (2 * LANES);
         for i in 0..rounds {
-            for (j, lane) in lanes.iter_mut().enumerate() {
+            for j in 0..LANES {
                 // SAFETY: below n.
-                let eight = std::array::from_fn(|k| unsafe { *p.add((8 * i + k) * LANES + j) });
-                *lane = self.merge(self.merge_eight(eight), *lane);
+                let (a, b) = unsafe { (*p.add(2 * i * LANES + j), *p.add((2 * i + 1) * LANES + j)) };
+                nan[j] |= if a.is_nan() | b.is_nan() { u32::MAX } else { 0 };
+                lanes[j] = Self::best(Self::best(a, b), lanes[j]);
             }
+        }
+        if nan.iter().fold(0, |any, n| any | n) != 0 {
+            return Some(T::NAN);
         }
         let mut width = LANES / 2;
         while width > 0 {
             for j in 0..width {
-                lanes[j] = self.merge(lanes[j], lanes[j + width]);
+                lanes[j] = Self::best(lanes[j], lanes[j + width]);
             }
             width /= 2;
         }
         // SAFETY: below n.
-        Some((rounds * 8 * LANES..n).fold(lanes[0], |a, i| self.merge(a, unsafe { *p.add(i) })))
+        Some((2 * rounds * LANES..n).fold(lanes[0], |a, i| self.merge(a, unsafe { *p.add(i) })))
     }
     #[inline(always)]
     fn finish(self, a: T) -> T {

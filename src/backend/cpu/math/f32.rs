@@ -473,32 +473,35 @@ pub fn erfc<I: Isa>(x: f32) -> f32 {
     (if x < 0.0 { 2.0 - y } else { y }) as f32
 }
 
-/// The probability that a normal number is below x, within 5 + x^2 ULP: exp(-a^2 / 2) times a polynomial over a + 4, for a = |x|, which is
+/// The probability that a normal number is below x, within 3 + x^2 ULP: exp(-a^2 / 2) times a polynomial over a + 4, for a = |x|, which is
 /// the answer below 0 and 1 minus it above. The polynomial's argument, a / (a + 4), is where such ratios are flat.
 #[inline(always)]
 pub fn normal_cdf<I: Isa>(x: f32) -> f32 {
-    // The polynomial is scaled by 2^-64 and the exponential by 2^64, so that neither is subnormal and their product alone rounds.
-    const SCALE: f32 = f32::from_bits((127 - 64) << 23);
+    // The polynomial is scaled by 2^-64 (and by a quarter) and the exponential by 2^64, so that neither is subnormal and their product
+    // alone rounds.
+    const SCALE: f32 = f32::from_bits((127 - 66) << 23);
     // Above 14.5 nothing is left, or all.
     let a = limit(x.abs(), 0.0, 14.5);
-    let w = 1.0 / (a + 4.0);
-    let u = a * w;
-    // In pairs and pairs of pairs: what waits for one another is shortest.
+    let u = a / (a + 4.0);
+    // In pairs and pairs of pairs, so that little waits for one another; but the first term is added last, since only what is rounded
+    // there counts whole. So it is with the exponential.
     let (z, pair) = (u * u, |c0: f32, c1: f32| fmaf::<I>(u, c1 * SCALE, c0 * SCALE));
-    let low = fmaf::<I>(z, pair(5.233855, -3.1924477), pair(2.0, -4.3830767));
-    let mid = fmaf::<I>(z, pair(-0.10352323, -0.23519404), pair(0.2967007, 0.70962715));
-    let high = fmaf::<I>(z, -0.053909145 * SCALE, pair(-0.022554351, 0.14941938));
+    let low = fmaf::<I>(z, pair(-3.1924477, 0.2967007), pair(-4.3830767, 5.233855));
+    let mid = fmaf::<I>(z, pair(-0.23519404, -0.022554351), pair(0.70962715, -0.10352323));
+    let high = pair(0.14941938, -0.053909145);
     let zz = z * z;
-    let tail = fmaf::<I>(zz, fmaf::<I>(zz, high, mid), low) * w;
+    let near = fmaf::<I>(u, fmaf::<I>(zz, fmaf::<I>(zz, high, mid), low), 2.0 * SCALE);
+    // Divided by a + 4, which is 4 / (1 - u): this way the rounding of a + 4 hardly counts near 0.
+    let tail = fmaf::<I>(-u, near, near);
     // -a^2 / 2 is n ln 2 - v / 2, and its exponential 2^n exp(-v / 2); n + 64 lies in the low bits of t.
     let aa = a * a;
     let t = fmaf::<I>(aa, -0.5 * std::f32::consts::LOG2_E, MAGIC32 + 64.0);
     let v = fmaf::<I>(t - (MAGIC32 + 64.0), 2.0 * std::f32::consts::LN_2, aa);
     let vv = v * v;
     let q = fmaf::<I>(vv, fmaf::<I>(vv, 2.176081e-5, fmaf::<I>(v, -0.0002613677, 0.0026041593)), fmaf::<I>(v, -0.020833217, 0.125));
-    let e = fmaf::<I>(vv, q, fmaf::<I>(v, -0.5, 1.0));
-    let y = tail * f32::from_bits(e.to_bits().wrapping_add(t.to_bits() << 23));
-    let y = if x > 0.0 { 1.0 - y } else { y };
+    let e = fmaf::<I>(v, fmaf::<I>(v, q, -0.5), 1.0);
+    let e = f32::from_bits(e.to_bits().wrapping_add(t.to_bits() << 23));
+    let y = if x > 0.0 { fmaf::<I>(-tail, e, 1.0) } else { tail * e };
     // Which of two nans a product takes depends on their order: there is one only.
     if x.is_nan() { x } else { y }
 }

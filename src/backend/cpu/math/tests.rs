@@ -60,7 +60,7 @@ const UNARY: &[(RowId, Reference)] = &[
 /// Rows of one number that are made of functions, with a reference and a bound in units in the last place at an input.
 const COMPOSED: &[(RowId, Reference, Reference)] = &[
     // Without AVX-512 the argument of the exponential is rounded, which counts more the larger it is.
-    (RowId::Gelu, |x| x * 0.5 * f64_of(RowId::Erfc, -x * std::f64::consts::FRAC_1_SQRT_2), |x| 5.0 + 2.0 * x * x),
+    (RowId::Gelu, |x| x * 0.5 * f64_of(RowId::Erfc, -x * std::f64::consts::FRAC_1_SQRT_2), |x| 3.0 + 2.0 * x * x),
     (RowId::Silu, |x| x * if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) }, |_| 2.0),
     (RowId::Square, |x| x * x, |_| 0.5),
     (RowId::Sqrt, f64::sqrt, |_| 0.5),
