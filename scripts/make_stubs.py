@@ -184,7 +184,8 @@ RESULTS = {
         "_set_multithreading_enabled _queue_callback set_anomaly_enabled "
         "_set_inference_mode _set_printoptions __setitem__ __delitem__ remove set_state set_default_device "
         "_push_saved_tensors_hooks _pop_saved_tensors_hooks _set_before_write "
-        "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_reset_peak _wgpu_synchronize "
+        "_wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install _wgpu_keep_pipelines _wgpu_reset_peak "
+        "_wgpu_synchronize "
         "_push_torch_function_mode _skip_torch_function_once _exit_level _exit_dual _set_tangent",
     ),
     **each("_DType", "get_default_dtype promote_types result_type"),
@@ -208,7 +209,7 @@ RESULTS = {
     "broadcast_shapes": "Size",
     "manual_seed": "Generator",
     "get_default_device": "device",
-    "_wgpu_counts": "_tuple[_int, _int]",
+    "_wgpu_counts": "_tuple[_int, _int, _int, _int]",
     "_wgpu_description": "dict[_str, Any]",
     "_wgpu_memory": "_tuple[_int, _int, _int]",
     "_run_backward": "_tuple[Any, ...]",

@@ -135,11 +135,18 @@ fn _wgpu_fail_in(n: i64) -> PyResult<()> {
     Ok(())
 }
 
-/// (command buffers submitted, shaders compiled) on the current device so far.
+/// (command buffers submitted, shaders compiled, dispatches) on the current device so far, and how many compiled shaders are kept.
 #[pyfunction]
-fn _wgpu_counts() -> PyResult<(u64, usize, u64)> {
+fn _wgpu_counts() -> PyResult<(u64, u64, u64, usize)> {
     let c = Context::current()?;
-    Ok((c.submits()?, c.pipelines()?, c.dispatches()?))
+    Ok((c.submits()?, c.pipelines_made()?, c.dispatches()?, c.pipelines()?))
+}
+
+/// After how many new shaders those that are not used any more go; None for as many as ever. For tests.
+#[pyfunction]
+#[pyo3(signature = (many=None))]
+fn _wgpu_keep_pipelines(many: Option<usize>) -> PyResult<()> {
+    Ok(Context::current()?.keep_pipelines(many)?)
 }
 
 /// Brings the default device in.
@@ -158,5 +165,6 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_reset_peak, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_fail_in, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_keep_pipelines, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_counts, m)?)
 }

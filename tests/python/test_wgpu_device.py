@@ -334,6 +334,30 @@ def test_memory_is_flat_over_many_steps() -> None:
     assert _core._wgpu_counts()[1] == compiled
 
 
+@pytest.mark.usefixtures("small_programs")
+def test_shaders_that_are_not_used_any_more_are_given_back() -> None:
+    x = rgrad.linspace(-1, 1, 300)
+    there = x.to("wgpu")
+    made = _core._wgpu_counts()[1]
+    results = []
+    _core._wgpu_keep_pipelines(6)
+    try:
+        for n in range(60):  # in one pass, for nobody looks
+            chain = [rgrad.sin, rgrad.cos, rgrad.tanh, rgrad.neg]
+            y, z = x, there
+            with rgrad.fusion(n % 2 == 0):
+                for k in range(3):
+                    y, z = (chain[n // 4**k % 4](t) for t in (y, z))
+            results.append((y @ x, z @ there, n))  # a product's inputs do not wait
+        _, compiled, _, kept = _core._wgpu_counts()
+        assert compiled > made + 6
+        assert kept <= 3 * 6
+        for y, z, n in results:
+            assert rgrad.allclose(z.cpu(), y, rtol=1e-4, atol=1e-4), n
+    finally:
+        _core._wgpu_keep_pipelines()
+
+
 def test_memory_is_flat_over_ten_thousand_training_steps() -> None:
     F = rgrad.nn.functional
     model = rgrad.nn.Linear(4, 3).to("wgpu")

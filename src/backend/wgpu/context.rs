@@ -6,6 +6,7 @@ use super::fault::{Cause, Tickets, WORDS};
 use super::host;
 use super::native::api::{Api, Signal};
 use super::native::types::ErrorType;
+use super::pipeline::PIPELINES;
 use super::queue::Recorder;
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -477,6 +478,19 @@ impl Context {
     }
 
     /// Shaders that were compiled so far.
+    pub fn pipelines_made(&self) -> Result<u64> {
+        self.with(|r| Ok(r.cache.pipelines_made()))
+    }
+
+    /// After how many new shaders those that are not used any more go; None for as many as ever. For tests.
+    pub fn keep_pipelines(&self, many: Option<usize>) -> Result<()> {
+        self.with(|r| {
+            r.cache.keep_pipelines(many.unwrap_or(PIPELINES));
+            Ok(())
+        })
+    }
+
+    /// Compiled shaders that are kept.
     pub fn pipelines(&self) -> Result<usize> {
         self.with(|r| Ok(r.cache.pipelines()))
     }

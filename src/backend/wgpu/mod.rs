@@ -14,6 +14,7 @@ mod elementwise;
 mod fault;
 pub mod host;
 pub mod index;
+mod kept;
 pub mod matmul;
 pub mod native;
 pub mod nll;

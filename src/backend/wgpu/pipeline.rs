@@ -2,14 +2,17 @@
 
 use super::dispatch::{Dispatch, Key};
 use super::host;
+use super::kept::Kept;
 use super::native::api::{Api, Fault};
 use super::native::types::{BindGroup, BindGroupLayout, Buffer, BufferBindingType, ComputePipeline, ErrorType, PipelineLayout};
 use crate::error::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Bind groups that are kept. When there are more, those that were not used since the last time go.
+/// So many new bind groups may come before those that are not used any more go.
 const GROUPS: usize = 4096;
+/// So many pipelines: more than any training loop has, fewer than a process of many days goes through.
+pub(super) const PIPELINES: usize = 2048;
 
 /// The kinds of a shader's bindings: how many buffers, which of them written, how many vec4 of parameters, whether with status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +49,8 @@ struct Layout {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pipeline {
     pub(super) handle: ComputePipeline,
+    /// No other pipeline of the cache ever has it; a handle may come again after its release.
+    pub(super) number: u64,
     pub(super) shape: Shape,
     layout: Layout,
 }
@@ -53,13 +58,19 @@ pub(super) struct Pipeline {
 /// A layout's number and the ids of the buffers.
 type GroupKey = (u32, SmallVec<[u32; 8]>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Cache {
     layouts: FxHashMap<Shape, Layout>,
-    pipelines: FxHashMap<Key, Pipeline>,
-    /// With the round in which it was last used.
-    groups: FxHashMap<GroupKey, (BindGroup, u32)>,
-    round: u32,
+    pipelines: Kept<Key, Pipeline>,
+    groups: Kept<GroupKey, BindGroup>,
+    /// Pipelines made so far.
+    made: u64,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Cache { layouts: FxHashMap::default(), pipelines: Kept::new(PIPELINES), groups: Kept::new(GROUPS), made: 0 }
+    }
 }
 
 /// The buffers that belong to the queue: the ring of parameters and the status.
@@ -95,7 +106,7 @@ impl Cache {
                     p.shape
                 )));
             }
-            return Ok(*p);
+            return Ok(p);
         }
         let shape = Shape::of(work);
         let layout = self.layout(api, work.op, shape)?;
@@ -104,8 +115,9 @@ impl Cache {
         if let Some(fault) = fault {
             return Err(refused(work.op, "shader", &fault));
         }
-        let p = Pipeline { handle, shape, layout };
-        self.pipelines.insert(work.key.clone(), p);
+        let p = Pipeline { handle, number: self.made, shape, layout };
+        self.made += 1;
+        self.pipelines.insert(work.key.clone(), p, |old| api.release_pipeline(old.handle));
         Ok(p)
     }
 
@@ -137,20 +149,8 @@ impl Cache {
     /// The bind group of a dispatch.
     pub(super) fn group(&mut self, api: &Api, own: &Own, pipeline: &Pipeline, work: &Dispatch<'_>) -> Result<BindGroup> {
         let key: GroupKey = (pipeline.layout.number, work.bindings.slots.iter().map(|(b, _)| b.raw().id).collect());
-        let round = self.round;
-        if let Some((group, used)) = self.groups.get_mut(&key) {
-            *used = round;
-            return Ok(*group);
-        }
-        if self.groups.len() >= GROUPS {
-            self.groups.retain(|_, (group, used)| {
-                let keep = *used == round;
-                if !keep {
-                    api.release_bind_group(*group);
-                }
-                keep
-            });
-            self.round = round.wrapping_add(1);
+        if let Some(group) = self.groups.get(&key) {
+            return Ok(group);
         }
         let shape = pipeline.shape;
         let mut buffers: SmallVec<[(Buffer, usize); 8]> =
@@ -165,34 +165,35 @@ impl Cache {
         if let Some(fault) = fault {
             return Err(refused(work.op, "buffers", &fault));
         }
-        self.groups.insert(key, (group, self.round));
+        self.groups.insert(key, group, |old| api.release_bind_group(old));
         Ok(group)
     }
 
     /// Releases the bind groups that hold one of these buffers, which would otherwise stay in memory with them.
     pub(super) fn forget_buffers(&mut self, api: &Api, ids: &rustc_hash::FxHashSet<u32>) {
-        self.groups.retain(|(_, buffers), (group, _)| {
-            let keep = !buffers.iter().any(|id| ids.contains(id));
-            if !keep {
-                api.release_bind_group(*group);
-            }
-            keep
-        });
+        self.groups.forget(|(_, buffers)| buffers.iter().any(|id| ids.contains(id)), |group| api.release_bind_group(group));
     }
 
     /// Releases everything.
     pub(super) fn clear(&mut self, api: &Api) {
-        for (_, (group, _)) in self.groups.drain() {
-            api.release_bind_group(group);
-        }
-        for (_, p) in self.pipelines.drain() {
-            api.release_pipeline(p.handle);
-        }
+        self.groups.forget(|_| true, |group| api.release_bind_group(group));
+        self.pipelines.forget(|_| true, |p| api.release_pipeline(p.handle));
         for (_, l) in self.layouts.drain() {
             api.release_layout(l.group, l.pipeline);
         }
     }
 
+    /// Pipelines made so far, those that were given back included.
+    pub(super) fn pipelines_made(&self) -> u64 {
+        self.made
+    }
+
+    /// After how many new pipelines those that are not used go; for tests.
+    pub(super) fn keep_pipelines(&mut self, many: usize) {
+        self.pipelines.set_many(many);
+    }
+
+    /// Pipelines that are kept.
     pub(super) fn pipelines(&self) -> usize {
         self.pipelines.len()
     }

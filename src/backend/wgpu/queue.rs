@@ -60,8 +60,8 @@ pub(super) struct Recorder {
     params: Vec<u8>,
     /// Where the parameters of the last dispatch that had any lie in the ring, and how many bytes they are.
     last: Option<(usize, usize)>,
-    /// The pipeline that the open pass has set.
-    set: Option<native::ComputePipeline>,
+    /// The number of the pipeline that the open pass has set.
+    set: Option<u64>,
     align: usize,
     /// Checked shaders have run since the status was last looked at.
     pub(super) unchecked: bool,
@@ -180,9 +180,9 @@ impl Recorder {
                 pass
             }
         };
-        if self.set != Some(pipeline.handle) {
+        if self.set != Some(pipeline.number) {
             api.set_pipeline(pass, pipeline.handle);
-            self.set = Some(pipeline.handle);
+            self.set = Some(pipeline.number);
         }
         api.set_bind_group(pass, group, offset);
         api.dispatch(pass, x, y);
