@@ -313,8 +313,13 @@ def python_stubtest() -> int:
     return call([*command, "--allowlist", allowed] if allowed.is_file() else command)
 
 
+def workers() -> list[str]:
+    """Options that make pytest use several processes: most tests keep a single core busy."""
+    return ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal"]
+
+
 def python_pytest() -> int:
-    return call([VENV / "bin" / "python", "-m", "pytest", "tests/python"])
+    return call([VENV / "bin" / "python", "-m", "pytest", *workers(), "tests/python"])
 
 
 SECTIONS: dict[str, tuple[str, Callable[[], int]]] = {
@@ -385,7 +390,7 @@ def run_oracle(arguments: list[str]) -> int:
     heading("Comparison with PyTorch (oracle)")
     where = "import rgrad, torch; print('rgrad', rgrad.__file__, rgrad.__version__, 'and torch', torch.__version__)"
     return call([python, "-c", where], venv=ORACLE_VENV) or call(
-        [python, "-m", "pytest", "tests/oracle", *arguments], venv=ORACLE_VENV
+        [python, "-m", "pytest", *workers(), "tests/oracle", *arguments], venv=ORACLE_VENV
     )
 
 

@@ -90,27 +90,29 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         raise
 
 
+# Tests on wgpu that began, and those that passed. With pytest-xdist they are counted where the reports arrive.
+_seen_on_wgpu = 0
 _passed_on_wgpu = 0
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Counts the tests that passed on wgpu."""
-    global _passed_on_wgpu
-    if report.when == "call" and report.passed and "wgpu" in report.keywords:
-        _passed_on_wgpu += 1
+    """Counts the tests on wgpu."""
+    global _seen_on_wgpu, _passed_on_wgpu
+    if "wgpu" in report.keywords:
+        _seen_on_wgpu += report.when == "setup"
+        _passed_on_wgpu += report.when == "call" and report.passed
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fails a session that collected tests on wgpu, had to run them, and did not."""
-    collected = any(map(on_wgpu, session.items))
-    if collected and not _passed_on_wgpu and os.environ.get(REQUIRE_WGPU) == "1":
+    """Fails a session that has tests on wgpu, had to run them, and did not."""
+    if _seen_on_wgpu and not _passed_on_wgpu and os.environ.get(REQUIRE_WGPU) == "1":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says how many tests ran on wgpu."""
     adapter = ""
-    if _passed_on_wgpu and rgrad._core._wgpu_installed():
+    if _passed_on_wgpu:
         info = rgrad.wgpu.current_device().adapter.info
         adapter = f", on {info['device']} ({info['adapter_type']}, {info['backend_type']})"
     terminalreporter.write_line(f"{_passed_on_wgpu} tests passed on wgpu{adapter}")

@@ -363,19 +363,26 @@ def make(seed: int, length: int = 30, smooth: bool = False) -> list[Step]:
 
 @dataclass
 class Run:
-    """One run of a program: its values, the arrays that it shares with NumPy, and the record."""
+    """One run of a program: its values, the arrays that it shares with NumPy, and the record.
+
+    Elsewhere than on the CPU nothing is shared with NumPy, and float32 stands for float64, which most devices have not.
+    """
 
     wide: bool = False  # float64 in place of float32
+    device: str = "cpu"
+    nudge: float = 0.0  # by how much every float of a leaf is larger than drawn, as a share of it
     values: dict[int, Any] = field(default_factory=dict)
     arrays: dict[int, np.ndarray] = field(default_factory=dict)
     record: list[Any] = field(default_factory=list)
 
     def dtype(self, name: str) -> str:
-        return "float64" if self.wide and name == "float32" else name
+        if name not in FLOATS:
+            return name
+        return "float64" if self.wide else name if self.device == "cpu" else "float32"
 
     def see(self, t: Any) -> None:
         """Puts all that can be seen of a tensor into the record."""
-        a = t.detach().clone().numpy()  # a copy: memory that is shared with NumPy is not read late any more
+        a = t.detach().clone().cpu().numpy()  # a copy: memory that is shared with NumPy is not read late any more
         seen = a.astype("float64") if self.wide or t.dtype == rgrad.float64 else a
         self.record.append((str(t.dtype), tuple(t.shape), t.stride(), t.requires_grad, np.array(seen)))
 
@@ -408,36 +415,45 @@ class Run:
     def data(self, shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
         if dtype in FLOATS:
-            return rng.uniform(-1.0, 1.0, shape).astype(dtype).astype(self.dtype(dtype))
+            return rng.uniform(-1.0, 1.0, shape).astype(dtype).astype(self.dtype(dtype)) * (1 + self.nudge)
         return rng.integers(0, 2 if dtype == "bool" else 5, shape).astype(dtype)
 
     def do_leaf(self, step: Step, shape: tuple[int, ...], dtype: str, seed: int, grad: bool) -> Any:
-        t = rgrad.tensor(self.data(shape, dtype, seed))
+        t = rgrad.tensor(self.data(shape, dtype, seed), device=self.device)
         return t.requires_grad_() if grad else t
 
     def do_from_numpy(self, step: Step, shape: tuple[int, ...], dtype: str, seed: int, grad: bool) -> Any:
-        self.arrays[step.out] = np.array(self.data(shape, dtype, seed))
-        return rgrad.from_numpy(self.arrays[step.out])
+        array = np.array(self.data(shape, dtype, seed))
+        if self.device != "cpu":
+            return rgrad.from_numpy(array).to(self.device)
+        self.arrays[step.out] = array
+        return rgrad.from_numpy(array)
 
     def do_host_write(self, step: Step, t: Any, factor: float) -> None:
         source = step.args[0].n
-        array = self.arrays[source] if source in self.arrays else t.detach().numpy()
+        array = self.arrays[source] if source in self.arrays else t.detach().cpu().numpy()
         with np.errstate(all="ignore"):
             array *= factor
         array += array.dtype.type(0.25)
+        if self.device != "cpu":
+            t.detach().copy_(rgrad.from_numpy(array))
 
     def do_mean_of_two(self, step: Step, a: Any, b: Any) -> Any:
         return (a + b) * 0.5
 
     def do_chain(self, step: Step, x: Any, y: Any, names: tuple[str, ...]) -> Any:
         for name in names:
-            x = getattr(rgrad, name)(x) if name in rows()[1] else getattr(rgrad, name)(x, rgrad.as_tensor(y))
+            x = (
+                getattr(rgrad, name)(x)
+                if name in rows()[1]
+                else getattr(rgrad, name)(x, rgrad.as_tensor(y, device=x.device))
+            )
         return x
 
     def do_consumed(self, step: Step, x: Any, y: Any, names: tuple[str, ...], how: str, dim: int) -> Any:
         if how in LOSSES:
             picks = how in ("nll_loss", "cross_entropy")
-            target = rgrad.arange(ROWS) % COLUMNS if picks else self.target(x)
+            target = rgrad.arange(ROWS, device=x.device) % COLUMNS if picks else self.target(x)
             return getattr(rgrad.nn.functional, how)(self.do_chain(step, x, y, names), target)
         if dim == 1:
             out = getattr(self.do_chain(step, x, y, names).reshape(INNER), how)(dim=1)
@@ -513,9 +529,9 @@ class Run:
         return g
 
 
-def run(steps: list[Step], fused: bool, wide: bool = False) -> list[Any]:
+def run(steps: list[Step], fused: bool, wide: bool = False, device: str = "cpu", nudge: float = 0.0) -> list[Any]:
     with rgrad.fusion(fused):
-        return Run(wide).all(steps)
+        return Run(wide, device, nudge).all(steps)
 
 
 def one_nan(values: np.ndarray) -> np.ndarray:

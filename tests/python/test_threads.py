@@ -96,7 +96,7 @@ LONG: dict[str, Callable[[], Callable[[], object]]] = {
 def test_python_runs_while_a_kernel_runs(name: str) -> None:
     work = LONG[name]()
     # A machine may be too busy for the other thread; with the lock held it would get nothing in any number of tries.
-    assert any(ticks_during(work) >= 2 for _ in range(10))
+    assert any(ticks_during(work) >= 2 for _ in range(100))
 
 
 def test_the_lock_is_kept_where_there_is_little_to_do() -> None:

@@ -26,11 +26,11 @@ pub trait Reducer: Copy + Send + Sync {
         self.merge(a, self.lift(x, shift))
     }
 
-    /// All eight merged, as a tree.
+    /// All merged: the eight as a tree, and then `acc` with them.
     #[inline(always)]
-    fn merge_eight(self, [a, b, c, d, e, f, g, h]: [Self::Acc; 8]) -> Self::Acc {
+    fn merge_eight(self, acc: Self::Acc, [a, b, c, d, e, f, g, h]: [Self::Acc; 8]) -> Self::Acc {
         let left = self.merge(self.merge(a, b), self.merge(c, d));
-        self.merge(left, self.merge(self.merge(e, f), self.merge(g, h)))
+        self.merge(acc, self.merge(left, self.merge(self.merge(e, f), self.merge(g, h))))
     }
 
     /// The accumulator of a dense block of `n` elements where there is a quicker way to it.

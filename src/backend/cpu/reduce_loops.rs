@@ -221,21 +221,11 @@ unsafe fn down_inner<R: Reducer>(
     let mut i = 0;
     // SAFETY: the caller's promise covers every row and column.
     unsafe {
-        let eight = |i: usize, j: usize| {
-            let (q, s) = (p.offset(i as isize * row_stride + j as isize * stride), shift(j));
-            r.merge_eight(std::array::from_fn(|k| r.lift(*q.offset(k as isize * row_stride), s)))
-        };
-        // Twice before it is stored: what is loaded, chosen or not, and stored at once becomes a store under a mask, which takes AMD's
-        // processors twenty cycles.
-        while i + 16 <= rows {
+        // Not more than eight rows at once: where they lie a multiple of a page apart, they share the eight ways of one set of the cache.
+        while i + 8 <= rows {
             for (j, a) in acc.iter_mut().enumerate() {
-                *a = r.merge(r.merge(*a, eight(i, j)), eight(i + 8, j));
-            }
-            i += 16;
-        }
-        if i + 8 <= rows {
-            for (j, a) in acc.iter_mut().enumerate() {
-                *a = r.merge(*a, eight(i, j));
+                let (q, s) = (p.offset(i as isize * row_stride + j as isize * stride), shift(j));
+                *a = r.merge_eight(*a, std::array::from_fn(|k| r.lift(*q.offset(k as isize * row_stride), s)));
             }
             i += 8;
         }

@@ -239,12 +239,12 @@ impl<T: Number, const MAX: bool> Reducer for Extreme<T, MAX> {
         select_unpredictable(Self::better(a, b) | a.is_nan(), a, b)
     }
     #[inline(always)]
-    fn merge_eight(self, x: [T; 8]) -> T {
-        // Two are asked at once whether one of them is nan; what is best of the others is one instruction each.
-        let nan = x.iter().fold(false, |nan, x| nan | x.is_nan());
+    fn merge_eight(self, acc: T, x: [T; 8]) -> T {
+        // As one choice: if it were between what was loaded and something else, storing it would become a store under a mask.
+        let nan = x.iter().fold(acc.is_nan(), |nan, x| nan | x.is_nan());
         let two = |i: usize| Self::best(x[i], x[i + 1]);
         let best = Self::best(Self::best(two(0), two(2)), Self::best(two(4), two(6)));
-        select_unpredictable(nan, T::NAN, best)
+        select_unpredictable(nan, T::NAN, Self::best(acc, best))
     }
     #[inline(always)]
     unsafe fn block(self, p: *const T, n: usize) -> Option<T> {
