@@ -4,11 +4,12 @@ use super::pending::{Fold, Folding, From};
 use super::{Array, Device};
 use crate::backend::cpu::moments::{LogSumExp, Squares};
 use crate::backend::cpu::num::{Level, level};
+use crate::backend::cpu::places::extreme;
 use crate::backend::cpu::reduce::{Reducer, Source, run, run_from};
 use crate::backend::cpu::reducers::{CountNonzero, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
 use crate::backend::cpu::running::{mode, running_extreme};
 use crate::backend::cpu::scan::scan;
-use crate::backend::cpu::select::{extreme, sort};
+use crate::backend::cpu::select::sort;
 use crate::backend::cpu::softmax::{Shape, Soft};
 use crate::backend::wgpu::reduce::Reducer as Gpu;
 use crate::error::{Error, Result};
@@ -261,7 +262,7 @@ impl Array {
         if values.numel() > 0 {
             // SAFETY: sizes come from the shape; both outputs are fresh.
             typed!(self.dtype(), T => unsafe {
-                extreme::<T>(max, self.around(dim), x.ptr().cast(), values.ptr_mut().cast(), places.ptr_mut().cast());
+                extreme::<T>(max, self.around(dim), Source::Memory(x.ptr().cast()), values.ptr_mut().cast(), places.ptr_mut().cast());
             });
         }
         Ok((values, places))

@@ -3,11 +3,10 @@
 use super::Array;
 use super::pending::{Fold, Folding, From};
 use super::reduce::typed;
-use crate::backend::cpu::places::extreme_made;
-use crate::backend::cpu::reduce::Blocks;
+use crate::backend::cpu::places::extreme;
+use crate::backend::cpu::reduce::{Blocks, Source};
 use crate::backend::cpu::reducers::{Number, To};
 use crate::backend::cpu::scan::{Narrow, Scan, scan};
-use crate::backend::cpu::select::extreme;
 use crate::backend::cpu::threads::{Shared, parallel_for};
 use crate::error::Result;
 use crate::layout::DType;
@@ -77,8 +76,8 @@ impl<T: Number> Fold for Place<T> {
         // SAFETY: the caller's; the result is new, and the other one has as many elements.
         unsafe {
             match from {
-                From::Memory(x) => extreme(self.max, self.around, x.cast(), v, p),
-                From::Made(blocks) => extreme_made(self.max, self.around, blocks, v, p),
+                From::Memory(x) => extreme(self.max, self.around, Source::Memory(x.cast()), v, p),
+                From::Made(blocks) => extreme(self.max, self.around, Source::Made(blocks), v, p),
             }
         }
     }

@@ -1,115 +1,218 @@
-//! Where the largest and smallest elements are of what a program makes: `select::extreme` of elements that come in pieces.
+//! Where the largest and smallest elements are, along one dimension of a dense array seen as (outer, n, inner).
+//!
+//! A few rows are reduced to their best, as fast as any reduction; where that is better than the best before, they are looked through for
+//! it. Of random elements the k-th few rows have a better one once in k times.
 
-use super::reduce::Blocks;
-use super::reducers::Number;
-use super::select::first_extreme;
-use super::threads::{Shared, parallel_for};
+use super::reduce::Source;
+use super::reduce_loops::{down_any, row_any};
+use super::reducers::{Extreme, Number};
+use super::threads::{Shared, num_threads, parallel_for};
 
-/// Elements that are made together.
-const BLOCK: usize = 8192;
-/// The most columns of a block: wider rows are cut.
-const COLUMNS: usize = 1024;
-/// Elements that one task looks at.
-const PIECE: usize = 1 << 17;
+/// Elements that one task looks at, at least: of several small rows, or of a part of a large one.
+const TASK: usize = 1 << 15;
+/// The most columns that are looked at together.
+const COLUMNS: usize = 512;
+/// Below so many columns each is looked at alone.
+const NARROW: usize = 16;
+/// Rows of many columns, and elements of one, that are reduced before they may be looked through.
+const ROWS: usize = 16;
+const LINE: usize = 512;
 
-/// The best so far of each column, and where.
-struct Best<'a, T> {
+/// The best so far of each column, and where it stands; the first of equals, and the first nan before all.
+struct Best<'a, T, const MAX: bool> {
     values: &'a mut [T],
     places: &'a mut [i64],
 }
 
-impl<T: Number> Best<'_, T> {
-    /// Takes a value that stands behind all before, if it is better; the first nan is best.
+impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
+    /// Whether a value that stands behind all before is better.
     #[inline(always)]
-    fn take(&mut self, max: bool, column: usize, v: T, place: i64) {
+    fn asks_for(&self, column: usize, v: T) -> bool {
         let best = self.values[column];
-        let better = if max { v > best } else { v < best } | v.is_nan();
-        if better & !best.is_nan() {
-            self.values[column] = v;
-            self.places[column] = place;
+        (if MAX { v > best } else { v < best } | v.is_nan()) & !best.is_nan()
+    }
+
+    #[inline(always)]
+    fn set(&mut self, column: usize, v: T, place: usize) {
+        self.values[column] = v;
+        self.places[column] = place as i64;
+    }
+
+    /// Looks at `n` elements of a column, `stride` apart. `place` is the first one's; nothing was before if it is `begin`.
+    ///
+    /// # Safety
+    /// All of them are readable; n is at least 1.
+    unsafe fn line(&mut self, column: usize, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
+        for start in (0..n).step_by(LINE) {
+            let len = LINE.min(n - start);
+            // SAFETY: below n.
+            unsafe {
+                let x = x.offset(start as isize * stride);
+                let v = if len < 8 { *x } else { row_any(Extreme::<T, MAX>::NEW, x, len, stride, *x) };
+                let fresh = place + start == begin;
+                if len < 8 {
+                    if fresh {
+                        self.set(column, v, place);
+                    }
+                    for i in 0..len {
+                        let v = *x.offset(i as isize * stride);
+                        if self.asks_for(column, v) {
+                            self.set(column, v, place + start + i);
+                        }
+                    }
+                } else if fresh || self.asks_for(column, v) {
+                    let at = if stride == 1 { first_equal(std::slice::from_raw_parts(x, len), v) } else { first_apart(x, len, stride, v) };
+                    self.set(column, *x.offset(at as isize * stride), place + start + at);
+                }
+            }
+        }
+    }
+
+    /// Looks at `n` rows of all columns, `stride` apart.
+    ///
+    /// # Safety
+    /// All of them are readable; n is at least 1.
+    unsafe fn rows(&mut self, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
+        let columns = self.values.len();
+        if columns < NARROW {
+            // SAFETY: the caller's promise is passed on.
+            (0..columns).for_each(|c| unsafe { self.line(c, x.add(c), (n, stride), place, begin) });
+            return;
+        }
+        let mut found = [T::ZERO; COLUMNS];
+        for start in (0..n).step_by(ROWS) {
+            let len = ROWS.min(n - start);
+            // SAFETY: below n.
+            unsafe {
+                let x = x.offset(start as isize * stride);
+                down_any(Extreme::<T, MAX>::NEW, x, len, stride, 1, x, 0, &mut found[..columns]);
+                let fresh = place + start == begin;
+                for (c, v) in found[..columns].iter().enumerate() {
+                    if fresh || self.asks_for(c, *v) {
+                        let at = first_apart(x.add(c), len, stride, *v);
+                        self.set(c, *x.add(c).offset(at as isize * stride), place + start + at);
+                    }
+                }
+            }
         }
     }
 }
 
-/// As `select::extreme`, with the same results, of elements that `blocks` makes.
+#[inline(always)]
+fn same<T: Number>(a: T, b: T) -> bool {
+    (a == b) | (a.is_nan() & b.is_nan())
+}
+
+/// Where the first element is that equals `v`.
+fn first_equal<T: Number>(x: &[T], v: T) -> usize {
+    const TOGETHER: usize = 32;
+    for (i, some) in x.chunks(TOGETHER).enumerate() {
+        if some.iter().fold(false, |any, x| any | same(*x, v)) {
+            return i * TOGETHER + some.iter().position(|x| same(*x, v)).unwrap_or(0);
+        }
+    }
+    0
+}
+
+/// As `first_equal`, of `n` elements that lie `stride` apart.
 ///
 /// # Safety
-/// `blocks` makes `outer * n * inner` elements of `T`, n at least 1; the outputs have `outer * inner`, and nothing overlaps.
-pub unsafe fn extreme_made<T: Number>(
-    max: bool,
-    (outer, n, inner): (usize, usize, usize),
-    blocks: &dyn Blocks,
-    values: *mut T,
-    places: *mut i64,
-) {
-    // Tasks that are not to go on leave their part as it is.
+/// All of them are readable.
+unsafe fn first_apart<T: Number>(x: *const T, n: usize, stride: isize, v: T) -> usize {
+    // SAFETY: the caller's.
+    (0..n).find(|i| same(unsafe { *x.offset(*i as isize * stride) }, v)).unwrap_or(0)
+}
+
+/// The largest elements (smallest, with `max` false) along `n` and where each stands first. nan wins.
+///
+/// # Safety
+/// `x` has `outer * n * inner` elements with n at least 1, the outputs `outer * inner`; nothing overlaps.
+pub unsafe fn extreme<T: Number>(max: bool, around: (usize, usize, usize), x: Source<'_, T>, values: *mut T, places: *mut i64) {
     // SAFETY: the caller's.
     unsafe {
-        std::ptr::write_bytes(values, 0, outer * inner);
-        std::ptr::write_bytes(places, 0, outer * inner);
+        if max {
+            find::<T, true>(around, x, values, places);
+        } else {
+            find::<T, false>(around, x, values, places);
+        }
+    }
+}
+
+/// # Safety
+/// As for `extreme`.
+unsafe fn find<T: Number, const MAX: bool>((outer, n, inner): (usize, usize, usize), x: Source<'_, T>, values: *mut T, places: *mut i64) {
+    if let Source::Made(_) = x {
+        // Tasks that are not to go on leave their part as it is.
+        // SAFETY: the caller's.
+        unsafe {
+            std::ptr::write_bytes(values, 0, outer * inner);
+            std::ptr::write_bytes(places, 0, outer * inner);
+        }
+    }
+    let all = outer * inner;
+    if all == 0 {
+        return;
     }
     let width = inner.min(COLUMNS);
     let strips = inner.div_ceil(COLUMNS);
-    // Rows of a task, and of a block.
-    let rows = (PIECE / width).clamp(1, n);
-    let together = if strips > 1 { 1 } else { (BLOCK / width).max(1) };
+    // Few but long columns are cut into pieces: what is found does not depend on where.
+    let wanted = (4 * num_threads()).div_ceil(outer * strips);
+    let rows = n.div_ceil(wanted).max(TASK.div_ceil(width)).min(n);
     let pieces = n.div_ceil(rows);
     // What each piece finds: the first piece's goes to the outputs.
-    let others = (pieces - 1) * outer * inner;
+    let others = (pieces - 1) * all;
     let (mut found, mut at) = (vec![T::ZERO; others], vec![0i64; others]);
     let results = [(Shared::new(values), Shared::new(places)), (Shared::new(found.as_mut_ptr()), Shared::new(at.as_mut_ptr()))];
-    parallel_for(outer * strips * pieces, |task| {
-        if !blocks.goes_on() {
-            return;
-        }
-        let (piece, o, strip) = (task / (outer * strips), task / strips % outer, task % strips);
-        let (begin, column) = (piece * rows, strip * COLUMNS);
-        let columns = COLUMNS.min(inner - column);
-        let (to, start) = if piece == 0 { (&results[0], 0) } else { (&results[1], (piece - 1) * outer * inner) };
-        let first = start + o * inner + column;
-        // SAFETY: these columns of this piece are this task's alone, and lie inside the results.
-        let mut best = unsafe {
-            Best {
-                values: std::slice::from_raw_parts_mut(to.0.at(first), columns),
-                places: std::slice::from_raw_parts_mut(to.1.at(first), columns),
-            }
-        };
-        let mut buffer: Vec<T> = Vec::with_capacity(together * columns);
-        let end = n.min(begin + rows);
-        let mut row = begin;
-        while row < end {
-            let count = together.min(end - row);
-            let made = blocks.make((o * n + row) * inner + column, count * columns, buffer.as_mut_ptr().cast());
-            // SAFETY: so many elements have been made, here or where they lie anyway.
-            let block = unsafe { std::slice::from_raw_parts(made.cast::<T>(), count * columns) };
-            if row == begin {
-                best.values.copy_from_slice(&block[..columns]);
-                best.places.fill(begin as i64);
-            }
-            if inner == 1 {
-                let at = first_extreme(block, max);
-                best.take(max, 0, block[at], (row + at) as i64);
-            } else {
-                for (i, line) in block.chunks_exact(columns).enumerate() {
-                    for (c, v) in line.iter().enumerate() {
-                        best.take(max, c, *v, (row + i) as i64);
+    let jobs = outer * strips * pieces;
+    let together = (TASK / (rows * width)).max(1);
+    // Rows that are made at a time.
+    let most = if matches!(x, Source::Made(_)) { (TASK / width).max(1) } else { rows };
+    parallel_for(jobs.div_ceil(together), |task| {
+        for job in task * together..jobs.min((task + 1) * together) {
+            let (piece, o, strip) = (job / (outer * strips), job / strips % outer, job % strips);
+            let (begin, column) = (piece * rows, strip * COLUMNS);
+            let columns = COLUMNS.min(inner - column);
+            let (to, start) = if piece == 0 { (&results[0], 0) } else { (&results[1], (piece - 1) * all) };
+            let first = start + o * inner + column;
+            // SAFETY: these columns of this piece are this job's alone, and lie inside the results.
+            let mut best = unsafe {
+                Best::<T, MAX> {
+                    values: std::slice::from_raw_parts_mut(to.0.at(first), columns),
+                    places: std::slice::from_raw_parts_mut(to.1.at(first), columns),
+                }
+            };
+            let end = n.min(begin + rows);
+            for row in (begin..end).step_by(most) {
+                if let Source::Made(blocks) = x
+                    && !blocks.goes_on()
+                {
+                    return;
+                }
+                let count = most.min(end - row);
+                let at = (o * n + row) * inner + column;
+                // SAFETY: these elements lie inside x, or are made here and stay until this thread asks again.
+                unsafe {
+                    if inner == 1 {
+                        let (p, _) = x.rows(at as isize, 1, 1, count);
+                        best.line(0, p, (count, 1), row, begin);
+                    } else {
+                        let (p, stride) = x.rows(at as isize, count, inner as isize, columns);
+                        best.rows(p, (count, stride), row, begin);
                     }
                 }
             }
-            row += count;
         }
     });
     // SAFETY: the outputs hold so many.
     let mut best = unsafe {
-        Best {
-            values: std::slice::from_raw_parts_mut(values, outer * inner),
-            places: std::slice::from_raw_parts_mut(places, outer * inner),
-        }
+        Best::<T, MAX> { values: std::slice::from_raw_parts_mut(values, all), places: std::slice::from_raw_parts_mut(places, all) }
     };
     if others > 0 {
-        for (found, at) in found.chunks(outer * inner).zip(at.chunks(outer * inner)) {
+        for (found, at) in found.chunks(all).zip(at.chunks(all)) {
             for (c, (v, place)) in found.iter().zip(at).enumerate() {
-                best.take(max, c, *v, *place);
+                if best.asks_for(c, *v) {
+                    best.set(c, *v, *place as usize);
+                }
             }
         }
     }
@@ -117,7 +220,7 @@ pub unsafe fn extreme_made<T: Number>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::select::extreme;
+    use super::super::reduce::Blocks;
     use super::*;
 
     struct Lying(Vec<f32>);
@@ -136,28 +239,88 @@ mod tests {
         }
     }
 
+    fn extremes(max: bool, shape: (usize, usize, usize), x: Source<'_, f32>) -> (Vec<u32>, Vec<i64>) {
+        let n = shape.0 * shape.2;
+        let (mut v, mut i) = (vec![0.0; n], vec![-1; n]);
+        // SAFETY: sizes as the function wants them.
+        unsafe { extreme(max, shape, x, v.as_mut_ptr(), i.as_mut_ptr()) };
+        (v.iter().map(|v: &f32| v.to_bits()).collect(), i)
+    }
+
+    /// One element after the other.
+    fn naive(max: bool, (outer, n, inner): (usize, usize, usize), x: &[f32]) -> (Vec<u32>, Vec<i64>) {
+        let of = |o: usize, c: usize| {
+            let at = |i: usize| x[(o * n + i) * inner + c];
+            let better = |v: f32, best: f32| !best.is_nan() && (v.is_nan() || if max { v > best } else { v < best });
+            let best = (1..n).fold(0, |best, i| if better(at(i), at(best)) { i } else { best });
+            (at(best).to_bits(), best as i64)
+        };
+        (0..outer * inner).map(|k| of(k / inner, k % inner)).unzip()
+    }
+
     #[test]
-    fn pieces_find_what_the_whole_has() {
-        for shape in [(1, 300_000, 1), (5, 70, 1), (3, 9000, 1), (1, 700, 900), (2, 3, 2500), (4, 1, 6), (1, 2, 1)] {
+    fn the_first_of_equals_and_the_first_nan_win() {
+        let x = [1.0, 3.0, 3.0, 2.0, 0.0, 0.0];
+        let places = |max, shape| extremes(max, shape, Source::Memory(x.as_ptr())).1;
+        assert_eq!(places(true, (1, 6, 1)), [1]);
+        assert_eq!(places(false, (1, 6, 1)), [4]);
+        assert_eq!(places(true, (1, 3, 2)), [1, 0]);
+        let mut long: Vec<f32> = (0..1000).map(|i| (i % 91) as f32).collect();
+        (long[700], long[800]) = (f32::NAN, -f32::NAN);
+        assert_eq!(extremes(true, (1, 1000, 1), Source::Memory(long.as_ptr())), (vec![f32::NAN.to_bits()], vec![700]));
+        assert_eq!(extremes(false, (1, 500, 2), Source::Memory(long.as_ptr())).1, [350, 45]);
+    }
+
+    #[test]
+    fn everything_is_found_wherever_it_lies() {
+        let shapes = [
+            (1, 300_000, 1),
+            (5, 70, 1),
+            (3, 9000, 1),
+            (1, 700, 900),
+            (2, 3, 2500),
+            (4, 1, 6),
+            (1, 2, 1),
+            (2, 5000, 3),
+            (1, 40_000, 20),
+            (300, 3, 2),
+        ];
+        for shape in shapes {
             let numel = shape.0 * shape.1 * shape.2;
             for (step, nan) in [(7919, false), (1, false), (104_729, true)] {
                 let mut x: Vec<f32> = (0..numel).map(|i| (i * step % 1013) as f32 - 500.0).collect();
                 x.iter_mut().filter(|v| **v == 3.0).for_each(|v| *v = -0.0);
                 if nan {
-                    (0..numel).skip(numel / 3).step_by(977).for_each(|i| x[i] = f32::NAN);
+                    (0..numel).skip(numel / 3).step_by(977).for_each(|i| x[i] = if i % 2 == 0 { f32::NAN } else { -f32::NAN });
                 }
                 for max in [true, false] {
-                    let out = shape.0 * shape.2;
-                    let (mut v, mut p, mut w, mut q) = (vec![0f32; out], vec![0i64; out], vec![0f32; out], vec![0i64; out]);
-                    // SAFETY: sizes as both want them.
-                    unsafe {
-                        extreme(max, shape, x.as_ptr(), v.as_mut_ptr(), p.as_mut_ptr());
-                        extreme_made(max, shape, &Lying(x.clone()), w.as_mut_ptr(), q.as_mut_ptr());
-                    }
-                    assert_eq!(p, q, "{shape:?} {step} {max}");
-                    assert!(v.iter().zip(&w).all(|(a, b)| a.to_bits() == b.to_bits()), "{shape:?} {step} {max}");
+                    let want = naive(max, shape, &x);
+                    assert_eq!(extremes(max, shape, Source::Memory(x.as_ptr())), want, "{shape:?} {step} {max}");
+                    assert_eq!(extremes(max, shape, Source::Made(&Lying(x.clone()))), want, "{shape:?} {step} {max}, made");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn integers_and_doubles_go_the_same_way() {
+        let x: Vec<i64> = (0..70_000).map(|i| i * 7919 % 1013 - 500).collect();
+        let y: Vec<f64> = x.iter().map(|v| *v as f64).collect();
+        let z: Vec<u8> = x.iter().map(|v| (v + 500) as u8).collect();
+        for shape in [(1, 70_000, 1), (7, 100, 100), (100, 70, 10)] {
+            let n = shape.0 * shape.2;
+            let (mut v, mut w, mut u) = (vec![0i64; n], vec![0f64; n], vec![0u8; n]);
+            let mut places = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];
+            // SAFETY: sizes as the function wants them.
+            unsafe {
+                extreme(true, shape, Source::Memory(x.as_ptr()), v.as_mut_ptr(), places[0].as_mut_ptr());
+                extreme(true, shape, Source::Memory(y.as_ptr()), w.as_mut_ptr(), places[1].as_mut_ptr());
+                extreme(true, shape, Source::Memory(z.as_ptr()), u.as_mut_ptr(), places[2].as_mut_ptr());
+            }
+            assert_eq!(places[0], places[1], "{shape:?}");
+            assert!(v.iter().zip(&w).all(|(a, b)| *a as f64 == *b));
+            let best = |o: usize, c: usize| (0..shape.1).map(|i| z[(o * shape.1 + i) * shape.2 + c]).max();
+            assert!((0..n).all(|k| Some(u[k]) == best(k / shape.2, k % shape.2)), "{shape:?}");
         }
     }
 }

@@ -5,30 +5,31 @@ use super::reduce::Reducer;
 /// Rounds of all lanes before pairwise merging takes over.
 const ROUNDS: usize = 64;
 
+/// A function `$any` that is `$body` with the best instructions of this machine.
 macro_rules! instances {
-    ($any:ident = $body:ident, $avx512:ident, $avx2:ident, ($($arg:ident: $t:ty),*) $(-> $ret:ty)?) => {
+    ($any:ident = $body:ident, $avx512:ident, $avx2:ident, [$($generics:tt)*], ($($arg:ident: $t:ty),*) $(-> $ret:ty)?) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,fma")]
         #[allow(clippy::too_many_arguments)]
-        unsafe fn $avx512<R: Reducer>($($arg: $t),*) $(-> $ret)? {
+        unsafe fn $avx512<$($generics)*>($($arg: $t),*) $(-> $ret)? {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body($($arg),*) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
         #[allow(clippy::too_many_arguments)]
-        unsafe fn $avx2<R: Reducer>($($arg: $t),*) $(-> $ret)? {
+        unsafe fn $avx2<$($generics)*>($($arg: $t),*) $(-> $ret)? {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body($($arg),*) }
         }
         #[inline]
         #[allow(clippy::too_many_arguments)]
-        pub(super) unsafe fn $any<R: Reducer>($($arg: $t),*) $(-> $ret)? {
+        pub(super) unsafe fn $any<$($generics)*>($($arg: $t),*) $(-> $ret)? {
             // SAFETY: the features were found on this machine; the caller's promise is passed on.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 {
-                    use super::num::{Level, level};
+                    use $crate::backend::cpu::num::{Level, level};
                     match level() {
                         Level::Avx512 => return $avx512($($arg),*),
                         Level::Avx2 => return $avx2($($arg),*),
@@ -40,12 +41,13 @@ macro_rules! instances {
         }
     };
 }
+pub(super) use instances;
 
-instances!(row_any = row, row_avx512, row_avx2, (r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc);
-instances!(rows_any = rows, rows_avx512, rows_avx2, (
+instances!(row_any = row, row_avx512, row_avx2, [R: Reducer], (r: R, p: *const R::In, n: usize, stride: isize, shift: R::In) -> R::Acc);
+instances!(rows_any = rows, rows_avx512, rows_avx2, [R: Reducer], (
     r: R, p: *const R::In, count: (usize, isize), row: (usize, isize), shift: *const R::In, shift_step: isize, out: *mut R::Out, out_step: isize
 ));
-instances!(down_any = down, down_avx512, down_avx2, (
+instances!(down_any = down, down_avx512, down_avx2, [R: Reducer], (
     r: R, p: *const R::In, rows: usize, row_stride: isize, stride: isize, shift: *const R::In, shift_stride: isize, acc: &mut [R::Acc]
 ));
 

@@ -1,7 +1,8 @@
 //! Running sums and products along one dimension of a dense array seen as (outer, n, inner).
 
+use super::reduce_loops::instances;
 use super::reducers::{Number, To};
-use super::threads::parallel_for;
+use super::threads::{num_threads, parallel_for};
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
@@ -120,6 +121,76 @@ unsafe fn total<T: Number + To<A>, A: Number>(x: *const T, n: usize) -> A {
     sum
 }
 
+/// The most columns that one job accumulates side by side: their sums stay in the first-level cache.
+const COLUMNS: usize = 1024;
+
+/// Running sums (or products) down `width` columns of `n` rows, `step` apart.
+///
+/// # Safety
+/// `width` is at most COLUMNS; both pointers hold all the rows, and may be the same if `T` is `O`.
+#[inline(always)]
+unsafe fn down<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
+    sum: bool,
+    x: *const T,
+    out: *mut O,
+    n: usize,
+    step: usize,
+    width: usize,
+    start: A,
+) {
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        if sum {
+            down_with(x, out, n, step, width, start, A::plus);
+        } else {
+            down_with(x, out, n, step, width, start, A::times);
+        }
+    }
+}
+
+/// # Safety
+/// As for `down`.
+#[inline(always)]
+unsafe fn down_with<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
+    x: *const T,
+    out: *mut O,
+    n: usize,
+    step: usize,
+    width: usize,
+    start: A,
+    merge: impl Fn(A, A) -> A,
+) {
+    const TOGETHER: usize = 16;
+    let mut acc = [start; COLUMNS];
+    let (whole, rest) = acc[..width].as_chunks_mut::<TOGETHER>();
+    for i in 0..n {
+        let (x, out) = (x.wrapping_add(i * step), out.wrapping_add(i * step));
+        for (j, a) in whole.iter_mut().enumerate() {
+            // Read before anything is written, so that it is a few instructions also where `x` is `out`.
+            // SAFETY: inside row i.
+            let v = unsafe { x.add(j * TOGETHER).cast::<[T; TOGETHER]>().read() };
+            for (a, v) in a.iter_mut().zip(v) {
+                *a = merge(*a, v.to());
+            }
+            let v = std::array::from_fn(|k| a[k].narrow());
+            // SAFETY: as above.
+            unsafe { out.add(j * TOGETHER).cast::<[O; TOGETHER]>().write(v) };
+        }
+        let done = whole.len() * TOGETHER;
+        for (j, a) in rest.iter_mut().enumerate() {
+            // SAFETY: as above.
+            unsafe {
+                *a = merge(*a, (*x.add(done + j)).to());
+                *out.add(done + j) = (*a).narrow();
+            }
+        }
+    }
+}
+
+instances!(down_any = down, down_avx512, down_avx2, [T: Number + To<A>, A: Number + Narrow<O>, O: Copy], (
+    sum: bool, x: *const T, out: *mut O, n: usize, step: usize, width: usize, start: A
+));
+
 /// Accumulates in `A` and writes `O`.
 ///
 /// # Safety
@@ -131,13 +202,14 @@ pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
     x: *const T,
     out: *mut O,
 ) {
-    const COLUMNS: usize = 64;
     // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
     const ROWS: usize = 4;
     let p = Ptrs(x, out);
-    let blocks = inner.div_ceil(COLUMNS);
+    // Wide jobs read and write long stretches, but there is one for each thread.
+    let wide = inner.div_ceil(num_threads().div_ceil(outer.max(1))).next_multiple_of(64).clamp(64, COLUMNS);
+    let blocks = inner.div_ceil(wide);
     let jobs = outer * blocks;
-    let together = (TASK / (n * inner.min(COLUMNS)).max(1)).max(1);
+    let together = (TASK / (n * inner.min(wide)).max(1)).max(1);
     let start = if kind == Scan::Sum { A::ZERO } else { A::ONE };
     let merge = |a: A, b: A| if kind == Scan::Sum { a.plus(b) } else { a.times(b) };
     if inner == 1 && outer >= ROWS {
@@ -166,18 +238,10 @@ pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
     parallel_for(jobs.div_ceil(together), |t| {
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, b) = (job / blocks, job % blocks);
-            let width = COLUMNS.min(inner - b * COLUMNS);
-            let mut acc = [start; COLUMNS];
-            for i in 0..n {
-                let (x, out) = p.at((o * n + i) * inner + b * COLUMNS);
-                for (j, a) in acc[..width].iter_mut().enumerate() {
-                    // SAFETY: this job alone handles these columns; indices stay inside both arrays.
-                    unsafe {
-                        *a = merge(*a, (*x.add(j)).to());
-                        *out.add(j) = (*a).narrow();
-                    }
-                }
-            }
+            let width = wide.min(inner - b * wide);
+            let (x, out) = p.at(o * n * inner + b * wide);
+            // SAFETY: this job alone handles these columns; indices stay inside both arrays.
+            unsafe { down_any::<T, A, O>(kind == Scan::Sum, x, out, n, inner, width, start) };
         }
     });
 }
