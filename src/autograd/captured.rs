@@ -54,17 +54,6 @@ pub(super) fn refused(label: &str) -> Error {
     ))
 }
 
-fn is_of(t: &Tensor, level: &Arc<dyn Level>) -> bool {
-    let mut at = t.leveled();
-    while let Some(l) = at {
-        if std::ptr::addr_eq(Arc::as_ptr(&l.level), Arc::as_ptr(level)) {
-            return true;
-        }
-        at = l.inner.leveled();
-    }
-    false
-}
-
 fn is_made_inside(t: &Tensor, track: &Track) -> bool {
     t.read().with_storage(|s| s.is_since(track.since()))
 }
@@ -75,7 +64,7 @@ pub(super) fn check(t: &Tensor, label: &str) -> Result<()> {
     let top = TOP.get();
     for level in (1..=level::depth()).take_while(|n| *n < top).filter_map(level::open) {
         if let Some(track) = level.as_any().downcast_ref::<Track>()
-            && !is_of(t, &level)
+            && !t.is_of(&level)
             && !is_made_inside(t, track)
         {
             return Err(refused(label));

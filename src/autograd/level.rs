@@ -158,16 +158,26 @@ impl Tensor {
         }
     }
 
-    /// Whether one tensor stands for a batch of them, so that it has no values that could be looked at.
-    pub fn is_batched(&self) -> bool {
+    /// Whether `asked` is true of one of the levels that this tensor is of.
+    fn any_level(&self, asked: impl Fn(&Arc<dyn Level>) -> bool) -> bool {
         let mut at = self.leveled();
         while let Some(l) = at {
-            if l.level.batch().is_some() {
+            if asked(&l.level) {
                 return true;
             }
             at = l.inner.leveled();
         }
         false
+    }
+
+    /// Whether this is a tensor of `level`, or of a level above with one of `level` inside.
+    pub fn is_of(&self, level: &Arc<dyn Level>) -> bool {
+        self.any_level(|l| std::ptr::addr_eq(Arc::as_ptr(l), Arc::as_ptr(level)))
+    }
+
+    /// Whether one tensor stands for a batch of them, so that it has no values that could be looked at.
+    pub fn is_batched(&self) -> bool {
+        self.any_level(|l| l.batch().is_some())
     }
 
     /// The array, for an operation whose result has a shape that depends on values.

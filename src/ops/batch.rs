@@ -194,24 +194,14 @@ pub fn check_random_beside(t: &Tensor, in_place: bool) -> Result<()> {
         return Ok(());
     }
     check_random()?;
-    let has = |level: &Arc<dyn Level>| {
-        let mut at = t.leveled();
-        while let Some(l) = at {
-            if l.level.number() == level.number() {
-                return true;
-            }
-            at = l.inner.leveled();
-        }
-        false
-    };
     for (level, how) in open() {
-        if how == Randomness::Same && !in_place && has(&level) {
+        if how == Randomness::Same && !in_place && t.is_of(&level) {
             return Err(Error::runtime(
                 "Vmap does not currently support same randomness with a batched tensor input. Use randomness='different', or draw numbers of the \
                  input's shape with rand() and compare",
             ));
         }
-        if how == Randomness::Different && in_place && !has(&level) {
+        if how == Randomness::Different && in_place && !t.is_of(&level) {
             return Err(Error::runtime(
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. Use an \
                  operation that makes a new tensor, or a tensor made beside a batched one (x.new_zeros(...))",
