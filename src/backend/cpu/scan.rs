@@ -3,6 +3,7 @@
 use super::reduce_loops::instances;
 use super::reducers::{Number, To};
 use super::threads::{num_threads, parallel_for};
+use smallvec::SmallVec;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
@@ -161,8 +162,8 @@ unsafe fn down_with<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
     merge: impl Fn(A, A) -> A,
 ) {
     const TOGETHER: usize = 16;
-    let mut acc = [start; COLUMNS];
-    let (whole, rest) = acc[..width].as_chunks_mut::<TOGETHER>();
+    let mut acc: SmallVec<[A; 64]> = SmallVec::from_elem(start, width);
+    let (whole, rest) = acc.as_chunks_mut::<TOGETHER>();
     for i in 0..n {
         let (x, out) = (x.wrapping_add(i * step), out.wrapping_add(i * step));
         for (j, a) in whole.iter_mut().enumerate() {
@@ -264,9 +265,17 @@ mod tests {
 
     #[test]
     fn every_column_is_accumulated() {
-        for (outer, n, inner) in
-            [(2, 3, 1), (1, 4, 70), (3, 0, 2), (40, 100, 20), (7, 90, 1), (4, 5, 1), (2, 2 * PIECE, 1), (3, 3 * PIECE + 77, 1)]
-        {
+        for (outer, n, inner) in [
+            (2, 3, 1),
+            (1, 4, 70),
+            (3, 0, 2),
+            (40, 100, 20),
+            (7, 90, 1),
+            (4, 5, 1),
+            (2, 2 * PIECE, 1),
+            (3, 3 * PIECE + 77, 1),
+            (2, 5, 2500),
+        ] {
             let x: Vec<f64> = (0..outer * n * inner).map(|i| (i % 7) as f64 - 3.0).collect();
             let mut y = vec![f64::NAN; x.len()];
             // SAFETY: both have outer * n * inner elements.
@@ -276,6 +285,16 @@ mod tests {
                 let before = if row == 0 { 0.0 } else { y[i - inner] };
                 assert_eq!(*v, before + x[i], "{outer} {n} {inner} {row} {column}");
             }
+            let mut there = x.clone();
+            let (from, to) = (there.as_ptr(), there.as_mut_ptr());
+            // SAFETY: in place.
+            unsafe { scan::<f64, f64, f64>(Scan::Sum, (outer, n, inner), from, to) };
+            assert_eq!(there, y, "{outer} {n} {inner} in place");
+            let narrow: Vec<f32> = x.iter().map(|v| *v as f32).collect();
+            let mut z = vec![f32::NAN; x.len()];
+            // SAFETY: as above.
+            unsafe { scan::<f32, f64, f32>(Scan::Sum, (outer, n, inner), narrow.as_ptr(), z.as_mut_ptr()) };
+            assert!(z.iter().zip(&y).all(|(z, y)| f64::from(*z) == *y), "{outer} {n} {inner} in float32");
         }
     }
 }
