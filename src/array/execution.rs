@@ -388,6 +388,7 @@ impl Part {
                         None => load(lies(a), a.dtype(), None),
                     },
                     In::Strided(a) => {
+                        debug_assert!(layout.rank() < 2 || *layout == step.layout, "strides over two shapes");
                         *layout = step.layout.clone();
                         load(lies(a), a.dtype(), Some(a.strides()))
                     }

@@ -188,12 +188,15 @@ impl Array {
         let Some(what) = row(func, compute, self.dtype(), params, self.device()) else { return Ok(false) };
         self.storage().settle_readers()?;
         let more = |w: Weight| Weight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
-        if lazy.step().is_some_and(|s| !fits_together(more(s.weight), self.storage().context())) {
+        if lazy.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().context())) {
             self.ready()?;
         }
         let Some(mut plan) = plan(func.reads(), self.layout(), ins, Some(self))? else { return Ok(false) };
         pending::extend(self.storage(), |old| {
             if let Some(old) = &old {
+                if old.keeps_other_order(self.layout()) {
+                    return None;
+                }
                 plan.weight.steps += old.weight.steps;
                 plan.weight.inputs += old.weight.inputs;
                 plan.strided |= old.strided;
@@ -203,7 +206,7 @@ impl Array {
                     step.clone_from(&old);
                 }
             }
-            plan.step(what, self.dtype(), self.layout())
+            Some(plan.step(what, self.dtype(), self.layout()))
         })
     }
 }
@@ -332,8 +335,7 @@ impl Plan {
         for i in &plan.ins {
             let In::Aligned(a) = i else { continue };
             match a.storage().lazy().and_then(Lazy::step) {
-                // In-place results of another layout keep their own order of dimensions.
-                Some(s) if s.folded || s.strided && s.layout != *layout => a.ready()?,
+                Some(s) if s.folded || s.keeps_other_order(layout) => a.ready()?,
                 Some(s) => {
                     plan.weight.steps += s.weight.steps;
                     plan.weight.inputs += s.weight.inputs;

@@ -148,6 +148,11 @@ impl Step {
         Arc::new(Step { folded, refolded, make, out, layout, ins, site: fusion::site(), weight, strided })
     }
 
+    /// Whether something is read expanded to this step's layout, which is not `layout`: a program goes through one only.
+    pub fn keeps_other_order(&self, layout: &Layout) -> bool {
+        self.strided && self.layout != *layout
+    }
+
     /// What the fold of a folded step reads as its elements are made.
     pub fn fold_input(&self) -> Option<&Array> {
         let mut step = self;
@@ -265,8 +270,9 @@ pub(super) fn make(step: Arc<Step>) -> Array {
     made
 }
 
-/// Holds off runs by other threads while `f` puts a step behind what is in `storage`, after everybody who reads it has been served.
-pub(super) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Step>>) -> Arc<Step>) -> Result<bool> {
+/// Holds off runs by other threads while `f` puts a step behind what is in `storage`, after everybody who reads it has been served. False,
+/// and nothing done, where `f` gives none.
+pub(super) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Step>>) -> Option<Arc<Step>>) -> Result<bool> {
     let run = alone();
     let Some(lazy) = storage.lazy() else { return Ok(false) };
     if lazy.readers() > 0 {
@@ -277,7 +283,8 @@ pub(super) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Step>>) -> Arc
     if lazy.is_exposed() {
         return Ok(false);
     }
-    if lazy.set_step(f(lazy.step())) {
+    let Some(step) = f(lazy.step()) else { return Ok(false) };
+    if lazy.set_step(step) {
         enter(storage);
     }
     Ok(true)

@@ -22,6 +22,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "whole": (ROWS, COLUMNS),
     "turned": (COLUMNS, ROWS),
     "row": (COLUMNS,),
+    "short": (ROWS,),
     "column": (ROWS, 1),
     "number": (),
     "outer": (ROWS, 53),
@@ -106,6 +107,7 @@ SMOOTH = ("tanh", "sin", "cos", "sigmoid", "neg", "square", "erf", "atan")
 CHAINED = (*SMOOTH, "exp", "abs", "sqrt", "relu", "gelu", "log1p", "floor", "sign", "reciprocal", "softplus")
 REDUCTIONS = ("sum", "mean", "amax", "amin", "var", "std", "norm", "logsumexp", "prod", "max", "argmax", "any", "all")
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits", "nll_loss", "cross_entropy")
+VIEWS = ("t", "expand", "there_and_back", "item", "detach", "clone", "contiguous")
 IN_PLACE_1 = ("exp_", "tanh_", "neg_", "abs_", "sigmoid_", "sqrt_", "floor_", "relu_", "sin_", "reciprocal_", "zero_")
 IN_PLACE_2 = ("add_", "sub_", "mul_", "div_", "copy_", "pow_", "fmod_", "atan2_", "clamp_min_", "eq_", "logical_and_")
 
@@ -134,7 +136,7 @@ class Maker:
         """Something that broadcasts to `shape`."""
         if self.rng.random() < 0.25:
             return float(self.pick(NUMBERS[:2])) if self.smooth else self.pick(NUMBERS)
-        fits = [shape] * 3 + (["row", "column", "number"] if shape == "whole" else ["number"])
+        fits = [shape] * 3 + ["number", *{"whole": ("row", "column"), "turned": ("short",)}.get(shape, ())]
         return self.value(self.pick(fits), dtypes)
 
     def emit(self, verb: str, args: tuple[Any, ...], shape: str | None, dtype: str, **kw: Any) -> V:
@@ -176,6 +178,7 @@ class Maker:
                 (2, self.cast),
                 (2, self.in_place),
                 (1, self.through_view),
+                (1, self.through_turned),
                 (0.7, self.host_write),
                 (0.7, self.optimizer),
                 (0.5, self.choose),
@@ -339,6 +342,10 @@ class Maker:
         x = self.value(self.shape(), FLOATS)
         self.emit("write_part", (x, self.pick(SLICES), self.pick(("mul_", "add_", "fill_", "exp_")), 0.5), None, "")
 
+    def through_turned(self) -> None:
+        x = self.value("whole", FLOATS)
+        self.emit("write_turned", (x, self.operand("turned"), self.pick(("mul_", "add_", "sub_", "copy_"))), None, "")
+
     def host_write(self) -> None:
         """Through NumPy, to memory that a tensor shares with it."""
         self.emit("host_write", (self.value(None, FLOATS), self.pick((0.5, 2.0))), None, "")
@@ -370,7 +377,7 @@ class Run:
 
     wide: bool = False  # float64 in place of float32
     device: str = "cpu"
-    nudge: float = 0.0  # by how much every float of a leaf is larger than drawn, as a share of it
+    nudge: float = 0.0  # by which share every float of a step's result may be off; for programs without writes
     values: dict[int, Any] = field(default_factory=dict)
     arrays: dict[int, np.ndarray] = field(default_factory=dict)
     record: list[Any] = field(default_factory=list)
@@ -405,7 +412,15 @@ class Run:
             self.record.append((repr(step), type(error).__name__, str(error).splitlines()[0]))
             return
         if step.out >= 0:
-            self.values[step.out] = made
+            self.values[step.out] = self.nudged(made, step) if self.nudge else made
+
+    def nudged(self, made: Any, step: Step) -> Any:
+        """Off by random shares of what is there; leaves and views stay what they are."""
+        if not made.is_floating_point() or (made.is_leaf and made.requires_grad) or step.verb in VIEWS:
+            return made
+        noise = np.random.default_rng(step.out).uniform(-self.nudge, self.nudge, tuple(made.shape))
+        with rgrad.set_grad_enabled(not step.no_grad):
+            return made * rgrad.tensor(1 + noise)
 
     def row(self, verb: str, step: Step, *args: Any) -> Any:
         if verb.endswith("_") or not hasattr(rgrad, verb):
@@ -415,7 +430,7 @@ class Run:
     def data(self, shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
         if dtype in FLOATS:
-            return rng.uniform(-1.0, 1.0, shape).astype(dtype).astype(self.dtype(dtype)) * (1 + self.nudge)
+            return rng.uniform(-1.0, 1.0, shape).astype(dtype).astype(self.dtype(dtype))
         return rng.integers(0, 2 if dtype == "bool" else 5, shape).astype(dtype)
 
     def do_leaf(self, step: Step, shape: tuple[int, ...], dtype: str, seed: int, grad: bool) -> Any:
@@ -507,6 +522,9 @@ class Run:
     def do_write_part(self, step: Step, t: Any, index: Any, verb: str, number: float) -> None:
         part = t[index]
         getattr(part, verb)(*(() if verb == "exp_" else (number,)))
+
+    def do_write_turned(self, step: Step, t: Any, other: Any, verb: str) -> None:
+        getattr(t.t(), verb)(other)
 
     def do_sgd_step(self, step: Step, p: Any, g: Any, m: Any, v: Any) -> None:
         with rgrad.no_grad():

@@ -174,6 +174,32 @@ def test_in_place_writes_wait_too() -> None:
     assert q.data_ptr() == q.numpy().ctypes.data
 
 
+@pytest.mark.usefixtures("small_programs")
+def test_writes_through_a_view_of_another_order(device: str) -> None:
+    """What was read expanded to the one order of dimensions is not read in the other."""
+    rng = np.random.default_rng(0)
+    a, row, short = (rng.uniform(-1, 1, shape).astype("float32") for shape in ((30, 50), (50,), (30,)))
+    x, r, s = (rgrad.tensor(v) for v in (a, row, short))
+
+    y = x + r
+    y.t().mul_(s)
+    assert np.array_equal(y.cpu().numpy(), (a + row) * short[:, None])
+
+    y = x + r
+    y.t().mul_(2)
+    z = y.t() + s
+    assert np.array_equal(z.cpu().numpy(), (a + row).T * 2 + short)
+
+    y = x * 2
+    y.t().add_(s)
+    z = y - r
+    assert np.array_equal(z.cpu().numpy(), a * 2 + short[:, None] - row)
+
+    y = x.t().contiguous().t() * r
+    y.t().sub_(s).t().add_(r)
+    assert np.allclose(y.cpu().numpy(), a * row - short[:, None] + row, atol=1e-6)
+
+
 def test_a_reader_sees_what_was_there_before_a_write() -> None:
     x = vector()
     old = x.numpy().copy()

@@ -193,6 +193,14 @@ def test_gradients_have_the_same_bits(order: int) -> None:
     fused_and_not(f, vector, lambda: vector(seed=1))
 
 
+def test_a_number_minus_itself_is_nan_where_it_has_to_be() -> None:
+    x = rgrad.tensor([1.0, float("nan"), float("inf"), -float("inf"), 0.0]).to("wgpu")
+    y = x * 1
+    got = (y - y).cpu().tolist()
+    assert got[0] == got[4] == 0
+    assert all(v != v for v in got[1:4])
+
+
 def test_random_programs_have_the_same_bits() -> None:
     def run(seed: int) -> list[Tensor]:
         rng = np.random.default_rng(seed)

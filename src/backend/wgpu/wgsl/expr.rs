@@ -148,6 +148,11 @@ impl Sub for Value {
             DType::Bool => self.infix("^", &o),
             DType::U8 => self.infix_u8("-", &o),
             DType::I64 => self.call2("i64_sub", &o),
+            // Drivers take the difference of a number and itself for 0, which it is not for nan and infinity.
+            DType::F32 | DType::F64 if self.id == o.id => {
+                let kept = o.typed("keep");
+                self.fusible("-", &kept)
+            }
             DType::F32 | DType::F64 => self.fusible("-", &o),
             DType::I32 => self.infix("-", &o),
         }
