@@ -11,7 +11,7 @@ use super::lazy::Lazy;
 use super::program::{Failure, Garbage, Graph, Owner, run};
 use super::storage::{Access, Inner, Storage};
 use super::value::Array;
-use crate::backend::cpu::reduce::Blocks;
+use crate::backend::cpu::reduce::{Blocks, Source};
 use crate::backend::host;
 use crate::backend::program::What;
 use crate::backend::wgpu::{self, element_size};
@@ -107,6 +107,16 @@ pub(super) enum Folding {
 pub(super) enum From<'a> {
     Memory(*const u8),
     Made(&'a dyn Blocks),
+}
+
+impl<'a> From<'a> {
+    /// As elements of this type, for the loops of the host.
+    pub fn elements<T>(self) -> Source<'a, T> {
+        match self {
+            From::Memory(p) => Source::Memory(p.cast()),
+            From::Made(blocks) => Source::Made(blocks),
+        }
+    }
 }
 
 pub(super) enum Make {

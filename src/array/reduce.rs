@@ -398,12 +398,8 @@ impl<R: Reducer> Fold for Waiting<R> {
     }
 
     unsafe fn run(&self, from: From<'_>, _: &[*const u8], to: *mut u8) {
-        let source = match from {
-            From::Memory(p) => Source::Memory(p.cast()),
-            From::Made(blocks) => Source::Made(blocks),
-        };
         // SAFETY: the caller's; the array that is reduced is dense and begins with its storage.
-        unsafe { run_from(self.r, self.layout.shape(), self.layout.strides(), &self.reduced, source, std::ptr::null(), to.cast()) }
+        unsafe { run_from(self.r, self.layout.shape(), self.layout.strides(), &self.reduced, from.elements(), std::ptr::null(), to.cast()) }
     }
 }
 

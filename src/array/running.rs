@@ -4,7 +4,7 @@ use super::Array;
 use super::pending::{Fold, Folding, From};
 use super::reduce::typed;
 use crate::backend::cpu::places::extreme;
-use crate::backend::cpu::reduce::{Blocks, Source};
+use crate::backend::cpu::reduce::Blocks;
 use crate::backend::cpu::reducers::{Number, To};
 use crate::backend::cpu::scan::{Narrow, Scan, scan};
 use crate::backend::cpu::threads::{Shared, parallel_for};
@@ -74,12 +74,7 @@ impl<T: Number> Fold for Place<T> {
             (values.as_mut_ptr(), to.cast())
         };
         // SAFETY: the caller's; the result is new, and the other one has as many elements.
-        unsafe {
-            match from {
-                From::Memory(x) => extreme(self.max, self.around, Source::Memory(x.cast()), v, p),
-                From::Made(blocks) => extreme(self.max, self.around, Source::Made(blocks), v, p),
-            }
-        }
+        unsafe { extreme(self.max, self.around, from.elements(), v, p) }
     }
 }
 

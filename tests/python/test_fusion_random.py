@@ -36,11 +36,11 @@ def check_bits(seed: int, length: int = 30, device: str = "cpu") -> None:
     pytest.fail(f"seed {seed}: unfused and fused differ in {what}\n{told(least)}")
 
 
-def check_float64(seed: int, length: int = 25) -> None:
+def check_float64(seed: int, length: int = 25, *, well: bool = True) -> None:
     """Every float that a program of smooth steps shows, beside the same program in float64.
 
-    Where it is off by more than a few roundings, as the sine of a large number is, it may be off by what some roundings
-    of the leaves would make of it.
+    A program that is not known to be well conditioned, as the softmax of a fourth power is not, may be off by what some
+    roundings of every step would make of it.
     """
     steps = make(seed, length, smooth=True)
     narrow, wide = run(steps, True), run(steps, False, wide=True)
@@ -52,7 +52,8 @@ def check_float64(seed: int, length: int = 25) -> None:
             assert a[1:-1] == b[1:-1], f"seed {seed}\n{told(steps)}"
             scale = max(1.0, float(np.abs(b[-1]).max(initial=0.0)))
             worst = float(np.abs(a[-1] - b[-1]).max(initial=0.0))
-            if worst <= 2e-5 * scale:
+            if well or worst <= 2e-5 * scale:
+                assert worst <= 2e-5 * scale, f"seed {seed}: off by {worst} of {scale}\n{told(steps)}"
                 continue
             moved = moved or run(steps, False, wide=True, nudge=2.0**-22)
             assert moved[n][1:-1] == b[1:-1], f"seed {seed}\n{told(steps)}"
@@ -132,6 +133,6 @@ def test_for_minutes(minute: int) -> None:
     while time.monotonic() < end:
         check_bits(seed, length=20 + seed % 60, device=DEVICE)
         if DEVICE == "cpu":
-            check_float64(seed, length=10 + seed % 30)
+            check_float64(seed, length=10 + seed % 30, well=False)
         seed += 1
     print(f"{seed - first} programs on {DEVICE}, seeds {first} to {seed - 1}")

@@ -125,41 +125,19 @@ unsafe fn total<T: Number + To<A>, A: Number>(x: *const T, n: usize) -> A {
 /// The most columns that one job accumulates side by side: their sums stay in the first-level cache.
 const COLUMNS: usize = 1024;
 
-/// Running sums (or products) down `width` columns of `n` rows, `step` apart.
+/// What `merge` gives, running down `width` columns of `n` rows, `step` apart.
 ///
 /// # Safety
 /// `width` is at most COLUMNS; both pointers hold all the rows, and may be the same if `T` is `O`.
 #[inline(always)]
-unsafe fn down<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
-    sum: bool,
+unsafe fn down<T: Number + To<A>, A: Number + Narrow<O>, O: Copy, F: Fn(A, A) -> A>(
+    merge: F,
     x: *const T,
     out: *mut O,
     n: usize,
     step: usize,
     width: usize,
     start: A,
-) {
-    // SAFETY: the caller's promise is passed on.
-    unsafe {
-        if sum {
-            down_with(x, out, n, step, width, start, A::plus);
-        } else {
-            down_with(x, out, n, step, width, start, A::times);
-        }
-    }
-}
-
-/// # Safety
-/// As for `down`.
-#[inline(always)]
-unsafe fn down_with<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
-    x: *const T,
-    out: *mut O,
-    n: usize,
-    step: usize,
-    width: usize,
-    start: A,
-    merge: impl Fn(A, A) -> A,
 ) {
     const TOGETHER: usize = 16;
     let mut acc: SmallVec<[A; 64]> = SmallVec::from_elem(start, width);
@@ -188,8 +166,8 @@ unsafe fn down_with<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
     }
 }
 
-instances!(down_any = down, down_avx512, down_avx2, [T: Number + To<A>, A: Number + Narrow<O>, O: Copy], (
-    sum: bool, x: *const T, out: *mut O, n: usize, step: usize, width: usize, start: A
+instances!(down_any = down, down_avx512, down_avx2, [T: Number + To<A>, A: Number + Narrow<O>, O: Copy, F: Fn(A, A) -> A], (
+    merge: F, x: *const T, out: *mut O, n: usize, step: usize, width: usize, start: A
 ));
 
 /// Accumulates in `A` and writes `O`.
@@ -242,7 +220,12 @@ pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
             let width = wide.min(inner - b * wide);
             let (x, out) = p.at(o * n * inner + b * wide);
             // SAFETY: this job alone handles these columns; indices stay inside both arrays.
-            unsafe { down_any::<T, A, O>(kind == Scan::Sum, x, out, n, inner, width, start) };
+            unsafe {
+                match kind {
+                    Scan::Sum => down_any(A::plus, x, out, n, inner, width, start),
+                    Scan::Prod => down_any(A::times, x, out, n, inner, width, start),
+                }
+            };
         }
     });
 }
