@@ -218,29 +218,31 @@ def ensure_packages(venv: Path, wanted: list[str]) -> None:
 NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "build.rs", "src")]
 
 
-def build(*extras: str) -> int:
-    """Bring `.venv` up to date: packages, and rgrad in release mode (Python files are used where they lie)."""
+def build(*extras: str, profile: str = "work") -> int:
+    """Bring `.venv` up to date: packages, and rgrad in the given profile (Python files are used where they lie)."""
     ensure_packages(VENV, requirements(*extras))
     module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     locked = (ROOT / "Cargo.lock").exists()
-    key = fingerprint(NATIVE)
+    key = fingerprint(NATIVE, profile)
     if module.exists() and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
         return 0
     check_rust()
+    # Once installed, only the module is made anew: Python files are used where they lie.
+    installed = next(VENV.glob("lib/python*/site-packages/rgrad-*.dist-info"), None) is not None
     must(
-        [VENV / "bin" / "maturin", "develop", "--release"],
+        [VENV / "bin" / "maturin", "develop", "--profile", profile, *(["--skip-install"] if installed else [])],
         "the build failed; the compiler's message is above",
     )
     if not module.exists():
         fail(f"maturin finished, yet {module.relative_to(ROOT)} is not there")
     # Building may have made Cargo.lock. Else the key is the one from before: what was edited meanwhile is not built.
-    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE)} {module.stat().st_mtime_ns}")
+    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE, profile)} {module.stat().st_mtime_ns}")
     return 0
 
 
 def wheel() -> Path:
     """A release wheel in dist/, from the very objects that `build` compiled."""
-    build()
+    build(profile="release")
     key = fingerprint([*NATIVE, ROOT / "python", ROOT / "README.md"])
     found = sorted(DIST.glob("rgrad-*.whl"))
     if len(found) == 1 and stamp_is(VENV, "wheel", key):
@@ -380,7 +382,7 @@ def heading(title: str) -> None:
 
 
 def run_example(arguments: list[str]) -> int:
-    build("example")
+    build("example", profile="release")
     return call([VENV / "bin" / "python", ROOT / "examples" / "digits.py", *arguments])
 
 
@@ -418,7 +420,7 @@ def run_bench(arguments: list[str]) -> int:
     if (ORACLE_VENV / "packages.json").is_file():
         python, venv = oracle_environment(), ORACLE_VENV
     else:
-        build()
+        build(profile="release")
         python, venv = VENV / "bin" / "python", VENV
         print("PyTorch is not installed here; `./run oracle` makes an environment that has it", flush=True)
     return call([python, ROOT / "benches" / "compare", *arguments], venv=venv)
