@@ -149,7 +149,7 @@ impl Watch {
         *self.next.lock() = Instant::now() + PAUSE;
         asked.map_or_else(
             |e| {
-                *self.error.lock() = Some(e);
+                *self.error.lock() = Some(e.into());
                 self.stopped.store(true, Ordering::Relaxed);
                 false
             },
@@ -208,7 +208,7 @@ fn points(part: &Part, places: &[*mut u8], range: Range<usize>) -> Result<Runner
         .collect();
     // SAFETY: inputs are settled, and their storages are held by the graph; places are storages of the graph with this many elements,
     // new, or taken over from an input that nobody reads later, or the result's own.
-    unsafe { Runner::new(&part.code, part.shape(), part.strides(), &inputs, &places[range]) }
+    unsafe { Ok(Runner::new(&part.code, part.shape(), part.strides(), &inputs, &places[range])?) }
 }
 
 /// Runs a program on a device: one dispatch, with a fold the fold's own, which reads the steps before it as they are made unless somebody
@@ -235,7 +235,7 @@ fn dispatch(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Sou
     let Some((at, fold)) = device_fold_of(g) else {
         let part = Part::new(g, 0..all);
         let inputs = part.reads(None)?;
-        return wgpu::program::run(context, &part.code, part.shape(), part.strides(), &inputs, &kept(0..all)?);
+        return Ok(wgpu::program::run(context, &part.code, part.shape(), part.strides(), &inputs, &kept(0..all)?)?);
     };
     let step = &g.nodes[at].step;
     let to = buffer_of(g.nodes[at].owner)?;

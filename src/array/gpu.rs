@@ -150,6 +150,6 @@ impl Array {
                 return Err(elsewhere(name, a, Device::Wgpu));
             });
         }
-        wgpu::pointwise::run(func, compute, out, &operands, params)
+        Ok(wgpu::pointwise::run(func, compute, out, &operands, params)?)
     }
 }

@@ -73,7 +73,7 @@ impl Array {
         if at.shape.contains(&0) {
             return Ok(out);
         }
-        at.rows(self, plan, |rows| if out.numel() == 0 { Ok(()) } else { rows.take(out.gpu_view(rows.op)?) })?;
+        at.rows(self, plan, |rows| if out.numel() == 0 { Ok(()) } else { Ok(rows.take(out.gpu_view(rows.op)?)?) })?;
         Ok(out)
     }
 
@@ -89,7 +89,7 @@ impl Array {
         let src = src.cast(self.dtype())?;
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };
         let wide = if src.numel() == 1 && src.on_gpu().is_none() { src } else { src.with_layout(src.layout().expand(&full)?) };
-        at.rows(self, plan, |rows| if full.contains(&0) { Ok(()) } else { rows.put(wide.gpu_source(rows.op)?, how) })
+        at.rows(self, plan, |rows| if full.contains(&0) { Ok(()) } else { Ok(rows.put(wide.gpu_source(rows.op)?, how)?) })
     }
 
     /// This array seen over `rank` dimensions (0-d counts as 1-d).
@@ -121,7 +121,7 @@ impl Array {
         };
         let one = ([1], [1]);
         let x = self.gpu_over("scatter", index.rank(), &one)?;
-        index::scatter("scatter", x, index.gpu_view("scatter")?, source, how, dim, self.layout().size_or_one(dim))
+        Ok(index::scatter("scatter", x, index.gpu_view("scatter")?, source, how, dim, self.layout().size_or_one(dim))?)
     }
 
     pub(super) fn gpu_nonzero(&self) -> Result<SmallVec<[Array; 4]>> {
@@ -137,7 +137,7 @@ impl Array {
         if self.numel() == 0 {
             return Ok(());
         }
-        triangle::triangle(op, self.gpu_view(op)?, src.gpu_view(op)?, diagonal, upper)
+        Ok(triangle::triangle(op, self.gpu_view(op)?, src.gpu_view(op)?, diagonal, upper)?)
     }
 
     pub(super) fn gpu_sort_along(&self, dim: usize, part: SortPart) -> Result<(Array, Array)> {
@@ -187,12 +187,12 @@ impl Array {
         let (out, from) = (self.gpu_view(op)?, from.gpu_view(op)?);
         let ticket = out.buffer.context().ticket(op);
         let nll = Nll { op, classes, dim, targets: targets.gpu_view(op)?, weight, real: self.dtype(), ticket };
-        if adjoint { nll.spread(out, from) } else { nll.pick(out, nll::From::Memory(from)) }
+        if adjoint { Ok(nll.spread(out, from)?) } else { Ok(nll.pick(out, nll::From::Memory(from))?) }
     }
 
     /// Fills the memory of this dense array of a device with random numbers of the stream `seed` from counter `start` on.
     pub fn draw(&self, op: &'static str, draw: Draw<'_>, seed: u64, start: u64) -> Result<()> {
-        if self.numel() == 0 { Ok(()) } else { random::fill(op, self.gpu_view(op)?, draw, seed, start) }
+        if self.numel() == 0 { Ok(()) } else { Ok(random::fill(op, self.gpu_view(op)?, draw, seed, start)?) }
     }
 
     /// As `draw`: 1 with the probability that each element of `chances`, of this shape, says.

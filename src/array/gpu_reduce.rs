@@ -141,8 +141,8 @@ enum Elements<'a> {
 impl Elements<'_> {
     fn reduce(&self, op: &'static str, r: Reducer, shift: Option<View<'_>>, reduced: &[bool], power: f64, outs: &[View<'_>]) -> Result<()> {
         match self {
-            Elements::Memory(x) => reduce(op, r, &[*x], shift, reduced, power, outs),
-            Elements::Made(p, shape, strides) => reduce_made(op, r, p, (shape, strides), shift, reduced, power, outs),
+            Elements::Memory(x) => Ok(reduce(op, r, &[*x], shift, reduced, power, outs)?),
+            Elements::Made(p, shape, strides) => Ok(reduce_made(op, r, p, (shape, strides), shift, reduced, power, outs)?),
         }
     }
 }
@@ -235,14 +235,14 @@ impl DeviceFold for Running {
         let (op, sum) = (self.name(), self.kind == Scan::Sum);
         let own;
         let buffer = match &from {
-            DeviceFrom::Made(p) if p.can_be_read(to.context()) => return scan::scan_made(op, sum, p, (shape, strides), self.dim, out),
+            DeviceFrom::Made(p) if p.can_be_read(to.context()) => return Ok(scan::scan_made(op, sum, p, (shape, strides), self.dim, out)?),
             DeviceFrom::Made(p) => {
                 own = written(p, self.of, to)?;
                 &own
             }
             DeviceFrom::Memory(b) => b,
         };
-        scan::scan(op, sum, View { buffer, offset: 0, shape, strides, dtype: self.of }, self.dim, out)
+        Ok(scan::scan(op, sum, View { buffer, offset: 0, shape, strides, dtype: self.of }, self.dim, out)?)
     }
 }
 
@@ -264,10 +264,10 @@ impl DeviceFold for Rows {
         let view = |buffer| View { buffer, offset: 0, shape: &self.shape, strides: &strides, dtype: self.of };
         let y = others.first().map(|b| view(*b));
         match from {
-            DeviceFrom::Made(p) => softmax::softmax_made(self.pass, &p, y, self.dim, view(to)),
+            DeviceFrom::Made(p) => Ok(softmax::softmax_made(self.pass, &p, y, self.dim, view(to))?),
             DeviceFrom::Memory(b) => match y {
-                Some(y) => softmax::softmax(self.pass, y, self.dim, Some(view(b)), view(to)),
-                None => softmax::softmax(self.pass, view(b), self.dim, None, view(to)),
+                Some(y) => Ok(softmax::softmax(self.pass, y, self.dim, Some(view(b)), view(to))?),
+                None => Ok(softmax::softmax(self.pass, view(b), self.dim, None, view(to))?),
             },
         }
     }

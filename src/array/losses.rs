@@ -178,7 +178,7 @@ impl DeviceFold for DevicePicks {
         let own;
         let buffer = match &from {
             DeviceFrom::Made(p) if p.can_be_read(to.context()) && !others.iter().any(|b| p.reads(b)) => {
-                return nll.pick(out, nll::From::Made(p));
+                return Ok(nll.pick(out, nll::From::Made(p))?);
             }
             DeviceFrom::Made(p) => {
                 own = written(p, self.of, to)?;
@@ -186,6 +186,6 @@ impl DeviceFold for DevicePicks {
             }
             DeviceFrom::Memory(b) => b,
         };
-        nll.pick(out, nll::From::Memory(view(buffer, &self.layout, self.of)))
+        Ok(nll.pick(out, nll::From::Memory(view(buffer, &self.layout, self.of)))?)
     }
 }

@@ -299,7 +299,7 @@ impl Array {
     pub fn fill(&self, value: Scalar) -> Result<()> {
         self.storage.settle(Access::Write)?;
         if let Some(v) = self.on_gpu() {
-            return wgpu::copy::fill(v, value);
+            return Ok(wgpu::copy::fill(v, value)?);
         }
         // SAFETY: the layout stays inside the storage.
         unsafe { copy::fill(self.dtype, self.shape(), self.ptr_mut(), self.strides(), value) };
@@ -323,7 +323,7 @@ impl Array {
         src.ready()?;
         self.storage.settle(Access::Write)?;
         if let (Some(to), Some(from)) = (self.on_gpu(), src.on_gpu()) {
-            return wgpu::copy::copy(to, wgpu::View { shape: to.shape, strides: layout.strides(), offset: layout.offset(), ..from });
+            return Ok(wgpu::copy::copy(to, wgpu::View { shape: to.shape, strides: layout.strides(), offset: layout.offset(), ..from })?);
         }
         // SAFETY: both layouts stay inside their storages, shapes agree, and the memory does not overlap.
         unsafe {
@@ -511,7 +511,7 @@ impl Array {
                 })
                 .collect();
             // SAFETY: every operand that is read has this shape, stays inside its storage, and shares no memory with this array.
-            return unsafe { pointwise::run(func, compute, self.shape(), self.ptr_mut(), self.strides(), &operands, params) };
+            return unsafe { Ok(pointwise::run(func, compute, self.shape(), self.ptr_mut(), self.strides(), &operands, params)?) };
         }
         let clashes = |a: &Array| a.storage.same(&self.storage) && (a.layout != self.layout || a.dtype != self.dtype) && a.overlaps(self);
         let mut copies: SmallVec<[Option<Array>; 5]> = SmallVec::new();
@@ -533,7 +533,7 @@ impl Array {
             .collect();
         // SAFETY: every operand that is read has a layout that, expanded to this shape, stays inside its storage; partial overlap was
         // removed above.
-        unsafe { pointwise::run(func, compute, self.shape(), self.ptr_mut(), self.strides(), &operands, params) }
+        unsafe { Ok(pointwise::run(func, compute, self.shape(), self.ptr_mut(), self.strides(), &operands, params)?) }
     }
 }
 

@@ -194,6 +194,6 @@ pub fn roll(t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         }
         return linear::clone(t);
     }
-    let dims = dims.iter().map(|d| wrap_dim(*d, t.rank())).collect::<Result<_>>()?;
+    let dims = dims.iter().map(|d| Ok(wrap_dim(*d, t.rank())?)).collect::<Result<_>>()?;
     apply1(&Roll { shifts: SmallVec::from_slice(shifts), dims: Some(dims) }, &[t])
 }

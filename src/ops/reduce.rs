@@ -512,5 +512,5 @@ pub(crate) fn shifted(x: &Tensor, dim: usize, by: usize, back: bool, fill: f64) 
 
 /// `wrap_dim` for functions that reduce one dimension, as an index into a mask.
 pub(crate) fn one_dim(x: &Tensor, dim: i64) -> Result<usize> {
-    wrap_dim(dim, x.rank())
+    Ok(wrap_dim(dim, x.rank())?)
 }

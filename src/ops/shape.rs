@@ -359,7 +359,7 @@ fn wrap_some(dim: i64, shape: &[usize], name: &str) -> Result<usize> {
     if shape.is_empty() {
         return Err(Error::runtime(format!("{name} expects at least a 1-dimensional tensor")));
     }
-    wrap_dim(dim, shape.len())
+    Ok(wrap_dim(dim, shape.len())?)
 }
 
 /// The parts of a tensor along a dimension, as one node.

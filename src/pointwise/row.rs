@@ -268,6 +268,11 @@ macro_rules! all_rows_macro {
         macro_rules! all_rows {
             ($d callback:ident) => { $d callback! { $($rows)+ } };
         }
+        /// As `all_rows` inside the crate of the kernels, for the crates that build on it.
+        #[macro_export]
+        macro_rules! every_row {
+            ($d callback:ident) => { $d callback! { $($rows)+ } };
+        }
         pub(crate) use all_rows;
     };
 }

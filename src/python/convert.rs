@@ -244,7 +244,7 @@ pub(super) fn tensor_from(data: &Obj<'_>, dtype: Option<DType>) -> PyResult<Tens
     let shape = shape_of(data)?;
     let mut collected = Collected::default();
     if !shape.contains(&0) {
-        collected.leaves.reserve(crate::layout::checked_numel(&shape, 1)?.min(1 << 24));
+        collected.leaves.reserve(crate::layout::checked_numel(&shape, 1).map_err(crate::error::Error::from)?.min(1 << 24));
         collect(data, &shape, 0, &mut collected)?;
     }
     let dtype = dtype.or(collected.dtype).unwrap_or_else(pointwise::default_dtype);

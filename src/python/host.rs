@@ -2,7 +2,6 @@
 
 use super::errors::foreign;
 use crate::backend::host::{Host, register as register_host};
-use crate::error::Result;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -32,8 +31,8 @@ fn unlocked(f: &mut dyn FnMut()) {
     });
 }
 
-fn interrupted() -> Result<()> {
-    Python::try_attach(|py| py.check_signals().map_err(foreign)).unwrap_or(Ok(()))
+fn interrupted() -> rgrad_kernels::error::Result<()> {
+    Python::try_attach(|py| py.check_signals().map_err(|e| foreign(e).into())).unwrap_or(Ok(()))
 }
 
 pub(super) fn register() {

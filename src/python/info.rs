@@ -105,7 +105,7 @@ impl PyTensor {
             Some(d) if t.rank() == 0 => Err(Error::index(format!("Dimension specified as {d} but tensor has no dimensions")).into()),
             Some(d) => {
                 let shape = t.shape();
-                Ok(shape[wrap_dim(d, shape.len())?].into_pyobject(py)?.into_any().unbind())
+                Ok(shape[wrap_dim(d, shape.len()).map_err(crate::error::Error::from)?].into_pyobject(py)?.into_any().unbind())
             }
         }
     }
@@ -118,7 +118,7 @@ impl PyTensor {
         match dim {
             None => Ok(PyTuple::new(py, array.strides())?.into_any().unbind()),
             Some(d) if array.rank() == 0 => Err(Error::index(format!("Dimension specified as {d} but tensor has no dimensions")).into()),
-            Some(d) => Ok(array.strides()[wrap_dim(d, array.rank())?].into_pyobject(py)?.into_any().unbind()),
+            Some(d) => Ok(array.strides()[wrap_dim(d, array.rank()).map_err(crate::error::Error::from)?].into_pyobject(py)?.into_any().unbind()),
         }
     }
 

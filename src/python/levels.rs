@@ -79,7 +79,7 @@ fn _wrap(py: Python<'_>, t: &Obj<'_>, number: u32, dim: Option<i64>) -> PyResult
     let inner = match (dim, level.batch()) {
         (None, None) => t.clone(),
         (Some(d), Some(size)) => {
-            let d = wrap_dim(d, t.rank())?;
+            let d = wrap_dim(d, t.rank()).map_err(crate::error::Error::from)?;
             let have = t.shape();
             if have.get(d) != Some(&size) {
                 return Err(Error::value(format!("_wrap: dimension {d} of shape {:?} is not the batch's size {size}", &have[..])).into());

@@ -11,7 +11,7 @@ use crate::autograd::{Tensor, linear, tangent};
 use crate::error::Error;
 use crate::layout::Scalar;
 use crate::ops::pointwise::{self as pw, Arg};
-use crate::pointwise::{RowId, all_rows};
+use crate::pointwise::RowId;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -381,7 +381,7 @@ macro_rules! table {
         )),+];
     };
 }
-all_rows!(table);
+rgrad_kernels::every_row!(table);
 
 /// A method definition that lives for ever, as Python wants it.
 fn definition(name: &str, f: Fast, doc: &str) -> PyResult<*mut ffi::PyMethodDef> {

@@ -351,7 +351,7 @@ fn broadcast_shapes(py: Python<'_>, shapes: &Bound<'_, PyTuple>) -> PyOut {
     for s in shapes {
         all.push(crate::ops::create::sizes(&ints(&s)?)?);
     }
-    let common = crate::layout::broadcast_many(all.iter().map(|s| &s[..]))?;
+    let common = crate::layout::broadcast_many(all.iter().map(|s| &s[..])).map_err(crate::error::Error::from)?;
     super::dtype::size_object(py, &common)
 }
 

@@ -80,7 +80,7 @@ fn _wgpu_install(
     }
     // SAFETY: the caller holds wgpu-py's objects, whose handles these are.
     let api = unsafe { Api::new(functions, device, queue) };
-    Context::install(api, limits, features, Identity { name, software }, Box::new(owner))?;
+    Context::install(api, limits, features, Identity { name, software }, Box::new(owner)).map_err(crate::error::Error::from)?;
     Ok(())
 }
 
@@ -91,7 +91,7 @@ fn installed() -> Option<Arc<Context>> {
 /// Raises in a child of a process that has used a device.
 #[pyfunction]
 fn _wgpu_check_process() -> PyResult<()> {
-    Ok(Context::check_process()?)
+    Ok(Context::check_process().map_err(crate::error::Error::from)?)
 }
 
 /// Whether a device is in use already.
@@ -104,7 +104,7 @@ fn _wgpu_installed() -> bool {
 #[pyfunction]
 fn _wgpu_synchronize() -> PyResult<()> {
     crate::array::fusion::settle_all(crate::array::Device::Wgpu)?;
-    Ok(Context::current()?.synchronize()?)
+    Ok(Context::current().map_err(crate::error::Error::from)?.synchronize().map_err(crate::error::Error::from)?)
 }
 
 /// (bytes that tensors hold, the most that was, bytes that lie idle); zeros if no device is in use.
@@ -123,7 +123,7 @@ fn _wgpu_reset_peak() {
 #[pyfunction]
 fn _wgpu_empty_cache() -> PyResult<()> {
     match installed() {
-        Some(c) => Ok(c.empty_cache()?),
+        Some(c) => Ok(c.empty_cache().map_err(crate::error::Error::from)?),
         None => Ok(()),
     }
 }
@@ -131,22 +131,22 @@ fn _wgpu_empty_cache() -> PyResult<()> {
 /// Makes the n-th request for device memory from now on fail (0: the next one); negative switches this off. For tests.
 #[pyfunction]
 fn _wgpu_fail_in(n: i64) -> PyResult<()> {
-    Context::current()?.fail_in(n);
+    Context::current().map_err(crate::error::Error::from)?.fail_in(n);
     Ok(())
 }
 
 /// (command buffers submitted, shaders compiled, dispatches) on the current device so far, and how many compiled shaders are kept.
 #[pyfunction]
 fn _wgpu_counts() -> PyResult<(u64, u64, u64, usize)> {
-    let c = Context::current()?;
-    Ok((c.submits()?, c.pipelines_made()?, c.dispatches()?, c.pipelines()?))
+    let c = Context::current().map_err(crate::error::Error::from)?;
+    Ok((c.submits().map_err(crate::error::Error::from)?, c.pipelines_made().map_err(crate::error::Error::from)?, c.dispatches().map_err(crate::error::Error::from)?, c.pipelines().map_err(crate::error::Error::from)?))
 }
 
 /// After how many new shaders those that are not used any more go; None for as many as ever. For tests.
 #[pyfunction]
 #[pyo3(signature = (many=None))]
 fn _wgpu_keep_pipelines(many: Option<usize>) -> PyResult<()> {
-    Ok(Context::current()?.keep_pipelines(many)?)
+    Ok(Context::current().map_err(crate::error::Error::from)?.keep_pipelines(many).map_err(crate::error::Error::from)?)
 }
 
 /// Brings the default device in.
@@ -155,7 +155,7 @@ fn install() -> Result<()> {
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_hooks(Hooks { site: || site::current().0, describe: |s| site::Site(s).describe(), install });
+    register_hooks(Hooks { site: || site::current().0, describe: |s| site::Site(s).describe(), install: || Ok(install()?) });
     m.add_function(wrap_pyfunction!(_wgpu_description, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_install, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_check_process, m)?)?;

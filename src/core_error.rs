@@ -1,0 +1,87 @@
+//! The core's error: that of the kernels, as a type of this crate, so that the bindings can say which exception it is.
+
+pub use rgrad_kernels::error::Kind;
+use rgrad_kernels::error::Error as KernelError;
+use std::any::Any;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of the core. One pointer wide, as the one inside; kind, message and notes are read through it.
+pub struct Error(KernelError);
+
+macro_rules! constructors {
+    ($($name:ident),+) => {
+        impl Error {
+            $(
+                #[doc = concat!("As `rgrad_kernels::error::Error::", stringify!($name), "`.")]
+                #[cold]
+                pub fn $name(message: impl Into<String>) -> Self {
+                    Error(KernelError::$name(message))
+                }
+            )+
+        }
+    };
+}
+
+constructors!(shape, dtype, graph, runtime, index, value, type_, not_implemented, memory);
+
+impl Error {
+    #[cold]
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error(KernelError::new(kind, message))
+    }
+
+    /// Wraps an exception of the embedding language so that it comes out unchanged on the other side.
+    #[cold]
+    pub fn foreign(exception: Box<dyn Any + Send + Sync>, message: impl Into<String>) -> Self {
+        Error(KernelError::foreign(exception, message))
+    }
+
+    /// Adds a line that the embedding language shows below the message.
+    #[must_use]
+    pub fn note(self, note: impl Into<String>) -> Self {
+        Error(self.0.note(note))
+    }
+}
+
+impl Deref for Error {
+    type Target = KernelError;
+
+    fn deref(&self) -> &KernelError {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut KernelError {
+        &mut self.0
+    }
+}
+
+impl From<KernelError> for Error {
+    fn from(e: KernelError) -> Self {
+        Error(e)
+    }
+}
+
+impl From<Error> for KernelError {
+    fn from(e: Error) -> Self {
+        e.0
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for Error {}
