@@ -1,6 +1,6 @@
-"""Writes the table of docs/accuracy.md from what the slow test of `tests/accuracy.rs` prints.
+"""Writes the table of docs/accuracy.md from what the slow test of `tests/rust/accuracy.rs` prints.
 
-    cargo test --release --test accuracy -- --ignored --nocapture | python scripts/accuracy_table.py
+    cargo test --release --test rust accuracy -- --ignored --nocapture | python scripts/accuracy_table.py
 
 Lines of several runs may be given together, also those of another day: of each row, the run over most inputs counts.
 """

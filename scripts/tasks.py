@@ -1,32 +1,34 @@
-"""The commands behind ./run: environments, builds, tests, benches. Standard library only.
-
-Everything is written inside the clone (`.venv`, `.venv-oracle`, `target`, `dist`); only cargo and pip keep their own
-caches elsewhere. Each step remembers a fingerprint of what it was made from, and does nothing while that is unchanged.
-"""
+"""The commands behind ./run: tests, comparisons, benches. Standard library only; `builds.py` makes what they run on."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import json
 import os
-import re
-import shutil
+import secrets
 import subprocess
 import sys
-import sysconfig
 import time
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
-ORACLE_VENV = ROOT / ".venv-oracle"
-DIST = ROOT / "dist"
-TORCH = "torch==2.13.0"
-CARGO_HOME_BIN = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo") / "bin"
+from builds import (
+    ORACLE_VENV,
+    ROOT,
+    VENV,
+    TaskError,
+    build,
+    call,
+    check_component,
+    check_rust,
+    ensure_packages,
+    environment,
+    fail,
+    install,
+    oracle_environment,
+    output_of,
+    requirements,
+    wheel,
+)
 
 HELP = """\
 ./run COMMAND [arguments]
@@ -34,244 +36,15 @@ HELP = """\
   example [options]    train the example on real handwritten digits (examples/digits.py; --help shows its options)
   test [section ...]   run every test and lint, or only the sections named: {sections}
   oracle [options]     compare with the real PyTorch, installed into an environment of its own (about 5 GB)
+  shipped              build the wheel as users get it, and try it: its size, some tests, the example, benches
+  long [section ...]   what is too long for every change, an hour or more, or only: {long}
   sanitize             run the Rust tests of what is unsafe under AddressSanitizer (five minutes; Linux on x86-64)
   bench [rows ...]     time rgrad beside PyTorch, NumPy and JAX, as far as they are installed (benches/compare)
-  build                make .venv and build rgrad into it
+  build                make .venv and build rgrad into it to work with: incremental, with assertions
   wheel                build a wheel into dist/
   python [arguments]   run .venv's Python
   help                 print this
 """
-
-
-class TaskError(Exception):
-    """What went wrong and what to do, in one line."""
-
-
-def fail(message: str) -> NoReturn:
-    raise TaskError(message)
-
-
-# ---------------------------------------------------------------------------------------------------- processes
-
-
-def environment(venv: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The process environment with `venv` active and nothing written outside the clone."""
-    env = {k: v for k, v in os.environ.items() if k not in {"PYTHONHOME", "PYTHONPATH", "CONDA_PREFIX"}}
-    env["VIRTUAL_ENV"] = str(venv)
-    path = [str(venv / "bin"), env.get("PATH", os.defpath)]
-    if shutil.which("cargo") is None:
-        path.append(str(CARGO_HOME_BIN))
-    env["PATH"] = os.pathsep.join(path)
-    env.setdefault("MPLBACKEND", "Agg")
-    env["MPLCONFIGDIR"] = str(venv / "matplotlib")
-    env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    env["PIP_NO_INPUT"] = "1"
-    env["PIP_ROOT_USER_ACTION"] = "ignore"
-    env.update(extra or {})
-    return env
-
-
-def call(command: Sequence[str | Path], *, venv: Path = VENV, extra: Mapping[str, str] | None = None) -> int:
-    """Run `command` in the clone's root with its output shown; return the exit status."""
-    words = [str(word) for word in command]
-    print(f"$ {' '.join(words)}", flush=True)
-    env = environment(venv, extra)
-    program = shutil.which(words[0], path=env["PATH"])
-    if program is None:
-        fail(f"{words[0]} was not found on PATH")
-    return subprocess.run([program, *words[1:]], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, check=False).returncode
-
-
-def must(command: Sequence[str | Path], otherwise: str, *, venv: Path = VENV) -> None:
-    if call(command, venv=venv) != 0:
-        fail(otherwise)
-
-
-def output_of(command: Sequence[str | Path]) -> str | None:
-    """What `command` prints, or None if it cannot be run or fails."""
-    try:
-        done = subprocess.run(
-            [str(word) for word in command],
-            cwd=ROOT,
-            env=environment(VENV),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError:
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
-# ------------------------------------------------------------------------------------------------ fingerprints
-
-
-def fingerprint(paths: Iterable[Path], *salt: str) -> str:
-    """A hash of the contents of all files below `paths`, and of `salt`."""
-    digest = hashlib.sha256(json.dumps([sys.version, *salt]).encode())
-    for top in paths:
-        files = sorted(p for p in top.rglob("*") if p.is_file()) if top.is_dir() else [top] if top.is_file() else []
-        for file in files:
-            if file.suffix in {".pyc", ".so"}:
-                continue
-            digest.update(str(file.relative_to(ROOT)).encode() + b"\0")
-            digest.update(file.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def stamp_is(venv: Path, name: str, value: str) -> bool:
-    file = venv / f"{name}.stamp"
-    return file.is_file() and file.read_text() == value
-
-
-def set_stamp(venv: Path, name: str, value: str) -> None:
-    (venv / f"{name}.stamp").write_text(value)
-
-
-# ---------------------------------------------------------------------------------------------------- the tools
-
-
-def project() -> dict[str, object]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-
-
-def check_rust() -> None:
-    """Cargo, a new enough rustc, and a C compiler that links: each missing one is named with its cure."""
-    rustup = "https://rustup.rs (curl https://sh.rustup.rs -sSf | sh)"
-    env = environment(VENV)
-    if shutil.which("cargo", path=env["PATH"]) is None:
-        fail(f"cargo was not found: install a Rust toolchain from {rustup}")
-    version = output_of([shutil.which("rustc", path=env["PATH"]) or "rustc", "--version"])
-    if version is None:
-        fail(
-            f"cargo is there but rustc does not run: install a toolchain with `rustup default stable`, or from {rustup}"
-        )
-    wanted = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["rust-version"]
-    if numbers(version) < numbers(wanted):
-        fail(f"rustc {wanted} or newer is needed, this is {version.strip()}: update it with `rustup update stable`")
-    probe = ROOT / "target" / "probe.c"
-    probe.parent.mkdir(exist_ok=True)
-    probe.write_text("#include <stdlib.h>\nint main(void) { return abs(0); }\n")
-    if output_of(["cc", probe, "-o", probe.with_suffix("")]) is None:
-        fail(
-            "no working C compiler `cc` with its headers, which Rust needs to link: install one "
-            "(Debian, Ubuntu: apt install build-essential; Fedora: dnf install gcc; macOS: xcode-select --install)"
-        )
-
-
-def check_component(command: str, component: str) -> None:
-    if output_of(["cargo", command, "--version"]) is None:
-        fail(f"cargo {command} was not found: install it with `rustup component add {component}`")
-
-
-def ensure_venv(venv: Path) -> None:
-    """A virtual environment at `venv` made by this very Python version; a broken or older one is made anew."""
-    python = venv / "bin" / "python"
-    ask = "import sys, pip; print(sys.version)"
-    if python.exists() and (output_of([python, "-c", ask]) or "").strip() == sys.version.strip():
-        return
-    if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
-        package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-        fail(f"{sys.executable} has no venv module: install it (Debian, Ubuntu: apt install {package})")
-    print(f"Making {venv.relative_to(ROOT)} with Python {sys.version.split()[0]}", flush=True)
-    made = subprocess.run(
-        [sys.executable, "-m", "venv", "--clear", str(venv)], cwd=ROOT, stdin=subprocess.DEVNULL, check=False
-    )
-    if made.returncode != 0:
-        fail(f"{sys.executable} -m venv failed; its message is above")
-
-
-def requirements(*extras: str) -> list[str]:
-    """The package's dependencies with those of `extras`, and maturin, as pyproject.toml states them."""
-    table = project()
-    meta, build = table["project"], table["build-system"]
-    assert isinstance(meta, dict)
-    assert isinstance(build, dict)
-    wanted: list[str] = [*build["requires"], *meta["dependencies"]]
-    for extra in extras:
-        wanted += meta["optional-dependencies"][extra]
-    return wanted
-
-
-def ensure_packages(venv: Path, wanted: list[str]) -> None:
-    """Install `wanted` into `venv` unless a former call did; what earlier calls wanted stays."""
-    ensure_venv(venv)
-    file = venv / "packages.json"
-    have = set(json.loads(file.read_text())) if file.is_file() else set()
-    if have.issuperset(wanted):
-        return
-    must(
-        [venv / "bin" / "python", "-m", "pip", "install", "--quiet", *wanted],
-        "pip could not install the packages above: look at its message, and whether the network is reachable",
-        venv=venv,
-    )
-    file.write_text(json.dumps(sorted(have.union(wanted))))
-
-
-# ------------------------------------------------------------------------------------------------------- builds
-
-NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "build.rs", "src")]
-
-
-def build(*extras: str, profile: str = "work") -> int:
-    """Bring `.venv` up to date: packages, and rgrad in the given profile (Python files are used where they lie)."""
-    ensure_packages(VENV, requirements(*extras))
-    module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
-    locked = (ROOT / "Cargo.lock").exists()
-    key = fingerprint(NATIVE, profile)
-    if module.exists() and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
-        return 0
-    check_rust()
-    # Once installed, only the module is made anew: Python files are used where they lie.
-    installed = next(VENV.glob("lib/python*/site-packages/rgrad-*.dist-info"), None) is not None
-    must(
-        [VENV / "bin" / "maturin", "develop", "--profile", profile, *(["--skip-install"] if installed else [])],
-        "the build failed; the compiler's message is above",
-    )
-    if not module.exists():
-        fail(f"maturin finished, yet {module.relative_to(ROOT)} is not there")
-    # Building may have made Cargo.lock. Else the key is the one from before: what was edited meanwhile is not built.
-    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE, profile)} {module.stat().st_mtime_ns}")
-    return 0
-
-
-def wheel() -> Path:
-    """A release wheel in dist/, from the very objects that `build` compiled."""
-    build(profile="release")
-    key = fingerprint([*NATIVE, ROOT / "python", ROOT / "README.md"])
-    found = sorted(DIST.glob("rgrad-*.whl"))
-    if len(found) == 1 and stamp_is(VENV, "wheel", key):
-        return found[0]
-    for old in found:
-        old.unlink()
-    python = VENV / "bin" / "python"
-    command: list[str | Path] = [VENV / "bin" / "maturin", "build", "--release", "--interpreter", python, "--out", DIST]
-    if sys.platform == "linux":
-        command += ["--compatibility", "linux"]
-    must(command, "the wheel could not be built; the message is above")
-    set_stamp(VENV, "wheel", fingerprint([*NATIVE, ROOT / "python", ROOT / "README.md"]))
-    return next(DIST.glob("rgrad-*.whl"))
-
-
-def oracle_environment() -> Path:
-    """`.venv-oracle`: the wheel beside the real PyTorch. Returns its Python."""
-    file = wheel()
-    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH])
-    key = hashlib.sha256(file.read_bytes()).hexdigest()
-    python = ORACLE_VENV / "bin" / "python"
-    if not stamp_is(ORACLE_VENV, "wheel", key):
-        must(
-            [python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", file],
-            "the wheel could not be installed; pip's message is above",
-            venv=ORACLE_VENV,
-        )
-        set_stamp(ORACLE_VENV, "wheel", key)
-    return python
 
 
 # -------------------------------------------------------------------------------------------------------- tests
@@ -283,19 +56,24 @@ def rust_format() -> int:
 
 
 def rust_clippy() -> int:
+    # With the bindings, and with all tests and benches: one look at everything.
     check_component("clippy", "clippy")
-    core = call(["cargo", "clippy", "--all-targets", "--", "-D", "warnings"])
-    python = {"PYO3_PYTHON": str(VENV / "bin" / "python")}
-    return core or call(["cargo", "clippy", "--features", "python", "--", "-D", "warnings"], extra=python)
+    command = ["cargo", "clippy", "--workspace", "--all-targets", "--features", "python", "--profile", "work"]
+    return call([*command, "--", "-D", "warnings"], extra={"PYO3_PYTHON": str(VENV / "bin" / "python")})
 
 
 def rust_test() -> int:
     # The core must not need an interpreter: with this path any attempt to find one ends the build.
-    return call(["cargo", "test", "--no-fail-fast"], extra={"PYO3_PYTHON": str(ROOT / "no-interpreter-needed")})
+    return call(
+        ["cargo", "test", "--workspace", "--profile", "work", "--no-fail-fast"],
+        extra={"PYO3_PYTHON": str(ROOT / "no-interpreter-needed")},
+    )
 
 
 def rust_doc() -> int:
-    return call(["cargo", "doc", "--no-deps"], extra={"RUSTDOCFLAGS": "-D warnings"})
+    return call(
+        ["cargo", "doc", "--workspace", "--no-deps", "--profile", "work"], extra={"RUSTDOCFLAGS": "-D warnings"}
+    )
 
 
 def python_ruff() -> int:
@@ -315,6 +93,10 @@ def python_stubtest() -> int:
     return call([*command, "--allowlist", allowed] if allowed.is_file() else command)
 
 
+# For an environment in which rgrad is not installed: the package as it lies in the clone.
+IN_PLACE = {"PYTHONPATH": str(ROOT / "python")}
+
+
 def workers() -> list[str]:
     """Options that make pytest use several processes: most tests keep a single core busy."""
     return ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal"]
@@ -326,24 +108,16 @@ def python_pytest() -> int:
 
 SECTIONS: dict[str, tuple[str, Callable[[], int]]] = {
     "fmt": ("Rust formatting", rust_format),
-    "clippy": ("Rust lints", rust_clippy),
-    "cargo": ("Rust tests, no Python involved", rust_test),
-    "doc": ("Rust documentation", rust_doc),
     "ruff": ("Python lints and formatting", python_ruff),
+    "clippy": ("Rust lints", rust_clippy),
+    "doc": ("Rust documentation", rust_doc),
+    "cargo": ("Rust tests, no Python involved", rust_test),
     "mypy": ("Python types", python_mypy),
     "stubtest": ("stubs of the native module", python_stubtest),
     "pytest": ("Python tests", python_pytest),
 }
-WITHOUT_BUILD = {"fmt", "cargo", "doc"}
-
-
-def attempt(section: Callable[[], int]) -> str:
-    """Run one step; a task error counts as a failure, and the steps after it still run."""
-    try:
-        return "ok" if section() == 0 else "FAILED"
-    except TaskError as error:
-        print(f"run: {error}", flush=True)
-        return "FAILED"
+# What needs no module. It is built before the first section that does.
+WITHOUT_BUILD = {"fmt", "ruff", "clippy", "doc", "cargo"}
 
 
 def test(names: list[str]) -> int:
@@ -352,25 +126,54 @@ def test(names: list[str]) -> int:
         fail(f"no test section {unknown[0]!r}; there are: {' '.join(SECTIONS)}")
     chosen = names or list(SECTIONS)
     check_rust()
-    rows: list[tuple[str, str, float]] = []
-    start = time.monotonic()
-    if not WITHOUT_BUILD.issuperset(chosen):
-        heading("Build")
-        built = attempt(lambda: build("example", "test"))
-        rows.append(("build", built, time.monotonic() - start))
-        if built != "ok":
-            chosen = [name for name in chosen if name in WITHOUT_BUILD]
+    ensure_packages(VENV, requirements("example", "test"))
+    rows: list[Step] = []
+    built: str | None = None
     for name in chosen:
-        title, section = SECTIONS[name]
-        heading(f"{title} ({name})")
-        began = time.monotonic()
-        rows.append((name, attempt(section), time.monotonic() - began))
+        if name not in WITHOUT_BUILD and built is None:
+            built = step(rows, "build", "Build", build)
+        if name in WITHOUT_BUILD or built == "ok":
+            step(rows, name, *SECTIONS[name])
+    return summary(rows)
+
+
+class Step(NamedTuple):
+    """One step that has run: how it ended, and the seconds that it took."""
+
+    name: str
+    verdict: str
+    wall: float
+    cpu: float
+
+
+def step(rows: list[Step], name: str, title: str, section: Callable[[], int]) -> str:
+    """Run one step under its heading and add it to `rows`. A task error counts as a failure; later steps still run."""
+    heading(f"{title} ({name})")
+    wall, cpu = time.monotonic(), cpu_seconds()
+    try:
+        verdict = "ok" if section() == 0 else "FAILED"
+    except TaskError as error:
+        print(f"run: {error}", flush=True)
+        verdict = "FAILED"
+    rows.append(Step(name, verdict, time.monotonic() - wall, cpu_seconds() - cpu))
+    return verdict
+
+
+def cpu_seconds() -> float:
+    """What all processes started so far have used, those that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def summary(rows: list[Step]) -> int:
+    """Print a table of `rows`; return the exit status."""
     heading("Summary")
-    for name, verdict, seconds in rows:
-        print(f"{name:10} {verdict:8} {seconds:7.1f} s")
-    failed = [name for name, verdict, _ in rows if verdict != "ok"]
+    for name, verdict, wall, cpu in rows:
+        print(f"{name:10} {verdict:8} {wall:7.1f} s {cpu:7.1f} s of CPU")
+    failed = [row.name for row in rows if row.verdict != "ok"]
     verdict = f"FAILED: {' '.join(failed)}" if failed else "All passed"
-    print(f"{verdict} in {time.monotonic() - start:.0f} s", flush=True)
+    wall, cpu = sum(row.wall for row in rows), sum(row.cpu for row in rows)
+    print(f"{verdict} in {wall:.0f} s, {cpu / 60:.1f} minutes of CPU", flush=True)
     return 1 if failed else 0
 
 
@@ -387,13 +190,128 @@ def run_example(arguments: list[str]) -> int:
 
 
 def run_oracle(arguments: list[str]) -> int:
+    build()
     heading("Environment with PyTorch")
     python = oracle_environment()
     heading("Comparison with PyTorch (oracle)")
     where = "import rgrad, torch; print('rgrad', rgrad.__file__, rgrad.__version__, 'and torch', torch.__version__)"
-    return call([python, "-c", where], venv=ORACLE_VENV) or call(
-        [python, "-m", "pytest", *workers(), "tests/oracle", *arguments], venv=ORACLE_VENV
+    return call([python, "-c", where], venv=ORACLE_VENV, extra=IN_PLACE) or call(
+        [python, "-m", "pytest", *workers(), "tests/oracle", *arguments], venv=ORACLE_VENV, extra=IN_PLACE
     )
+
+
+# ------------------------------------------------------------------------------------------ the package as shipped
+
+SHIPPED_VENV = ROOT / ".venv-shipped"
+MODULE_MB, WHEEL_MB = 14, 7
+SHIPPED_TESTS = (
+    "test_import",
+    "test_same_bits",
+    "test_fusion",
+    "test_long_reductions",
+    "test_autograd_engine",
+    "test_tutorials",
+)
+
+
+def shipped_size() -> int:
+    """The sizes of the wheel and of the module in it, and the code in it by family."""
+    file = wheel()
+    python = shipped_environment()
+    where = "import rgrad._core; print(rgrad._core.__file__)"
+    module = output_of([python, "-c", where])
+    if module is None:
+        fail("the installed wheel cannot be imported")
+    size = file.stat().st_size / 1e6
+    print(f"the wheel: {size:.2f} MB of at most {WHEEL_MB}", flush=True)
+    too_large = size > WHEEL_MB
+    return call([python, ROOT / "scripts" / "code_size.py", module.strip(), "--max-mb", str(MODULE_MB)]) or int(
+        too_large
+    )
+
+
+def shipped_environment() -> Path:
+    """`.venv-shipped`, with the wheel as users get it. Returns its Python."""
+    ensure_packages(SHIPPED_VENV, requirements("example", "test"))
+    return install(SHIPPED_VENV, wheel())
+
+
+def shipped_tests() -> int:
+    files = [ROOT / "tests" / "python" / f"{name}.py" for name in SHIPPED_TESTS]
+    return call([shipped_environment(), "-m", "pytest", *workers(), *files], venv=SHIPPED_VENV)
+
+
+def shipped_example() -> int:
+    out = ROOT / "examples" / "output" / "shipped"
+    return call(
+        [shipped_environment(), ROOT / "examples" / "digits.py", "--epochs", "3", "--out", out], venv=SHIPPED_VENV
+    )
+
+
+def shipped_benches() -> int:
+    """Some rows of the benches: their results are compared, their times only printed."""
+    return call(
+        [shipped_environment(), ROOT / "benches" / "compare", "--quick", "grad_*", "mlp_step"], venv=SHIPPED_VENV
+    )
+
+
+def run_shipped() -> int:
+    rows: list[Step] = []
+    steps: list[tuple[str, str, Callable[[], int]]] = [
+        ("wheel", "The package as users get it", lambda: 0 if wheel() else 1),
+        ("size", "Sizes of the wheel and the module", shipped_size),
+        ("tests", "Some tests on the installed wheel", shipped_tests),
+        ("example", "The example, a few epochs", shipped_example),
+        ("benches", "Some benches, briefly", shipped_benches),
+    ]
+    for name, title, section in steps:
+        if step(rows, name, title, section) != "ok" and name == "wheel":
+            break
+    return summary(rows)
+
+
+# ------------------------------------------------------------------------------------------------------ long runs
+
+
+def long_python() -> int:
+    build()
+    seed = f"--hypothesis-seed={secrets.randbits(32)}"
+    return call([VENV / "bin" / "python", "-m", "pytest", *workers(), seed, "tests/python"], extra={"RGRAD_LONG": "1"})
+
+
+def long_oracle() -> int:
+    build()
+    extra = {**IN_PLACE, "RGRAD_LONG": "1"}
+    return call([oracle_environment(), "-m", "pytest", *workers(), "tests/oracle"], venv=ORACLE_VENV, extra=extra)
+
+
+def long_accuracy() -> int:
+    return call(["cargo", "test", "--release", "--test", "rust", "accuracy", "--", "--ignored", "--nocapture"])
+
+
+def long_assertions() -> int:
+    """The Rust tests with the assertions and overflow checks of kernels, which the profile `work` leaves out."""
+    return call(["cargo", "test", "--workspace", "--no-fail-fast"], extra={"CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "true"})
+
+
+LONG: dict[str, tuple[str, Callable[[], int]]] = {
+    "python": ("Every combination of operation, dtype and layout", long_python),
+    "oracle": ("The same beside PyTorch", long_oracle),
+    "accuracy": ("Every float32 through every row", long_accuracy),
+    "assertions": ("Rust tests with assertions in kernels", long_assertions),
+    "sanitize": ("Rust tests under AddressSanitizer", lambda: run_sanitize([])),
+}
+
+
+def run_long(names: list[str]) -> int:
+    unknown = [name for name in names if name not in LONG]
+    if unknown:
+        fail(f"no long section {unknown[0]!r}; there are: {' '.join(LONG)}")
+    ensure_packages(VENV, requirements("example", "test"))
+    rows: list[Step] = []
+    for name in names or LONG:
+        step(rows, name, *LONG[name])
+    return summary(rows)
 
 
 def run_sanitize(arguments: list[str]) -> int:
@@ -401,8 +319,7 @@ def run_sanitize(arguments: list[str]) -> int:
     check_rust()
     target = "x86_64-unknown-linux-gnu"
     programs = ["--lib"]
-    for name in ("kernels", "levels", "passes", "views_and_indexing"):
-        programs += ["--test", name]
+    programs += ["--test", "rust"]
     return call(
         ["cargo", "test", "--no-fail-fast", "--target", target, *programs, *arguments],
         extra={
@@ -416,12 +333,11 @@ def run_sanitize(arguments: list[str]) -> int:
 
 
 def run_bench(arguments: list[str]) -> int:
-    """In `.venv-oracle` where that exists, since PyTorch is there; otherwise without a peer in `.venv`."""
+    """In `.venv-oracle` where that exists, since PyTorch is there; otherwise without a peer."""
     if (ORACLE_VENV / "packages.json").is_file():
-        python, venv = oracle_environment(), ORACLE_VENV
+        python, venv = install(ORACLE_VENV, wheel()), ORACLE_VENV
     else:
-        build(profile="release")
-        python, venv = VENV / "bin" / "python", VENV
+        python, venv = shipped_environment(), SHIPPED_VENV
         print("PyTorch is not installed here; `./run oracle` makes an environment that has it", flush=True)
     return call([python, ROOT / "benches" / "compare", *arguments], venv=venv)
 
@@ -434,6 +350,10 @@ def main(arguments: list[str]) -> int:
         return test(rest)
     if command == "oracle":
         return run_oracle(rest)
+    if command == "shipped":
+        return run_shipped()
+    if command == "long":
+        return run_long(rest)
     if command == "sanitize":
         return run_sanitize(rest)
     if command == "bench":
@@ -447,9 +367,9 @@ def main(arguments: list[str]) -> int:
         build()
         return subprocess.run([VENV / "bin" / "python", *rest], env=environment(VENV), check=False).returncode
     if command in {"help", "-h", "--help"}:
-        print(HELP.format(sections=" ".join(SECTIONS)), end="")
+        print(HELP.format(sections=" ".join(SECTIONS), long=" ".join(LONG)), end="")
         return 0
-    fail(f"no command {command!r}; `./run help` lists them")
+    raise TaskError(f"no command {command!r}; `./run help` lists them")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 //! The core's error: that of the kernels, as a type of this crate, so that the bindings can say which exception it is.
 
-pub use rgrad_kernels::error::Kind;
 use rgrad_kernels::error::Error as KernelError;
+pub use rgrad_kernels::error::Kind;
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -118,7 +118,9 @@ impl PyTensor {
         match dim {
             None => Ok(PyTuple::new(py, array.strides())?.into_any().unbind()),
             Some(d) if array.rank() == 0 => Err(Error::index(format!("Dimension specified as {d} but tensor has no dimensions")).into()),
-            Some(d) => Ok(array.strides()[wrap_dim(d, array.rank()).map_err(crate::error::Error::from)?].into_pyobject(py)?.into_any().unbind()),
+            Some(d) => {
+                Ok(array.strides()[wrap_dim(d, array.rank()).map_err(crate::error::Error::from)?].into_pyobject(py)?.into_any().unbind())
+            }
         }
     }
 

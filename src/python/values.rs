@@ -56,8 +56,9 @@ fn lists(py: Python<'_>, a: &Array) -> PyOut {
     }
     let n = a.shape()[0];
     if a.rank() == 1 {
-        let items: Vec<Py<PyAny>> =
-            (0..n).map(|i| number(py, a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?).first()?)).collect::<PyResult<_>>()?;
+        let items: Vec<Py<PyAny>> = (0..n)
+            .map(|i| number(py, a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?).first()?))
+            .collect::<PyResult<_>>()?;
         return Ok(PyList::new(py, items)?.into_any().unbind());
     }
     let out = PyList::empty(py);

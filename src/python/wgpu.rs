@@ -139,7 +139,12 @@ fn _wgpu_fail_in(n: i64) -> PyResult<()> {
 #[pyfunction]
 fn _wgpu_counts() -> PyResult<(u64, u64, u64, usize)> {
     let c = Context::current().map_err(crate::error::Error::from)?;
-    Ok((c.submits().map_err(crate::error::Error::from)?, c.pipelines_made().map_err(crate::error::Error::from)?, c.dispatches().map_err(crate::error::Error::from)?, c.pipelines().map_err(crate::error::Error::from)?))
+    Ok((
+        c.submits().map_err(crate::error::Error::from)?,
+        c.pipelines_made().map_err(crate::error::Error::from)?,
+        c.dispatches().map_err(crate::error::Error::from)?,
+        c.pipelines().map_err(crate::error::Error::from)?,
+    ))
 }
 
 /// After how many new shaders those that are not used any more go; None for as many as ever. For tests.

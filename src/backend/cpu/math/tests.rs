@@ -139,7 +139,7 @@ fn check_f32(step: usize, levels: &[Level]) {
     }
 }
 
-/// `tests/accuracy.rs` looks at all inputs, with the same rows in `f64` as the truth.
+/// `tests/rust/accuracy.rs` looks at all inputs, with the same rows in `f64` as the truth.
 #[test]
 fn f32_functions_are_accurate_on_a_sample() {
     check_f32(if cfg!(miri) { 100_000_007 } else { 16_381 }, &levels());

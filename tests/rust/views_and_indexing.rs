@@ -1,8 +1,6 @@
 //! Views, indexing, gathering, joining: values and gradients of first and second order.
 
-mod common;
-
-use common::{check, tensor, to_vec};
+use super::common::{check, tensor, to_vec};
 use rgrad::array::{Array, Plan};
 use rgrad::autograd::Tensor;
 use rgrad::error::Kind;

@@ -1,9 +1,7 @@
 //! Passes of the engine: the short way of pointwise nodes beside the long one, and several passes over one graph.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
-mod common;
-
-use common::{leaf, tensor, to_vec, values};
+use super::common::{leaf, tensor, to_vec, values};
 use rgrad::autograd::hooks::TensorHook;
 use rgrad::autograd::{Edge, Tensor, engine};
 use rgrad::error::{Kind, Result};

@@ -1,8 +1,6 @@
 //! Derivatives of every family that is not pointwise, by central differences.
 
-mod common;
-
-use common::{check, check_at, gradients, leaf, tensor, to_vec, values};
+use super::common::{check, check_at, gradients, leaf, tensor, to_vec, values};
 use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Kind;
 use rgrad::layout::{DType, Scalar};

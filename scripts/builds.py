@@ -1,0 +1,265 @@
+"""What the tasks of ./run stand on: processes, fingerprints, environments, builds. Standard library only.
+
+Everything is written inside the clone (`.venv*`, `target`, `dist`); only cargo and pip keep their own caches elsewhere.
+Each step remembers a fingerprint of what it was made from, and does nothing while that is unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+ORACLE_VENV = ROOT / ".venv-oracle"
+DIST = ROOT / "dist"
+TORCH = "torch==2.13.0"
+CARGO_HOME_BIN = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo") / "bin"
+
+
+class TaskError(Exception):
+    """What went wrong and what to do, in one line."""
+
+
+def fail(message: str) -> NoReturn:
+    raise TaskError(message)
+
+
+# ---------------------------------------------------------------------------------------------------- processes
+
+
+def environment(venv: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The process environment with `venv` active and nothing written outside the clone."""
+    env = {k: v for k, v in os.environ.items() if k not in {"PYTHONHOME", "PYTHONPATH", "CONDA_PREFIX"}}
+    env["VIRTUAL_ENV"] = str(venv)
+    path = [str(venv / "bin"), env.get("PATH", os.defpath)]
+    if shutil.which("cargo") is None:
+        path.append(str(CARGO_HOME_BIN))
+    env["PATH"] = os.pathsep.join(path)
+    env.setdefault("MPLBACKEND", "Agg")
+    env["MPLCONFIGDIR"] = str(venv / "matplotlib")
+    env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    env["PIP_NO_INPUT"] = "1"
+    env["PIP_ROOT_USER_ACTION"] = "ignore"
+    env.update(extra or {})
+    return env
+
+
+def call(command: Sequence[str | Path], *, venv: Path = VENV, extra: Mapping[str, str] | None = None) -> int:
+    """Run `command` in the clone's root with its output shown; return the exit status."""
+    words = [str(word) for word in command]
+    print(f"$ {' '.join(words)}", flush=True)
+    env = environment(venv, extra)
+    program = shutil.which(words[0], path=env["PATH"])
+    if program is None:
+        fail(f"{words[0]} was not found on PATH")
+    return subprocess.run([program, *words[1:]], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def must(command: Sequence[str | Path], otherwise: str, *, venv: Path = VENV) -> None:
+    if call(command, venv=venv) != 0:
+        fail(otherwise)
+
+
+def output_of(command: Sequence[str | Path]) -> str | None:
+    """What `command` prints, or None if it cannot be run or fails."""
+    try:
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=ROOT,
+            env=environment(VENV),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+# ------------------------------------------------------------------------------------------------ fingerprints
+
+
+def fingerprint(paths: Iterable[Path], *salt: str) -> str:
+    """A hash of the contents of all files below `paths`, and of `salt`."""
+    digest = hashlib.sha256(json.dumps([sys.version, *salt]).encode())
+    for top in paths:
+        files = sorted(p for p in top.rglob("*") if p.is_file()) if top.is_dir() else [top] if top.is_file() else []
+        for file in files:
+            if file.suffix in {".pyc", ".so"}:
+                continue
+            digest.update(str(file.relative_to(ROOT)).encode() + b"\0")
+            digest.update(file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def stamp_is(venv: Path, name: str, value: str) -> bool:
+    file = venv / f"{name}.stamp"
+    return file.is_file() and file.read_text() == value
+
+
+def set_stamp(venv: Path, name: str, value: str) -> None:
+    (venv / f"{name}.stamp").write_text(value)
+
+
+# ---------------------------------------------------------------------------------------------------- the tools
+
+
+def project() -> dict[str, object]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def check_rust() -> None:
+    """Cargo, a new enough rustc, and a C compiler that links: each missing one is named with its cure."""
+    rustup = "https://rustup.rs (curl https://sh.rustup.rs -sSf | sh)"
+    env = environment(VENV)
+    if shutil.which("cargo", path=env["PATH"]) is None:
+        fail(f"cargo was not found: install a Rust toolchain from {rustup}")
+    version = output_of([shutil.which("rustc", path=env["PATH"]) or "rustc", "--version"])
+    if version is None:
+        fail(
+            f"cargo is there but rustc does not run: install a toolchain with `rustup default stable`, or from {rustup}"
+        )
+    wanted = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["rust-version"]
+    if numbers(version) < numbers(wanted):
+        fail(f"rustc {wanted} or newer is needed, this is {version.strip()}: update it with `rustup update stable`")
+    probe = ROOT / "target" / "probe.c"
+    probe.parent.mkdir(exist_ok=True)
+    probe.write_text("#include <stdlib.h>\nint main(void) { return abs(0); }\n")
+    if output_of(["cc", probe, "-o", probe.with_suffix("")]) is None:
+        fail(
+            "no working C compiler `cc` with its headers, which Rust needs to link: install one "
+            "(Debian, Ubuntu: apt install build-essential; Fedora: dnf install gcc; macOS: xcode-select --install)"
+        )
+
+
+def check_component(command: str, component: str) -> None:
+    if output_of(["cargo", command, "--version"]) is None:
+        fail(f"cargo {command} was not found: install it with `rustup component add {component}`")
+
+
+def ensure_venv(venv: Path) -> None:
+    """A virtual environment at `venv` made by this very Python version; a broken or older one is made anew."""
+    python = venv / "bin" / "python"
+    ask = "import sys, pip; print(sys.version)"
+    if python.exists() and (output_of([python, "-c", ask]) or "").strip() == sys.version.strip():
+        return
+    if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
+        package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+        fail(f"{sys.executable} has no venv module: install it (Debian, Ubuntu: apt install {package})")
+    print(f"Making {venv.relative_to(ROOT)} with Python {sys.version.split()[0]}", flush=True)
+    made = subprocess.run(
+        [sys.executable, "-m", "venv", "--clear", str(venv)], cwd=ROOT, stdin=subprocess.DEVNULL, check=False
+    )
+    if made.returncode != 0:
+        fail(f"{sys.executable} -m venv failed; its message is above")
+
+
+def requirements(*extras: str) -> list[str]:
+    """The package's dependencies with those of `extras`, and maturin, as pyproject.toml states them."""
+    table = project()
+    meta, build = table["project"], table["build-system"]
+    assert isinstance(meta, dict)
+    assert isinstance(build, dict)
+    wanted: list[str] = [*build["requires"], *meta["dependencies"]]
+    for extra in extras:
+        wanted += meta["optional-dependencies"][extra]
+    return wanted
+
+
+def ensure_packages(venv: Path, wanted: list[str]) -> None:
+    """Install `wanted` into `venv` unless a former call did; what earlier calls wanted stays."""
+    ensure_venv(venv)
+    file = venv / "packages.json"
+    have = set(json.loads(file.read_text())) if file.is_file() else set()
+    if have.issuperset(wanted):
+        return
+    must(
+        [venv / "bin" / "python", "-m", "pip", "install", "--quiet", *wanted],
+        "pip could not install the packages above: look at its message, and whether the network is reachable",
+        venv=venv,
+    )
+    file.write_text(json.dumps(sorted(have.union(wanted))))
+
+
+# ------------------------------------------------------------------------------------------------------- builds
+
+NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "build.rs", "src")]
+
+
+def build(*extras: str, profile: str = "work") -> int:
+    """Bring `.venv` up to date: packages, and rgrad in the given profile (Python files are used where they lie)."""
+    ensure_packages(VENV, requirements(*extras))
+    module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+    locked = (ROOT / "Cargo.lock").exists()
+    key = fingerprint(NATIVE, profile)
+    if module.exists() and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
+        return 0
+    check_rust()
+    # Once installed, only the module is made anew: Python files are used where they lie.
+    installed = next(VENV.glob("lib/python*/site-packages/rgrad-*.dist-info"), None) is not None
+    must(
+        [VENV / "bin" / "maturin", "develop", "--profile", profile, *(["--skip-install"] if installed else [])],
+        "the build failed; the compiler's message is above",
+    )
+    if not module.exists():
+        fail(f"maturin finished, yet {module.relative_to(ROOT)} is not there")
+    # Building may have made Cargo.lock. Else the key is the one from before: what was edited meanwhile is not built.
+    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE, profile)} {module.stat().st_mtime_ns}")
+    return 0
+
+
+def wheel() -> Path:
+    """A wheel in dist/, as users get it."""
+    ensure_packages(VENV, requirements())
+    sources = [*NATIVE, ROOT / "python", ROOT / "README.md"]
+    key = fingerprint(sources)
+    found = sorted(DIST.glob("rgrad-*.whl"))
+    if len(found) == 1 and stamp_is(VENV, "wheel", key):
+        return found[0]
+    check_rust()
+    for old in found:
+        old.unlink()
+    python = VENV / "bin" / "python"
+    command: list[str | Path] = [VENV / "bin" / "maturin", "build", "--release", "--interpreter", python, "--out", DIST]
+    if sys.platform == "linux":
+        command += ["--compatibility", "linux"]
+    must(command, "the wheel could not be built; the message is above")
+    set_stamp(VENV, "wheel", fingerprint(sources))
+    return next(DIST.glob("rgrad-*.whl"))
+
+
+def install(venv: Path, file: Path) -> Path:
+    """Install the wheel `file` into `venv`, unless it is there; return the Python of `venv`."""
+    key = hashlib.sha256(file.read_bytes()).hexdigest()
+    python = venv / "bin" / "python"
+    if not stamp_is(venv, "wheel", key):
+        must(
+            [python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", file],
+            "the wheel could not be installed; pip's message is above",
+            venv=venv,
+        )
+        set_stamp(venv, "wheel", key)
+    return python
+
+
+def oracle_environment() -> Path:
+    """`.venv-oracle`, with the real PyTorch. Returns its Python."""
+    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH])
+    return ORACLE_VENV / "bin" / "python"

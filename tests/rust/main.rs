@@ -1,0 +1,11 @@
+//! All tests of the core that need no Python, as one program: each further one would be linked with all kernels again.
+
+mod accuracy;
+mod common;
+mod gradients;
+mod kernels;
+mod levels;
+mod passes;
+mod rooms;
+mod rows;
+mod views_and_indexing;
