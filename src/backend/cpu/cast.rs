@@ -44,6 +44,7 @@ macro_rules! truncate {
 }
 
 truncate! {
+    f32_to_i32: f32 => i32, 2_147_483_648.0;
     f32_to_i64: f32 => i64, 9_223_372_036_854_775_808.0;
     f64_to_i32: f64 => i32, 2_147_483_648.0;
     to_i64: f64 => i64, 9_223_372_036_854_775_808.0;
@@ -59,11 +60,16 @@ convert! {
     u8 as f32 => |x| x as f32;
     i32 as i64 => |x| x as i64;
     i32 as f32 => |x| x as f32;
+    i32 as f64 => |x| x as f64;
     i64 as Bool => |x| Bool((x != 0) as u8);
     i64 as u8 => |x| x as u8;
     i64 as i32 => |x| x as i32;
     i64 as f32 => |x| x as f32;
     i64 as f64 => |x| x as f64;
+    f32 as Bool => |x| Bool((x != 0.0) as u8);
+    // From 2^31 on the last byte of a whole f32 is 0, as it is of the least integer.
+    f32 as u8 => |x| f32_to_i32(x) as u8;
+    f32 as i32 => |x| f32_to_i32(x);
     f32 as i64 => |x| f32_to_i64(x);
     f32 as f64 => |x| x as f64;
     f64 as Bool => |x| Bool((x != 0.0) as u8);
@@ -222,8 +228,7 @@ unsafe fn two_steps(
 pub fn mover(from: DType, to: DType) -> Move {
     macro_rules! table {
         ($f:ident) => {{
-            // Through a type that holds every value of the first: integers through int64, float32 through float64, or through int64 where the
-            // result is one byte of it.
+            // Through a type that holds every value of the first, or every one that the result depends on.
             macro_rules! through {
                 ($S:ty, $W:ty, $D:ty) => {{
                     unsafe fn through(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
@@ -240,9 +245,9 @@ pub fn mover(from: DType, to: DType) -> Move {
             [
                 [copied, copied, to_i32, to_i64, to_f32, to_f64],
                 bytes,
-                [through!(i32, i64, Bool), through!(i32, i64, u8), $f::<i32, i32>, $f::<i32, i64>, $f::<i32, f32>, through!(i32, i64, f64)],
+                [through!(i32, i64, Bool), through!(i32, i64, u8), $f::<i32, i32>, $f::<i32, i64>, $f::<i32, f32>, $f::<i32, f64>],
                 [$f::<i64, Bool>, $f::<i64, u8>, $f::<i64, i32>, $f::<i64, i64>, $f::<i64, f32>, $f::<i64, f64>],
-                [through!(f32, f64, Bool), through!(f32, i64, u8), through!(f32, f64, i32), $f::<f32, i64>, $f::<i32, i32>, $f::<f32, f64>],
+                [$f::<f32, Bool>, $f::<f32, u8>, $f::<f32, i32>, $f::<f32, i64>, $f::<i32, i32>, $f::<f32, f64>],
                 [$f::<f64, Bool>, through!(f64, i64, u8), $f::<f64, i32>, $f::<f64, i64>, $f::<f64, f32>, $f::<i64, i64>],
             ]
         }};

@@ -101,7 +101,7 @@ impl<T: Float + To<T>> Squares<T> {
         let acc = unsafe {
             sum(p, (rows, row_stride), stride, means.as_mut_ptr().cast(), columns);
             means.iter_mut().for_each(|m| *m = mean(*m, rows));
-            deviation(p.cast(), (rows, row_stride), stride, means.as_ptr(), squares.as_mut_ptr(), columns);
+            deviation(p.cast(), (rows, row_stride), stride, means.as_ptr(), &mut squares);
             std::slice::from_raw_parts_mut(acc.cast::<Moments>(), columns)
         };
         for (a, (m, s)) in acc.iter_mut().zip(means.iter().zip(&squares)) {
@@ -118,7 +118,7 @@ instances!(deviation_rows = deviation_row, deviation_row_base deviation_row_avx2
     p: *const T, n: usize, stride: isize, mean: T,
 ) -> T);
 instances!(deviation_down = deviation_columns, deviation_columns_base deviation_columns_avx2 deviation_columns_avx512, [T: Float], [T], (
-    p: *const T, rows: (usize, isize), stride: isize, means: *const T, acc: *mut T, columns: usize,
+    p: *const T, rows: (usize, isize), stride: isize, means: *const T, acc: &mut [T],
 ));
 
 /// # Safety
@@ -130,20 +130,12 @@ unsafe fn deviation_row<T: Float>(p: *const T, n: usize, stride: isize, mean: T)
 }
 
 /// # Safety
-/// `columns` columns, `stride` apart, of all rows are readable, and so many means; as many accumulators are there.
+/// `acc.len()` columns, `stride` apart, of all rows are readable, and so many means.
 #[inline(always)]
-unsafe fn deviation_columns<T: Float>(
-    p: *const T,
-    (rows, row_stride): (usize, isize),
-    stride: isize,
-    means: *const T,
-    acc: *mut T,
-    columns: usize,
-) {
+unsafe fn deviation_columns<T: Float>(p: *const T, (rows, row_stride): (usize, isize), stride: isize, means: *const T, acc: &mut [T]) {
     // SAFETY: the caller's.
     unsafe {
         let lift = |j: usize, x: T| Deviation(*means.add(j)).lift(x);
-        let acc = std::slice::from_raw_parts_mut(acc, columns);
         if stride == 1 {
             down_columns(Deviation(T::ZERO), p, rows, row_stride, 1, lift, acc);
         } else {

@@ -28,6 +28,7 @@ macro_rules! instances {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body::<$($names),*>($($arg),*) }
         }
+        #[inline(never)]
         #[allow(clippy::too_many_arguments)]
         unsafe fn $base<$($generics)*>($($arg: $t),*) $(-> $ret)? {
             // SAFETY: the caller's promise is passed on.
@@ -76,7 +77,13 @@ impl<R: Reducer> Of<R> {
         element: size_of::<R::In>(),
         acc: size_of::<R::Acc>(),
         rows: rows_table::<R>(),
-        down: down_table::<R>(),
+        down: [
+            down_at::<R, 0>,
+            #[cfg(target_arch = "x86_64")]
+            down_at::<R, 1>,
+            #[cfg(target_arch = "x86_64")]
+            down_at::<R, 2>,
+        ],
         merge: merge::<R>,
         fill: fill::<R>,
     };
@@ -93,8 +100,21 @@ instances!(rows_table = rows, rows_base rows_avx2 rows_avx512, [R: Reducer], [R]
     p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize,
 ));
 instances!(down_table = down, down_base down_avx2 down_avx512, [R: Reducer], [R], (
-    p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize,
+    p: *const u8, rows: (usize, isize), stride: isize, acc: &mut [R::Acc],
 ));
+
+/// `Down` of the instance number `LEVEL`.
+///
+/// # Safety
+/// As `Down` says; all elements are readable, the accumulators are there, and the machine has the instructions.
+unsafe fn down_at<R: Reducer, const LEVEL: usize>(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+    // SAFETY: the caller's. The instance is given a slice, and is a function of its own: so the compiler knows that the accumulators are
+    // no elements, without which it vectorises nothing.
+    unsafe {
+        let instance = const { down_table::<R>()[LEVEL] };
+        instance(p, rows, stride, std::slice::from_raw_parts_mut(acc.cast(), columns));
+    }
+}
 
 /// # Safety
 /// As for `merge_with`.
@@ -259,13 +279,12 @@ unsafe fn row_lanes<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *con
 }
 
 /// # Safety
-/// As `Down` says; all elements are readable, and the accumulators are there.
+/// As `Down` says; all elements are readable.
 #[inline(always)]
-unsafe fn down<R: Reducer>(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+unsafe fn down<R: Reducer>(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: &mut [R::Acc]) {
     let (p, r) = (p.cast::<R::In>(), R::default());
     // SAFETY: the caller's.
     unsafe {
-        let acc = std::slice::from_raw_parts_mut(acc.cast::<R::Acc>(), columns);
         if stride == 1 {
             down_columns(r, p, rows, row_stride, 1, |_, x| r.lift(x), acc);
         } else {

@@ -35,14 +35,13 @@ pub fn sum(dtype: DType) -> ReduceKernel {
 
 /// The product, of the types of `sum`.
 pub fn prod(dtype: DType) -> ReduceKernel {
-    let whole = const { ReduceKernel::plain(Of::<Prod<i64, i64>>::LOOPS) };
-    match dtype {
-        DType::Bool | DType::U8 => whole.loading(Load::widened::<u8, i64>()),
-        DType::I32 => whole.loading(Load::widened::<i32, i64>()),
-        DType::I64 => whole,
-        DType::F32 => ReduceKernel::plain(Of::<Prod<f32, f32>>::LOOPS),
-        DType::F64 => ReduceKernel::plain(Of::<Prod<f64, f64>>::LOOPS),
-    }
+    ReduceKernel::plain(match dtype {
+        DType::Bool | DType::U8 => Of::<Prod<u8, i64>>::LOOPS,
+        DType::I32 => Of::<Prod<i32, i64>>::LOOPS,
+        DType::I64 => Of::<Prod<i64, i64>>::LOOPS,
+        DType::F32 => Of::<Prod<f32, f32>>::LOOPS,
+        DType::F64 => Of::<Prod<f64, f64>>::LOOPS,
+    })
 }
 
 /// The largest element, or the smallest with `max` false; nan wins.

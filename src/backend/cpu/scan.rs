@@ -135,14 +135,16 @@ impl Kernel {
     /// # Safety
     /// All elements are readable and writable, and the accumulators there.
     unsafe fn down(&self, (x, out): (*const u8, *mut u8), n: usize, step: usize, acc: *mut u64, width: usize) {
-        const TOGETHER: usize = 8;
-        let most = if self.load.is_some() { TOGETHER } else { n.max(1) };
+        const TOGETHER: usize = 2048;
+        let most = if self.load.is_some() { (TOGETHER / width.max(1)).max(1) } else { n.max(1) };
         for first in (0..n).step_by(most) {
             let some = most.min(n - first);
             // SAFETY: the caller's.
             unsafe {
                 let (x, out) = (x.add(first * step * self.size), out.add(first * step * self.loops.to));
-                (0..some).for_each(|row| self.load(x, out, row * step, width));
+                // All columns together are one row.
+                let (rows, len) = if width == step { (1, some * width) } else { (some, width) };
+                (0..rows).for_each(|row| self.load(x, out, row * step, len));
                 (self.loops.down[level() as usize])(self.loaded(x, out), out, some, step, acc, width);
             }
         }
