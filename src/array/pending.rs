@@ -110,10 +110,10 @@ pub(super) enum From<'a> {
 }
 
 impl<'a> From<'a> {
-    /// As elements of this type, for the loops of the host.
-    pub fn elements<T>(self) -> Source<'a, T> {
+    /// For the loops of the host.
+    pub fn elements(self) -> Source<'a> {
         match self {
-            From::Memory(p) => Source::Memory(p.cast()),
+            From::Memory(p) => Source::Memory(p),
             From::Made(blocks) => Source::Made(blocks),
         }
     }

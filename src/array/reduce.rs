@@ -2,11 +2,9 @@
 
 use super::pending::{Fold, Folding, From};
 use super::{Array, Device};
-use crate::backend::cpu::moments::{LogSumExp, Squares};
-use crate::backend::cpu::num::{Level, level};
 use crate::backend::cpu::places::extreme;
-use crate::backend::cpu::reduce::{Reducer, Source, run, run_from};
-use crate::backend::cpu::reducers::{CountNonzero, Extreme, Norm, NormKind, PowerNorm, Prod, Sum, Truth};
+use crate::backend::cpu::reduce::{ReduceKernel, Source, run};
+use crate::backend::cpu::reductions;
 use crate::backend::cpu::running::{mode, running_extreme};
 use crate::backend::cpu::scan::scan;
 use crate::backend::cpu::select::sort;
@@ -51,8 +49,6 @@ macro_rules! typed {
     };
 }
 
-pub(super) use typed;
-
 /// As `typed`, for floats alone; the caller has refused other dtypes.
 macro_rules! float {
     ($dtype:expr, $T:ident => $body:expr) => {
@@ -65,9 +61,13 @@ macro_rules! float {
                 type $T = f64;
                 $body
             }
-            d => return Err(Error::dtype(format!("expected a floating point tensor, got {d}"))),
+            d => return Err(not_floating(d)),
         }
     };
+}
+
+fn not_floating(d: DType) -> Error {
+    Error::dtype(format!("expected a floating point tensor, got {d}"))
 }
 
 /// Which dimensions are reduced, and whether they stay as dimensions of size 1.
@@ -89,16 +89,8 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_reduced("sum", Gpu::Sum, over, None, self.summed());
         }
-        // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
-        unsafe {
-            match self.dtype() {
-                DType::Bool | DType::U8 => self.reduced(Sum::<u8, i64>::NEW, over, DType::I64),
-                DType::I32 => self.reduced(Sum::<i32, i64>::NEW, over, DType::I64),
-                DType::I64 => self.reduced(Sum::<i64, i64>::NEW, over, DType::I64),
-                DType::F32 => self.reduced(Sum::<f32, f32>::NEW, over, DType::F32),
-                DType::F64 => self.reduced(Sum::<f64, f64>::NEW, over, DType::F64),
-            }
-        }
+        // SAFETY: the reduction reads this array's dtype and writes `summed`.
+        unsafe { self.reduced(reductions::sum(self.dtype()), over, self.summed()) }
     }
 
     /// The product, with dtypes as for `sum`.
@@ -107,16 +99,8 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_reduced("prod", Gpu::Prod, over, None, self.summed());
         }
-        // SAFETY: each reducer reads this array's dtype and writes the dtype named beside it.
-        unsafe {
-            match self.dtype() {
-                DType::Bool | DType::U8 => self.reduced(Prod::<u8, i64>::NEW, over, DType::I64),
-                DType::I32 => self.reduced(Prod::<i32, i64>::NEW, over, DType::I64),
-                DType::I64 => self.reduced(Prod::<i64, i64>::NEW, over, DType::I64),
-                DType::F32 => self.reduced(Prod::<f32, f32>::NEW, over, DType::F32),
-                DType::F64 => self.reduced(Prod::<f64, f64>::NEW, over, DType::F64),
-            }
-        }
+        // SAFETY: the reduction reads this array's dtype and writes `summed`.
+        unsafe { self.reduced(reductions::prod(self.dtype()), over, self.summed()) }
     }
 
     /// The largest elements, or the smallest with `max` false; nan wins. Something must be there to reduce.
@@ -125,14 +109,8 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_reduced(if max { "amax" } else { "amin" }, Gpu::Extreme { max }, over, None, self.dtype());
         }
-        // SAFETY: the reducer reads and writes this array's dtype.
-        typed!(self.dtype(), T => unsafe {
-            if max {
-                self.reduced(Extreme::<T, true>::NEW, over, self.dtype())
-            } else {
-                self.reduced(Extreme::<T, false>::NEW, over, self.dtype())
-            }
-        })
+        // SAFETY: the reduction reads and writes this array's dtype.
+        unsafe { self.reduced(reductions::extreme(max, self.dtype()), over, self.dtype()) }
     }
 
     /// Whether all elements (or any, with `all` false) are true, as bool.
@@ -141,14 +119,8 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_reduced(if all { "all" } else { "any" }, Gpu::Truth { all }, over, None, DType::Bool);
         }
-        // SAFETY: the reducer reads this array's dtype and writes bytes that are 0 or 1.
-        typed!(self.dtype(), T => unsafe {
-            if all {
-                self.reduced(Truth::<T, true>::NEW, over, DType::Bool)
-            } else {
-                self.reduced(Truth::<T, false>::NEW, over, DType::Bool)
-            }
-        })
+        // SAFETY: the reduction reads this array's dtype and writes bytes that are 0 or 1.
+        unsafe { self.reduced(reductions::truth(all, self.dtype()), over, DType::Bool) }
     }
 
     /// How many elements are not 0, as int64.
@@ -157,8 +129,8 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_reduced("count_nonzero", Gpu::CountNonzero, over, None, DType::I64);
         }
-        // SAFETY: the reducer reads this array's dtype and writes int64.
-        typed!(self.dtype(), T => unsafe { self.reduced(CountNonzero::<T, i64>::NEW, over, DType::I64) })
+        // SAFETY: the reduction reads this array's dtype and writes int64.
+        unsafe { self.reduced(reductions::count_nonzero(self.dtype()), over, DType::I64) }
     }
 
     /// The sum of squared distances from the mean. Floats only.
@@ -167,8 +139,9 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_reduced("var", Gpu::Squares, over, None, self.dtype());
         }
-        // SAFETY: the reducer reads and writes this array's dtype.
-        float!(self.dtype(), T => unsafe { self.reduced(Squares::<T>::NEW, over, self.dtype()) })
+        let r = reductions::squares(self.dtype()).ok_or_else(|| not_floating(self.dtype()))?;
+        // SAFETY: the reduction reads and writes this array's dtype.
+        unsafe { self.reduced(r, over, self.dtype()) }
     }
 
     /// `log(sum(exp(x)))`, without overflow. Floats only.
@@ -177,47 +150,26 @@ impl Array {
         if self.device() == Device::Wgpu {
             return self.gpu_reduced("logsumexp", Gpu::LogSumExp, over, None, self.dtype());
         }
-        // SAFETY: the reducer reads and writes this array's dtype.
-        float!(self.dtype(), T => unsafe { self.reduced(LogSumExp::<T>::NEW, over, self.dtype()) })
+        let r = reductions::logsumexp(self.dtype()).ok_or_else(|| not_floating(self.dtype()))?;
+        // SAFETY: the reduction reads and writes this array's dtype.
+        unsafe { self.reduced(r, over, self.dtype()) }
     }
 
     /// The vector norm of order `p`. Floats only.
     pub fn norm(&self, p: f64, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        const ONE: u8 = NormKind::One as u8;
-        const TWO: u8 = NormKind::Two as u8;
-        const TWO_FUSED: u8 = NormKind::TwoFused as u8;
-        const INF: u8 = NormKind::Inf as u8;
-        const NEG_INF: u8 = NormKind::NegInf as u8;
         let over = Over { reduced, keepdim };
         let d = self.dtype();
         if self.device() == Device::Wgpu && d.is_float() {
             return self.gpu_norm(p, over);
         }
-        if p == 2.0 && d == DType::F32 && level() != Level::Base {
-            // SAFETY: this reducer reads and writes f32.
-            return unsafe { self.reduced(Norm::<f32, TWO_FUSED>::NEW, over, d) };
-        }
-        // SAFETY: every reducer below reads and writes this array's dtype.
-        float!(d, T => unsafe {
-            if p == 2.0 {
-                self.reduced(Norm::<T, TWO>::NEW, over, d)
-            } else if p == 1.0 {
-                self.reduced(Norm::<T, ONE>::NEW, over, d)
-            } else if p == f64::INFINITY {
-                self.reduced(Norm::<T, INF>::NEW, over, d)
-            } else if p == f64::NEG_INFINITY {
-                self.reduced(Norm::<T, NEG_INF>::NEW, over, d)
-            } else if p == 0.0 {
-                self.reduced(CountNonzero::<T, T>::NEW, over, d)
-            } else {
-                self.reduced(PowerNorm::<T>::new(p), over, d)
-            }
-        })
+        let r = reductions::norm(p, d).ok_or_else(|| not_floating(d))?;
+        // SAFETY: the reduction reads and writes this array's dtype.
+        unsafe { self.reduced(r, over, d) }
     }
 
     /// # Safety
-    /// `R::In` is this array's element type, `R::Out` lies in memory as `to` does.
-    unsafe fn reduced<R: Reducer + 'static>(&self, r: R, over: Over<'_>, to: DType) -> Result<Array> {
+    /// The reduction reads this array's dtype and writes `to`.
+    unsafe fn reduced(&self, r: ReduceKernel, over: Over<'_>, to: DType) -> Result<Array> {
         debug_assert_eq!(over.reduced.len(), self.rank());
         let shape = reduced_shape(self.shape(), over.reduced, over.keepdim);
         if !self.storage().is_plain() {
@@ -229,7 +181,7 @@ impl Array {
         let out = Array::empty(&shape, to)?;
         self.ready()?;
         // SAFETY: the layout stays inside the storage; the rest is the caller's promise.
-        unsafe { run(r, self.shape(), self.strides(), over.reduced, self.ptr().cast(), std::ptr::null(), out.ptr_mut().cast()) };
+        unsafe { run(&r, self.shape(), self.strides(), over.reduced, Source::Memory(self.ptr()), out.ptr_mut()) };
         Ok(out)
     }
 
@@ -261,9 +213,10 @@ impl Array {
         let (values, places) = self.with_places(&shape)?;
         if values.numel() > 0 {
             // SAFETY: sizes come from the shape; both outputs are fresh.
-            typed!(self.dtype(), T => unsafe {
-                extreme::<T>(max, self.around(dim), Source::Memory(x.ptr().cast()), values.ptr_mut().cast(), places.ptr_mut().cast());
-            });
+            unsafe {
+                let (from, values, places) = (Source::Memory(x.ptr()), values.ptr_mut(), places.ptr_mut().cast());
+                extreme(max, self.dtype(), self.around(dim), from, values, places);
+            }
         }
         Ok((values, places))
     }
@@ -339,17 +292,8 @@ impl Array {
         if out.numel() == 0 {
             return Ok(out);
         }
-        let (s, p, q) = (self.around(dim), x.ptr(), out.ptr_mut());
-        // SAFETY: both have this shape and are row-major; each instance reads this dtype and writes `to`.
-        unsafe {
-            match self.dtype() {
-                DType::Bool | DType::U8 => scan::<u8, i64, i64>(kind, s, p.cast(), q.cast()),
-                DType::I32 => scan::<i32, i64, i64>(kind, s, p.cast(), q.cast()),
-                DType::I64 => scan::<i64, i64, i64>(kind, s, p.cast(), q.cast()),
-                DType::F32 => scan::<f32, f64, f32>(kind, s, p.cast(), q.cast()),
-                DType::F64 => scan::<f64, f64, f64>(kind, s, p.cast(), q.cast()),
-            }
-        }
+        // SAFETY: both have this shape and are row-major; the output is of the type that a scan writes.
+        unsafe { scan(kind, self.dtype(), self.around(dim), x.ptr(), out.ptr_mut()) };
         Ok(out)
     }
 
@@ -386,20 +330,20 @@ impl Array {
 }
 
 /// A reduction that waits for somebody to look at its result.
-struct Waiting<R> {
-    r: R,
+struct Waiting {
+    r: ReduceKernel,
     layout: Layout,
     reduced: SmallVec<[bool; 6]>,
 }
 
-impl<R: Reducer> Fold for Waiting<R> {
+impl Fold for Waiting {
     fn name(&self) -> &'static str {
         "a reduction"
     }
 
     unsafe fn run(&self, from: From<'_>, _: &[*const u8], to: *mut u8) {
         // SAFETY: the caller's; the array that is reduced is dense and begins with its storage.
-        unsafe { run_from(self.r, self.layout.shape(), self.layout.strides(), &self.reduced, from.elements(), std::ptr::null(), to.cast()) }
+        unsafe { run(&self.r, self.layout.shape(), self.layout.strides(), &self.reduced, from.elements(), to) }
     }
 }
 

@@ -2,15 +2,12 @@
 
 use super::Array;
 use super::pending::{Fold, Folding, From};
-use super::reduce::typed;
 use crate::backend::cpu::places::extreme;
 use crate::backend::cpu::reduce::Blocks;
-use crate::backend::cpu::reducers::{Number, To};
-use crate::backend::cpu::scan::{Narrow, Scan, scan};
+use crate::backend::cpu::scan::{Scan, scan};
 use crate::backend::cpu::threads::{Shared, parallel_for};
 use crate::error::Result;
 use crate::layout::DType;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Sizes before, along and behind a dimension.
@@ -23,7 +20,7 @@ impl Array {
             return Ok(None);
         }
         let step = |values, to| {
-            let fold: Arc<dyn Fold> = typed!(self.dtype(), T => Arc::new(Place::<T> { max, around, values, of: PhantomData }));
+            let fold = Arc::new(Place { max, dtype: self.dtype(), around, values });
             self.pending_fold(|| Folding::Host(fold), &[], shape, to)
         };
         let Some(values) = step(true, self.dtype())? else { return Ok(None) };
@@ -35,26 +32,24 @@ impl Array {
         if self.storage().is_plain() || !self.is_contiguous() {
             return Ok(None);
         }
-        let fold: Arc<dyn Fold> = match self.dtype() {
-            DType::F32 => Arc::new(Running::<f32, f64> { kind, around, of: PhantomData }),
-            DType::F64 => Arc::new(Running::<f64, f64> { kind, around, of: PhantomData }),
-            DType::I64 => Arc::new(Running::<i64, i64> { kind, around, of: PhantomData }),
-            DType::Bool | DType::U8 | DType::I32 => return Ok(None),
-        };
+        if !self.dtype().is_float() && self.dtype() != DType::I64 {
+            return Ok(None);
+        }
+        let fold = Arc::new(Running { kind, dtype: self.dtype(), around });
         self.pending_fold(|| Folding::Host(fold), &[], self.shape(), self.dtype())
     }
 }
 
 /// Extremes along a dimension, or their places, that wait for somebody to look at them.
-struct Place<T> {
+struct Place {
     max: bool,
+    dtype: DType,
     around: Around,
     /// Whether they themselves are wanted.
     values: bool,
-    of: PhantomData<fn(T)>,
 }
 
-impl<T: Number> Fold for Place<T> {
+impl Fold for Place {
     fn name(&self) -> &'static str {
         if self.max { "max" } else { "min" }
     }
@@ -65,27 +60,27 @@ impl<T: Number> Fold for Place<T> {
             return;
         }
         // The other result.
-        let (mut values, mut places) = (Vec::<T>::new(), Vec::<i64>::new());
-        let (v, p): (*mut T, *mut i64) = if self.values {
+        let (mut values, mut places) = (Vec::<u64>::new(), Vec::<i64>::new());
+        let (v, p): (*mut u8, *mut i64) = if self.values {
             places.reserve_exact(outer * inner);
-            (to.cast(), places.as_mut_ptr())
+            (to, places.as_mut_ptr())
         } else {
-            values.reserve_exact(outer * inner);
-            (values.as_mut_ptr(), to.cast())
+            values.reserve_exact((outer * inner * self.dtype.size()).div_ceil(8));
+            (values.as_mut_ptr().cast(), to.cast())
         };
         // SAFETY: the caller's; the result is new, and the other one has as many elements.
-        unsafe { extreme(self.max, self.around, from.elements(), v, p) }
+        unsafe { extreme(self.max, self.dtype, self.around, from.elements(), v, p) }
     }
 }
 
 /// A scan that waits for somebody to look at it.
-struct Running<T, A> {
+struct Running {
     kind: Scan,
+    dtype: DType,
     around: Around,
-    of: PhantomData<fn(T) -> A>,
 }
 
-impl<T: Number + To<A>, A: Number + Narrow<T>> Running<T, A> {
+impl Running {
     /// Makes all elements where the results will be.
     fn make(&self, blocks: &dyn Blocks, to: *mut u8) {
         const PIECE: usize = 1 << 15;
@@ -96,33 +91,34 @@ impl<T: Number + To<A>, A: Number + Narrow<T>> Running<T, A> {
                 return;
             }
             let (start, len) = (k * PIECE, PIECE.min(numel - k * PIECE));
-            let here = to.at(start * size_of::<T>());
+            let size = self.dtype.size();
+            let here = to.at(start * size);
             let made = blocks.make(start, len, here);
             if !std::ptr::eq(made, here) {
                 // SAFETY: so many elements were made, and there is room for them.
-                unsafe { std::ptr::copy_nonoverlapping(made.cast::<T>(), here.cast::<T>(), len) };
+                unsafe { std::ptr::copy_nonoverlapping(made, here, len * size) };
             }
         });
     }
 }
 
-impl<T: Number + To<A>, A: Number + Narrow<T>> Fold for Running<T, A> {
+impl Fold for Running {
     fn name(&self) -> &'static str {
         if self.kind == Scan::Sum { "cumsum" } else { "cumprod" }
     }
 
     unsafe fn run(&self, from: From<'_>, _: &[*const u8], to: *mut u8) {
         let x = match from {
-            From::Memory(x) => x.cast(),
+            From::Memory(x) => x,
             From::Made(blocks) => {
                 self.make(blocks, to);
                 if !blocks.goes_on() {
                     return;
                 }
-                to.cast::<T>().cast_const()
+                to.cast_const()
             }
         };
         // SAFETY: the caller's; in place both are of one type.
-        unsafe { scan::<T, A, T>(self.kind, self.around, x, to.cast()) }
+        unsafe { scan(self.kind, self.dtype, self.around, x, to) }
     }
 }

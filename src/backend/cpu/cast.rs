@@ -14,7 +14,7 @@ trait Convert<D>: Copy {
 }
 
 /// `bool` in memory; its byte is 0 or 1.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Bool(u8);
 
@@ -50,29 +50,20 @@ truncate! {
     to_i64: f64 => i64, 9_223_372_036_854_775_808.0;
 }
 
+// The pairs with loops of their own. A bool is read as a byte, and what stays as it is is moved as an integer of its size.
 convert! {
-    Bool as Bool => |x| x;
-    Bool as u8 => |x| x.0;
-    Bool as i32 => |x| x.0 as i32;
-    Bool as i64 => |x| x.0 as i64;
-    Bool as f32 => |x| x.0 as f32;
-    Bool as f64 => |x| x.0 as f64;
-    u8 as Bool => |x| Bool((x != 0) as u8);
     u8 as u8 => |x| x;
-    u8 as i32 => |x| x as i32;
+    i32 as i32 => |x| x;
+    i64 as i64 => |x| x;
+    u8 as Bool => |x| Bool((x != 0) as u8);
     u8 as i64 => |x| x as i64;
     u8 as f32 => |x| x as f32;
-    u8 as f64 => |x| x as f64;
-    i32 as Bool => |x| Bool((x != 0) as u8);
-    i32 as u8 => |x| x as u8;
-    i32 as i32 => |x| x;
     i32 as i64 => |x| x as i64;
     i32 as f32 => |x| x as f32;
     i32 as f64 => |x| x as f64;
     i64 as Bool => |x| Bool((x != 0) as u8);
     i64 as u8 => |x| x as u8;
     i64 as i32 => |x| x as i32;
-    i64 as i64 => |x| x;
     i64 as f32 => |x| x as f32;
     i64 as f64 => |x| x as f64;
     f32 as Bool => |x| Bool((x != 0.0) as u8);
@@ -80,14 +71,11 @@ convert! {
     f32 as u8 => |x| f32_to_i32(x) as u8;
     f32 as i32 => |x| f32_to_i32(x);
     f32 as i64 => |x| f32_to_i64(x);
-    f32 as f32 => |x| x;
     f32 as f64 => |x| x as f64;
     f64 as Bool => |x| Bool((x != 0.0) as u8);
-    f64 as u8 => |x| to_i64(x) as u8;
     f64 as i32 => |x| f64_to_i32(x);
     f64 as i64 => |x| to_i64(x);
     f64 as f32 => |x| x as f32;
-    f64 as f64 => |x| x;
 }
 
 /// # Safety
@@ -199,20 +187,74 @@ unsafe fn avx2<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8,
     unsafe { shift::<S, D>(rows, cols, src, ss, dst, ds) }
 }
 
+/// `shift` in two steps, tile by tile: `first` to numbers of `wide` bytes, from which `second` goes on. So the pairs that are seldom asked
+/// for need no loops of their own.
+///
+/// # Safety
+/// As for `shift`; `first` and `second` meet in one type.
+#[allow(clippy::too_many_arguments)]
+unsafe fn two_steps(
+    first: Move,
+    second: Move,
+    wide: usize,
+    (rows, cols): (usize, usize),
+    src: *const u8,
+    ss: (isize, isize),
+    dst: *mut u8,
+    ds: (isize, isize),
+) {
+    const TILE: usize = 1024;
+    const HIGH: usize = 16;
+    let mut tile = [const { MaybeUninit::<u64>::uninit() }; TILE];
+    let tile = tile.as_mut_ptr().cast::<u8>();
+    let most = TILE / rows.clamp(1, HIGH);
+    for r in (0..rows).step_by(HIGH) {
+        let height = HIGH.min(rows - r);
+        for c in (0..cols).step_by(most) {
+            let width = most.min(cols - c);
+            let between = ((width * wide) as isize, wide as isize);
+            let at = |s: (isize, isize)| r as isize * s.0 + c as isize * s.1;
+            // SAFETY: the caller's; the tile holds as many numbers, which are written before they are read.
+            unsafe {
+                first(height, width, src.offset(at(ss)), ss, tile, between);
+                second(height, width, tile, between, dst.offset(at(ds)), ds);
+            }
+        }
+    }
+}
+
 /// The function that moves elements of `from` to places of `to`.
 #[inline]
 pub fn mover(from: DType, to: DType) -> Move {
     macro_rules! table {
-        ($f:ident, $($S:ty),+) => { [$(row!($f, $S)),+] };
+        ($f:ident) => {{
+            // Through a type that holds every value of the first, or every one that the result depends on.
+            macro_rules! through {
+                ($S:ty, $W:ty, $D:ty) => {{
+                    unsafe fn through(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
+                        // SAFETY: the caller's; this instance was chosen for this machine.
+                        unsafe { two_steps($f::<$S, $W>, $f::<$W, $D>, size_of::<$W>(), (rows, cols), src, ss, dst, ds) }
+                    }
+                    through
+                }};
+            }
+            let bytes: [Move; 6] =
+                [$f::<u8, Bool>, $f::<u8, u8>, through!(u8, i64, i32), $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
+            let [_, copied, others @ ..] = bytes;
+            let [to_i32, to_i64, to_f32, to_f64] = others;
+            [
+                [copied, copied, to_i32, to_i64, to_f32, to_f64],
+                bytes,
+                [through!(i32, i64, Bool), through!(i32, i64, u8), $f::<i32, i32>, $f::<i32, i64>, $f::<i32, f32>, $f::<i32, f64>],
+                [$f::<i64, Bool>, $f::<i64, u8>, $f::<i64, i32>, $f::<i64, i64>, $f::<i64, f32>, $f::<i64, f64>],
+                [$f::<f32, Bool>, $f::<f32, u8>, $f::<f32, i32>, $f::<f32, i64>, $f::<i32, i32>, $f::<f32, f64>],
+                [$f::<f64, Bool>, through!(f64, i64, u8), $f::<f64, i32>, $f::<f64, i64>, $f::<f64, f32>, $f::<i64, i64>],
+            ]
+        }};
     }
-    macro_rules! row {
-        ($f:ident, $S:ty) => {
-            [$f::<$S, Bool>, $f::<$S, u8>, $f::<$S, i32>, $f::<$S, i64>, $f::<$S, f32>, $f::<$S, f64>]
-        };
-    }
-    static BASE: [[Move; 6]; 6] = table!(base, Bool, u8, i32, i64, f32, f64);
+    static BASE: [[Move; 6]; 6] = table!(base);
     #[cfg(target_arch = "x86_64")]
-    static AVX2: [[Move; 6]; 6] = table!(avx2, Bool, u8, i32, i64, f32, f64);
+    static AVX2: [[Move; 6]; 6] = table!(avx2);
     #[cfg(target_arch = "x86_64")]
     if level() != Level::Base {
         return AVX2[from as usize][to as usize];

@@ -2,7 +2,7 @@
 
 use super::moments::{Top, subtracted};
 use super::num::{Base, Cell, F32, F64, dispatch};
-use super::reducers::Float;
+use super::reducers::{Float, Number};
 use super::softmax::{fold, larger};
 use crate::pointwise::Real;
 
@@ -19,7 +19,7 @@ pub trait Exps: Float {
     /// All of them are readable.
     unsafe fn row(p: *const Self, n: usize, stride: isize) -> Top<Self>;
 
-    /// Of columns of `rows` elements, at least one; `acc` is overwritten.
+    /// Of columns of `rows` elements, at least one, merged into `acc`.
     ///
     /// # Safety
     /// `acc.len()` columns, `stride` apart, of all rows are readable.
@@ -129,18 +129,22 @@ where
     C::Raw: Float,
 {
     let zero = C::from_bool(0);
-    let (mut base, mut sum) = ([zero; COLUMNS], [zero; COLUMNS]);
-    let (base, sum) = (&mut base[..acc.len()], &mut sum[..acc.len()]);
+    let (mut top, mut base, mut sum) = ([Top::<C::Raw>::NONE.top; COLUMNS], [zero; COLUMNS], [zero; COLUMNS]);
+    let (top, base, sum) = (&mut top[..acc.len()], &mut base[..acc.len()], &mut sum[..acc.len()]);
     base.iter_mut().enumerate().for_each(|(j, t)| *t = x(0, j));
     for i in 1..rows {
         base.iter_mut().enumerate().for_each(|(j, t)| *t = larger(*t, x(i, j)));
     }
-    for (a, t) in acc.iter_mut().zip(base.iter_mut()) {
-        a.top = t.raw();
-        *t = C::new(subtracted(a.top));
+    for (top, t) in top.iter_mut().zip(base.iter_mut()) {
+        *top = t.raw();
+        *t = C::new(subtracted(*top));
     }
     for i in 0..rows {
         sum.iter_mut().zip(base.iter()).enumerate().for_each(|(j, (s, t))| *s = *s + (x(i, j) - *t).exp());
     }
-    acc.iter_mut().zip(sum.iter()).for_each(|(a, s)| a.sum = s.raw().wide());
+    for (a, (top, s)) in acc.iter_mut().zip(top.iter().zip(sum.iter())) {
+        let here = Top { top: *top, sum: s.raw().wide() };
+        // What is merged with nothing costs no exponentials.
+        *a = if a.sum == 0.0 && a.top == C::Raw::LOWEST { here } else { a.merge(here) };
+    }
 }

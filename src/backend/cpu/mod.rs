@@ -11,6 +11,7 @@ pub mod index;
 pub mod kernels;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+mod loaders;
 pub mod logsumexp;
 pub mod math;
 pub mod matmul;
@@ -25,12 +26,14 @@ pub mod random;
 pub mod reduce;
 mod reduce_loops;
 pub mod reducers;
+pub mod reductions;
 pub mod running;
 pub mod scan;
 pub mod select;
 pub mod softmax;
 #[cfg(target_arch = "x86_64")]
 mod softmax_lanes;
+mod source;
 mod tally;
 pub mod threads;
 pub mod walk;

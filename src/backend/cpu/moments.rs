@@ -2,8 +2,9 @@
 //! memory is read once, and elements that are made on the way are made once.
 
 use super::logsumexp::Exps;
-use super::reduce::Reducer;
-use super::reducers::{Deviation, Float, Sum, To};
+use super::num::{Level, level};
+use super::reduce_loops::{Loops, Of, down_columns, fill_with, finish_with, instances, merge_with, row};
+use super::reducers::{Deviation, Float, Reducer, Sum, To};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 
@@ -18,30 +19,13 @@ pub struct Moments {
     squares: f64,
 }
 
-/// The sum of squared distances from the mean. Segments are merged by Chan, Golub and LeVeque's formula (COMPSTAT 1982), in double
-/// precision.
-#[derive(Debug, Clone, Copy)]
-pub struct Squares<T>(PhantomData<fn() -> T>);
+impl Moments {
+    const NONE: Moments = Moments { count: 0.0, mean: 0.0, squares: 0.0 };
 
-impl<T> Squares<T> {
-    pub const NEW: Self = Squares(PhantomData);
-}
-
-impl<T: Float + To<T>> Reducer for Squares<T> {
-    type In = T;
-    type Acc = Moments;
-    type Out = T;
+    /// By Chan, Golub and LeVeque's formula (COMPSTAT 1982).
     #[inline(always)]
-    fn init(self) -> Moments {
-        Moments { count: 0.0, mean: 0.0, squares: 0.0 }
-    }
-    #[inline(always)]
-    fn lift(self, x: T, _: T) -> Moments {
-        // The distance of infinity from itself is nan.
-        Moments { count: 1.0, mean: x.wide(), squares: x.minus(x).wide() }
-    }
-    #[inline(always)]
-    fn merge(self, a: Moments, b: Moments) -> Moments {
+    fn merge(self, b: Moments) -> Moments {
+        let a = self;
         if a.count == 0.0 || b.count == 0.0 {
             return if a.count == 0.0 { b } else { a };
         }
@@ -52,38 +36,76 @@ impl<T: Float + To<T>> Reducer for Squares<T> {
             squares: a.squares + b.squares + apart * apart * (a.count * b.count / count),
         }
     }
-    #[inline(always)]
-    fn finish(self, a: Moments) -> T {
-        T::narrow(a.squares)
+}
+
+/// The sum of squared distances from the mean, of segments in their own precision, which are merged in double precision.
+#[derive(Debug, Clone, Copy)]
+pub struct Squares<T>(PhantomData<fn() -> T>);
+
+impl<T: Float + To<T>> Squares<T> {
+    pub const LOOPS: &'static Loops = &Loops {
+        element: size_of::<T>(),
+        acc: size_of::<Moments>(),
+        rows: [Self::rows; Level::COUNT],
+        down: [Self::down; Level::COUNT],
+        merge: Self::merge,
+        fill: Self::fill,
+    };
+
+    /// # Safety
+    /// As for `merge_with`.
+    unsafe fn merge(acc: *mut u8, other: *const u8, n: usize, behind: bool) {
+        // SAFETY: the caller's.
+        unsafe { merge_with(acc, other, n, behind, Moments::merge) }
     }
 
-    #[inline(always)]
-    unsafe fn row(self, p: *const T, n: usize, stride: isize, _: T) -> Moments {
-        // SAFETY: the caller's promise is passed on.
-        unsafe {
-            let mean = mean(Sum::<T, T>::NEW.row(p, n, stride, T::ZERO), n);
-            let squares = Deviation::<T>::NEW.row(p, n, stride, mean);
-            Moments { count: n as f64, mean: mean.wide(), squares: squares.wide() }
+    /// # Safety
+    /// As for `fill_with`.
+    unsafe fn fill(acc: *mut u8, n: usize) {
+        // SAFETY: the caller's.
+        unsafe { fill_with(acc, n, Moments::NONE) }
+    }
+
+    /// # Safety
+    /// As for `finish_with`.
+    pub(super) unsafe fn finish(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+        // SAFETY: the caller's.
+        unsafe { finish_with(acc, n, out, step, |a: Moments| T::narrow(a.squares)) }
+    }
+
+    /// # Safety
+    /// As `Rows` says.
+    unsafe fn rows(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
+        let (sum, deviation) = (Of::<Sum<T, T>>::LOOPS.rows[level() as usize], deviation_rows::<T>()[level() as usize]);
+        for i in 0..count as isize {
+            let p = p.cast::<T>().wrapping_offset(i * step);
+            let mut total = T::ZERO;
+            // SAFETY: the caller's promise covers row i; the sum has room.
+            unsafe {
+                sum(p.cast(), (1, 0), (n, stride), (&raw mut total).cast(), 1);
+                let mean = mean(total, n);
+                let squares = deviation(p, n, stride, mean);
+                let moments = Moments { count: n as f64, mean: mean.wide(), squares: squares.wide() };
+                acc.cast::<Moments>().offset(i * acc_step).write(moments);
+            }
         }
     }
 
-    #[inline(always)]
-    unsafe fn rows(self, p: *const T, count: (usize, isize), row: (usize, isize), _: *const T, _: isize, out: *mut T, out_step: isize) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { each_row(self, p, count, row, out, out_step) }
-    }
-
-    unsafe fn down(self, p: *const T, rows: usize, row_stride: isize, stride: isize, _: *const T, _: isize, acc: &mut [Moments]) {
-        let mut means: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, acc.len());
-        let mut squares: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, acc.len());
+    /// # Safety
+    /// As `Down` says.
+    unsafe fn down(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+        let (sum, deviation) = (Of::<Sum<T, T>>::LOOPS.down[level() as usize], deviation_down::<T>()[level() as usize]);
+        let mut means: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, columns);
+        let mut squares: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, columns);
         // SAFETY: the caller's promise is passed on; a mean is there for each column.
-        unsafe {
-            Sum::<T, T>::NEW.down(p, rows, row_stride, stride, p, 0, &mut means);
+        let acc = unsafe {
+            sum(p, (rows, row_stride), stride, means.as_mut_ptr().cast(), columns);
             means.iter_mut().for_each(|m| *m = mean(*m, rows));
-            Deviation::<T>::NEW.down(p, rows, row_stride, stride, means.as_ptr(), 1, &mut squares);
-        }
+            deviation(p.cast(), (rows, row_stride), stride, means.as_ptr(), &mut squares);
+            std::slice::from_raw_parts_mut(acc.cast::<Moments>(), columns)
+        };
         for (a, (m, s)) in acc.iter_mut().zip(means.iter().zip(&squares)) {
-            *a = Moments { count: rows as f64, mean: m.wide(), squares: s.wide() };
+            *a = a.merge(Moments { count: rows as f64, mean: m.wide(), squares: s.wide() });
         }
     }
 }
@@ -92,22 +114,32 @@ fn mean<T: Float>(sum: T, n: usize) -> T {
     T::narrow(sum.wide() / n as f64)
 }
 
+instances!(deviation_rows = deviation_row, deviation_row_base deviation_row_avx2 deviation_row_avx512, [T: Float], [T], (
+    p: *const T, n: usize, stride: isize, mean: T,
+) -> T);
+instances!(deviation_down = deviation_columns, deviation_columns_base deviation_columns_avx2 deviation_columns_avx512, [T: Float], [T], (
+    p: *const T, rows: (usize, isize), stride: isize, means: *const T, acc: &mut [T],
+));
+
 /// # Safety
-/// As for `Reducer::rows`.
+/// `n` elements, `stride` apart, are readable.
 #[inline(always)]
-unsafe fn each_row<R: Reducer>(
-    r: R,
-    p: *const R::In,
-    (count, step): (usize, isize),
-    (n, stride): (usize, isize),
-    out: *mut R::Out,
-    out_step: isize,
-) {
-    for i in 0..count as isize {
-        // SAFETY: the caller's promise covers row i.
-        unsafe {
-            let first = p.offset(i * step);
-            out.offset(i * out_step).write(r.finish(r.row(first, n, stride, *first)));
+unsafe fn deviation_row<T: Float>(p: *const T, n: usize, stride: isize, mean: T) -> T {
+    // SAFETY: the caller's.
+    unsafe { row(Deviation(mean), p, n, stride) }
+}
+
+/// # Safety
+/// `acc.len()` columns, `stride` apart, of all rows are readable, and so many means.
+#[inline(always)]
+unsafe fn deviation_columns<T: Float>(p: *const T, (rows, row_stride): (usize, isize), stride: isize, means: *const T, acc: &mut [T]) {
+    // SAFETY: the caller's.
+    unsafe {
+        let lift = |j: usize, x: T| Deviation(*means.add(j)).lift(x);
+        if stride == 1 {
+            down_columns(Deviation(T::ZERO), p, rows, row_stride, 1, lift, acc);
+        } else {
+            down_columns(Deviation(T::ZERO), p, rows, row_stride, stride, lift, acc);
         }
     }
 }
@@ -115,10 +147,6 @@ unsafe fn each_row<R: Reducer>(
 /// `log(sum(exp(x)))`, without overflow: sums of exponentials of distances from the largest element.
 #[derive(Debug, Clone, Copy)]
 pub struct LogSumExp<T>(PhantomData<fn() -> T>);
-
-impl<T> LogSumExp<T> {
-    pub const NEW: Self = LogSumExp(PhantomData);
-}
 
 /// The largest element, and the sum of `exp(x - top)`, of `exp(x)` where the largest is infinite.
 #[derive(Debug, Clone, Copy)]
@@ -133,60 +161,82 @@ pub fn subtracted<T: Float>(top: T) -> T {
     if top.minus(top) == T::ZERO { top } else { T::ZERO }
 }
 
-impl<T: Float + Exps> Reducer for LogSumExp<T> {
-    type In = T;
-    type Acc = Top<T>;
-    type Out = T;
-    #[inline(always)]
-    fn init(self) -> Top<T> {
-        Top { top: T::LOWEST, sum: 0.0 }
-    }
-    #[inline(always)]
-    fn lift(self, x: T, _: T) -> Top<T> {
-        Top { top: x, sum: x.minus(subtracted(x)).wide().exp() }
-    }
-    fn merge(self, a: Top<T>, b: Top<T>) -> Top<T> {
-        let top = if a.top > b.top || a.top.is_nan() { a.top } else { b.top };
+impl<T: Float> Top<T> {
+    pub(super) const NONE: Top<T> = Top { top: T::LOWEST, sum: 0.0 };
+
+    pub(super) fn merge(self, b: Top<T>) -> Top<T> {
+        let top = if self.top > b.top || self.top.is_nan() { self.top } else { b.top };
         let base = subtracted(top).wide();
         // Nothing but -inf amounts to nothing, whatever it would be multiplied by.
         let term = |t: Top<T>| if t.sum == 0.0 { 0.0 } else { t.sum * (subtracted(t.top).wide() - base).exp() };
-        Top { top, sum: term(a) + term(b) }
+        Top { top, sum: term(self) + term(b) }
     }
-    #[inline(always)]
-    fn finish(self, a: Top<T>) -> T {
-        T::narrow(subtracted(a.top).wide() + a.sum.ln())
+}
+
+impl<T: Float + Exps> LogSumExp<T> {
+    pub const LOOPS: &'static Loops = &Loops {
+        element: size_of::<T>(),
+        acc: size_of::<Top<T>>(),
+        rows: [Self::rows; Level::COUNT],
+        down: [Self::down; Level::COUNT],
+        merge: Self::merge,
+        fill: Self::fill,
+    };
+
+    /// # Safety
+    /// As for `merge_with`.
+    unsafe fn merge(acc: *mut u8, other: *const u8, n: usize, behind: bool) {
+        // SAFETY: the caller's.
+        unsafe { merge_with(acc, other, n, behind, Top::<T>::merge) }
     }
 
-    #[inline(always)]
-    unsafe fn row(self, p: *const T, n: usize, stride: isize, _: T) -> Top<T> {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { T::row(p, n, stride) }
+    /// # Safety
+    /// As for `fill_with`.
+    unsafe fn fill(acc: *mut u8, n: usize) {
+        // SAFETY: the caller's.
+        unsafe { fill_with(acc, n, Top::<T>::NONE) }
     }
 
-    #[inline(always)]
-    unsafe fn rows(self, p: *const T, count: (usize, isize), row: (usize, isize), _: *const T, _: isize, out: *mut T, out_step: isize) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { each_row(self, p, count, row, out, out_step) }
+    /// # Safety
+    /// As for `finish_with`.
+    pub(super) unsafe fn finish(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+        // SAFETY: the caller's.
+        unsafe { finish_with(acc, n, out, step, |a: Top<T>| T::narrow(subtracted(a.top).wide() + a.sum.ln())) }
     }
 
-    #[inline(always)]
-    unsafe fn down(self, p: *const T, rows: usize, row_stride: isize, stride: isize, _: *const T, _: isize, acc: &mut [Top<T>]) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { T::down(p, rows, row_stride, stride, acc) }
+    /// # Safety
+    /// As `Rows` says.
+    unsafe fn rows(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
+        for i in 0..count as isize {
+            // SAFETY: the caller's promise covers row i.
+            unsafe {
+                let top = T::row(p.cast::<T>().offset(i * step), n, stride);
+                acc.cast::<Top<T>>().offset(i * acc_step).write(top);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As `Down` says.
+    unsafe fn down(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+        // SAFETY: the caller's.
+        unsafe { T::down(p.cast(), rows, row_stride, stride, std::slice::from_raw_parts_mut(acc.cast(), columns)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::reduce::run;
-    use super::*;
+    use super::super::reduce::{ReduceKernel, Source, run};
+    use super::super::reductions;
+    use crate::layout::DType;
 
-    fn reduced<R: Reducer<In = f64, Out = f64>>(r: R, x: &[f64], shape: &[usize], mask: &[bool]) -> Vec<f64> {
+    fn reduced(r: fn(DType) -> Option<ReduceKernel>, x: &[f64], shape: &[usize], mask: &[bool]) -> Vec<f64> {
+        let r = r(DType::F64).expect("of floats");
         let n = shape.iter().zip(mask).filter(|(_, m)| !**m).map(|(s, _)| *s).product();
         let mut out = vec![f64::NAN; n];
         let strides: Vec<isize> = (0..shape.len()).map(|d| shape[d + 1..].iter().product::<usize>() as isize).collect();
         // SAFETY: the shape has the elements of x, and `out` one for each result.
-        unsafe { run(r, shape, &strides, mask, x.as_ptr(), std::ptr::null(), out.as_mut_ptr()) };
+        unsafe { run(&r, shape, &strides, mask, Source::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast()) };
         out
     }
 
@@ -201,7 +251,7 @@ mod tests {
             (&[30, 100, 100], &[true, false, true]),
             (&[30, 100, 100], &[false, true, false]),
         ] {
-            let (squares, logs) = (reduced(Squares::NEW, &x, shape, mask), reduced(LogSumExp::NEW, &x, shape, mask));
+            let (squares, logs) = (reduced(reductions::squares, &x, shape, mask), reduced(reductions::logsumexp, &x, shape, mask));
             let kept: Vec<usize> = (0..shape.len()).filter(|d| !mask[*d]).collect();
             let mut all = vec![Vec::new(); squares.len()];
             for (i, v) in x.iter().enumerate() {
@@ -221,13 +271,13 @@ mod tests {
     #[test]
     fn infinities_and_nothing() {
         let inf = f64::INFINITY;
-        let log = |x: &[f64]| reduced(LogSumExp::NEW, x, &[x.len()], &[true])[0];
+        let log = |x: &[f64]| reduced(reductions::logsumexp, x, &[x.len()], &[true])[0];
         assert_eq!((log(&[]), log(&[-inf, -inf]), log(&[inf, 1.0, -inf]), log(&[-inf, 2.5])), (-inf, -inf, inf, 2.5));
         assert!(log(&[f64::NAN, inf]).is_nan() && log(&[-inf, f64::NAN]).is_nan());
         let mut x = vec![-inf; 200_000];
         x[150_000] = -1000.0;
         assert_eq!(log(&x), -1000.0);
-        let squares = |x: &[f64]| reduced(Squares::NEW, x, &[x.len()], &[true])[0];
+        let squares = |x: &[f64]| reduced(reductions::squares, x, &[x.len()], &[true])[0];
         assert_eq!((squares(&[]), squares(&[3.0]), squares(&[1.0; 9])), (0.0, 0.0, 0.0));
         assert!(squares(&[inf]).is_nan() && squares(&[inf, 1.0]).is_nan());
     }

@@ -1,12 +1,15 @@
 //! Where the largest and smallest elements are, along one dimension of a dense array seen as (outer, n, inner).
 //!
 //! A few rows are reduced to their best, as fast as any reduction; where that is better than the best before, they are looked through for
-//! it. Of random elements the k-th few rows have a better one once in k times.
+//! it. Of random elements the k-th few rows have a better one once in k times. The walk is ordinary code: what depends on the type of the
+//! elements it calls through a table.
 
+use super::num::level;
 use super::reduce::Source;
-use super::reduce_loops::{down_any, row_any};
+use super::reduce_loops::Of;
 use super::reducers::{Extreme, Number};
 use super::threads::{Shared, num_threads, parallel_for};
+use crate::layout::DType;
 
 /// Elements that one task looks at, at least: of several small rows, or of a part of a large one.
 const TASK: usize = 1 << 15;
@@ -18,13 +21,64 @@ const NARROW: usize = 16;
 const ROWS: usize = 16;
 const LINE: usize = 512;
 
-/// The best so far of each column, and where it stands; the first of equals, and the first nan before all.
+/// Results: the best so far of some columns, and where it stands; the first of equals, and the first nan before all.
+#[derive(Clone, Copy)]
+struct Found {
+    values: *mut u8,
+    places: *mut i64,
+    columns: usize,
+}
+
+/// Looks at `n` rows of all columns, `stride` apart. `place` is the first one's; nothing was before if it is `begin`.
+type Look = unsafe fn(found: Found, x: *const u8, rows: (usize, isize), place: usize, begin: usize);
+/// Takes over what others found behind, where it is better.
+type Join = unsafe fn(found: Found, others: Found);
+
+/// What the walk knows of a type of elements.
+#[derive(Clone, Copy)]
+struct Loops {
+    size: usize,
+    look: Look,
+    join: Join,
+}
+
+fn loops(max: bool, dtype: DType) -> Loops {
+    const fn of<T: Number, const MAX: bool>() -> Loops {
+        Loops { size: size_of::<T>(), look: look::<T, MAX>, join: join::<T, MAX> }
+    }
+    match (dtype, max) {
+        (DType::Bool | DType::U8, true) => const { of::<u8, true>() },
+        (DType::Bool | DType::U8, false) => const { of::<u8, false>() },
+        (DType::I32, true) => const { of::<i32, true>() },
+        (DType::I32, false) => const { of::<i32, false>() },
+        (DType::I64, true) => const { of::<i64, true>() },
+        (DType::I64, false) => const { of::<i64, false>() },
+        (DType::F32, true) => const { of::<f32, true>() },
+        (DType::F32, false) => const { of::<f32, false>() },
+        (DType::F64, true) => const { of::<f64, true>() },
+        (DType::F64, false) => const { of::<f64, false>() },
+    }
+}
+
+/// As `Found`, of elements of one type.
 struct Best<'a, T, const MAX: bool> {
     values: &'a mut [T],
     places: &'a mut [i64],
 }
 
 impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
+    /// # Safety
+    /// The results are there, initialised, and nobody else's.
+    unsafe fn of(found: Found) -> Self {
+        // SAFETY: the caller's.
+        unsafe {
+            Best {
+                values: std::slice::from_raw_parts_mut(found.values.cast(), found.columns),
+                places: std::slice::from_raw_parts_mut(found.places, found.columns),
+            }
+        }
+    }
+
     /// Whether a value that stands behind all before is better.
     #[inline(always)]
     fn asks_for(&self, column: usize, v: T) -> bool {
@@ -43,12 +97,16 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
     /// # Safety
     /// All of them are readable; n is at least 1.
     unsafe fn line(&mut self, column: usize, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
+        let best_of = Of::<Extreme<T, MAX>>::LOOPS.rows[level() as usize];
         for start in (0..n).step_by(LINE) {
             let len = LINE.min(n - start);
             // SAFETY: below n.
             unsafe {
                 let x = x.offset(start as isize * stride);
-                let v = if len < 8 { *x } else { row_any(Extreme::<T, MAX>::NEW, x, len, stride, *x) };
+                let mut v = *x;
+                if len >= 8 {
+                    best_of(x.cast(), (1, 0), (len, stride), (&raw mut v).cast(), 1);
+                }
                 let fresh = place + start == begin;
                 if len < 8 {
                     if fresh {
@@ -68,7 +126,7 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
         }
     }
 
-    /// Looks at `n` rows of all columns, `stride` apart.
+    /// As `Look` says.
     ///
     /// # Safety
     /// All of them are readable; n is at least 1.
@@ -79,13 +137,16 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
             (0..columns).for_each(|c| unsafe { self.line(c, x.add(c), (n, stride), place, begin) });
             return;
         }
+        let loops = Of::<Extreme<T, MAX>>::LOOPS;
+        let best_of = loops.down[level() as usize];
         let mut found = [T::ZERO; COLUMNS];
         for start in (0..n).step_by(ROWS) {
             let len = ROWS.min(n - start);
-            // SAFETY: below n.
+            // SAFETY: below n; there is room for so many columns.
             unsafe {
                 let x = x.offset(start as isize * stride);
-                down_any(Extreme::<T, MAX>::NEW, x, len, stride, 1, x, 0, &mut found[..columns]);
+                (loops.fill)(found.as_mut_ptr().cast(), columns);
+                best_of(x.cast(), (len, stride), 1, found.as_mut_ptr().cast(), columns);
                 let fresh = place + start == begin;
                 for (c, v) in found[..columns].iter().enumerate() {
                     if fresh || self.asks_for(c, *v) {
@@ -94,6 +155,25 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
                     }
                 }
             }
+        }
+    }
+}
+
+/// # Safety
+/// As `Look` says: the elements are readable, and the results there.
+unsafe fn look<T: Number, const MAX: bool>(found: Found, x: *const u8, rows: (usize, isize), place: usize, begin: usize) {
+    // SAFETY: the caller's.
+    unsafe { Best::<T, MAX>::of(found).rows(x.cast(), rows, place, begin) }
+}
+
+/// # Safety
+/// Both are there and do not overlap.
+unsafe fn join<T: Number, const MAX: bool>(found: Found, others: Found) {
+    // SAFETY: the caller's.
+    let (mut best, others) = unsafe { (Best::<T, MAX>::of(found), Best::<T, MAX>::of(others)) };
+    for (c, (v, place)) in others.values.iter().zip(others.places.iter()).enumerate() {
+        if best.asks_for(c, *v) {
+            best.set(c, *v, *place as usize);
         }
     }
 }
@@ -126,32 +206,20 @@ unsafe fn first_apart<T: Number>(x: *const T, n: usize, stride: isize, v: T) -> 
 /// The largest elements (smallest, with `max` false) along `n` and where each stands first. nan wins.
 ///
 /// # Safety
-/// `x` has `outer * n * inner` elements with n at least 1, the outputs `outer * inner`; nothing overlaps.
-pub unsafe fn extreme<T: Number>(max: bool, around: (usize, usize, usize), x: Source<'_, T>, values: *mut T, places: *mut i64) {
-    // SAFETY: the caller's.
-    unsafe {
-        if max {
-            find::<T, true>(around, x, values, places);
-        } else {
-            find::<T, false>(around, x, values, places);
-        }
-    }
-}
-
-/// # Safety
-/// As for `extreme`.
-unsafe fn find<T: Number, const MAX: bool>((outer, n, inner): (usize, usize, usize), x: Source<'_, T>, values: *mut T, places: *mut i64) {
-    if let Source::Made(_) = x {
-        // Tasks that are not to go on leave their part as it is.
-        // SAFETY: the caller's.
-        unsafe {
-            std::ptr::write_bytes(values, 0, outer * inner);
-            std::ptr::write_bytes(places, 0, outer * inner);
-        }
-    }
+/// `x` has `outer * n * inner` elements of this dtype with n at least 1, the outputs `outer * inner`; nothing overlaps.
+pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize, usize), x: Source<'_>, values: *mut u8, places: *mut i64) {
+    let k = loops(max, dtype);
     let all = outer * inner;
     if all == 0 {
         return;
+    }
+    if let Source::Made(_) = x {
+        // Tasks that are not to go on leave their part as it is.
+        // SAFETY: the outputs hold so many.
+        unsafe {
+            std::ptr::write_bytes(values, 0, all * k.size);
+            std::ptr::write_bytes(places, 0, all);
+        }
     }
     let width = inner.min(COLUMNS);
     let strips = inner.div_ceil(COLUMNS);
@@ -161,8 +229,8 @@ unsafe fn find<T: Number, const MAX: bool>((outer, n, inner): (usize, usize, usi
     let pieces = n.div_ceil(rows);
     // What each piece finds: the first piece's goes to the outputs.
     let others = (pieces - 1) * all;
-    let (mut found, mut at) = (vec![T::ZERO; others], vec![0i64; others]);
-    let results = [(Shared::new(values), Shared::new(places)), (Shared::new(found.as_mut_ptr()), Shared::new(at.as_mut_ptr()))];
+    let (mut found, mut at) = (vec![0u64; (others * k.size).div_ceil(8)], vec![0i64; others]);
+    let results = [(Shared::new(values), Shared::new(places)), (Shared::new(found.as_mut_ptr().cast()), Shared::new(at.as_mut_ptr()))];
     let jobs = outer * strips * pieces;
     let together = (TASK / (rows * width)).max(1);
     // Rows that are made at a time.
@@ -174,13 +242,8 @@ unsafe fn find<T: Number, const MAX: bool>((outer, n, inner): (usize, usize, usi
             let columns = COLUMNS.min(inner - column);
             let (to, start) = if piece == 0 { (&results[0], 0) } else { (&results[1], (piece - 1) * all) };
             let first = start + o * inner + column;
-            // SAFETY: these columns of this piece are this job's alone, and lie inside the results.
-            let mut best = unsafe {
-                Best::<T, MAX> {
-                    values: std::slice::from_raw_parts_mut(to.0.at(first), columns),
-                    places: std::slice::from_raw_parts_mut(to.1.at(first), columns),
-                }
-            };
+            // These columns of this piece are this job's alone, and lie inside the results.
+            let found = Found { values: to.0.at(first * k.size), places: to.1.at(first), columns };
             let end = n.min(begin + rows);
             for row in (begin..end).step_by(most) {
                 if let Source::Made(blocks) = x
@@ -189,32 +252,19 @@ unsafe fn find<T: Number, const MAX: bool>((outer, n, inner): (usize, usize, usi
                     return;
                 }
                 let count = most.min(end - row);
-                let at = (o * n + row) * inner + column;
+                let at = ((o * n + row) * inner + column) as isize;
+                // A single column is a row of elements, which are made at once.
+                let (p, stride) =
+                    if inner == 1 { (x.rows(at, 1, 1, count, k.size).0, 1) } else { x.rows(at, count, inner as isize, columns, k.size) };
                 // SAFETY: these elements lie inside x, or are made here and stay until this thread asks again.
-                unsafe {
-                    if inner == 1 {
-                        let (p, _) = x.rows(at as isize, 1, 1, count);
-                        best.line(0, p, (count, 1), row, begin);
-                    } else {
-                        let (p, stride) = x.rows(at as isize, count, inner as isize, columns);
-                        best.rows(p, (count, stride), row, begin);
-                    }
-                }
+                unsafe { (k.look)(found, p, (count, stride), row, begin) };
             }
         }
     });
-    // SAFETY: the outputs hold so many.
-    let mut best = unsafe {
-        Best::<T, MAX> { values: std::slice::from_raw_parts_mut(values, all), places: std::slice::from_raw_parts_mut(places, all) }
-    };
-    if others > 0 {
-        for (found, at) in found.chunks(all).zip(at.chunks(all)) {
-            for (c, (v, place)) in found.iter().zip(at).enumerate() {
-                if best.asks_for(c, *v) {
-                    best.set(c, *v, *place as usize);
-                }
-            }
-        }
+    for piece in 0..pieces - 1 {
+        let (others, at) = (results[1].0.at(piece * all * k.size), results[1].1.at(piece * all));
+        // SAFETY: the outputs hold so many, and so does what each piece found.
+        unsafe { (k.join)(Found { values, places, columns: all }, Found { values: others, places: at, columns: all }) };
     }
 }
 
@@ -239,11 +289,11 @@ mod tests {
         }
     }
 
-    fn extremes(max: bool, shape: (usize, usize, usize), x: Source<'_, f32>) -> (Vec<u32>, Vec<i64>) {
+    fn extremes(max: bool, shape: (usize, usize, usize), x: Source<'_>) -> (Vec<u32>, Vec<i64>) {
         let n = shape.0 * shape.2;
         let (mut v, mut i) = (vec![0.0; n], vec![-1; n]);
         // SAFETY: sizes as the function wants them.
-        unsafe { extreme(max, shape, x, v.as_mut_ptr(), i.as_mut_ptr()) };
+        unsafe { extreme(max, DType::F32, shape, x, v.as_mut_ptr().cast(), i.as_mut_ptr()) };
         (v.iter().map(|v: &f32| v.to_bits()).collect(), i)
     }
 
@@ -261,14 +311,14 @@ mod tests {
     #[test]
     fn the_first_of_equals_and_the_first_nan_win() {
         let x = [1.0, 3.0, 3.0, 2.0, 0.0, 0.0];
-        let places = |max, shape| extremes(max, shape, Source::Memory(x.as_ptr())).1;
+        let places = |max, shape| extremes(max, shape, Source::Memory(x.as_ptr().cast())).1;
         assert_eq!(places(true, (1, 6, 1)), [1]);
         assert_eq!(places(false, (1, 6, 1)), [4]);
         assert_eq!(places(true, (1, 3, 2)), [1, 0]);
         let mut long: Vec<f32> = (0..1000).map(|i| (i % 91) as f32).collect();
         (long[700], long[800]) = (f32::NAN, -f32::NAN);
-        assert_eq!(extremes(true, (1, 1000, 1), Source::Memory(long.as_ptr())), (vec![f32::NAN.to_bits()], vec![700]));
-        assert_eq!(extremes(false, (1, 500, 2), Source::Memory(long.as_ptr())).1, [350, 45]);
+        assert_eq!(extremes(true, (1, 1000, 1), Source::Memory(long.as_ptr().cast())), (vec![f32::NAN.to_bits()], vec![700]));
+        assert_eq!(extremes(false, (1, 500, 2), Source::Memory(long.as_ptr().cast())).1, [350, 45]);
     }
 
     #[test]
@@ -295,7 +345,7 @@ mod tests {
                 }
                 for max in [true, false] {
                     let want = naive(max, shape, &x);
-                    assert_eq!(extremes(max, shape, Source::Memory(x.as_ptr())), want, "{shape:?} {step} {max}");
+                    assert_eq!(extremes(max, shape, Source::Memory(x.as_ptr().cast())), want, "{shape:?} {step} {max}");
                     assert_eq!(extremes(max, shape, Source::Made(&Lying(x.clone()))), want, "{shape:?} {step} {max}, made");
                 }
             }
@@ -313,9 +363,9 @@ mod tests {
             let mut places = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];
             // SAFETY: sizes as the function wants them.
             unsafe {
-                extreme(true, shape, Source::Memory(x.as_ptr()), v.as_mut_ptr(), places[0].as_mut_ptr());
-                extreme(true, shape, Source::Memory(y.as_ptr()), w.as_mut_ptr(), places[1].as_mut_ptr());
-                extreme(true, shape, Source::Memory(z.as_ptr()), u.as_mut_ptr(), places[2].as_mut_ptr());
+                extreme(true, DType::I64, shape, Source::Memory(x.as_ptr().cast()), v.as_mut_ptr().cast(), places[0].as_mut_ptr());
+                extreme(true, DType::F64, shape, Source::Memory(y.as_ptr().cast()), w.as_mut_ptr().cast(), places[1].as_mut_ptr());
+                extreme(true, DType::U8, shape, Source::Memory(z.as_ptr().cast()), u.as_mut_ptr().cast(), places[2].as_mut_ptr());
             }
             assert_eq!(places[0], places[1], "{shape:?}");
             assert!(v.iter().zip(&w).all(|(a, b)| *a as f64 == *b));

@@ -1,97 +1,40 @@
-//! Reductions over strided memory: the walk. What is reduced to what is a `Reducer` (see `reducers`).
+//! Reductions over strided memory: the walk. It is ordinary code: what is reduced to what is a `ReduceKernel`, whose loops it calls through a
+//! table, with elements and accumulators as bytes.
 //!
 //! The order in which elements meet depends on shape and strides alone, never on the number of threads: elements go into a fixed
 //! number of lanes, lanes are merged as a tree, blocks are merged pairwise (so rounding errors grow with the logarithm of the size).
 
-use super::reduce_loops::{down_any, row_any, rows_any};
+use super::loaders::Load;
+use super::num::level;
+use super::reduce_loops::{Down, Loops, Rows};
+use super::source::{Line, room};
 use super::threads::{Shared, parallel_for};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 
-/// Maps an element to an accumulator and merges accumulators. `merge` must be associative up to rounding.
-pub trait Reducer: Copy + Send + Sync {
-    type In: Copy + Send + Sync;
-    type Acc: Copy + Send + Sync;
-    type Out: Copy;
+pub use super::source::{Blocks, Source};
 
-    fn init(self) -> Self::Acc;
-    /// `shift` is a value of the output that the element belongs to (a mean, a maximum), where the caller gave one.
-    fn lift(self, x: Self::In, shift: Self::In) -> Self::Acc;
-    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    fn finish(self, a: Self::Acc) -> Self::Out;
+thread_local! {
+    /// Elements that were loaded for the loops.
+    static LOADED: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
 
-    /// `merge(a, lift(x, shift))`, with the same bits.
-    #[inline(always)]
-    fn add(self, a: Self::Acc, x: Self::In, shift: Self::In) -> Self::Acc {
-        self.merge(a, self.lift(x, shift))
-    }
+/// Makes `n` results, `step` (in results) apart, of the accumulators at `acc`. The number is the reduction's.
+pub type Finish = unsafe fn(acc: *const u8, n: usize, out: *mut u8, step: isize, number: f64);
 
-    /// All merged: the eight as a tree, and then `acc` with them.
-    #[inline(always)]
-    fn merge_eight(self, acc: Self::Acc, [a, b, c, d, e, f, g, h]: [Self::Acc; 8]) -> Self::Acc {
-        let left = self.merge(self.merge(a, b), self.merge(c, d));
-        self.merge(acc, self.merge(left, self.merge(self.merge(e, f), self.merge(g, h))))
-    }
-
-    /// The accumulator of a dense block of `n` elements where there is a quicker way to it.
-    ///
-    /// # Safety
-    /// All of them are readable.
-    #[inline(always)]
-    unsafe fn block(self, _p: *const Self::In, _n: usize) -> Option<Self::Acc> {
-        None
-    }
-
-    /// The accumulator of `n` elements that lie `stride` apart. A reducer that looks at them twice does it here, and in `rows` and `down`,
-    /// where they are few enough to be near still.
-    ///
-    /// # Safety
-    /// All of them are readable.
-    #[inline(always)]
-    unsafe fn row(self, p: *const Self::In, n: usize, stride: isize, shift: Self::In) -> Self::Acc {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { row_any(self, p, n, stride, shift) }
-    }
-
-    /// The results of many rows.
-    ///
-    /// # Safety
-    /// `count.0` rows, `count.1` apart, of `row.0` elements, `row.1` apart, are readable; so are `shift`, and writable `out`, at their steps.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
-    unsafe fn rows(
-        self,
-        p: *const Self::In,
-        count: (usize, isize),
-        row: (usize, isize),
-        shift: *const Self::In,
-        shift_step: isize,
-        out: *mut Self::Out,
-        out_step: isize,
-    ) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { rows_any(self, p, count, row, shift, shift_step, out, out_step) }
-    }
-
-    /// The accumulators of columns, each of `rows` elements, into `acc`, which is overwritten.
-    ///
-    /// # Safety
-    /// `acc.len()` columns, `stride` apart, of all rows are readable, as is `shift` at `shift_stride` for each column.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
-    unsafe fn down(
-        self,
-        p: *const Self::In,
-        rows: usize,
-        row_stride: isize,
-        stride: isize,
-        shift: *const Self::In,
-        shift_stride: isize,
-        acc: &mut [Self::Acc],
-    ) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { down_any(self, p, rows, row_stride, stride, shift, shift_stride, acc) }
-    }
+/// What is reduced to what.
+#[derive(Clone, Copy)]
+pub struct ReduceKernel {
+    pub(super) loops: &'static Loops,
+    /// How elements become those that the loops read; None where they are.
+    pub(super) load: Option<Load>,
+    /// None where accumulators are the results.
+    pub(super) finish: Option<Finish>,
+    /// Bytes of a result.
+    pub(super) out: usize,
+    /// What `load` and `finish` may want to know: the order of a norm.
+    pub(super) number: f64,
 }
 
 /// Elements that one task reads. Smaller work stays on the calling thread.
@@ -100,6 +43,12 @@ const TASK: usize = 1 << 16;
 const ROWS: usize = 64;
 /// Columns of a block that is reduced downwards: their accumulators fit the first-level cache, and rows are read a page or more at a time.
 const COLUMNS: usize = 2048;
+/// Elements that are loaded together; they fit the first-level cache.
+const BLOCK: usize = 2048;
+/// Accumulators that wait on the stack for being finished.
+const FINISHED: usize = 64;
+/// Words of eight bytes of the largest accumulator.
+const LARGEST: usize = 3;
 
 #[derive(Clone, Copy)]
 struct Dim {
@@ -112,255 +61,328 @@ struct Dim {
 
 type DimVec = SmallVec<[Dim; 6]>;
 
-/// Elements that are made when a reduction wants them, by their place in memory order.
-pub trait Blocks: Sync {
-    /// The elements `start..start + len`, either where they lie anyway or in `buffer`, which has room for them. Each is made once.
-    fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
-
-    /// Where all elements lie, made there now, for who reads a few here and there; None where nobody keeps them, so that each may be made
-    /// alone.
-    fn all(&self) -> Option<*const u8>;
-
-    /// To be called now and then, with nothing borrowed: whether to go on. If not, nothing is made any more, and what the reduction gives
-    /// does not matter.
-    fn goes_on(&self) -> bool;
-}
-
-/// What a reduction reads.
+/// A reduction with the loops of this machine.
 #[derive(Clone, Copy)]
-pub enum Source<'a, T> {
-    Memory(*const T),
-    /// Elements of a dense array, from its first in memory order on.
-    Made(&'a dyn Blocks),
+struct Kernel<'a> {
+    r: &'a ReduceKernel,
+    rows: Rows,
+    down: Down,
+    /// Bytes of an element as it lies, of an accumulator, of a result.
+    size: usize,
+    acc: usize,
+    out: usize,
 }
 
-// SAFETY: memory is only read; the caller of a reduction keeps it alive.
-unsafe impl<T> Sync for Source<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T> Send for Source<'_, T> {}
+impl<'a> Kernel<'a> {
+    fn new(r: &'a ReduceKernel) -> Self {
+        let l = r.loops;
+        let size = r.load.map_or(l.element, |load| load.size);
+        Kernel { r, rows: l.rows[level() as usize], down: l.down[level() as usize], size, acc: l.acc, out: r.out }
+    }
 
-#[repr(C, align(64))]
-#[derive(Clone, Copy)]
-struct Line([u8; 64]);
+    /// Accumulators of no elements.
+    ///
+    /// # Safety
+    /// There is room for `n`.
+    unsafe fn fill(&self, acc: *mut u8, n: usize) {
+        // SAFETY: the caller's.
+        unsafe { (self.r.loops.fill)(acc, n) }
+    }
 
-thread_local! {
-    static MADE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
-}
-
-impl<T: Copy> Source<'_, T> {
-    /// `n` rows of `columns` dense elements, the first at `at`: where they begin, and the stride from row to row. What is made stays there
-    /// until this thread asks again.
+    /// Merges `n` accumulators with others, which come behind them or, if `behind` is false, before.
+    ///
+    /// # Safety
+    /// Both are there and do not overlap.
     #[inline(always)]
-    pub(super) fn rows(&self, at: isize, n: usize, stride: isize, columns: usize) -> (*const T, isize) {
-        match self {
-            Source::Memory(p) => (p.wrapping_offset(at), stride),
-            Source::Made(blocks) => made(*blocks, at, n, stride, columns),
+    unsafe fn merge(&self, acc: *mut u8, other: *const u8, n: usize, behind: bool) {
+        // SAFETY: the caller's.
+        unsafe { (self.r.loops.merge)(acc, other, n, behind) }
+    }
+
+    /// The results of `n` accumulators, `step` apart.
+    ///
+    /// # Safety
+    /// The accumulators are there, and the results can be written.
+    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, step: isize) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.r.finish {
+                Some(finish) => finish(acc, n, out, step, self.r.number),
+                None if n == 1 || step == 1 => std::ptr::copy_nonoverlapping(acc, out, n * self.acc),
+                None => {
+                    for i in 0..n as isize {
+                        let size = self.acc as isize;
+                        std::ptr::copy_nonoverlapping(acc.offset(i * size), out.offset(i * step * size), self.acc);
+                    }
+                }
+            }
         }
+    }
+
+    /// The accumulators of `count` rows, `step` apart, of `n` elements, `stride` apart.
+    ///
+    /// # Safety
+    /// The elements are readable, and the accumulators writable, `acc_step` apart.
+    #[inline(always)]
+    unsafe fn rows(&self, p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.r.load {
+                None => (self.rows)(p, (count, step), (n, stride), acc, acc_step),
+                Some(load) => self.loaded_rows(load, p, (count, step), (n, stride), acc, acc_step),
+            }
+        }
+    }
+
+    /// As `rows`, with elements that are loaded block by block.
+    ///
+    /// # Safety
+    /// As for `rows`.
+    #[inline(never)]
+    unsafe fn loaded_rows(
+        &self,
+        load: Load,
+        p: *const u8,
+        (count, step): (usize, isize),
+        (n, stride): (usize, isize),
+        acc: *mut u8,
+        acc_step: isize,
+    ) {
+        // Where it matters, elements stay apart: loops have other lanes for them.
+        let apart = if load.whole && stride != 1 { 2 } else { 1 };
+        let block = if load.whole { n.max(BLOCK) } else { BLOCK };
+        let at = |row: usize, i: usize| p.wrapping_offset((row as isize * step + i as isize * stride) * self.size as isize);
+        let to = |row: usize| acc.wrapping_offset(row as isize * acc_step * self.acc as isize);
+        LOADED.with(|m| {
+            let mut m = m.borrow_mut();
+            let buffer = room(&mut m, block * apart as usize * self.r.loops.element);
+            if n > block {
+                let mut levels = Vec::new();
+                for row in 0..count {
+                    // SAFETY: the caller's promise covers every block of the row; the buffer holds one.
+                    pairwise(self, n.div_ceil(block), to(row), 1, &mut levels, |b, acc| unsafe {
+                        let len = block.min(n - b * block);
+                        load.run((1, len), at(row, b * block), (0, stride), buffer, apart, self.r.number);
+                        (self.rows)(buffer, (1, 0), (len, apart), acc, 1);
+                    });
+                }
+                return;
+            }
+            let together = (block / n.max(1)).max(1);
+            for first in (0..count).step_by(together) {
+                let some = together.min(count - first);
+                // SAFETY: as above, for several rows.
+                unsafe {
+                    load.run((some, n), at(first, 0), (step, stride), buffer, apart, self.r.number);
+                    (self.rows)(buffer, (some, n as isize * apart), (n, apart), to(first), acc_step);
+                }
+            }
+        });
+    }
+
+    /// The results of `count` rows, as for `rows`.
+    ///
+    /// # Safety
+    /// As for `rows`; the results are `out_step` apart.
+    unsafe fn results(&self, p: *const u8, (count, step): (usize, isize), row: (usize, isize), out: *mut u8, out_step: isize) {
+        if self.r.finish.is_none() {
+            // SAFETY: the caller's.
+            return unsafe { self.rows(p, (count, step), row, out, out_step) };
+        }
+        let mut acc = [const { MaybeUninit::<u64>::uninit() }; FINISHED * LARGEST];
+        let acc = acc.as_mut_ptr().cast::<u8>();
+        for first in (0..count).step_by(FINISHED) {
+            let some = FINISHED.min(count - first);
+            let first = first as isize;
+            // SAFETY: the caller's; so many accumulators have room, and are written before they are read.
+            unsafe {
+                self.rows(p.offset(first * step * self.size as isize), (some, step), row, acc, 1);
+                self.finish(acc, some, out.offset(first * out_step * self.out as isize), out_step);
+            }
+        }
+    }
+
+    /// Adds `rows` rows of `columns` elements, `stride` apart, to the columns' accumulators.
+    ///
+    /// # Safety
+    /// The elements are readable, and the accumulators are there.
+    unsafe fn down(&self, p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+        const WIDE: usize = 256;
+        const HIGH: usize = 8;
+        let Some(load) = self.r.load else {
+            // SAFETY: the caller's.
+            return unsafe { (self.down)(p, (rows, row_stride), stride, acc, columns) };
+        };
+        LOADED.with(|m| {
+            let mut m = m.borrow_mut();
+            let buffer = room(&mut m, WIDE * HIGH * self.r.loops.element);
+            for row in (0..rows).step_by(HIGH) {
+                let high = HIGH.min(rows - row);
+                for column in (0..columns).step_by(WIDE) {
+                    let wide = WIDE.min(columns - column);
+                    let at = row as isize * row_stride + column as isize * stride;
+                    // SAFETY: the caller's; the buffer holds as many elements. Loops take eight rows at once, too.
+                    unsafe {
+                        load.run((high, wide), p.offset(at * self.size as isize), (row_stride, stride), buffer, 1, self.r.number);
+                        (self.down)(buffer, (high, wide as isize), 1, acc.add(column * self.acc), wide);
+                    }
+                }
+            }
+        });
     }
 }
 
-#[inline(never)]
-fn made<T>(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usize) -> (*const T, isize) {
-    let size = size_of::<T>();
-    let goes_on = blocks.goes_on();
-    MADE.with(|m| {
-        let mut m = m.borrow_mut();
-        let lines = (n * columns * size).div_ceil(64);
-        if m.len() < lines {
-            m.resize(lines, Line([0; 64]));
+/// Reduces `input` over the dimensions marked in `reduced` into `out`, row-major over the others.
+///
+/// # Safety
+/// `input` is readable over `shape` and `strides`, those of a dense array if elements are made on the way; `out` has an element for each
+/// index of the kept dimensions and does not overlap `input`. Elements and results are of the reduction's types.
+pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced: &[bool], input: Source<'_>, out: *mut u8) {
+    let mut dims = DimVec::new();
+    let mut step = 1isize;
+    let mut total = 1usize;
+    for i in (0..shape.len()).rev() {
+        total *= shape[i];
+        let out_stride = if reduced[i] { 0 } else { step };
+        if !reduced[i] {
+            step *= shape[i] as isize;
         }
-        let buffer = m.as_mut_ptr().cast::<u8>();
-        if !goes_on {
-            return (buffer.cast_const().cast(), columns as isize);
+        if shape[i] != 1 {
+            dims.push(Dim { size: shape[i], stride: strides[i], out: out_stride, reduced: reduced[i] });
         }
-        if n == 1 || stride == columns as isize {
-            return (blocks.make(at as usize, n * columns, buffer).cast(), columns as isize);
-        }
-        for i in 0..n {
-            let to = buffer.wrapping_add(i * columns * size);
-            let from = blocks.make(at as usize + i * stride as usize, columns, to);
-            if !std::ptr::eq(from, to) {
-                // SAFETY: both hold a row, and what lies elsewhere is no part of the buffer.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, columns * size) };
+    }
+    if step == 0 {
+        return;
+    }
+    let k = Kernel::new(r);
+    if total == 0 {
+        let mut acc = [0u64; LARGEST];
+        let acc = acc.as_mut_ptr().cast::<u8>();
+        for i in 0..step as usize {
+            // SAFETY: there is room for an accumulator, and so many results are expected.
+            unsafe {
+                k.fill(acc, 1);
+                k.finish(acc, 1, out.add(i * k.out), 1);
             }
         }
-        (buffer.cast_const().cast(), columns as isize)
-    })
-}
-
-/// Reduces `input` over the dimensions marked in `reduced` into `out`, row-major over the others. `shift`, row-major like `out`, may
-/// be null where the reducer does not read it.
-///
-/// # Safety
-/// `input` is readable over `shape` and `strides`; `out` (and `shift` unless null) has an element for each index of the kept dimensions
-/// and does not overlap `input`.
-pub unsafe fn run<R: Reducer>(
-    r: R,
-    shape: &[usize],
-    strides: &[isize],
-    reduced: &[bool],
-    input: *const R::In,
-    shift: *const R::In,
-    out: *mut R::Out,
-) {
-    // SAFETY: the caller's.
-    unsafe { run_from(r, shape, strides, reduced, Source::Memory(input), shift, out) }
-}
-
-/// As `run`, for elements that are made on the way as well.
-///
-/// # Safety
-/// As for `run`; what is made is of type `R::In`, and `strides` are those of a dense array.
-pub unsafe fn run_from<R: Reducer>(
-    r: R,
-    shape: &[usize],
-    strides: &[isize],
-    reduced: &[bool],
-    input: Source<'_, R::In>,
-    shift: *const R::In,
-    out: *mut R::Out,
-) {
+        return;
+    }
+    arrange(&mut dims);
     // SAFETY: the caller's promise covers every offset made from these dimensions.
     unsafe {
-        let mut dims = DimVec::new();
-        let mut step = 1isize;
-        let mut total = 1usize;
-        for i in (0..shape.len()).rev() {
-            total *= shape[i];
-            let out_stride = if reduced[i] { 0 } else { step };
-            if !reduced[i] {
-                step *= shape[i] as isize;
-            }
-            if shape[i] != 1 {
-                dims.push(Dim { size: shape[i], stride: strides[i], out: out_stride, reduced: reduced[i] });
-            }
-        }
-        if step == 0 {
-            return;
-        }
-        if total == 0 {
-            let empty = r.finish(r.init());
-            (0..step).for_each(|i| out.offset(i).write(empty));
-            return;
-        }
-        arrange(&mut dims);
-        let shifted = !shift.is_null();
-        // Reducers without a shift are handed an element all the same.
-        let shift = if shifted { Some(Shared::new(shift.cast_mut())) } else { None };
-        let out = Shared::new(out);
-        let shift_at = |o: isize, x: *const R::In| shift.as_ref().map_or(x, |s| s.offset(o).cast_const());
-
-        match dims.last().copied() {
+        match dims.pop() {
             None => {
-                let (x, _) = input.rows(0, 1, 1, 1);
-                let a = r.merge(r.init(), r.lift(*x, *shift_at(0, x)));
-                out.offset(0).write(r.finish(a));
+                let (x, _) = input.rows(0, 1, 1, 1, k.size);
+                k.results(x, (1, 0), (1, 1), out, 1);
             }
-            Some(inner) if inner.reduced => {
-                dims.pop();
-                let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
-                let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
-                let pieces = inner.size.div_ceil(TASK);
-                let groups: usize = kept.iter().map(|d| d.size).product();
-                if outer.is_empty() && pieces == 1 && kept.len() <= 1 {
-                    let (step, to) = kept.first().map_or((0, 0), |d| (d.stride, d.out));
-                    let shift_step = if shifted { to } else { 0 };
-                    let together = (TASK / inner.size).max(1);
-                    parallel_for(groups.div_ceil(together), |t| {
-                        let first = (t * together) as isize;
-                        let n = groups.min((t + 1) * together) - t * together;
-                        // Task t alone writes these results.
-                        let (x, step) = input.rows(first * step, n, step, inner.size);
-                        r.rows(x, (n, step), (inner.size, inner.stride), shift_at(first * to, x), shift_step, out.offset(first * to), to);
-                    });
-                    return;
-                }
-                let segments = outer.iter().map(|d| d.size).product::<usize>() * pieces;
-                drive(
-                    Work { groups, segments, width: 1, elements: inner.size.min(TASK) },
-                    r,
-                    |g, s, acc: &mut [R::Acc]| {
-                        let (i, o) = offsets(&kept, g);
-                        let (row, piece) = if pieces == 1 { (s, 0) } else { (s / pieces, s % pieces) };
-                        let start = piece * TASK;
-                        let at = i + offsets(&outer, row).0 + start as isize * inner.stride;
-                        let n = inner.size.min(start + TASK) - start;
-                        let (x, _) = input.rows(at, 1, 1, n);
-                        acc[0] = r.row(x, n, inner.stride, *shift_at(o, x));
-                    },
-                    |g, acc| out.offset(offsets(&kept, g).1).write(r.finish(acc[0])),
-                );
-            }
-            Some(inner) => {
-                dims.pop();
-                let down = match dims.iter().rposition(|d| d.reduced) {
-                    Some(i) => dims.remove(i),
-                    None => Dim { size: 1, stride: 0, out: 0, reduced: true },
-                };
-                let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
-                let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
-                let outer_n: usize = outer.iter().map(|d| d.size).product();
-                let kept_n: usize = kept.iter().map(|d| d.size).product();
-
-                // Few dense columns: several rows are read as one, and their copies of the accumulators merged at the end.
-                let dense = inner.stride == 1 && down.stride == inner.size as isize && !shifted;
-                let fold = if dense && inner.size <= 64 { 128 / inner.size } else { 1 };
-                let (fold, rows, tail) = if fold > 1 && down.size >= 2 * fold {
-                    (fold, down.size / fold, down.size % fold * inner.size)
-                } else {
-                    (1, down.size, 0)
-                };
-                let row_stride = down.stride * fold as isize;
-                let all_columns = inner.size * fold;
-                let width = if fold > 1 { all_columns } else { all_columns.min(COLUMNS) };
-                let blocks = all_columns.div_ceil(width);
-                let pieces = rows.div_ceil(ROWS);
-                let segments = outer_n * pieces;
-                drive(
-                    Work { groups: kept_n * blocks, segments, width, elements: rows.min(ROWS) * width },
-                    r,
-                    |g, s, acc: &mut [R::Acc]| {
-                        let (group, block) = (g / blocks, g % blocks);
-                        let (i, o) = offsets(&kept, group);
-                        let (index, piece) = (s / pieces, s % pieces);
-                        let first = block * width;
-                        let columns = width.min(all_columns - first);
-                        let start = piece * ROWS;
-                        let base = i + offsets(&outer, index).0;
-                        let at = base + first as isize * inner.stride + start as isize * row_stride;
-                        let acc = &mut acc[..columns];
-                        let n = rows.min(start + ROWS) - start;
-                        let shift_stride = if shifted { inner.out } else { 0 };
-                        let (x, down_stride) = input.rows(at, n, row_stride, columns);
-                        let sh = shift_at(o + first as isize * inner.out, x);
-                        r.down(x, n, down_stride, inner.stride, sh, shift_stride, acc);
-                        if tail > 0 && start + n == rows {
-                            let (rest, _) = input.rows(base + rows as isize * row_stride, 1, 1, tail);
-                            for (j, a) in acc[..tail].iter_mut().enumerate() {
-                                *a = r.merge(*a, r.lift(*rest.add(j), *rest));
-                            }
-                        }
-                    },
-                    |g, acc| {
-                        let (group, block) = (g / blocks, g % blocks);
-                        let first = block * width;
-                        let to = offsets(&kept, group).1;
-                        if fold > 1 {
-                            for j in 0..inner.size {
-                                let mut a = acc[j];
-                                (1..fold).for_each(|f| a = r.merge(a, acc[f * inner.size + j]));
-                                out.offset(to + j as isize * inner.out).write(r.finish(a));
-                            }
-                        } else {
-                            for (j, a) in acc[..width.min(all_columns - first)].iter().enumerate() {
-                                out.offset(to + (first + j) as isize * inner.out).write(r.finish(*a));
-                            }
-                        }
-                    },
-                );
-            }
+            Some(inner) if inner.reduced => along(&k, &dims, inner, input, Shared::new(out)),
+            Some(inner) => across(&k, dims, inner, input, Shared::new(out)),
         }
     }
+}
+
+/// Reduces rows, the innermost dimension.
+///
+/// # Safety
+/// As for `run`.
+unsafe fn along(k: &Kernel<'_>, dims: &[Dim], inner: Dim, input: Source<'_>, out: Shared<*mut u8>) {
+    let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
+    let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+    let pieces = inner.size.div_ceil(TASK);
+    let groups: usize = kept.iter().map(|d| d.size).product();
+    let to = |o: isize| out.offset(o * k.out as isize);
+    if outer.is_empty() && pieces == 1 && kept.len() <= 1 {
+        let (step, out_step) = kept.first().map_or((0, 0), |d| (d.stride, d.out));
+        let together = (TASK / inner.size).max(1);
+        parallel_for(groups.div_ceil(together), |t| {
+            let first = (t * together) as isize;
+            let n = groups.min((t + 1) * together) - t * together;
+            let (x, step) = input.rows(first * step, n, step, inner.size, k.size);
+            // SAFETY: the caller's; task t alone writes these results.
+            unsafe { k.results(x, (n, step), (inner.size, inner.stride), to(first * out_step), out_step) };
+        });
+        return;
+    }
+    let segments = outer.iter().map(|d| d.size).product::<usize>() * pieces;
+    drive(
+        Work { groups, segments, width: 1, elements: inner.size.min(TASK) },
+        k,
+        |g, s, acc| {
+            let i = offsets(&kept, g).0;
+            let (row, piece) = if pieces == 1 { (s, 0) } else { (s / pieces, s % pieces) };
+            let start = piece * TASK;
+            let at = i + offsets(&outer, row).0 + start as isize * inner.stride;
+            let n = inner.size.min(start + TASK) - start;
+            let (x, _) = input.rows(at, 1, 1, n, k.size);
+            // SAFETY: the caller's.
+            unsafe { k.rows(x, (1, 0), (n, inner.stride), acc, 1) };
+        },
+        // SAFETY: the caller's.
+        |g, acc| unsafe { k.finish(acc, 1, to(offsets(&kept, g).1), 1) },
+    );
+}
+
+/// Reduces across the innermost dimension, which is kept.
+///
+/// # Safety
+/// As for `run`.
+unsafe fn across(k: &Kernel<'_>, mut dims: DimVec, inner: Dim, input: Source<'_>, out: Shared<*mut u8>) {
+    let down = match dims.iter().rposition(|d| d.reduced) {
+        Some(i) => dims.remove(i),
+        None => Dim { size: 1, stride: 0, out: 0, reduced: true },
+    };
+    let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
+    let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+    let outer_n: usize = outer.iter().map(|d| d.size).product();
+    let kept_n: usize = kept.iter().map(|d| d.size).product();
+
+    // Few dense columns: several rows are read as one, and their copies of the accumulators merged at the end.
+    let dense = inner.stride == 1 && down.stride == inner.size as isize;
+    let fold = if dense && inner.size <= 64 { 128 / inner.size } else { 1 };
+    let (fold, rows, tail) =
+        if fold > 1 && down.size >= 2 * fold { (fold, down.size / fold, down.size % fold * inner.size) } else { (1, down.size, 0) };
+    let row_stride = down.stride * fold as isize;
+    let all_columns = inner.size * fold;
+    let width = if fold > 1 { all_columns } else { all_columns.min(COLUMNS) };
+    let blocks = all_columns.div_ceil(width);
+    let pieces = rows.div_ceil(ROWS);
+    let segments = outer_n * pieces;
+    drive(
+        Work { groups: kept_n * blocks, segments, width, elements: rows.min(ROWS) * width },
+        k,
+        |g, s, acc| {
+            let (group, block) = (g / blocks, g % blocks);
+            let i = offsets(&kept, group).0;
+            let (index, piece) = (s / pieces, s % pieces);
+            let first = block * width;
+            let columns = width.min(all_columns - first);
+            let start = piece * ROWS;
+            let base = i + offsets(&outer, index).0;
+            let at = base + first as isize * inner.stride + start as isize * row_stride;
+            let n = rows.min(start + ROWS) - start;
+            let (x, down_stride) = input.rows(at, n, row_stride, columns, k.size);
+            // SAFETY: the caller's.
+            unsafe {
+                k.fill(acc, columns);
+                k.down(x, (n, down_stride), inner.stride, acc, columns);
+                if tail > 0 && start + n == rows {
+                    let (rest, _) = input.rows(base + rows as isize * row_stride, 1, 1, tail, k.size);
+                    k.down(rest, (1, 0), 1, acc, tail);
+                }
+            }
+        },
+        |g, acc| {
+            let (group, block) = (g / blocks, g % blocks);
+            let first = block * width;
+            let to = offsets(&kept, group).1 + first as isize * inner.out;
+            let columns = if fold > 1 { inner.size } else { width.min(all_columns - first) };
+            // SAFETY: the caller's; the accumulators are `fold` times those of the columns.
+            unsafe {
+                (1..fold).for_each(|f| k.merge(acc, acc.add(f * columns * k.acc), columns, true));
+                k.finish(acc, columns, out.offset(to * k.out as isize), inner.out);
+            }
+        },
+    );
 }
 
 /// Largest stride first (repeated elements, of stride 0, outermost); neighbours that can be walked as one are joined.
@@ -415,83 +437,90 @@ struct Work {
     elements: usize,
 }
 
+/// `segment(g, s, acc)` leaves the accumulators of a segment in `acc`, `write(g, acc)` writes a group's results.
 #[inline(always)]
-fn drive<R: Reducer>(w: Work, r: R, segment: impl Fn(usize, usize, &mut [R::Acc]) + Sync, write: impl Fn(usize, &[R::Acc]) + Sync) {
+fn drive(w: Work, k: &Kernel<'_>, segment: impl Fn(usize, usize, *mut u8) + Sync, write: impl Fn(usize, *mut u8) + Sync) {
     let per_task = (TASK / w.elements.max(1)).clamp(1, w.segments);
     let parts = w.segments.div_ceil(per_task);
-    let collect = |g: usize, first: usize, last: usize, acc: &mut [R::Acc], levels: &mut Vec<R::Acc>| {
-        segment(g, first, acc);
-        if last - first > 1 {
-            pairwise(r, last - first, acc, levels, |i, acc| {
-                if i > 0 {
-                    segment(g, first + i, acc);
-                }
-            });
-        }
+    let bytes = w.width * k.acc;
+    // Words of eight bytes that accumulators take.
+    let words = bytes.div_ceil(8);
+    let collect = |g: usize, first: usize, last: usize, acc: *mut u8, levels: &mut Vec<u64>| {
+        pairwise(k, last - first, acc, w.width, levels, |i, acc| segment(g, first + i, acc));
     };
     if parts == 1 {
         let groups_per_task = (TASK / (w.segments * w.elements).max(1)).max(1);
         parallel_for(w.groups.div_ceil(groups_per_task), |t| {
-            let mut acc: SmallVec<[R::Acc; 64]> = SmallVec::from_elem(r.init(), w.width);
+            let mut acc: SmallVec<[u64; 64]> = SmallVec::from_elem(0, words);
+            let acc = acc.as_mut_ptr().cast::<u8>();
             let mut levels = Vec::new();
             for g in t * groups_per_task..w.groups.min((t + 1) * groups_per_task) {
-                collect(g, 0, w.segments, &mut acc, &mut levels);
-                write(g, &acc);
+                collect(g, 0, w.segments, acc, &mut levels);
+                write(g, acc);
             }
         });
         return;
     }
-    let mut partial = vec![r.init(); w.groups * parts * w.width];
+    let mut partial = vec![0u64; w.groups * parts * words];
     let to = Shared::new(partial.as_mut_ptr());
     parallel_for(w.groups * parts, |t| {
         let (g, part) = (t / parts, t % parts);
-        // SAFETY: task t alone writes this stretch of `partial`, which outlives the tasks.
-        let acc = unsafe { std::slice::from_raw_parts_mut(to.at(t * w.width), w.width) };
+        // Task t alone writes this stretch of `partial`, which outlives the tasks.
+        let acc = to.at(t * words).cast::<u8>();
         collect(g, part * per_task, w.segments.min((part + 1) * per_task), acc, &mut Vec::new());
     });
-    for (g, mine) in partial.chunks_mut(parts * w.width).enumerate() {
+    for g in 0..w.groups {
+        let mine = to.at(g * parts * words);
         let mut step = 1;
         while step < parts {
             for i in (0..parts - step).step_by(2 * step) {
-                let (a, b) = mine.split_at_mut((i + step) * w.width);
-                for (x, y) in a[i * w.width..].iter_mut().zip(&b[..w.width]) {
-                    *x = r.merge(*x, *y);
-                }
+                let (a, b) = (mine.wrapping_add(i * words), mine.wrapping_add((i + step) * words));
+                // SAFETY: the accumulators of two parts.
+                unsafe { k.merge(a.cast(), b.cast_const().cast(), w.width, true) };
             }
             step *= 2;
         }
-        write(g, &mine[..w.width]);
+        write(g, mine.cast());
     }
 }
 
-/// Merges `n` vectors that `make(i, acc)` leaves in `acc`, as a binary counter does: equal numbers of vectors meet.
-fn pairwise<R: Reducer>(r: R, n: usize, acc: &mut [R::Acc], levels: &mut Vec<R::Acc>, make: impl Fn(usize, &mut [R::Acc])) {
-    let width = acc.len();
-    levels.clear();
-    for i in 0..n {
-        make(i, acc);
-        let mut level = 0;
-        while i >> level & 1 == 1 {
-            for (a, l) in acc.iter_mut().zip(&levels[level * width..]) {
-                *a = r.merge(*l, *a);
-            }
-            level += 1;
-        }
-        if levels.len() < (level + 1) * width {
-            levels.resize((level + 1) * width, r.init());
-        }
-        levels[level * width..][..width].copy_from_slice(acc);
+/// Merges `n` (at least one) vectors of `width` accumulators, of which `make(i, acc)` leaves each in `acc`, as a binary counter does: equal
+/// numbers of vectors meet.
+#[inline(always)]
+fn pairwise(k: &Kernel<'_>, n: usize, acc: *mut u8, width: usize, levels: &mut Vec<u64>, mut make: impl FnMut(usize, *mut u8)) {
+    make(0, acc);
+    if n == 1 {
+        return;
     }
-    let mut first = true;
-    for level in 0..usize::BITS as usize {
-        if n >> level & 1 == 1 {
-            let from = &levels[level * width..][..width];
-            if first {
-                acc.copy_from_slice(from);
-                first = false;
-            } else {
-                for (a, l) in acc.iter_mut().zip(from) {
-                    *a = r.merge(*l, *a);
+    let bytes = width * k.acc;
+    let words = bytes.div_ceil(8);
+    let most = (usize::BITS - n.leading_zeros()) as usize;
+    if levels.len() < most * words {
+        levels.resize(most * words, 0);
+    }
+    let at = levels.as_mut_ptr();
+    let level_at = |level: usize| at.wrapping_add(level * words).cast::<u8>();
+    // SAFETY: a level below `most` has room for `width` accumulators, and what is merged was written before.
+    unsafe {
+        for i in 0..n {
+            if i > 0 {
+                make(i, acc);
+            }
+            let mut level = 0;
+            while i >> level & 1 == 1 {
+                k.merge(acc, level_at(level), width, false);
+                level += 1;
+            }
+            std::ptr::copy_nonoverlapping(acc.cast_const(), level_at(level), bytes);
+        }
+        let mut first = true;
+        for level in 0..most {
+            if n >> level & 1 == 1 {
+                if first {
+                    std::ptr::copy_nonoverlapping(level_at(level).cast_const(), acc, bytes);
+                    first = false;
+                } else {
+                    k.merge(acc, level_at(level), width, false);
                 }
             }
         }
@@ -500,8 +529,9 @@ fn pairwise<R: Reducer>(r: R, n: usize, acc: &mut [R::Acc], levels: &mut Vec<R::
 
 #[cfg(test)]
 mod tests {
-    use super::super::reducers::Sum;
+    use super::super::reductions;
     use super::*;
+    use crate::layout::DType;
 
     fn naive(shape: &[usize], strides: &[isize], reduced: &[bool], x: &[f64]) -> Vec<f64> {
         let kept: Vec<usize> = (0..shape.len()).filter(|i| !reduced[*i]).collect();
@@ -547,7 +577,8 @@ mod tests {
                 let mut got = vec![f64::NAN; want.len()];
                 // SAFETY: the cases stay inside x, and `got` has one place for each kept index.
                 unsafe {
-                    run(Sum::<f64, f64>::NEW, shape, strides, &reduced, x.as_ptr(), std::ptr::null(), got.as_mut_ptr());
+                    let r = reductions::sum(DType::F64);
+                    run(&r, shape, strides, &reduced, Source::Memory(x.as_ptr().cast()), got.as_mut_ptr().cast());
                 }
                 // Integers of this size add up exactly in any order.
                 assert_eq!(got, want, "{shape:?} {strides:?} {reduced:?}");
@@ -563,7 +594,10 @@ mod tests {
         for (shape, strides) in [(&[n][..], &[1isize][..]), (&[n / 4, 4], &[4, 1]), (&[n / 2048, 2048], &[1, n as isize / 2048])] {
             let mut got = 0f32;
             // SAFETY: the shapes have n elements, laid out densely.
-            unsafe { run(Sum::<f32, f32>::NEW, shape, strides, &vec![true; shape.len()], x.as_ptr(), std::ptr::null(), &mut got) };
+            unsafe {
+                let (r, from) = (reductions::sum(DType::F32), Source::Memory(x.as_ptr().cast()));
+                run(&r, shape, strides, &vec![true; shape.len()], from, (&raw mut got).cast());
+            }
             assert!((f64::from(got) - exact).abs() / exact < 3e-7, "{got} {exact}");
         }
     }

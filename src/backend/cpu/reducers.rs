@@ -1,11 +1,42 @@
-//! What can be reduced to what: one `Reducer` for each reduction.
+//! What can be reduced to what: one `Reducer` for each kind of accumulator and element.
 
-use super::reduce::Reducer;
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
+/// Maps an element to an accumulator and merges accumulators. `merge` must be associative up to rounding.
+pub trait Reducer: Copy + Default {
+    type In: Copy;
+    type Acc: Copy;
+
+    fn init(self) -> Self::Acc;
+    fn lift(self, x: Self::In) -> Self::Acc;
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+
+    /// `merge(a, lift(x))`, with the same bits.
+    #[inline(always)]
+    fn add(self, a: Self::Acc, x: Self::In) -> Self::Acc {
+        self.merge(a, self.lift(x))
+    }
+
+    /// All merged: the eight as a tree, and then `acc` with them.
+    #[inline(always)]
+    fn merge_eight(self, acc: Self::Acc, [a, b, c, d, e, f, g, h]: [Self::Acc; 8]) -> Self::Acc {
+        let left = self.merge(self.merge(a, b), self.merge(c, d));
+        self.merge(acc, self.merge(left, self.merge(self.merge(e, f), self.merge(g, h))))
+    }
+
+    /// The accumulator of a dense block of `n` elements where there is a quicker way to it.
+    ///
+    /// # Safety
+    /// All of them are readable.
+    #[inline(always)]
+    unsafe fn block(self, _p: *const Self::In, _n: usize) -> Option<Self::Acc> {
+        None
+    }
+}
+
 /// Element types, as kernels read them. A bool is one byte, 0 or 1.
-pub trait Number: Copy + Send + Sync + PartialOrd + 'static {
+pub trait Number: Copy + Send + Sync + PartialOrd + Default + 'static {
     const ZERO: Self;
     const ONE: Self;
     /// Not above any value that is not nan.
@@ -57,6 +88,7 @@ integers!(u8, i32, i64);
 /// Element types with a fraction.
 pub trait Float: Number {
     fn minus(self, other: Self) -> Self;
+    fn absolute(self) -> Self;
     fn wide(self) -> f64;
     fn narrow(v: f64) -> Self;
     /// The sum of the squares of `n` elements, where it can be had without a wider type: None for a few, and where a square may have
@@ -113,6 +145,8 @@ macro_rules! fractions {
         #[inline(always)]
         fn minus(self, other: Self) -> Self { self - other }
         #[inline(always)]
+        fn absolute(self) -> Self { self.abs() }
+        #[inline(always)]
         fn wide(self) -> f64 { self as f64 }
         #[inline(always)]
         fn narrow(v: f64) -> Self { v as $t }
@@ -137,8 +171,8 @@ macro_rules! reducer {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name<T, A>(PhantomData<fn(T) -> A>);
-        impl<T, A> $name<T, A> {
-            pub const NEW: Self = $name(PhantomData);
+        impl<T, A> Default for $name<T, A> {
+            fn default() -> Self { $name(PhantomData) }
         }
         impl<T, A> Clone for $name<T, A> {
             fn clone(&self) -> Self { *self }
@@ -155,22 +189,17 @@ reducer!(
 impl<T: Number + To<A>, A: Number> Reducer for Sum<T, A> {
     type In = T;
     type Acc = A;
-    type Out = A;
     #[inline(always)]
     fn init(self) -> A {
         A::ZERO
     }
     #[inline(always)]
-    fn lift(self, x: T, _: T) -> A {
+    fn lift(self, x: T) -> A {
         x.to()
     }
     #[inline(always)]
     fn merge(self, a: A, b: A) -> A {
         a.plus(b)
-    }
-    #[inline(always)]
-    fn finish(self, a: A) -> A {
-        a
     }
 }
 
@@ -182,32 +211,23 @@ reducer!(
 impl<T: Number + To<A>, A: Number> Reducer for Prod<T, A> {
     type In = T;
     type Acc = A;
-    type Out = A;
     #[inline(always)]
     fn init(self) -> A {
         A::ONE
     }
     #[inline(always)]
-    fn lift(self, x: T, _: T) -> A {
+    fn lift(self, x: T) -> A {
         x.to()
     }
     #[inline(always)]
     fn merge(self, a: A, b: A) -> A {
         a.times(b)
     }
-    #[inline(always)]
-    fn finish(self, a: A) -> A {
-        a
-    }
 }
 
 /// The largest element (or smallest, with `MAX` false); nan if there is one.
-#[derive(Debug, Clone, Copy)]
-pub struct Extreme<T, const MAX: bool>(PhantomData<fn() -> T>);
-
-impl<T, const MAX: bool> Extreme<T, MAX> {
-    pub const NEW: Self = Extreme(PhantomData);
-}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extreme<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Number, const MAX: bool> Extreme<T, MAX> {
     #[inline(always)]
@@ -224,13 +244,12 @@ impl<T: Number, const MAX: bool> Extreme<T, MAX> {
 impl<T: Number, const MAX: bool> Reducer for Extreme<T, MAX> {
     type In = T;
     type Acc = T;
-    type Out = T;
     #[inline(always)]
     fn init(self) -> T {
         if MAX { T::LOWEST } else { T::HIGHEST }
     }
     #[inline(always)]
-    fn lift(self, x: T, _: T) -> T {
+    fn lift(self, x: T) -> T {
         x
     }
     #[inline(always)]
@@ -276,201 +295,126 @@ impl<T: Number, const MAX: bool> Reducer for Extreme<T, MAX> {
         // SAFETY: below n.
         Some((2 * rounds * LANES..n).fold(lanes[0], |a, i| self.merge(a, unsafe { *p.add(i) })))
     }
-    #[inline(always)]
-    fn finish(self, a: T) -> T {
-        a
-    }
 }
 
-/// Whether all elements (or any, with `ALL` false) are true, that is not 0; nan is.
-#[derive(Debug, Clone, Copy)]
-pub struct Truth<T, const ALL: bool>(PhantomData<fn() -> T>);
+/// Whether all elements (or any, with `ALL` false) are true, that is not 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Truth<const ALL: bool>;
 
-impl<T, const ALL: bool> Truth<T, ALL> {
-    pub const NEW: Self = Truth(PhantomData);
-}
-
-impl<T: Number, const ALL: bool> Reducer for Truth<T, ALL> {
-    type In = T;
+impl<const ALL: bool> Reducer for Truth<ALL> {
+    type In = u8;
     type Acc = u8;
-    type Out = u8;
     #[inline(always)]
     fn init(self) -> u8 {
         u8::from(ALL)
     }
     #[inline(always)]
-    fn lift(self, x: T, _: T) -> u8 {
-        u8::from(x != T::ZERO)
+    fn lift(self, x: u8) -> u8 {
+        u8::from(x != 0)
     }
     #[inline(always)]
     fn merge(self, a: u8, b: u8) -> u8 {
         if ALL { a & b } else { a | b }
     }
+}
+
+/// How many elements are not 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CountNonzero;
+
+impl Reducer for CountNonzero {
+    type In = u8;
+    type Acc = i64;
     #[inline(always)]
-    fn finish(self, a: u8) -> u8 {
-        a
+    fn init(self) -> i64 {
+        0
+    }
+    #[inline(always)]
+    fn lift(self, x: u8) -> i64 {
+        i64::from(x != 0)
+    }
+    #[inline(always)]
+    fn merge(self, a: i64, b: i64) -> i64 {
+        a.wrapping_add(b)
     }
 }
 
-reducer!(
-    /// How many elements are not 0.
-    CountNonzero
-);
-
-impl<T: Number, A: Number> Reducer for CountNonzero<T, A> {
-    type In = T;
-    type Acc = A;
-    type Out = A;
-    #[inline(always)]
-    fn init(self) -> A {
-        A::ZERO
-    }
-    #[inline(always)]
-    fn lift(self, x: T, _: T) -> A {
-        if x != T::ZERO { A::ONE } else { A::ZERO }
-    }
-    #[inline(always)]
-    fn merge(self, a: A, b: A) -> A {
-        a.plus(b)
-    }
-    #[inline(always)]
-    fn finish(self, a: A) -> A {
-        a
-    }
-}
-
-/// The sum of squared distances from `shift`.
-#[derive(Debug, Clone, Copy)]
-pub struct Deviation<T>(PhantomData<fn() -> T>);
-
-impl<T> Deviation<T> {
-    pub const NEW: Self = Deviation(PhantomData);
-}
+/// The sum of squared distances from a mean.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Deviation<T>(pub T);
 
 impl<T: Float> Reducer for Deviation<T> {
     type In = T;
     type Acc = T;
-    type Out = T;
     #[inline(always)]
     fn init(self) -> T {
         T::ZERO
     }
     #[inline(always)]
-    fn lift(self, x: T, shift: T) -> T {
-        let d = x.minus(shift);
+    fn lift(self, x: T) -> T {
+        let d = x.minus(self.0);
         d.times(d)
     }
     #[inline(always)]
     fn merge(self, a: T, b: T) -> T {
         a.plus(b)
     }
-    #[inline(always)]
-    fn finish(self, a: T) -> T {
-        a
-    }
 }
 
-/// The norms that need no powers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NormKind {
-    /// The sum of absolute values.
-    One,
-    /// The root of the sum of squares, added up in double precision where squares could overflow or vanish in single.
-    Two,
-    /// The largest absolute value.
-    Inf,
-    /// The smallest absolute value.
-    NegInf,
-    /// `Two` of `f32` for machines that multiply and add at once; long blocks are added up in single precision.
-    TwoFused,
-}
+/// The sum of absolute values, in double precision.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Absolutes<T>(PhantomData<T>);
 
-/// A vector norm. Adds up in double precision.
-#[derive(Debug, Clone, Copy)]
-pub struct Norm<T, const KIND: u8>(PhantomData<fn() -> T>);
-
-impl<T, const KIND: u8> Norm<T, KIND> {
-    pub const NEW: Self = Norm(PhantomData);
-}
-
-impl<T: Float, const KIND: u8> Reducer for Norm<T, KIND> {
+impl<T: Float> Reducer for Absolutes<T> {
     type In = T;
     type Acc = f64;
-    type Out = T;
-    #[inline(always)]
-    fn init(self) -> f64 {
-        if KIND == NormKind::NegInf as u8 { f64::INFINITY } else { 0.0 }
-    }
-    #[inline(always)]
-    fn lift(self, x: T, _: T) -> f64 {
-        let x = x.wide();
-        if KIND == NormKind::Two as u8 || KIND == NormKind::TwoFused as u8 { x * x } else { x.abs() }
-    }
-    #[inline(always)]
-    unsafe fn block(self, p: *const T, n: usize) -> Option<f64> {
-        if KIND == NormKind::TwoFused as u8 {
-            // SAFETY: the caller's promise is passed on.
-            unsafe { T::squares(p, n) }
-        } else {
-            None
-        }
-    }
-    #[inline(always)]
-    fn add(self, a: f64, x: T, shift: T) -> f64 {
-        if KIND == NormKind::TwoFused as u8 {
-            let x = x.wide();
-            x.mul_add(x, a)
-        } else {
-            self.merge(a, self.lift(x, shift))
-        }
-    }
-    #[inline(always)]
-    fn merge(self, a: f64, b: f64) -> f64 {
-        if KIND == NormKind::Inf as u8 {
-            Extreme::<f64, true>::NEW.merge(a, b)
-        } else if KIND == NormKind::NegInf as u8 {
-            Extreme::<f64, false>::NEW.merge(a, b)
-        } else {
-            a + b
-        }
-    }
-    #[inline(always)]
-    fn finish(self, a: f64) -> T {
-        T::narrow(if KIND == NormKind::Two as u8 || KIND == NormKind::TwoFused as u8 { a.sqrt() } else { a })
-    }
-}
-
-/// The p-norm for any other p: `(sum |x|^p)^(1/p)`.
-#[derive(Debug, Clone, Copy)]
-pub struct PowerNorm<T> {
-    p: f64,
-    marker: PhantomData<fn() -> T>,
-}
-
-impl<T> PowerNorm<T> {
-    pub fn new(p: f64) -> Self {
-        PowerNorm { p, marker: PhantomData }
-    }
-}
-
-impl<T: Float> Reducer for PowerNorm<T> {
-    type In = T;
-    type Acc = f64;
-    type Out = T;
     #[inline(always)]
     fn init(self) -> f64 {
         0.0
     }
     #[inline(always)]
-    fn lift(self, x: T, _: T) -> f64 {
-        x.wide().abs().powf(self.p)
+    fn lift(self, x: T) -> f64 {
+        x.wide().abs()
     }
     #[inline(always)]
     fn merge(self, a: f64, b: f64) -> f64 {
         a + b
     }
+}
+
+/// The sum of squares, in double precision, since they could overflow or vanish in single. `FUSED`, for machines that multiply and add at
+/// once, adds up long blocks in single precision.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SquareSum<T, const FUSED: bool>(PhantomData<T>);
+
+impl<T: Float, const FUSED: bool> Reducer for SquareSum<T, FUSED> {
+    type In = T;
+    type Acc = f64;
     #[inline(always)]
-    fn finish(self, a: f64) -> T {
-        T::narrow(a.powf(1.0 / self.p))
+    fn init(self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn lift(self, x: T) -> f64 {
+        let x = x.wide();
+        x * x
+    }
+    #[inline(always)]
+    unsafe fn block(self, p: *const T, n: usize) -> Option<f64> {
+        // SAFETY: the caller's promise is passed on.
+        if FUSED { unsafe { T::squares(p, n) } } else { None }
+    }
+    #[inline(always)]
+    fn add(self, a: f64, x: T) -> f64 {
+        if FUSED {
+            let x = x.wide();
+            x.mul_add(x, a)
+        } else {
+            self.merge(a, self.lift(x))
+        }
+    }
+    #[inline(always)]
+    fn merge(self, a: f64, b: f64) -> f64 {
+        a + b
     }
 }

@@ -1,8 +1,12 @@
-//! Running sums and products along one dimension of a dense array seen as (outer, n, inner).
+//! Running sums and products along one dimension of a dense array seen as (outer, n, inner). The walk is ordinary code, which calls the
+//! loops of a type and operation through a table.
 
+use super::loaders::Load;
+use super::num::{Level, level};
 use super::reduce_loops::instances;
-use super::reducers::{Number, To};
-use super::threads::{num_threads, parallel_for};
+use super::reducers::{Number, Prod, Reducer, Sum};
+use super::threads::{Shared, num_threads, parallel_for};
+use crate::layout::DType;
 use smallvec::SmallVec;
 
 /// Elements that one task handles.
@@ -20,136 +24,251 @@ pub enum Scan {
     Prod,
 }
 
-struct Ptrs<T, O>(*const T, *mut O);
-// SAFETY: tasks write to disjoint parts of the output, and the input is only read.
-unsafe impl<T, O> Sync for Ptrs<T, O> {}
-impl<T, O> Ptrs<T, O> {
-    #[inline(always)]
-    fn at(&self, i: usize) -> (*const T, *mut O) {
-        (self.0.wrapping_add(i), self.1.wrapping_add(i))
+/// Runs along `count` chains of `n` elements whose beginnings lie `step` apart, side by side; each has an accumulator.
+type Chains = unsafe fn(count: usize, n: usize, step: usize, x: *const u8, out: *mut u8, acc: *mut u64);
+/// Runs down `width` columns of `n` rows, `step` apart; each has an accumulator.
+type Down = unsafe fn(x: *const u8, out: *mut u8, n: usize, step: usize, acc: *mut u64, width: usize);
+
+/// What the walk knows of a type and an operation. Accumulators have eight bytes. The loops read each element before they write it.
+#[derive(Clone, Copy)]
+struct Loops {
+    /// Bytes of an element of the output.
+    to: usize,
+    chains: Chains,
+    down: [Down; Level::COUNT],
+    /// The accumulator of `n` elements.
+    total: unsafe fn(x: *const u8, n: usize) -> u64,
+    merge: unsafe fn(a: u64, b: u64) -> u64,
+    start: unsafe fn() -> u64,
+}
+
+impl Loops {
+    const fn of<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>() -> Self {
+        const { assert!(size_of::<R::Acc>() == 8) }
+        Loops {
+            to: size_of::<O>(),
+            chains: chains::<R, O>,
+            down: down_table::<R, O>(),
+            total: total::<R>,
+            merge: merge::<R>,
+            start: start::<R>,
+        }
     }
 }
 
-/// `C` chains of `n` elements whose beginnings lie `step` apart, side by side.
-///
-/// # Safety
-/// Both pointers hold all the chains.
+/// A scan of a type: its loops, and what makes elements of narrow integers theirs, in the output's memory, before.
+#[derive(Clone, Copy)]
+struct Kernel {
+    loops: Loops,
+    load: Option<Load>,
+    /// Bytes of an element as it lies.
+    size: usize,
+}
+
+impl Kernel {
+    fn new(kind: Scan, dtype: DType) -> Self {
+        let sum = kind == Scan::Sum;
+        let loops = match dtype {
+            DType::F32 if sum => const { Loops::of::<Sum<f32, f64>, f32>() },
+            DType::F32 => const { Loops::of::<Prod<f32, f64>, f32>() },
+            DType::F64 if sum => const { Loops::of::<Sum<f64, f64>, f64>() },
+            DType::F64 => const { Loops::of::<Prod<f64, f64>, f64>() },
+            _ if sum => const { Loops::of::<Sum<i64, i64>, i64>() },
+            _ => const { Loops::of::<Prod<i64, i64>, i64>() },
+        };
+        let load = match dtype {
+            DType::Bool | DType::U8 => Some(Load::widened::<u8, i64>()),
+            DType::I32 => Some(Load::widened::<i32, i64>()),
+            DType::I64 | DType::F32 | DType::F64 => None,
+        };
+        Kernel { loops, load, size: dtype.size() }
+    }
+
+    fn start(&self) -> u64 {
+        // SAFETY: it reads nothing.
+        unsafe { (self.loops.start)() }
+    }
+
+    /// Where element `i` is in the input and in the output.
+    fn at(&self, (x, out): (Shared<*mut u8>, Shared<*mut u8>), i: usize) -> (*const u8, *mut u8) {
+        (x.at(i * self.size).cast_const(), out.at(i * self.loops.to))
+    }
+
+    /// Makes `n` elements from element `i` on those that the loops want, if they are not.
+    ///
+    /// # Safety
+    /// All of them are readable, and writable at `out`.
+    #[inline(always)]
+    unsafe fn load(&self, x: *const u8, out: *mut u8, i: usize, n: usize) {
+        if let Some(load) = self.load {
+            // SAFETY: the caller's.
+            unsafe { load.run((1, n), x.add(i * self.size), (0, 1), out.add(i * self.loops.to), 1, 0.0) };
+        }
+    }
+
+    /// Where the loops find what was loaded.
+    #[inline(always)]
+    fn loaded(&self, x: *const u8, out: *mut u8) -> *const u8 {
+        if self.load.is_some() { out } else { x }
+    }
+
+    /// As `Chains` says.
+    ///
+    /// # Safety
+    /// All elements are readable and writable, and the accumulators there.
+    unsafe fn chains(&self, count: usize, n: usize, step: usize, (x, out): (*const u8, *mut u8), acc: *mut u64) {
+        const TOGETHER: usize = 512;
+        let most = if self.load.is_some() { TOGETHER } else { n.max(1) };
+        for first in (0..n).step_by(most) {
+            let some = most.min(n - first);
+            // SAFETY: the caller's.
+            unsafe {
+                let (x, out) = (x.add(first * self.size), out.add(first * self.loops.to));
+                (0..count).for_each(|c| self.load(x, out, c * step, some));
+                (self.loops.chains)(count, some, step, self.loaded(x, out), out, acc);
+            }
+        }
+    }
+
+    /// As `Down` says.
+    ///
+    /// # Safety
+    /// All elements are readable and writable, and the accumulators there.
+    unsafe fn down(&self, (x, out): (*const u8, *mut u8), n: usize, step: usize, acc: *mut u64, width: usize) {
+        const TOGETHER: usize = 2048;
+        let most = if self.load.is_some() { (TOGETHER / width.max(1)).max(1) } else { n.max(1) };
+        for first in (0..n).step_by(most) {
+            let some = most.min(n - first);
+            // SAFETY: the caller's.
+            unsafe {
+                let (x, out) = (x.add(first * step * self.size), out.add(first * step * self.loops.to));
+                // All columns together are one row.
+                let (rows, len) = if width == step { (1, some * width) } else { (some, width) };
+                (0..rows).for_each(|row| self.load(x, out, row * step, len));
+                (self.loops.down[level() as usize])(self.loaded(x, out), out, some, step, acc, width);
+            }
+        }
+    }
+}
+
+unsafe fn start<R: Reducer<Acc: Number>>() -> u64 {
+    bits(R::default().init())
+}
+
+unsafe fn merge<R: Reducer<Acc: Number>>(a: u64, b: u64) -> u64 {
+    bits(R::default().merge(of_bits(a), of_bits(b)))
+}
+
+/// A number of eight bytes.
 #[inline(always)]
-unsafe fn chains<T: Number + To<A>, A: Number + Narrow<O>, O: Copy, const C: usize>(
+fn bits<A: Number>(a: A) -> u64 {
+    const { assert!(size_of::<A>() == 8) }
+    // SAFETY: as large, and any number is bits.
+    unsafe { std::mem::transmute_copy(&a) }
+}
+
+/// The number that `bits` was given.
+#[inline(always)]
+fn of_bits<A: Number>(bits: u64) -> A {
+    const { assert!(size_of::<A>() == 8) }
+    // SAFETY: as large, and any bits are a number.
+    unsafe { std::mem::transmute_copy(&bits) }
+}
+
+/// # Safety
+/// As `Chains` says: both pointers hold all the chains.
+unsafe fn chains<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(
+    count: usize,
     n: usize,
     step: usize,
-    (x, out): (*const T, *mut O),
-    start: A,
-    merge: impl Fn(A, A) -> A,
+    x: *const u8,
+    out: *mut u8,
+    acc: *mut u64,
 ) {
-    let mut acc = [start; C];
-    for i in 0..n {
-        for (j, a) in acc.iter_mut().enumerate() {
-            // SAFETY: the caller's promise covers all i and j.
-            unsafe {
-                *a = merge(*a, (*x.add(j * step + i)).to());
+    let (x, out, acc) = (x.cast::<R::In>(), out.cast::<O>(), acc.cast::<R::Acc>());
+    // SAFETY: the caller's.
+    unsafe {
+        match count {
+            8 => side_by_side::<R, O, 8>(n, step, x, out, acc),
+            4 => side_by_side::<R, O, 4>(n, step, x, out, acc),
+            _ => (0..count).for_each(|c| side_by_side::<R, O, 1>(n, 0, x.add(c * step), out.add(c * step), acc.add(c))),
+        }
+    }
+}
+
+/// # Safety
+/// As for `chains`, of `C` chains.
+#[inline(always)]
+unsafe fn side_by_side<R: Reducer<Acc: Number + Narrow<O>>, O: Copy, const C: usize>(
+    n: usize,
+    step: usize,
+    x: *const R::In,
+    out: *mut O,
+    at: *mut R::Acc,
+) {
+    let r = R::default();
+    // SAFETY: the caller's promise covers all i and j.
+    unsafe {
+        let mut acc = at.cast::<[R::Acc; C]>().read();
+        for i in 0..n {
+            for (j, a) in acc.iter_mut().enumerate() {
+                *a = r.merge(*a, r.lift(*x.add(j * step + i)));
                 *out.add(j * step + i) = (*a).narrow();
             }
         }
+        at.cast::<[R::Acc; C]>().write(acc);
     }
 }
 
-/// Sums along few but long rows. A piece of a row is summed as eight chains, each of which starts from the sum of all before it: which
-/// sums are taken depends on the length of the row alone.
-fn long_rows<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(outer: usize, n: usize, p: &Ptrs<T, O>) {
-    let pieces = n / PIECE;
-    // The sums of all whole chains, then of everything before each of them.
-    let mut before = vec![A::ZERO; outer * pieces * CHAINS];
-    let sums = Ptrs(p.0, before.as_mut_ptr());
-    parallel_for(outer * pieces, |t| {
-        let (row, piece) = (t / pieces, t % pieces);
-        for c in 0..CHAINS {
-            let x = p.at(row * n + piece * PIECE + c * CHAIN).0;
-            // SAFETY: the chain lies inside the row, and task t alone writes its sums.
-            unsafe { *sums.at(t * CHAINS + c).1 = total(x, CHAIN) };
-        }
-    });
-    let mut ends = vec![A::ZERO; outer];
-    for (row, end) in before.chunks_mut(pieces * CHAINS).zip(&mut ends) {
-        for s in row {
-            let here = *s;
-            *s = *end;
-            *end = end.plus(here);
-        }
-    }
-    let before = &before;
-    parallel_for(outer * pieces, |t| {
-        let (row, piece) = (t / pieces, t % pieces);
-        let (x, out) = p.at(row * n + piece * PIECE);
-        let mut acc: [A; CHAINS] = [A::ZERO; CHAINS];
-        acc.copy_from_slice(&before[t * CHAINS..][..CHAINS]);
-        for i in 0..CHAIN {
-            for (j, a) in acc.iter_mut().enumerate() {
-                // SAFETY: inside the piece, which task t alone handles.
-                unsafe {
-                    *a = a.plus((*x.add(j * CHAIN + i)).to());
-                    *out.add(j * CHAIN + i) = (*a).narrow();
-                }
-            }
-        }
-    });
-    for (row, end) in ends.into_iter().enumerate() {
-        let done = pieces * PIECE;
-        // SAFETY: what is left of the row.
-        unsafe { chains::<T, A, O, 1>(n - done, 0, p.at(row * n + done), end, A::plus) };
-    }
-}
-
-/// The sum of `n` elements.
+/// The accumulator of `n` elements.
 ///
 /// # Safety
 /// They are readable.
-#[inline(always)]
-unsafe fn total<T: Number + To<A>, A: Number>(x: *const T, n: usize) -> A {
-    let mut lanes = [A::ZERO; 8];
+unsafe fn total<R: Reducer<Acc: Number>>(x: *const u8, n: usize) -> u64 {
+    let (x, r) = (x.cast::<R::In>(), R::default());
+    let mut lanes = [r.init(); 8];
     for i in 0..n / 8 {
         for (j, l) in lanes.iter_mut().enumerate() {
             // SAFETY: below n.
-            *l = l.plus(unsafe { (*x.add(i * 8 + j)).to() });
+            *l = r.merge(*l, unsafe { r.lift(*x.add(i * 8 + j)) });
         }
     }
-    let mut sum = A::ZERO;
-    lanes.iter().for_each(|l| sum = sum.plus(*l));
+    let mut sum = r.init();
+    lanes.iter().for_each(|l| sum = r.merge(sum, *l));
     (n / 8 * 8..n).for_each(|i| {
         // SAFETY: below n.
-        sum = sum.plus(unsafe { (*x.add(i)).to() });
+        sum = r.merge(sum, unsafe { r.lift(*x.add(i)) });
     });
-    sum
+    bits(sum)
 }
 
 /// The most columns that one job accumulates side by side: their sums stay in the first-level cache.
 const COLUMNS: usize = 1024;
 
-/// What `merge` gives, running down `width` columns of `n` rows, `step` apart.
-///
 /// # Safety
-/// `width` is at most COLUMNS; both pointers hold all the rows, and may be the same if `T` is `O`.
+/// As `Down` says: both pointers hold all the rows, and may be the same if elements and results are of one type.
 #[inline(always)]
-unsafe fn down<T: Number + To<A>, A: Number + Narrow<O>, O: Copy, F: Fn(A, A) -> A>(
-    merge: F,
-    x: *const T,
-    out: *mut O,
+unsafe fn down<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(
+    x: *const u8,
+    out: *mut u8,
     n: usize,
     step: usize,
+    acc: *mut u64,
     width: usize,
-    start: A,
 ) {
     const TOGETHER: usize = 16;
-    let mut acc: SmallVec<[A; 64]> = SmallVec::from_elem(start, width);
+    let r = R::default();
+    // SAFETY: the caller's.
+    let acc = unsafe { std::slice::from_raw_parts_mut(acc.cast::<R::Acc>(), width) };
     let (whole, rest) = acc.as_chunks_mut::<TOGETHER>();
     for i in 0..n {
-        let (x, out) = (x.wrapping_add(i * step), out.wrapping_add(i * step));
+        let (x, out) = (x.cast::<R::In>().wrapping_add(i * step), out.cast::<O>().wrapping_add(i * step));
         for (j, a) in whole.iter_mut().enumerate() {
             // Read before anything is written, so that it is a few instructions also where `x` is `out`.
             // SAFETY: inside row i.
-            let v = unsafe { x.add(j * TOGETHER).cast::<[T; TOGETHER]>().read() };
+            let v = unsafe { x.add(j * TOGETHER).cast::<[R::In; TOGETHER]>().read() };
             for (a, v) in a.iter_mut().zip(v) {
-                *a = merge(*a, v.to());
+                *a = r.merge(*a, r.lift(v));
             }
             let v = std::array::from_fn(|k| a[k].narrow());
             // SAFETY: as above.
@@ -159,38 +278,69 @@ unsafe fn down<T: Number + To<A>, A: Number + Narrow<O>, O: Copy, F: Fn(A, A) ->
         for (j, a) in rest.iter_mut().enumerate() {
             // SAFETY: as above.
             unsafe {
-                *a = merge(*a, (*x.add(done + j)).to());
+                *a = r.merge(*a, r.lift(*x.add(done + j)));
                 *out.add(done + j) = (*a).narrow();
             }
         }
     }
 }
 
-instances!(down_any = down, down_avx512, down_avx2, [T: Number + To<A>, A: Number + Narrow<O>, O: Copy, F: Fn(A, A) -> A], (
-    merge: F, x: *const T, out: *mut O, n: usize, step: usize, width: usize, start: A
+instances!(down_table = down, down_base down_avx2 down_avx512, [R: Reducer<Acc: Number + Narrow<O>>, O: Copy], [R, O], (
+    x: *const u8, out: *mut u8, n: usize, step: usize, acc: *mut u64, width: usize,
 ));
 
-/// Accumulates in `A` and writes `O`.
+/// Sums along few but long rows. A piece of a row is summed as eight chains, each of which starts from the sum of all before it: which
+/// sums are taken depends on the length of the row alone.
 ///
 /// # Safety
-/// Both pointers have `outer * n * inner` elements. They do not overlap, or are the same if `T` is `O`: each element is read before it is
-/// written, by the task that writes it.
-pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
-    kind: Scan,
-    (outer, n, inner): (usize, usize, usize),
-    x: *const T,
-    out: *mut O,
-) {
+/// As for `scan`.
+unsafe fn long_rows(k: &Kernel, outer: usize, n: usize, p: (Shared<*mut u8>, Shared<*mut u8>)) {
+    let pieces = n / PIECE;
+    // The sums of all whole chains, then of everything before each of them.
+    let mut before = vec![0u64; outer * pieces * CHAINS];
+    let sums = Shared::new(before.as_mut_ptr());
+    parallel_for(outer * pieces, |t| {
+        let (row, piece) = (t / pieces, t % pieces);
+        for c in 0..CHAINS {
+            let (x, out) = k.at(p, row * n + piece * PIECE + c * CHAIN);
+            // SAFETY: the chain lies inside the row, and task t alone writes its sums.
+            unsafe {
+                k.load(x, out, 0, CHAIN);
+                *sums.at(t * CHAINS + c) = (k.loops.total)(k.loaded(x, out), CHAIN);
+            }
+        }
+    });
+    let mut ends = vec![k.start(); outer];
+    for (row, end) in before.chunks_mut(pieces * CHAINS).zip(&mut ends) {
+        for s in row {
+            let here = *s;
+            *s = *end;
+            // SAFETY: both are accumulators.
+            *end = unsafe { (k.loops.merge)(*end, here) };
+        }
+    }
+    parallel_for(outer * pieces, |t| {
+        let (row, piece) = (t / pieces, t % pieces);
+        // SAFETY: inside the piece, which task t alone handles with its accumulators.
+        unsafe { k.chains(CHAINS, CHAIN, CHAIN, k.at(p, row * n + piece * PIECE), sums.at(t * CHAINS)) };
+    });
+    for (row, end) in ends.iter_mut().enumerate() {
+        let done = pieces * PIECE;
+        // SAFETY: what is left of the row.
+        unsafe { k.chains(1, n - done, 0, k.at(p, row * n + done), end) };
+    }
+}
+
+/// Accumulates elements of `dtype`: floats in double precision, of which the results are rounded to it, others in int64.
+///
+/// # Safety
+/// Both pointers have `outer * n * inner` elements, `out` those of the results. They do not overlap, or are the same if the types are: each
+/// element is read before it is written, by the task that writes it.
+pub unsafe fn scan(kind: Scan, dtype: DType, (outer, n, inner): (usize, usize, usize), x: *const u8, out: *mut u8) {
     // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
     const ROWS: usize = 4;
-    let p = Ptrs(x, out);
-    // Wide jobs read and write long stretches, but there is one for each thread.
-    let wide = inner.div_ceil(num_threads().div_ceil(outer.max(1))).next_multiple_of(64).clamp(64, COLUMNS);
-    let blocks = inner.div_ceil(wide);
-    let jobs = outer * blocks;
-    let together = (TASK / (n * inner.min(wide)).max(1)).max(1);
-    let start = if kind == Scan::Sum { A::ZERO } else { A::ONE };
-    let merge = |a: A, b: A| if kind == Scan::Sum { a.plus(b) } else { a.times(b) };
+    let k = Kernel::new(kind, dtype);
+    let p = (Shared::new(x.cast_mut()), Shared::new(out));
     if inner == 1 && outer >= ROWS {
         // Several rows at once: their chains of additions do not wait for each other.
         let groups = outer.div_ceil(ROWS);
@@ -198,34 +348,29 @@ pub unsafe fn scan<T: Number + To<A>, A: Number + Narrow<O>, O: Copy>(
         parallel_for(groups.div_ceil(together), |t| {
             for group in t * together..groups.min((t + 1) * together) {
                 let first = group * ROWS;
+                let mut acc = [k.start(); ROWS];
                 // SAFETY: this group alone handles these rows; indices stay inside both arrays.
-                unsafe {
-                    if first + ROWS <= outer {
-                        chains::<T, A, O, ROWS>(n, n, p.at(first * n), start, merge);
-                    } else {
-                        (first..outer).for_each(|row| chains::<T, A, O, 1>(n, n, p.at(row * n), start, merge));
-                    }
-                };
+                unsafe { k.chains(ROWS.min(outer - first), n, n, k.at(p, first * n), acc.as_mut_ptr()) };
             }
         });
         return;
     }
     if inner == 1 && kind == Scan::Sum && n >= 2 * PIECE {
-        long_rows::<T, A, O>(outer, n, &p);
-        return;
+        // SAFETY: the caller's.
+        return unsafe { long_rows(&k, outer, n, p) };
     }
+    // Wide jobs read and write long stretches, but there is one for each thread.
+    let wide = inner.div_ceil(num_threads().div_ceil(outer.max(1))).next_multiple_of(64).clamp(64, COLUMNS);
+    let blocks = inner.div_ceil(wide);
+    let jobs = outer * blocks;
+    let together = (TASK / (n * inner.min(wide)).max(1)).max(1);
     parallel_for(jobs.div_ceil(together), |t| {
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, b) = (job / blocks, job % blocks);
             let width = wide.min(inner - b * wide);
-            let (x, out) = p.at(o * n * inner + b * wide);
+            let mut acc: SmallVec<[u64; 64]> = SmallVec::from_elem(k.start(), width);
             // SAFETY: this job alone handles these columns; indices stay inside both arrays.
-            unsafe {
-                match kind {
-                    Scan::Sum => down_any(A::plus, x, out, n, inner, width, start),
-                    Scan::Prod => down_any(A::times, x, out, n, inner, width, start),
-                }
-            };
+            unsafe { k.down(k.at(p, o * n * inner + b * wide), n, inner, acc.as_mut_ptr(), width) };
         }
     });
 }
@@ -262,22 +407,27 @@ mod tests {
             let x: Vec<f64> = (0..outer * n * inner).map(|i| (i % 7) as f64 - 3.0).collect();
             let mut y = vec![f64::NAN; x.len()];
             // SAFETY: both have outer * n * inner elements.
-            unsafe { scan::<f64, f64, f64>(Scan::Sum, (outer, n, inner), x.as_ptr(), y.as_mut_ptr()) };
+            unsafe { scan(Scan::Sum, DType::F64, (outer, n, inner), x.as_ptr().cast(), y.as_mut_ptr().cast()) };
             for (i, v) in y.iter().enumerate() {
                 let (row, column) = (i / inner % n, i % inner);
                 let before = if row == 0 { 0.0 } else { y[i - inner] };
                 assert_eq!(*v, before + x[i], "{outer} {n} {inner} {row} {column}");
             }
             let mut there = x.clone();
-            let (from, to) = (there.as_ptr(), there.as_mut_ptr());
+            let to = there.as_mut_ptr().cast::<u8>();
             // SAFETY: in place.
-            unsafe { scan::<f64, f64, f64>(Scan::Sum, (outer, n, inner), from, to) };
+            unsafe { scan(Scan::Sum, DType::F64, (outer, n, inner), to.cast_const(), to) };
             assert_eq!(there, y, "{outer} {n} {inner} in place");
             let narrow: Vec<f32> = x.iter().map(|v| *v as f32).collect();
             let mut z = vec![f32::NAN; x.len()];
             // SAFETY: as above.
-            unsafe { scan::<f32, f64, f32>(Scan::Sum, (outer, n, inner), narrow.as_ptr(), z.as_mut_ptr()) };
+            unsafe { scan(Scan::Sum, DType::F32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
             assert!(z.iter().zip(&y).all(|(z, y)| f64::from(*z) == *y), "{outer} {n} {inner} in float32");
+            let narrow: Vec<i32> = x.iter().map(|v| *v as i32).collect();
+            let mut z = vec![i64::MIN; x.len()];
+            // SAFETY: as above.
+            unsafe { scan(Scan::Sum, DType::I32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
+            assert!(z.iter().zip(&y).all(|(z, y)| *z as f64 == *y), "{outer} {n} {inner} in int32");
         }
     }
 }

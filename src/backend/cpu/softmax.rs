@@ -141,10 +141,13 @@ unsafe fn rows_of_f32(pass: Pass, rows: usize, n: usize, p: Ptrs<f32>) {
     // SAFETY: the caller's; the features were found on this machine.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        if super::num::level() == super::num::Level::Avx512 {
-            return super::softmax_lanes::rows(pass, rows, n, p.x, p.g, p.out);
+        match super::num::level() {
+            super::num::Level::Avx512 => super::softmax_lanes::rows(pass, rows, n, p.x, p.g, p.out),
+            super::num::Level::Avx2 => avx2::rows_of::<F32<super::num::Avx2>>(pass, rows, n, p),
+            super::num::Level::Base => rows_of::<F32<Base>>(pass, rows, n, p),
         }
-        dispatch!(rows_of, F32, (pass, rows, n, p));
+        #[cfg(not(target_arch = "x86_64"))]
+        rows_of::<F32<Base>>(pass, rows, n, p);
     }
 }
 

@@ -98,7 +98,13 @@ struct Stretch {
 ///
 /// Each thread begins with a stretch of its own, the calling one with the first, and helps with the others' afterwards: what one loop left
 /// in a processor's cache is what the next one wants there.
+#[inline]
 pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
+    // One copy of each loop's body, and of this function: a piece is much longer than a call.
+    pieces(n, &f);
+}
+
+fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
     let threads = num_threads();
     if n <= 1 || threads == 1 || rayon::current_thread_index().is_some() {
         (0..n).for_each(f);

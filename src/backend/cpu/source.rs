@@ -1,0 +1,83 @@
+//! Where a reduction's elements come from: memory, or a program that makes them as they are read.
+
+use std::cell::RefCell;
+
+/// Elements that are made when a reduction wants them, by their place in memory order.
+pub trait Blocks: Sync {
+    /// The elements `start..start + len`, either where they lie anyway or in `buffer`, which has room for them. Each is made once.
+    fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
+
+    /// Where all elements lie, made there now, for who reads a few here and there; None where nobody keeps them, so that each may be made
+    /// alone.
+    fn all(&self) -> Option<*const u8>;
+
+    /// To be called now and then, with nothing borrowed: whether to go on. If not, nothing is made any more, and what the reduction gives
+    /// does not matter.
+    fn goes_on(&self) -> bool;
+}
+
+/// What a reduction reads.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    Memory(*const u8),
+    /// Elements of a dense array, from its first in memory order on.
+    Made(&'a dyn Blocks),
+}
+
+// SAFETY: memory is only read; the caller of a reduction keeps it alive.
+unsafe impl Sync for Source<'_> {}
+// SAFETY: as above.
+unsafe impl Send for Source<'_> {}
+
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub(super) struct Line([u8; 64]);
+
+thread_local! {
+    static MADE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Source<'_> {
+    /// `n` rows of `columns` dense elements of `size` bytes, the first at `at`: where they begin, and the stride from row to row, in
+    /// elements. What is made stays there until this thread asks again.
+    #[inline(always)]
+    pub(super) fn rows(&self, at: isize, n: usize, stride: isize, columns: usize, size: usize) -> (*const u8, isize) {
+        match self {
+            Source::Memory(p) => (p.wrapping_offset(at * size as isize), stride),
+            Source::Made(blocks) => made(*blocks, at, n, stride, columns, size),
+        }
+    }
+}
+
+#[inline(never)]
+fn made(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usize, size: usize) -> (*const u8, isize) {
+    let goes_on = blocks.goes_on();
+    MADE.with(|m| {
+        let mut m = m.borrow_mut();
+        let buffer = room(&mut m, n * columns * size);
+        if !goes_on {
+            return (buffer.cast_const(), columns as isize);
+        }
+        if n == 1 || stride == columns as isize {
+            return (blocks.make(at as usize, n * columns, buffer), columns as isize);
+        }
+        for i in 0..n {
+            let to = buffer.wrapping_add(i * columns * size);
+            let from = blocks.make(at as usize + i * stride as usize, columns, to);
+            if !std::ptr::eq(from, to) {
+                // SAFETY: both hold a row, and what lies elsewhere is no part of the buffer.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, columns * size) };
+            }
+        }
+        (buffer.cast_const(), columns as isize)
+    })
+}
+
+/// A buffer with room for so many bytes.
+pub(super) fn room(lines: &mut Vec<Line>, bytes: usize) -> *mut u8 {
+    let wanted = bytes.div_ceil(64);
+    if lines.len() < wanted {
+        lines.resize(wanted, Line([0; 64]));
+    }
+    lines.as_mut_ptr().cast()
+}
