@@ -34,6 +34,7 @@ mod rows;
 mod saved;
 mod shape;
 mod sharing;
+mod signatures;
 mod site;
 mod slots;
 mod tensor;
