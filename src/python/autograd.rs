@@ -258,9 +258,9 @@ fn get_num_threads() -> usize {
 
 /// Sets how many threads kernels use, at least 1.
 #[pyfunction]
-fn set_num_threads(n: &Bound<'_, PyAny>) -> PyResult<()> {
-    let n =
-        n.extract::<i64>().map_err(|_| Error::runtime(format!("set_num_threads expects an int, but got {}", super::args::type_name(n))))?;
+fn set_num_threads(num: &Bound<'_, PyAny>) -> PyResult<()> {
+    let wrong = |_| Error::runtime(format!("set_num_threads expects an int, but got {}", super::args::type_name(num)));
+    let n = num.extract::<i64>().map_err(wrong)?;
     let n = usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| Error::runtime("set_num_threads expects a positive integer"))?;
     crate::backend::cpu::threads::set_num_threads(n);
     Ok(())

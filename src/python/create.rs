@@ -122,7 +122,7 @@ pub(super) fn size_of(py: Python<'_>, function: &'static str, given: &Bound<'_, 
 }
 
 /// Writes a new tensor over `out=`, where that is given.
-fn into(py: Python<'_>, o: &mut Options, t: Tensor) -> PyOut {
+pub(super) fn into(py: Python<'_>, o: &mut Options, t: Tensor) -> PyOut {
     match o.take(py, "out") {
         Some(out) => {
             o.done()?;
@@ -292,9 +292,11 @@ macro_rules! triangles {
         $(
             /// Positions of a triangle of a matrix: a row of row numbers and a row of column numbers.
             #[pyfunction]
-            #[pyo3(signature = (row, col, offset=0))]
-            fn $name(py: Python<'_>, row: i64, col: i64, offset: i64) -> PyOut {
-                Options::parse(stringify!($name), None)?.wrap(py, create::triangle_indices(row, col, offset, $upper)?)
+            #[pyo3(signature = (row, col, offset=0, **kwargs))]
+            fn $name(py: Python<'_>, row: i64, col: i64, offset: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+                let o = Options::parse(stringify!($name), kwargs)?;
+                let t = create::triangle_indices(row, col, offset, $upper)?;
+                o.wrap(py, linear::cast(&t, o.dtype.unwrap_or(DType::I64))?)
             }
         )+
     };

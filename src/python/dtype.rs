@@ -267,9 +267,9 @@ fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The dtype of a pointwise operation on two tensors or numbers.
 #[pyfunction]
-fn result_type(py: Python<'_>, tensor1: &Bound<'_, PyAny>, tensor2: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
-    let a = super::args::operand_of(tensor1, "result_type", 1, "tensor1")?;
-    let b = super::args::operand_of(tensor2, "result_type", 2, "tensor2")?;
+fn result_type(py: Python<'_>, tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
+    let a = super::args::operand_of(tensor, "result_type", 1, "tensor")?;
+    let b = super::args::operand_of(other, "result_type", 2, "other")?;
     dtype_object(py, pointwise::promote(&[a, b]))
 }
 

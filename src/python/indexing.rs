@@ -377,10 +377,10 @@ impl PyTensor {
         same(slf)
     }
 
-    /// This tensor where the condition holds, else `y`.
+    /// This tensor where the condition holds, else `other`.
     #[pyo3(name = "where")]
-    fn where_(slf: &Bound<'_, Self>, condition: &Bound<'_, PyTensor>, y: &Obj<'_>) -> PyOut {
-        choose(slf.py(), condition, Arg::Tensor(Self::of(slf)), operand_of(y, "where", 2, "other")?)
+    fn where_(slf: &Bound<'_, Self>, condition: &Bound<'_, PyTensor>, other: &Obj<'_>) -> PyOut {
+        choose(slf.py(), condition, Arg::Tensor(Self::of(slf)), operand_of(other, "where", 2, "other")?)
     }
 }
 

@@ -109,9 +109,9 @@ fn binary_cross_entropy(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor
 
 /// Sets each element to 0 with probability `p` and scales the others by `1 / (1 - p)`; the input itself when not training.
 #[pyfunction]
-#[pyo3(signature = (input, p, training))]
-fn dropout(input: &Bound<'_, PyTensor>, p: f64, training: bool) -> PyOut {
-    wrap(input.py(), drop_::dropout(PyTensor::of(input), p, training, None)?)
+#[pyo3(signature = (input, p, train))]
+fn dropout(input: &Bound<'_, PyTensor>, p: f64, train: bool) -> PyOut {
+    wrap(input.py(), drop_::dropout(PyTensor::of(input), p, train, None)?)
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -124,8 +124,8 @@ fn einsum(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyOut {
 
 /// The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of dimensions.
 #[pyfunction]
-#[pyo3(signature = (a, b, dims=None))]
-fn tensordot(a: &Bound<'_, PyTensor>, b: &Obj<'_>, dims: Option<&Obj<'_>>) -> PyOut {
+#[pyo3(signature = (a, b, dims=None, out=None))]
+fn tensordot(a: &Bound<'_, PyTensor>, b: &Obj<'_>, dims: Option<&Obj<'_>>, out: Option<&Obj<'_>>) -> PyOut {
     let (x, y) = (PyTensor::of(a), arg(b, "tensordot", "b")?);
     let counted = |n: i64| -> (Vec<i64>, Vec<i64>) { ((0..n).map(|i| i - n).collect(), (0..n).collect()) };
     let (da, db) = match dims {
@@ -143,7 +143,7 @@ fn tensordot(a: &Bound<'_, PyTensor>, b: &Obj<'_>, dims: Option<&Obj<'_>>) -> Py
             Err(_) => d.extract::<(Vec<i64>, Vec<i64>)>()?,
         },
     };
-    wrap(a.py(), es::tensordot(x, y, &da, &db)?)
+    finish(a.py(), "tensordot", es::tensordot(x, y, &da, &db)?, &[x, y], out)
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

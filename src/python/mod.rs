@@ -34,6 +34,7 @@ mod rows;
 mod saved;
 mod shape;
 mod sharing;
+mod signatures;
 mod site;
 mod slots;
 mod tensor;
@@ -47,7 +48,9 @@ use pyo3::prelude::*;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The native module `rgrad._core`.
-#[pymodule]
+///
+/// Identity, the pool of dead objects and overrides rely on the GIL; PyO3 would declare the module safe without it.
+#[pymodule(gil_used = true)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;

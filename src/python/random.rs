@@ -1,10 +1,11 @@
 //! Random numbers in Python.
 
 use super::args::{self, as_tensor, int, scalar, sizes_arg, type_name};
-use super::create::{Options, PyOut, size_of};
+use super::create::{Options, PyOut, into, size_of};
 use super::dtype::{PyDevice, device_object, device_of};
 use super::errors::type_error;
 use super::identity::wrap;
+use super::reduce::finish;
 use super::tensor::PyTensor;
 use crate::array::Device;
 use crate::autograd::Tensor;
@@ -113,6 +114,11 @@ fn standard() -> Dist {
     Dist::Normal { mean: 0.0, std: 1.0 }
 }
 
+/// Refuses unknown keywords before a number is drawn.
+fn refuse_others(o: &Options) -> PyResult<()> {
+    if o.rest.iter().all(|(name, _)| name == "out") { Ok(()) } else { o.done() }
+}
+
 macro_rules! samples {
     ($($(#[doc = $doc:literal])+ $name:ident $like:ident = $dist:expr;)+) => {
         $(
@@ -123,8 +129,9 @@ macro_rules! samples {
                 let mut o = Options::parse(stringify!($name), kwargs)?;
                 let g = take_generator(py, &mut o)?;
                 let shape = size_of(py, stringify!($name), size, &mut o)?;
-                o.done()?;
-                o.wrap(py, random::sample_on(o.place(), &shape, o.float(), $dist, g.as_ref())?)
+                refuse_others(&o)?;
+                let t = random::sample_on(o.place(), &shape, o.float(), $dist, g.as_ref())?;
+                into(py, &mut o, t)
             }
 
             /// The same, with the shape and dtype of `input`.
@@ -194,9 +201,10 @@ fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, 
     let mut o = Options::parse("randint", kwargs)?;
     let g = take_generator(py, &mut o)?;
     let (low, high, shape) = bounds(py, args, &mut o, true)?;
-    o.done()?;
+    refuse_others(&o)?;
     let dist = Dist::Integers { from: low, to: high };
-    o.wrap(py, random::sample_on(o.place(), &shape.unwrap_or_default(), o.dtype.unwrap_or(DType::I64), dist, g.as_ref())?)
+    let t = random::sample_on(o.place(), &shape.unwrap_or_default(), o.dtype.unwrap_or(DType::I64), dist, g.as_ref())?;
+    into(py, &mut o, t)
 }
 
 /// Integers uniform in `low..high` with the shape and dtype of `input`.
@@ -218,11 +226,12 @@ fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, Py
 fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
     let mut o = Options::parse("randperm", kwargs)?;
     let g = take_generator(py, &mut o)?;
-    o.done()?;
+    refuse_others(&o)?;
     if n < 0 {
         return Err(Error::runtime(format!("Trying to create tensor with negative dimension {n}: [{n}]")).into());
     }
-    o.wrap(py, random::randperm(n, o.dtype.unwrap_or(DType::I64), g.as_ref())?)
+    let t = random::randperm(n, o.dtype.unwrap_or(DType::I64), g.as_ref())?;
+    into(py, &mut o, t)
 }
 
 /// Normal numbers; mean and standard deviation are numbers (then `size` says how many) or tensors.
@@ -231,7 +240,7 @@ fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut
 fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&Obj<'_>>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
     let mut o = Options::parse_like("normal", kwargs)?;
     let g = take_generator(py, &mut o)?;
-    o.done()?;
+    refuse_others(&o)?;
     let number = |obj: Option<&Obj<'_>>, name: &str, default: f64| -> PyResult<f64> {
         match obj {
             None => Ok(default),
@@ -245,7 +254,8 @@ fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&O
         let Some(size) = size else { return Err(type_error("normal() missing 1 required positional arguments: \"size\"")) };
         let dist = Dist::Normal { mean: number(Some(mean), "mean", 0.0)?, std: number(std, "std", 1.0)? };
         let shape = create::sizes(&sizes_arg(size, "normal", "size")?)?;
-        return o.wrap(py, random::sample_on(o.place(), &shape, o.float(), dist, g.as_ref())?);
+        let t = random::sample_on(o.place(), &shape, o.float(), dist, g.as_ref())?;
+        return into(py, &mut o, t);
     }
     let filled = |t: Option<&Tensor>, v: f64, like: Option<&Tensor>| -> PyResult<Tensor> {
         match t {
@@ -255,30 +265,37 @@ fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&O
     };
     let m2 = filled(m, if m.is_none() { number(Some(mean), "mean", 0.0)? } else { 0.0 }, s)?;
     let s2 = filled(s, if s.is_none() { number(std, "std", 1.0)? } else { 1.0 }, m)?;
-    o.wrap(py, random::normal(&m2, &s2, g.as_ref())?)
+    let t = random::normal(&m2, &s2, g.as_ref())?;
+    into(py, &mut o, t)
 }
 
 /// 1 with the probability that each element says (or `p` for all), else 0.
 #[pyfunction]
-#[pyo3(signature = (input, p=None, *, generator=None))]
-fn bernoulli(py: Python<'_>, input: &Bound<'_, PyTensor>, p: Option<f64>, generator: Option<&Obj<'_>>) -> PyOut {
+#[pyo3(signature = (input, p=None, *, generator=None, out=None))]
+fn bernoulli(py: Python<'_>, input: &Bound<'_, PyTensor>, p: Option<f64>, generator: Option<&Obj<'_>>, out: Option<&Obj<'_>>) -> PyOut {
     let g = self::generator(generator)?;
     let t = PyTensor::of(input);
-    wrap(
-        py,
-        match p {
-            Some(p) => random::sample_on(t.device(), &t.shape(), t.dtype(), Dist::Bernoulli { p }, g.as_ref())?,
-            None => random::bernoulli(t, g.as_ref())?,
-        },
-    )
+    let drawn = match p {
+        Some(p) => random::sample_on(t.device(), &t.shape(), t.dtype(), Dist::Bernoulli { p }, g.as_ref())?,
+        None => random::bernoulli(t, g.as_ref())?,
+    };
+    finish(py, "bernoulli", drawn, t, out)
 }
 
 /// Positions drawn with the weights in each row of `input`.
 #[pyfunction]
-#[pyo3(signature = (input, num_samples, replacement=false, *, generator=None))]
-fn multinomial(py: Python<'_>, input: &Bound<'_, PyTensor>, num_samples: i64, replacement: bool, generator: Option<&Obj<'_>>) -> PyOut {
+#[pyo3(signature = (input, num_samples, replacement=false, *, generator=None, out=None))]
+fn multinomial(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    num_samples: i64,
+    replacement: bool,
+    generator: Option<&Obj<'_>>,
+    out: Option<&Obj<'_>>,
+) -> PyOut {
     let g = self::generator(generator)?;
-    wrap(py, random::multinomial(PyTensor::of(input), num_samples, replacement, g.as_ref())?)
+    let t = PyTensor::of(input);
+    finish(py, "multinomial", random::multinomial(t, num_samples, replacement, g.as_ref())?, t, out)
 }
 
 fn fill<'py>(slf: &Bound<'py, PyTensor>, dist: Dist, g: Option<&Obj<'_>>) -> PyResult<Bound<'py, PyTensor>> {
@@ -340,12 +357,12 @@ impl PyTensor {
 
     #[pyo3(name = "bernoulli", signature = (p=None, *, generator=None))]
     fn m_bernoulli(slf: &Bound<'_, Self>, p: Option<f64>, generator: Option<&Obj<'_>>) -> PyOut {
-        bernoulli(slf.py(), slf, p, generator)
+        bernoulli(slf.py(), slf, p, generator, None)
     }
 
     #[pyo3(name = "multinomial", signature = (num_samples, replacement=false, *, generator=None))]
     fn m_multinomial(slf: &Bound<'_, Self>, num_samples: i64, replacement: bool, generator: Option<&Obj<'_>>) -> PyOut {
-        multinomial(slf.py(), slf, num_samples, replacement, generator)
+        multinomial(slf.py(), slf, num_samples, replacement, generator, None)
     }
 }
 
@@ -374,6 +391,7 @@ fn get_rng_state(py: Python<'_>) -> PyOut {
     wrap(py, random::state_tensor(default_generator())?)
 }
 
+/// Sets the default generator's state to one that `get_rng_state` gave.
 #[pyfunction]
 fn set_rng_state(new_state: &Bound<'_, PyTensor>) -> PyResult<()> {
     Ok(random::set_state_tensor(default_generator(), PyTensor::of(new_state))?)

@@ -340,14 +340,24 @@ impl PyTensor {
     }
 
     /// Running sums along `dim`, written over this tensor.
-    fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64) -> PyResult<Bound<'py, Self>> {
-        scan::cumsum_(PyTensor::of(slf), dim)?;
+    #[pyo3(signature = (dim, *, dtype=None))]
+    fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+        let t = PyTensor::of(slf);
+        match dtype_option(dtype, "cumsum_")?.filter(|d| *d != t.dtype()) {
+            Some(d) => crate::autograd::linear::copy_(t, &scan::cumsum(t, dim, Some(d))?)?,
+            None => scan::cumsum_(t, dim)?,
+        }
         Ok(slf.clone())
     }
 
     /// Running products along `dim`, written over this tensor.
-    fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64) -> PyResult<Bound<'py, Self>> {
-        scan::cumprod_(PyTensor::of(slf), dim)?;
+    #[pyo3(signature = (dim, *, dtype=None))]
+    fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+        let t = PyTensor::of(slf);
+        match dtype_option(dtype, "cumprod_")?.filter(|d| *d != t.dtype()) {
+            Some(d) => crate::autograd::linear::copy_(t, &scan::cumprod(t, dim, Some(d))?)?,
+            None => scan::cumprod_(t, dim)?,
+        }
         Ok(slf.clone())
     }
 }

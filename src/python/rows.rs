@@ -75,25 +75,24 @@ struct Parsed<'py> {
     out: Option<Bound<'py, PyAny>>,
 }
 
-/// Sorts positional and keyword arguments.
+/// Sorts positional and keyword arguments; a method takes no `out=`.
 fn parse<'py>(
     function: &str,
-    names: &[&str],
-    positional: &[Bound<'py, PyAny>],
+    row: RowId,
+    is_method: bool,
+    positional: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
     keywords: &[(String, Bound<'py, PyAny>)],
 ) -> PyResult<Parsed<'py>> {
-    if positional.len() > names.len() {
-        return Err(type_error(format!(
-            "{function}() takes from 1 to {} positional arguments but {} were given",
-            names.len(),
-            positional.len()
-        )));
+    let names = param_names(row);
+    let most = names.len() - if has_keyword_params(row) { row.info().params.len() } else { 0 };
+    if positional.len() > most {
+        return Err(type_error(format!("{function}() takes from 1 to {most} positional arguments but {} were given", positional.len())));
     }
-    let mut slots: Slots<'py> = positional.iter().cloned().map(Some).collect();
+    let mut slots: Slots<'py> = positional.map(Some).collect();
     slots.resize(names.len(), None);
     let mut out = None;
     for (k, v) in keywords {
-        if k == "out" {
+        if k == "out" && !is_method {
             out = if v.is_none() { None } else { Some(v.clone()) };
             continue;
         }
@@ -254,38 +253,140 @@ fn names(row: RowId) -> &'static Names {
     })[row as usize]
 }
 
-/// Calls `f` with what C gave, turning errors and panics into exceptions.
-///
-/// # Safety
-/// Called by Python with the arguments of a METH_FASTCALL | METH_KEYWORDS function.
-unsafe fn fastcall(
-    first: *mut ffi::PyObject,
+fn param_names(row: RowId) -> SmallVec<[&'static str; 6]> {
+    let info = row.info();
+    let mut names: SmallVec<[&'static str; 6]> = SmallVec::new();
+    names.push("input");
+    names.extend_from_slice(&operand_names(row)[..info.arity() - 1]);
+    names.extend_from_slice(info.params);
+    names
+}
+
+/// Whether PyTorch takes a row's parameters by keyword only.
+fn has_keyword_params(row: RowId) -> bool {
+    matches!(row, RowId::Addcmul | RowId::Addcdiv)
+}
+
+/// The three forms in which a row is bound.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A function of the module: all operands are arguments.
+    Function,
+    /// A method: `self` is the first operand.
+    Method,
+    /// A method that overwrites `self`.
+    InPlace,
+}
+
+impl Form {
+    const ALL: [Form; 3] = [Form::Function, Form::Method, Form::InPlace];
+}
+
+/// The text signature of a row in one of its forms, as `inspect.signature` and the stubs read it.
+fn signature(row: RowId, form: Form) -> String {
+    let (info, names) = (row.info(), param_names(row));
+    let mut parts: Vec<String> = names.iter().map(|n| (*n).to_string()).collect();
+    let params = parts.split_off(info.arity());
+    if form != Form::Function {
+        parts[0] = "$self".into();
+    }
+    if has_keyword_params(row) {
+        parts.push("*".into());
+    }
+    let defaults = shown_defaults(info.name);
+    parts.extend(params.into_iter().enumerate().map(|(i, p)| defaults.get(i).map_or(p.clone(), |d| format!("{p}={d}"))));
+    if form == Form::Function {
+        if !has_keyword_params(row) {
+            parts.push("*".into());
+        }
+        parts.push("out=None".into());
+    }
+    parts.join(", ")
+}
+
+/// The defaults of a row's parameters as PyTorch shows them; None stands for a number that the operation itself finds.
+fn shown_defaults(name: &str) -> Vec<String> {
+    match name {
+        "logit" => vec!["None".into()],
+        "nan_to_num" => vec!["None".into(); 3],
+        // Counts in PyTorch's signatures, although they are compared with floats.
+        "addcmul" | "addcdiv" => vec!["1".into()],
+        _ => defaults(name).iter().map(|d| format!("{d:?}")).collect(),
+    }
+}
+
+/// A call with all its operands: the common ones without sorting.
+fn dispatch(
+    py: Python<'_>,
+    (row, form): (RowId, Form),
+    first: Option<&Bound<'_, PyAny>>,
+    rest: &[Bound<'_, PyAny>],
+    kwnames: *mut ffi::PyObject,
+    named: &[Bound<'_, PyAny>],
+) -> PyResult<Py<PyAny>> {
+    let info = row.info();
+    if let Some(x) = first
+        && form != Form::InPlace
+        && named.is_empty()
+        && info.params.is_empty()
+        && let Some(t) = as_tensor(x)
+    {
+        match rest {
+            [] if info.arity() == 1 => return wrap(py, pw::call(row, &[Arg::Tensor(t)], &[])?),
+            [y] if info.arity() == 2 => {
+                if let Some(y) = operand(y)? {
+                    return wrap(py, pw::call(row, &[Arg::Tensor(t), y], &[])?);
+                }
+            }
+            _ => {}
+        }
+    }
+    let names = names(row);
+    let name = if form == Form::InPlace { names.in_place } else { names.name };
+    let mut keywords: SmallVec<[(String, Bound<'_, PyAny>); 2]> = SmallVec::new();
+    if !named.is_empty() {
+        // SAFETY: values that are named come with a tuple of names.
+        let names = unsafe { Bound::from_borrowed_ptr(py, kwnames) }.cast_into::<PyTuple>()?;
+        for (name, value) in names.iter().zip(named) {
+            keywords.push((name.extract()?, value.clone()));
+        }
+    }
+    let positional: SmallVec<[Bound<'_, PyAny>; 4]> = first.into_iter().chain(rest).cloned().collect();
+    let parsed = parse(name, row, form != Form::Function, positional.into_iter(), &keywords)?;
+    general(py, row, name, &parsed, form == Form::InPlace)
+}
+
+/// What all rows share: `what` is a row's number times four, and the form. `extern "C"`, so that nothing unwinds through an entry and its
+/// call is a bare jump.
+#[inline(never)]
+unsafe extern "C" fn call(
+    slf: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
     kwnames: *mut ffi::PyObject,
-    f: impl for<'py> FnOnce(Python<'py>, &[Bound<'py, PyAny>], &[(String, Bound<'py, PyAny>)]) -> PyResult<Py<PyAny>>,
+    what: usize,
 ) -> *mut ffi::PyObject {
     // SAFETY: Python calls with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let run = std::panic::AssertUnwindSafe(|| -> PyResult<Py<PyAny>> {
-        let mut positional: SmallVec<[Bound<'_, PyAny>; 4]> = SmallVec::new();
-        let mut keywords: SmallVec<[(String, Bound<'_, PyAny>); 2]> = SmallVec::new();
-        // SAFETY: `first` is null or an object; `args` holds `nargs` objects and one for each name in `kwnames`; all are borrowed.
-        unsafe {
-            if !first.is_null() {
-                positional.push(Bound::from_borrowed_ptr(py, first));
-            }
-            for i in 0..nargs {
-                positional.push(Bound::from_borrowed_ptr(py, *args.offset(i)));
-            }
-            if !kwnames.is_null() {
-                let names = Bound::from_borrowed_ptr(py, kwnames).cast_into::<PyTuple>()?;
-                for (k, name) in names.iter().enumerate() {
-                    keywords.push((name.extract()?, Bound::from_borrowed_ptr(py, *args.add(nargs as usize + k))));
-                }
-            }
+        let (row, form) = (RowId::ALL[what >> 2], Form::ALL[what & 3]);
+        // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, all borrowed for this call; a `Bound` is a bare pointer
+        // to an object, and a shared one neither counts nor drops.
+        let (given, named) = unsafe {
+            let names = if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize };
+            let count = nargs as usize + names;
+            let all: &[Bound<'_, PyAny>] = if count == 0 { &[] } else { std::slice::from_raw_parts(args.cast(), count) };
+            all.split_at(nargs as usize)
+        };
+        if form == Form::Function {
+            return match given.split_first() {
+                Some((first, rest)) => dispatch(py, (row, form), Some(first), rest, kwnames, named),
+                None => dispatch(py, (row, form), None, given, kwnames, named),
+            };
         }
-        f(py, &positional, &keywords)
+        // SAFETY: a live object, on which a method was called.
+        let slf = std::mem::ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Bound<'_, PyAny>>(slf) });
+        dispatch(py, (row, form), Some(&slf), given, kwnames, named)
     });
     let result =
         std::panic::catch_unwind(run).unwrap_or_else(|_| Err(runtime("rgrad: internal error (a panic in an operation); please report it")));
@@ -298,86 +399,29 @@ unsafe fn fastcall(
     }
 }
 
-fn param_names(row: RowId) -> SmallVec<[&'static str; 6]> {
-    let info = row.info();
-    let mut names: SmallVec<[&'static str; 6]> = SmallVec::new();
-    names.push("input");
-    names.extend_from_slice(&operand_names(row)[..info.arity() - 1]);
-    names.extend_from_slice(info.params);
-    names
-}
-
-fn dispatch(
-    py: Python<'_>,
-    row: RowId,
-    positional: &[Bound<'_, PyAny>],
-    keywords: &[(String, Bound<'_, PyAny>)],
-    in_place: bool,
-) -> PyResult<Py<PyAny>> {
-    let names = names(row);
-    let name = if in_place { names.in_place } else { names.name };
-    if !in_place && keywords.is_empty() && row.info().params.is_empty() {
-        // The common calls, without sorting.
-        match positional {
-            [x] if row.info().arity() == 1 => {
-                if let Some(t) = as_tensor(x) {
-                    return wrap(py, pw::call(row, &[Arg::Tensor(t)], &[])?);
-                }
-            }
-            [x, y] if row.info().arity() == 2 => {
-                if let (Some(t), Some(y)) = (as_tensor(x), operand(y)?) {
-                    return wrap(py, pw::call(row, &[Arg::Tensor(t), y], &[])?);
-                }
-            }
-            _ => {}
-        }
-    }
-    let parsed = parse(name, &param_names(row), positional, keywords)?;
-    general(py, row, name, &parsed, in_place)
-}
-
-/// A module function: all operands are arguments.
-unsafe extern "C" fn function<const ROW: usize>(
-    _module: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: called by Python.
-    unsafe { fastcall(std::ptr::null_mut(), args, nargs, kwnames, |py, p, k| dispatch(py, RowId::ALL[ROW], p, k, false)) }
-}
-
-/// A method: `self` is the first operand.
-unsafe extern "C" fn method<const ROW: usize>(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: called by Python.
-    unsafe { fastcall(slf, args, nargs, kwnames, |py, p, k| dispatch(py, RowId::ALL[ROW], p, k, false)) }
-}
-
-/// A method that overwrites `self`.
-unsafe extern "C" fn in_place<const ROW: usize>(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: called by Python.
-    unsafe { fastcall(slf, args, nargs, kwnames, |py, p, k| dispatch(py, RowId::ALL[ROW], p, k, true)) }
-}
-
 type Fast = ffi::PyCFunctionFastWithKeywords;
+
+/// What Python calls: loads a number and jumps, since a C function gets no data of its own.
+unsafe extern "C" fn entry<const WHAT: usize>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: called by Python.
+    unsafe { call(slf, args, nargs, kwnames, WHAT) }
+}
 
 macro_rules! table {
     ($([$kind:ident $Row:ident])+) => {
-        const TABLE: &[(RowId, Fast, Fast, Fast)] = &[$((
+        /// The entries of each row, in the order of `Form::ALL`.
+        const TABLE: &[(RowId, [Fast; Form::ALL.len()])] = &[$((
             RowId::$Row,
-            function::<{ RowId::$Row as usize }>,
-            method::<{ RowId::$Row as usize }>,
-            in_place::<{ RowId::$Row as usize }>,
+            [
+                entry::<{ RowId::$Row as usize * 4 + Form::Function as usize }>,
+                entry::<{ RowId::$Row as usize * 4 + Form::Method as usize }>,
+                entry::<{ RowId::$Row as usize * 4 + Form::InPlace as usize }>,
+            ],
         )),+];
     };
 }
@@ -437,19 +481,19 @@ pub(super) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let ty = m.py().get_type::<PyTensor>();
     let mut bound: Vec<&str> = Vec::new();
-    for (row, function, method, in_place) in TABLE {
+    for (row, [function, method, in_place]) in TABLE {
         let info = row.info();
         if NOT_BOUND.contains(&info.name) {
             continue;
         }
         for name in std::iter::once(&info.name).chain(info.aliases) {
-            let doc = format!("{name}(input, ...)\n\n{}", info.doc.trim());
-            add_function(m, name, *function, &doc)?;
-            add_method(&ty, name, *method, &doc)?;
+            let doc = |name: &str, form: Form, text: &str| format!("{name}({})\n--\n\n{text}", signature(*row, form));
+            add_function(m, name, *function, &doc(name, Form::Function, info.doc.trim()))?;
+            add_method(&ty, name, *method, &doc(name, Form::Method, info.doc.trim()))?;
             bound.push(name);
             if info.in_place {
                 let label = format!("{name}_");
-                add_method(&ty, &label, *in_place, &format!("In-place form of `{name}`."))?;
+                add_method(&ty, &label, *in_place, &doc(&label, Form::InPlace, &format!("In-place form of `{name}`.")))?;
             }
         }
     }

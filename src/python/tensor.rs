@@ -268,11 +268,11 @@ impl PyTensor {
 
     // ---- copies ------------------------------------------------------------------------------------------------------
 
-    /// Overwrites this tensor with `src`, broadcast to this shape and converted to this dtype.
-    #[pyo3(signature = (src, non_blocking=false))]
-    fn copy_<'py>(slf: &Bound<'py, Self>, src: &Obj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
+    /// Overwrites this tensor with `other`, broadcast to this shape and converted to this dtype.
+    #[pyo3(signature = (other, non_blocking=false))]
+    fn copy_<'py>(slf: &Bound<'py, Self>, other: &Obj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
-        linear::copy_(PyTensor::of(slf), tensor(src, "copy_(): argument 'src' (position 1)")?)?;
+        linear::copy_(PyTensor::of(slf), tensor(other, "copy_(): argument 'other' (position 1)")?)?;
         Ok(slf.clone())
     }
 

@@ -305,6 +305,13 @@ def test_nothing_is_left_undone() -> None:
     assert found == []
 
 
+def test_the_module_says_that_it_needs_the_gil() -> None:
+    # PyO3 declares a module safe without the GIL unless this is said.
+    declared = [m for text in texts(".rs").values() for m in re.findall(r"#\[(?:pyo3::)?pymodule\b.*\]", text)]
+    assert declared == ["#[pymodule(gil_used = true)]"]
+    assert not any("PyUnstable_Module_SetGIL" in text or "gil_used(" in text for text in texts(".rs").values())
+
+
 def test_import_is_lean() -> None:
     heavy = ["jax", "matplotlib", "scipy", "sklearn", "torch", "wgpu"]
     code = f"import sys, rgrad; print(sorted(set(sys.modules) & set({heavy})))"

@@ -1,21 +1,23 @@
 //! What stands before every function of the module and every method and property of `Tensor`: when all arguments are plain, the function
 //! itself runs; else those that want a say are asked.
 //!
-//! Python hands a C function of a class no data of its own, so each place gets a function of its own from a number.
+//! Python hands a C function of a class no data of its own. Each place therefore has an entry of its own, which is two instructions long:
+//! it loads the place's number and jumps to what all places of a kind share.
 
-use super::{Asked, Call, is_plain, modes_apply};
+use super::{Asked, Call, is_plain, keywords, modes_apply};
 use crate::python::errors::runtime;
+use crate::python::signatures;
 use crate::python::tensor::PyTensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use smallvec::SmallVec;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
-type Object = *mut ffi::PyObject;
-type Fast = unsafe extern "C" fn(Object, *const Object, ffi::Py_ssize_t, Object) -> Object;
+pub(super) type Object = *mut ffi::PyObject;
+pub(super) type Fast = unsafe extern "C" fn(Object, *const Object, ffi::Py_ssize_t, Object) -> Object;
 type Spread = unsafe extern "C" fn(Object, Object, Object) -> Object;
 type Alone = unsafe extern "C" fn(Object, Object) -> Object;
 
@@ -58,11 +60,39 @@ const ALWAYS_THEMSELVES: &[&str] = &[
     "set_rng_state",
 ];
 
-/// A covered place: the function behind it, the Python object in front of it.
-struct Place {
+/// A covered place: the function behind it and its definition, the Python object in front of it.
+pub(super) struct Place {
     original: AtomicPtr<()>,
     object: AtomicPtr<ffi::PyObject>,
-    for_modes: AtomicBool,
+    definition: AtomicPtr<ffi::PyMethodDef>,
+    flags: AtomicU8,
+}
+
+const FOR_MODES_ALONE: u8 = 1;
+const IS_METHOD: u8 = 2;
+/// Calls with keywords go through `keywords`.
+const REWRITES: u8 = 4;
+
+impl Place {
+    fn has(&self, flag: u8) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    pub(super) fn is_method(&self) -> bool {
+        self.has(IS_METHOD)
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        // SAFETY: `cover` filled the place with a definition that lives for ever, whose name is text.
+        unsafe { CStr::from_ptr((*self.definition.load(Ordering::Relaxed)).ml_name) }.to_str().unwrap_or("")
+    }
+
+    /// The function behind a place of the fast protocol.
+    pub(super) fn fast(&self) -> Fast {
+        let p = self.original.load(Ordering::Relaxed);
+        // SAFETY: stored by `cover` from a function of this type.
+        unsafe { std::mem::transmute::<*mut (), Fast>(p) }
+    }
 }
 
 /// Places for functions, methods, methods without arguments, and those that take a tuple and a dict; in sixteens.
@@ -82,7 +112,8 @@ static ALL: [Place; first(ROWS.len())] = [const {
     Place {
         original: AtomicPtr::new(std::ptr::null_mut()),
         object: AtomicPtr::new(std::ptr::null_mut()),
-        for_modes: AtomicBool::new(false),
+        definition: AtomicPtr::new(std::ptr::null_mut()),
+        flags: AtomicU8::new(0),
     }
 }; first(ROWS.len())];
 static USED: [AtomicUsize; ROWS.len()] = [const { AtomicUsize::new(0) }; ROWS.len()];
@@ -92,6 +123,19 @@ unsafe fn original<F: Copy>(place: usize) -> F {
     let p = ALL[place].original.load(Ordering::Relaxed);
     // SAFETY: the pointer is a function of type `F`, stored by `cover`.
     unsafe { std::mem::transmute_copy::<*mut (), F>(&p) }
+}
+
+/// The function behind a place of the fast protocol itself.
+#[inline(always)]
+unsafe fn run(at: usize, slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+    // SAFETY: called with what Python gave.
+    unsafe {
+        let place = &ALL[at];
+        if kwnames.is_null() || !place.has(REWRITES) {
+            return place.fast()(slf, args, nargs, kwnames);
+        }
+        keywords::call(place, slf, args, nargs, kwnames)
+    }
 }
 
 #[inline(always)]
@@ -119,11 +163,11 @@ unsafe fn names_in(kwnames: Object) -> usize {
 /// A call of the fast protocol with an argument that is not plain; `slf` is null for functions.
 #[cold]
 #[inline(never)]
-unsafe fn ask_fast(place: usize, module_or_self: Object, is_method: bool, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+unsafe fn ask_fast(at: usize, module_or_self: Object, is_method: bool, args: *const Object, nargs: isize, kwnames: Object) -> Object {
     // SAFETY: called with what Python gave.
     unsafe {
         let py = Python::assume_attached();
-        let itself = || original::<Fast>(place)(module_or_self, args, nargs, kwnames);
+        let itself = || run(at, module_or_self, args, nargs, kwnames);
         guarded(py, || {
             let named = names_in(kwnames);
             let mut all: SmallVec<[Bound<'_, PyAny>; 6]> = SmallVec::new();
@@ -133,7 +177,7 @@ unsafe fn ask_fast(place: usize, module_or_self: Object, is_method: bool, args: 
             for i in 0..nargs as usize + named {
                 all.push(Bound::from_borrowed_ptr(py, *args.add(i)));
             }
-            let asked = asked_about(place, &all);
+            let asked = asked_about(at, &all);
             if asked.0.is_empty() && !modes_apply() {
                 return Ok(itself());
             }
@@ -148,7 +192,7 @@ unsafe fn ask_fast(place: usize, module_or_self: Object, is_method: bool, args: 
                 }
                 Some(d)
             };
-            ask(py, place, PyTuple::new(py, all)?, kwargs, &asked)
+            ask(py, at, PyTuple::new(py, all)?, kwargs, &asked)
         })
     }
 }
@@ -165,7 +209,7 @@ impl<T> SplitOff<T> for SmallVec<[T; 6]> {
 }
 
 fn asked_about<'py>(place: usize, all: &[Bound<'py, PyAny>]) -> Asked<'py> {
-    if ALL[place].for_modes.load(Ordering::Relaxed) { Asked::default() } else { Asked::of(all.iter().cloned()) }
+    if ALL[place].has(FOR_MODES_ALONE) { Asked::default() } else { Asked::of(all.iter().cloned()) }
 }
 
 fn ask<'py>(
@@ -180,60 +224,80 @@ fn ask<'py>(
     Ok(Call { func, args, kwargs }.ask(asked)?.into_ptr())
 }
 
-unsafe extern "C" fn function<const AT: usize>(module: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
-    // SAFETY: called by Python.
+// What the places of a kind share. `extern "C"`, so that nothing unwinds through an entry and its call is a bare jump; the place comes last,
+// so that the other arguments stay where they are.
+
+#[inline(never)]
+unsafe extern "C" fn call_function(module: Object, args: *const Object, nargs: isize, kwnames: Object, at: usize) -> Object {
+    // SAFETY: called by Python, through the entry of a place.
     unsafe {
         if all_plain(args, nargs as usize + names_in(kwnames)) {
-            return original::<Fast>(AT)(module, args, nargs, kwnames);
+            return run(at, module, args, nargs, kwnames);
         }
-        ask_fast(AT, module, false, args, nargs, kwnames)
+        ask_fast(at, module, false, args, nargs, kwnames)
     }
 }
 
-unsafe extern "C" fn method<const AT: usize>(slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
-    // SAFETY: called by Python.
+#[inline(never)]
+unsafe extern "C" fn call_method(slf: Object, args: *const Object, nargs: isize, kwnames: Object, at: usize) -> Object {
+    // SAFETY: called by Python, through the entry of a place.
     unsafe {
         let count = nargs as usize + names_in(kwnames);
         if is_plain(slf) && (count == 0 || all_plain(args, count)) {
-            return original::<Fast>(AT)(slf, args, nargs, kwnames);
+            return run(at, slf, args, nargs, kwnames);
         }
-        ask_fast(AT, slf, true, args, nargs, kwnames)
+        ask_fast(at, slf, true, args, nargs, kwnames)
     }
 }
 
 /// A method without arguments.
-unsafe extern "C" fn alone<const AT: usize>(slf: Object, nothing: Object) -> Object {
-    // SAFETY: called by Python.
+#[inline(never)]
+unsafe extern "C" fn call_alone(slf: Object, nothing: Object, at: usize) -> Object {
+    // SAFETY: called by Python, through the entry of a place.
+    unsafe { if is_plain(slf) { original::<Alone>(at)(slf, nothing) } else { ask_alone(slf, nothing, at) } }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn ask_alone(slf: Object, nothing: Object, at: usize) -> Object {
+    // SAFETY: called with what Python gave.
     unsafe {
-        if is_plain(slf) {
-            return original::<Alone>(AT)(slf, nothing);
-        }
         let py = Python::assume_attached();
         guarded(py, || {
             let me = Bound::from_borrowed_ptr(py, slf);
             let asked = Asked::of([me.clone()]);
             if asked.0.is_empty() && !modes_apply() {
-                return Ok(original::<Alone>(AT)(slf, nothing));
+                return Ok(original::<Alone>(at)(slf, nothing));
             }
-            ask(py, AT, PyTuple::new(py, [me])?, None, &asked)
+            ask(py, at, PyTuple::new(py, [me])?, None, &asked)
         })
     }
 }
 
 /// A function (whose `slf` is the module, which is plain) or a method that takes a tuple and a dict.
-unsafe extern "C" fn spread<const AT: usize>(slf: Object, args: Object, kwargs: Object) -> Object {
-    // SAFETY: called by Python.
+#[inline(never)]
+unsafe extern "C" fn call_spread(slf: Object, args: Object, kwargs: Object, at: usize) -> Object {
+    // SAFETY: called by Python, through the entry of a place.
     unsafe {
         let plain_names = kwargs.is_null() || {
-            let (mut at, mut value, mut plain) = (0, std::ptr::null_mut(), true);
-            while ffi::PyDict_Next(kwargs, &raw mut at, std::ptr::null_mut(), &raw mut value) != 0 {
+            let (mut next, mut value, mut plain) = (0, std::ptr::null_mut(), true);
+            while ffi::PyDict_Next(kwargs, &raw mut next, std::ptr::null_mut(), &raw mut value) != 0 {
                 plain = plain && is_plain(value);
             }
             plain
         };
         if is_plain(slf) && is_plain(args) && plain_names {
-            return original::<Spread>(AT)(slf, args, kwargs);
+            return original::<Spread>(at)(slf, args, kwargs);
         }
+        ask_spread(slf, args, kwargs, at)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn ask_spread(slf: Object, args: Object, kwargs: Object, at: usize) -> Object {
+    // SAFETY: called with what Python gave.
+    unsafe {
         let py = Python::assume_attached();
         guarded(py, || {
             let me = Bound::from_borrowed_ptr(py, slf);
@@ -243,13 +307,35 @@ unsafe extern "C" fn spread<const AT: usize>(slf: Object, args: Object, kwargs: 
             all.extend(args.iter());
             let positional = PyTuple::new(py, &all)?;
             all.extend(named.iter().flat_map(|d| d.values()));
-            let asked = asked_about(AT, &all);
+            let asked = asked_about(at, &all);
             if asked.0.is_empty() && !modes_apply() {
-                return Ok(original::<Spread>(AT)(slf, args.as_ptr(), kwargs));
+                return Ok(original::<Spread>(at)(slf, args.as_ptr(), kwargs));
             }
-            ask(py, AT, positional, named.filter(|d| !d.is_empty()), &asked)
+            ask(py, at, positional, named.filter(|d| !d.is_empty()), &asked)
         })
     }
+}
+
+// The entries.
+
+unsafe extern "C" fn function<const AT: usize>(module: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe { call_function(module, args, nargs, kwnames, AT) }
+}
+
+unsafe extern "C" fn method<const AT: usize>(slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe { call_method(slf, args, nargs, kwnames, AT) }
+}
+
+unsafe extern "C" fn alone<const AT: usize>(slf: Object, nothing: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe { call_alone(slf, nothing, AT) }
+}
+
+unsafe extern "C" fn spread<const AT: usize>(slf: Object, args: Object, kwargs: Object) -> Object {
+    // SAFETY: called by Python.
+    unsafe { call_spread(slf, args, kwargs, AT) }
 }
 
 macro_rules! sixteen {
@@ -322,9 +408,25 @@ unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Optio
             return Err(runtime(format!("rgrad: internal error ({name} is called in an unknown way, flags {flags})")));
         };
         ALL[at].original.store(was, Ordering::Relaxed);
-        ALL[at].for_modes.store(!is_method && FOR_MODES.contains(&name), Ordering::Relaxed);
-        let new = ffi::PyMethodDef { ml_name: (*def).ml_name, ml_meth: now, ml_flags: flags, ml_doc: (*def).ml_doc };
-        Ok(Some((at, Box::leak(Box::new(new)))))
+        let given = if (*def).ml_doc.is_null() { "" } else { CStr::from_ptr((*def).ml_doc).to_str().unwrap_or("") };
+        let ml_doc = match signatures::documented(name, is_method, given) {
+            None => (*def).ml_doc,
+            Some(doc) => CString::new(doc)?.into_raw().cast_const(),
+        };
+        let new = ffi::PyMethodDef { ml_name: (*def).ml_name, ml_meth: now, ml_flags: flags, ml_doc };
+        let new: *mut ffi::PyMethodDef = Box::leak(Box::new(new));
+        let place = &ALL[at];
+        let mut kinds = 0;
+        for (flag, on) in [
+            (FOR_MODES_ALONE, !is_method && FOR_MODES.contains(&name)),
+            (IS_METHOD, is_method),
+            (REWRITES, keywords::concerns(name, is_method)),
+        ] {
+            kinds |= if on { flag } else { 0 };
+        }
+        place.flags.store(kinds, Ordering::Relaxed);
+        place.definition.store(new, Ordering::Relaxed);
+        Ok(Some((at, new)))
     }
 }
 

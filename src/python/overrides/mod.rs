@@ -4,6 +4,7 @@
 //! stand before every function, method, property and operator; here is whom to ask, and how.
 
 pub(super) mod covers;
+pub(super) mod keywords;
 pub(super) mod operators;
 
 use super::errors::type_error;

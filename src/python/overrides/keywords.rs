@@ -1,0 +1,116 @@
+//! Keywords that PyTorch takes beside those that a function's own code knows: `out=`, and other names of a parameter.
+
+use super::covers::{Object, Place, guarded};
+use crate::autograd::Tensor;
+use crate::python::args::as_tensor;
+use crate::python::errors::type_error;
+use crate::python::rows::into_out;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use smallvec::SmallVec;
+
+/// Functions of the module that write their one result over `out=`, here, since their own code knows nothing of it.
+const WITH_OUT: &[&str] = &[
+    "addmm",
+    "argsort",
+    "baddbmm",
+    "clamp_max",
+    "clamp_min",
+    "column_stack",
+    "diag",
+    "diff",
+    "dstack",
+    "gather",
+    "hstack",
+    "index_add",
+    "index_copy",
+    "index_select",
+    "kron",
+    "masked_select",
+    "msort",
+    "nonzero",
+    "row_stack",
+    "scatter",
+    "scatter_add",
+    "take",
+    "take_along_dim",
+    "tril",
+    "triu",
+    "vstack",
+    "where",
+];
+
+/// PyTorch's other names of parameters: function or method, their name, ours. There they belong to different overloads.
+const RENAMED: &[(&str, &str, &str)] = &[
+    ("dsplit", "indices", "indices_or_sections"),
+    ("dsplit", "sections", "indices_or_sections"),
+    ("hsplit", "indices", "indices_or_sections"),
+    ("hsplit", "sections", "indices_or_sections"),
+    ("split", "split_size", "split_size_or_sections"),
+    ("split", "tensor", "input"),
+    ("tensor_split", "indices", "indices_or_sections"),
+    ("tensor_split", "sections", "indices_or_sections"),
+    ("tensor_split", "tensor_indices_or_sections", "indices_or_sections"),
+    ("vsplit", "indices", "indices_or_sections"),
+    ("vsplit", "sections", "indices_or_sections"),
+];
+
+/// Whether a function takes `out=` by this file.
+pub(in crate::python) fn takes_out(name: &str, is_method: bool) -> bool {
+    !is_method && WITH_OUT.contains(&name)
+}
+
+/// Whether the calls with keywords of a function or method go through `call`.
+pub(super) fn concerns(name: &str, is_method: bool) -> bool {
+    takes_out(name, is_method) || RENAMED.iter().any(|(f, ..)| *f == name)
+}
+
+/// Calls a place's function with its own keywords in the place of PyTorch's.
+///
+/// # Safety
+/// As for a function of the fast protocol, with `kwnames` a tuple.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn call(place: &Place, slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+    // SAFETY: by the caller's promise; what is passed on is borrowed from the caller, or held here until the call is over.
+    unsafe {
+        let py = Python::assume_attached();
+        guarded(py, || {
+            let name = place.name();
+            let names = Bound::from_borrowed_ptr(py, kwnames).cast_into::<PyTuple>()?;
+            let mut values: SmallVec<[Object; 8]> = (0..nargs as usize).map(|i| *args.add(i)).collect();
+            let mut kept: SmallVec<[Bound<'_, PyAny>; 4]> = SmallVec::new();
+            let mut out = None;
+            for (i, keyword) in names.iter().enumerate() {
+                let value = *args.add(nargs as usize + i);
+                let text: String = keyword.extract()?;
+                if text == "out" && takes_out(name, place.is_method()) {
+                    out = Some(Bound::from_borrowed_ptr(py, value)).filter(|o| !o.is_none());
+                    continue;
+                }
+                values.push(value);
+                let own = RENAMED.iter().find(|(f, theirs, _)| *f == name && *theirs == text);
+                kept.push(own.map_or(Ok(keyword), |(.., ours)| Ok::<_, PyErr>(pyo3::types::PyString::intern(py, ours).into_any()))?);
+            }
+            let kept = if kept.is_empty() { None } else { Some(PyTuple::new(py, kept)?) };
+            let kept_names = kept.as_ref().map_or(std::ptr::null_mut(), Bound::as_ptr);
+            let result = place.fast()(slf, values.as_ptr(), nargs, kept_names);
+            let (Some(out), false) = (out, result.is_null()) else { return Ok(result) };
+            let result = Bound::from_owned_ptr(py, result);
+            let Some(made) = as_tensor(&result) else {
+                return Err(type_error(format!("{name}(): out= needs a single tensor as result, not {}", result.get_type().name()?)));
+            };
+            let mut given: Vec<Bound<'_, PyAny>> = Vec::new();
+            for value in values {
+                let value = Bound::from_borrowed_ptr(py, value);
+                if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
+                    given.extend(value.try_iter()?.collect::<PyResult<Vec<_>>>()?);
+                } else {
+                    given.push(value);
+                }
+            }
+            let inputs: SmallVec<[&Tensor; 8]> = given.iter().filter_map(as_tensor).collect();
+            Ok(into_out(py, name, made, &inputs, &out)?.into_ptr())
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Text signatures that PyO3 cannot make: defaults below zero, for which it writes `...`, and keywords that a function gathers by itself.
+//!
+//! `inspect.signature`, `help` and the stubs read them. `overrides::covers` puts them into the definitions.
+
+use super::overrides::keywords::takes_out;
+
+/// What every function that makes a tensor takes.
+const OPTIONS: &str = "dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False";
+
+/// Defaults that PyO3 does not show: those below zero, and what an argument that may be missing stands for. Of functions and methods alike;
+/// those without a name are the same everywhere.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("", "alpha=1"),
+    ("", "beta=1"),
+    ("amax", "dim=()"),
+    ("amin", "dim=()"),
+    ("argsort", "dim=-1"),
+    ("bernoulli_", "p=0.5"),
+    ("cross_entropy", "ignore_index=-100"),
+    ("diag_embed", "dim1=-2"),
+    ("diag_embed", "dim2=-1"),
+    ("diff", "dim=-1"),
+    ("flatten", "end_dim=-1"),
+    ("kthvalue", "dim=-1"),
+    ("mode", "dim=-1"),
+    ("nll_loss", "ignore_index=-100"),
+    ("norm", "p='fro'"),
+    ("roll", "dims=()"),
+    ("rot90", "dims=(0, 1)"),
+    ("sort", "dim=-1"),
+    ("std", "unbiased=True"),
+    ("std_mean", "unbiased=True"),
+    ("tensordot", "dims=2"),
+    ("topk", "dim=-1"),
+    ("var", "unbiased=True"),
+    ("var_mean", "unbiased=True"),
+];
+
+/// Of functions alone; `+` stands for `OPTIONS`.
+const FUNCTIONS: &[(&str, &str)] = &[
+    ("arange", "*args, out=None, +"),
+    ("empty", "*size, out=None, memory_format=None, +"),
+    ("empty_like", "input, *, memory_format=None, +"),
+    ("empty_strided", "size, stride, *, +"),
+    ("eye", "n, m=None, *, out=None, +"),
+    ("flip", "input, dims"),
+    ("full", "size, fill_value, *, out=None, +"),
+    ("full_like", "input, fill_value, *, memory_format=None, +"),
+    ("linspace", "start, end, steps, *, out=None, +"),
+    ("logspace", "start, end, steps, base=10.0, *, out=None, +"),
+    ("normal", "mean, std=1.0, size=None, *, generator=None, out=None, +"),
+    ("ones", "*size, out=None, +"),
+    ("ones_like", "input, *, memory_format=None, +"),
+    ("permute", "input, dims"),
+    ("rand", "*size, generator=None, out=None, +"),
+    ("rand_like", "input, *, generator=None, memory_format=None, +"),
+    ("randint", "*args, generator=None, out=None, +"),
+    ("randint_like", "input, *args, generator=None, memory_format=None, +"),
+    ("randn", "*size, generator=None, out=None, +"),
+    ("randn_like", "input, *, generator=None, memory_format=None, +"),
+    ("randperm", "n, *, generator=None, out=None, +"),
+    ("reshape", "input, shape"),
+    ("scalar_tensor", "s, *, +"),
+    ("split", "tensor, split_size_or_sections, dim=0"),
+    ("tile", "input, dims"),
+    ("tril_indices", "row, col, offset=0, *, +"),
+    ("triu_indices", "row, col, offset=0, *, +"),
+    ("zeros", "*size, out=None, +"),
+    ("zeros_like", "input, *, memory_format=None, +"),
+];
+
+/// Of methods alone.
+const METHODS: &[(&str, &str)] = &[
+    ("new_empty", "*size, +"),
+    ("new_full", "size, fill_value, *, +"),
+    ("new_ones", "*size, +"),
+    ("new_tensor", "data, *, +"),
+    ("new_zeros", "*size, +"),
+    // `from` is a word of Python's own, which no signature can have.
+    ("random_", "from_=None, /, to=None, *, generator=None"),
+    ("uniform_", "from_=0.0, /, to=1.0, *, generator=None"),
+];
+
+fn find(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    table.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
+/// The whole documentation of a function or method as Python keeps it; None where PyO3's is right.
+pub(super) fn documented(name: &str, is_method: bool, doc: &str) -> Option<String> {
+    let (made, body) = doc.split_once("\n--\n\n").unwrap_or(("", doc));
+    let made = made.split_once('(').map_or("", |(_, rest)| rest.strip_suffix(')').unwrap_or(rest));
+    let mut text = match find(if is_method { METHODS } else { FUNCTIONS }, name) {
+        Some(text) if is_method => format!("$self, {text}"),
+        Some(text) => text.to_string(),
+        None => filled(name, made),
+    };
+    if takes_out(name, is_method) {
+        text += if text.contains('*') { ", out=None" } else { ", *, out=None" };
+    }
+    let text = text.replace('+', OPTIONS);
+    (text != made).then(|| format!("{name}({text})\n--\n\n{body}"))
+}
+
+/// A signature that PyO3 made, with the defaults that it left out.
+fn filled(name: &str, made: &str) -> String {
+    let parts = made.split(", ").map(|part| {
+        let parameter = part.strip_suffix("=...").or_else(|| part.strip_suffix("=None"))?;
+        let known = |(f, shown): &&(&str, &'static str)| (f.is_empty() || *f == name) && shown.split('=').next() == Some(parameter);
+        DEFAULTS.iter().find(known).map(|(_, shown)| *shown)
+    });
+    let parts: Vec<&str> = made.split(", ").zip(parts).map(|(part, shown)| shown.unwrap_or(part)).collect();
+    parts.join(", ")
+}
