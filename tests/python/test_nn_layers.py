@@ -200,6 +200,7 @@ def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return e - np.log(np.exp(e).sum(axis, keepdims=True))
 
 
+@pytest.mark.rotate(take=12)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -232,6 +233,7 @@ def test_cross_entropy_of_indices(reduction: str, weighted: bool, smoothing: flo
         np.testing.assert_allclose(to_numpy(nll), want, rtol=tol(1e-10))
 
 
+@pytest.mark.rotate(take=12)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
