@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -53,6 +54,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]
         rotation.LEFT.tests = len(left)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Keeps the garbage collector from going through pytest's own objects whenever a test calls it: a tenth of a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

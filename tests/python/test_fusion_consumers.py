@@ -278,13 +278,17 @@ def test_an_interrupt_stops_a_long_program_which_stays_pending(halves: Tensor, c
         return t.reshape(-1)[0].item()
 
     want = look(begin())
-    made = begin()
-    with pytest.raises(KeyboardInterrupt) as caught, Struck():
-        look(made)
-    before = rgrad.fusion.counts().programs
-    assert look(made) == want
-    assert rgrad.fusion.counts().programs > before, "it had run to its end"
-    assert caught.traceback[-1].name == "look"
+    for _ in range(5):  # on a busy machine the strike may come when all is done
+        made = begin()
+        with pytest.raises(KeyboardInterrupt) as caught, Struck():
+            look(made)
+        before = rgrad.fusion.counts().programs
+        assert look(made) == want
+        assert caught.traceback[-1].name == "look"
+        if rgrad.fusion.counts().programs > before:
+            break
+    else:
+        pytest.fail("it had always run to its end")
 
 
 def test_an_interrupt_finds_writes_in_place_done_once(halves: Tensor) -> None:
