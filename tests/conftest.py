@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Keeps the garbage collector from going through pytest's own objects whenever a test calls it: a tenth of a second."""
+    """Takes pytest's own objects out of garbage collections, which tests ask for: a tenth of a second each time."""
     gc.collect()
     gc.freeze()
 

@@ -32,7 +32,13 @@ FREE_STRIDES = {
     "scatter_add",
     "scatter_value",
     "sort",
+    "logsigmoid",
+    "rsub",
 }
+# torch computes the gradient with numbers that it has rounded to single precision.
+SINGLE = {"celu", "hardsigmoid"}
+# torch copies integers, which have no nan; rgrad refuses them.
+REFUSED = {"nan_to_num"}
 
 
 def call(T: Any, op: Op, sample: Sample, dtype: str, requires_grad: bool = False) -> Any:
@@ -79,6 +85,10 @@ def test_other_dtypes(op: Op) -> None:
         if op.name in DIVIDE:
             whole = Sample(tuple(nonzero(a) if a.floating else a for a in whole.args), sample.params)
         with told(op, sample, dtype):
+            if op.name in REFUSED:
+                with pytest.raises(NotImplementedError):
+                    raw(rgrad, op, whole)
+                continue
             both(lambda T, s=whole: raw(T, op, s), more=True, factor=4, strides=False)
 
 
@@ -128,7 +138,7 @@ def compare_gradients(op: Op, sample: Sample, order: int) -> None:
             assert (g is None) == (w is None) or w.numel() == 0
             if g is not None and w is not None:
                 assert tuple(g.shape) == tuple(w.shape)
-                np.testing.assert_allclose(values(g), values(w), rtol=1e-9, atol=1e-11)
+                np.testing.assert_allclose(values(g), values(w), rtol=1e-7 if op.name in SINGLE else 1e-9, atol=1e-11)
         else:  # at second order a zero may be told or left out
             for one in (g, w):
                 assert one is None or not values(one).any()

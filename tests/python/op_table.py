@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import op_activations
 import op_index
 import op_linalg
 import op_order
@@ -12,7 +13,15 @@ import op_reduce
 import op_views
 from op_kit import Op
 
-OPS: list[Op] = [*op_pointwise.OPS, *op_reduce.OPS, *op_linalg.OPS, *op_index.OPS, *op_views.OPS, *op_order.OPS]
+OPS: list[Op] = [
+    *op_pointwise.OPS,
+    *op_activations.OPS,
+    *op_reduce.OPS,
+    *op_linalg.OPS,
+    *op_index.OPS,
+    *op_views.OPS,
+    *op_order.OPS,
+]
 BY_NAME: dict[str, Op] = {op.name: op for op in OPS}
 assert len(BY_NAME) == len(OPS), "two rows of one name"
 

@@ -278,17 +278,13 @@ def test_an_interrupt_stops_a_long_program_which_stays_pending(halves: Tensor, c
         return t.reshape(-1)[0].item()
 
     want = look(begin())
-    for _ in range(5):  # on a busy machine the strike may come when all is done
-        made = begin()
-        with pytest.raises(KeyboardInterrupt) as caught, Struck():
-            look(made)
-        before = rgrad.fusion.counts().programs
-        assert look(made) == want
-        assert caught.traceback[-1].name == "look"
-        if rgrad.fusion.counts().programs > before:
-            break
-    else:
-        pytest.fail("it had always run to its end")
+    made = begin()
+    with pytest.raises(KeyboardInterrupt) as caught, Struck():
+        look(made)
+    before = rgrad.fusion.counts().programs
+    assert look(made) == want
+    assert rgrad.fusion.counts().programs > before, "it had run to its end"
+    assert caught.traceback[-1].name == "look"
 
 
 def test_an_interrupt_finds_writes_in_place_done_once(halves: Tensor) -> None:
