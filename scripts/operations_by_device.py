@@ -1,7 +1,7 @@
 """Write docs/operations-by-device.md: which operation runs for which dtype on which device.
 
     python scripts/operations_by_device.py            # writes the page
-    python scripts/operations_by_device.py --check    # exits with 1 if the page is not what would be written
+    python scripts/operations_by_device.py --check    # exits with 1 and says what is different on the page
 
 Nothing is kept by hand: every row of the test suite's table of operations (tests/python/op_table.py), and what the
 list below adds to it, is run for every dtype on both devices. An entry is there if the operation ran without an error;
@@ -12,8 +12,9 @@ software adapter.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -74,10 +75,10 @@ def _more(rgrad: Any) -> dict[str, Call]:
     }
 
 
-def accepted(run: Callable[[str], Any]) -> list[str]:
-    """The dtypes for which `run` raises no error."""
+def accepted(run: Callable[[str], Any], dtypes: Sequence[str]) -> list[str]:
+    """Those of the dtypes for which `run` raises no error."""
     found = []
-    for dtype in DTYPES:
+    for dtype in dtypes:
         try:
             run(dtype)
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as e:
@@ -88,9 +89,10 @@ def accepted(run: Callable[[str], Any]) -> list[str]:
     return found
 
 
-def lines() -> Iterator[tuple[str, list[str], list[str]]]:
-    """(operation, dtypes on the CPU, dtypes on wgpu) for every operation, by name."""
-    sys.path.insert(0, str(ROOT / "tests" / "python"))
+def lines(dtypes: Sequence[str] = DTYPES) -> Iterator[tuple[str, list[str], list[str]]]:
+    """(operation, those of the dtypes that run on the CPU, those that run on wgpu) for every operation, by name."""
+    if str(ROOT / "tests" / "python") not in sys.path:
+        sys.path.insert(0, str(ROOT / "tests" / "python"))
     import rgrad
 
     kit: Any = import_module("op_kit")
@@ -100,7 +102,7 @@ def lines() -> Iterator[tuple[str, list[str], list[str]]]:
         out = []
         for device in ("cpu", "wgpu"):
             with rgrad.device(device):
-                out.append(accepted(partial(finished, call, device)))
+                out.append(accepted(partial(finished, call, device), dtypes))
         return out
 
     def finished(call: Callable[[str, str], Any], device: str, dtype: str) -> None:
@@ -138,6 +140,25 @@ def page() -> str:
     return HEAD + "".join(rows)
 
 
+def differences(dtypes: Sequence[str] = DTYPES) -> list[str]:
+    """What the page says otherwise than the operations do, of some of the dtypes."""
+    text = PAGE.read_text(encoding="utf-8")
+    if not text.startswith(HEAD):
+        return ["the page's beginning"]
+    listed = dict(re.findall(r"^\| `(.+?)` \| (.+) \|$", text[len(HEAD) :], flags=re.MULTILINE))
+    found = []
+    for name, *devices in lines(dtypes):
+        written = listed.pop(name, None)
+        cells = ["none", "none"] if written is None else written.split(" | ")
+        for device, cell_text, now in zip(("cpu", "wgpu"), cells, devices, strict=True):
+            told = DTYPES if cell_text == "all" else cell_text.split()
+            if written is None or [d for d in dtypes if d in told] != [d for d in dtypes if d in now]:
+                found.append(
+                    f"{name} on {device}: the page has {written and cell_text}, of {list(dtypes)} it takes {now}"
+                )
+    return found + [f"{name}: on the page only" for name in listed]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare with the page instead of writing it")
@@ -145,14 +166,16 @@ def main() -> int:
     import warnings
 
     warnings.simplefilter("ignore")
-    text = page()
     if not args.check:
-        PAGE.write_text(text, encoding="utf-8")
+        PAGE.write_text(page(), encoding="utf-8")
         return 0
-    if PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{PAGE.relative_to(ROOT)} is not up to date: run python scripts/operations_by_device.py", file=sys.stderr)
-    return 1
+    found = differences()
+    if found:
+        print(*found, sep="\n", file=sys.stderr)
+        print(
+            f"{PAGE.relative_to(ROOT)} is not up to date: run python scripts/operations_by_device.py", file=sys.stderr
+        )
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

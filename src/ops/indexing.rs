@@ -263,7 +263,10 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
         _ => {}
     }
     let p = prepare(x, items)?;
-    let Some(plan) = p.plan else { return assign(if p.viewed { &p.x } else { x }, value) };
+    // Without a view `p.x` is one more handle of `x`, and a target that a transform makes a tensor of its level may have no other.
+    let viewed = p.viewed.then_some(p.x);
+    let target = viewed.as_ref().unwrap_or(x);
+    let Some(plan) = p.plan else { return assign(target, value) };
     let values = match value {
         Arg::Scalar(s) => pointwise::number(s, x.dtype())?,
         // A tensor without dimensions is converted, as a number is.
@@ -271,7 +274,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
         Arg::Tensor(t) if t.rank() == 0 => linear::cast(t, x.dtype())?,
         Arg::Tensor(t) => t.clone(),
     };
-    index::index_put(Place::Same, &p.x, plan, &p.index, &values, false)?;
+    index::index_put(Place::Same, target, plan, &p.index, &values, false)?;
     Ok(())
 }
 

@@ -12,9 +12,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
+import rotation  # noqa: E402
 from node_forms import FORMS, SETUP  # noqa: E402
-from op_kit import as_tuple, leaves, views  # noqa: E402
-from op_table import cases  # noqa: E402
+from op_kit import Op, Sample, as_tuple, leaves, views  # noqa: E402
+from op_table import OPS  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -77,8 +78,7 @@ def form(code: str) -> Callable[[Any], Any]:
     return run
 
 
-def sample(p: Any) -> Callable[[Any], Any]:
-    op, s = p.values
+def sample(op: Op, s: Sample) -> Callable[[Any], Any]:
     return lambda T: op.call(T, *views(s, leaves(T, s, "float64", True)), **s.params)
 
 
@@ -130,13 +130,18 @@ def inplace(code: str) -> Callable[[Any], Any]:
     return run
 
 
-SAMPLES = [(p.id, p.values[0].name, sample(p)) for p in cases("smooth", "kink", "zero")]
-CALLS = [
-    *SAMPLES,
-    *((code, code, form(code)) for code in FORMS),
-    *((code, code, inplace(code)) for code in INPLACE_CALLS),
-]
-EVERY = pytest.mark.parametrize(("name", "run"), [pytest.param(n, r, id=i) for i, n, r in CALLS])
+# By name: an operation with its samples, or one expression.
+CALLS: dict[str, list[Callable[[Any], Any]]] = {
+    **{op.name: [sample(op, s) for s in op.all_samples()] for op in OPS if op.grad != "none"},
+    **{code: [form(code)] for code in FORMS},
+    **{code: [inplace(code)] for code in INPLACE_CALLS},
+}
+EVERY = pytest.mark.parametrize("name", CALLS)
+
+
+def some_of(name: str, which: str) -> list[Callable[[Any], Any]]:
+    """Half of the samples of an operation, or the expression."""
+    return rotation.some(CALLS[name], -(-len(CALLS[name]) // 2), f"{which} {name}")
 
 
 def results(T: Any, run: Callable[[Any], Any]) -> list[Any] | None:
@@ -154,27 +159,34 @@ def names(node: Any) -> set[str]:
     return {name for name in dir(node) if name.startswith("_saved_")}
 
 
-seen: set[str] = set()
+def differences(run: Callable[[Any], Any]) -> dict[str, set[str]]:
+    """By the names of the nodes of a call's results: the names that only one of the two has."""
+    mine, theirs = results(rgrad, run), results(torch, run)
+    if mine is None or theirs is None:
+        return {}  # refusals are compared elsewhere
+    found = {}
+    for a, b in zip(mine, theirs, strict=True):
+        node = a.grad_fn.name()
+        if node == b.grad_fn.name():  # names of nodes have a test of their own
+            found[node] = names(a.grad_fn) ^ names(b.grad_fn)
+    return found
 
 
 @EVERY
-def test_names_of_what_nodes_keep(name: str, run: Callable[[Any], Any]) -> None:
-    mine, theirs = results(rgrad, run), results(torch, run)
-    if mine is None or theirs is None:
-        return  # refusals are compared elsewhere
-    for a, b in zip(mine, theirs, strict=True):
-        node = a.grad_fn.name()
-        if node != b.grad_fn.name():
-            continue  # names of nodes have a test of their own
-        different = names(a.grad_fn) ^ names(b.grad_fn)
-        if different:
-            seen.add(node)
-        assert different <= set(DIFFERENT.get(node, ("", ""))[1].split()), node
+def test_names_of_what_nodes_keep(name: str) -> None:
+    for run in some_of(name, "names"):
+        for node, different in differences(run).items():
+            assert different <= set(DIFFERENT.get(node, ("", ""))[1].split()), node
 
 
 def test_every_difference_is_there() -> None:
-    if seen:  # the test above ran in this process
-        assert seen == set(DIFFERENT)
+    left = set(DIFFERENT)
+    for runs in CALLS.values():
+        for run in runs:
+            left -= {node for node, different in differences(run).items() if different}
+        if not left:
+            break
+    assert not left
 
 
 # What comes from other steps in torch, so that values come in another order.
@@ -208,21 +220,22 @@ def log(T: Any, run: Callable[[Any], Any]) -> list[tuple[str, Any, str]] | None:
     return found
 
 
-@EVERY
-def test_hooks_see_saved_values_in_the_same_order(name: str, run: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("name", [name for name in CALLS if not any(word in name for word in OTHER_STEPS)])
+def test_hooks_see_saved_values_in_the_same_order(name: str) -> None:
     """Of the values that both keep; which ones are kept differs as DIFFERENT tells."""
-    mine, theirs = log(rgrad, run), log(torch, run)
-    if mine is None or theirs is None or any(word in name for word in OTHER_STEPS):
-        return
-    both = Counter(mine) & Counter(theirs)
+    for run in some_of(name, "hooks"):
+        mine, theirs = log(rgrad, run), log(torch, run)
+        if mine is not None and theirs is not None:
+            both = Counter(mine) & Counter(theirs)
+            assert shared(mine, both) == shared(theirs, both)
 
-    def shared(entries: list[tuple[str, Any, str]]) -> list[tuple[str, Any, str]]:
-        left = both.copy()
-        kept = []
-        for e in entries:
-            if left[e] > 0:
-                left[e] -= 1
-                kept.append(e)
-        return kept
 
-    assert shared(mine) == shared(theirs)
+def shared(entries: list[tuple[str, Any, str]], both: Counter[tuple[str, Any, str]]) -> list[tuple[str, Any, str]]:
+    """The entries that both have, in order."""
+    left = both.copy()
+    kept = []
+    for e in entries:
+        if left[e] > 0:
+            left[e] -= 1
+            kept.append(e)
+    return kept

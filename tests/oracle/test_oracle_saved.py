@@ -10,24 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
-from op_kit import Op, Sample, as_tuple, leaves, views  # noqa: E402
-from op_table import cases  # noqa: E402
+import rotation  # noqa: E402
+from op_kit import Op, Sample, as_tuple, leaves, told, views  # noqa: E402
+from op_table import OPS  # noqa: E402
 
 pytestmark = pytest.mark.oracle
-
-SAMPLES_OF_EACH = 2
-
-
-def first_samples() -> list[Any]:
-    """The first samples of every differentiable row."""
-    seen: dict[str, int] = {}
-    out = []
-    for p in cases("smooth", "kink", "zero"):
-        op, _ = p.values
-        seen[op.name] = seen.get(op.name, 0) + 1
-        if seen[op.name] <= SAMPLES_OF_EACH:
-            out.append(p)
-    return out
 
 
 def results(T: Any, op: Op, sample: Sample) -> tuple[list[Any], list[Any]]:
@@ -52,8 +39,14 @@ def kept(node: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("op", "sample"), first_samples())
-def test_nodes_keep_the_same_tensors_under_the_same_names(op: Op, sample: Sample) -> None:
+@pytest.mark.parametrize("op", [op for op in OPS if op.grad != "none"], ids=lambda op: op.name)
+def test_nodes_keep_the_same_tensors_under_the_same_names(op: Op) -> None:
+    for sample in rotation.some(op.all_samples(), 2, f"nodes keep {op.name}"):
+        with told(op, sample):
+            compare_kept(op, sample)
+
+
+def compare_kept(op: Op, sample: Sample) -> None:
     _, mine = results(rgrad, op, sample)
     _, theirs = results(torch, op, sample)
     for a, b in zip(mine, theirs, strict=True):

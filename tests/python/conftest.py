@@ -1,31 +1,15 @@
-"""Settings of the Python suite: Hypothesis runs the same examples every time; the device as a parameter."""
+"""Settings of the Python suite: the device as a parameter, and which tests must run on wgpu."""
 
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 import rgrad
-from known_differences import mark
-from wgpu_gaps import mark_gaps
-
-# A shell's background job ignores Ctrl-C, and tests send it.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-settings.register_profile(
-    "rgrad",
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("rgrad")
+from wgpu_guard import Guard
 
 # With this set to 1 the tests on wgpu must run: a machine without an adapter fails. Else they are skipped there.
 REQUIRE_WGPU = "RGRAD_REQUIRE_WGPU"
@@ -35,7 +19,18 @@ if FUSION_LEAST in os.environ:
     rgrad._core._set_fusion_least(int(os.environ[FUSION_LEAST]))
 
 
-@pytest.fixture(params=["cpu", pytest.param("wgpu", marks=pytest.mark.wgpu)])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes the device runs on both, or on the one that its mark says."""
+    marks = {mark.name: mark for mark in metafunc.definition.iter_markers()}
+    own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "device" in metafunc.fixturenames and "device" not in own:
+        devices: list[object] = [] if "wgpu_only" in marks else ["cpu"]
+        if "cpu_only" not in marks:
+            devices.append(pytest.param("wgpu", marks=pytest.mark.wgpu))
+        metafunc.parametrize("device", devices, indirect=True)
+
+
+@pytest.fixture
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The device under test. While the test runs, new tensors that name no device are on it."""
     rgrad.set_default_device(request.param)
@@ -64,16 +59,19 @@ def on_wgpu(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks the tests on wgpu, and the expected failures, which are listed in two places."""
-    mark(items)
+    """Marks the tests on wgpu, and drops parameters that are for the CPU alone."""
     for item in items:
         if item.path.name.startswith("test_wgpu"):
             item.add_marker(pytest.mark.wgpu)
-    kept = [item for item in items if not item.get_closest_marker("cpu_only" if on_wgpu(item) else "wgpu_only")]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
+    dropped = {item for item in items if on_wgpu(item) and item.get_closest_marker("cpu_only") is not None}
+    if dropped:
+        config.hook.pytest_deselected(items=list(dropped))
+        items[:] = [item for item in items if item not in dropped]
     there = [item for item in items if on_wgpu(item)]
-    mark_gaps(there)
+    for item in there:
+        if hasattr(item, "callspec") and "op" in item.callspec.params:
+            # Reports carry these to the process that counts.
+            item.user_properties.append(("op", item.callspec.params["op"].name))
     if there and os.environ.get(REQUIRE_WGPU) != "1" and not rgrad.wgpu.is_available():
         for item in there:
             item.add_marker(pytest.mark.skip(reason=f"no wgpu adapter on this machine ({REQUIRE_WGPU}=1 demands one)"))
@@ -90,29 +88,46 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         raise
 
 
-# Tests on wgpu that began, and those that passed. With pytest-xdist they are counted where the reports arrive.
-_seen_on_wgpu = 0
-_passed_on_wgpu = 0
+# With pytest-xdist the reports arrive in the first process, and this is used there alone.
+guard = Guard()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Counts the tests on wgpu."""
-    global _seen_on_wgpu, _passed_on_wgpu
     if "wgpu" in report.keywords:
-        _seen_on_wgpu += report.when == "setup"
-        _passed_on_wgpu += report.when == "call" and report.passed
+        reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
+        guard.add(report.nodeid, report.when, report.outcome, reason, dict(report.user_properties).get("op"))
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether the run is of the whole suite, with nothing picked out."""
+    option = config.option
+    picked = (option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob, option.maxfail)
+    if any(picked) or getattr(option, "lf", False) or option.collectonly:
+        return False
+    here = Path(__file__).parent
+    return all((config.invocation_params.dir / argument).resolve() == here for argument in config.args)
+
+
+def problems(config: pytest.Config) -> list[str]:
+    """What had to run on wgpu and did not."""
+    if os.environ.get(REQUIRE_WGPU) != "1" or hasattr(config, "workerinput"):
+        return []
+    return guard.problems(whole=is_whole(config), files=[p.name for p in Path(__file__).parent.glob("test_wgpu_*.py")])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fails a session that has tests on wgpu, had to run them, and did not."""
-    if _seen_on_wgpu and not _passed_on_wgpu and os.environ.get(REQUIRE_WGPU) == "1":
+    """Fails a session that had to run tests on wgpu, and did not."""
+    if session.exitstatus == pytest.ExitCode.OK and problems(session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says how many tests ran on wgpu."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says how many tests ran on wgpu, and what is missing."""
     adapter = ""
-    if _passed_on_wgpu:
+    if guard.passed:
         info = rgrad.wgpu.current_device().adapter.info
         adapter = f", on {info['device']} ({info['adapter_type']}, {info['backend_type']})"
-    terminalreporter.write_line(f"{_passed_on_wgpu} tests passed on wgpu{adapter}")
+    terminalreporter.write_line(f"{len(guard.passed)} tests passed on wgpu{adapter}")
+    for problem in problems(config):
+        terminalreporter.write_line(f"FAILED: {problem} ({REQUIRE_WGPU}=1)", red=True)

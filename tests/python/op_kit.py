@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -112,7 +113,6 @@ class Op:
     grad: str = "smooth"
     family: str = "other"
     inplace: str | None = None
-    order: int = 2  # numeric gradients up to this order
     tol: float = 1.0  # factor on the tolerance of value comparisons
 
     def all_samples(self) -> list[Sample]:
@@ -224,6 +224,16 @@ def views(sample: Sample, tensors: Sequence[Any]) -> list[Any]:
 
 def run(T: Any, op: Op, sample: Sample, dtype: str | None = None) -> tuple[Any, ...]:
     return as_tuple(op.call(T, *views(sample, leaves(T, sample, dtype)), **sample.params))
+
+
+@contextmanager
+def told(op: Op, sample: Sample, dtype: str = "") -> Iterator[None]:
+    """Says with what goes wrong which operation, sample and dtype it was."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"{op.name}: sample {sample.id}{dtype and ' of ' + dtype}")
+        raise
 
 
 def as_tuple(out: Any) -> tuple[Any, ...]:

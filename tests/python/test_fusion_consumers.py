@@ -52,6 +52,7 @@ def unfused(work: Callable[[], Tensor]) -> np.ndarray:
         return work().numpy().copy()
 
 
+@pytest.mark.rotate("name", take=3)
 @pytest.mark.parametrize("dims", [0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_a_reduction_reads_what_is_never_written(name: str, dims: Any) -> None:
@@ -120,6 +121,7 @@ def test_scans_of_long_rows(shape: tuple[int, ...], dtype: Any) -> None:
         _core._set_fusion_least(before)
 
 
+@pytest.mark.rotate("name", take=4)
 @pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int32, rgrad.uint8])
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
 @pytest.mark.parametrize("dim", [0, 1, 2, None])

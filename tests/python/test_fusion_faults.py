@@ -57,6 +57,7 @@ CONSUMERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.rotate("name")
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("name", CONSUMERS)
 def test_no_memory_at_any_point_of_a_program_changes_nothing(name: str, held: bool, device: str) -> None:

@@ -74,6 +74,7 @@ def test_fused_is_unfused_bit_for_bit(seed: int) -> None:
     check_bits(seed)
 
 
+@pytest.mark.rotate(take=3)
 @pytest.mark.wgpu
 @pytest.mark.parametrize("seed", range(8))
 def test_fused_is_unfused_bit_for_bit_on_wgpu(seed: int) -> None:

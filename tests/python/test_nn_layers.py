@@ -84,9 +84,6 @@ def test_activations(name: str) -> None:
     x = numbers(50) * 2
     func = getattr(F, name)
     np.testing.assert_allclose(func(x).cpu().numpy(), reference(name, to_numpy(x)), rtol=tol(1e-12), atol=1e-14)
-    p = numbers(5, seed=3).requires_grad_()
-    check_gradients(func, (p,))
-    check_gradients(func, (p,), second=True)
 
 
 @pytest.mark.parametrize("name", ["gelu", "silu", "softplus", "logsigmoid", "elu"])
@@ -200,6 +197,7 @@ def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return e - np.log(np.exp(e).sum(axis, keepdims=True))
 
 
+@pytest.mark.rotate(take=12)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -232,6 +230,7 @@ def test_cross_entropy_of_indices(reduction: str, weighted: bool, smoothing: flo
         np.testing.assert_allclose(to_numpy(nll), want, rtol=tol(1e-10))
 
 
+@pytest.mark.rotate(take=12)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])

@@ -59,6 +59,7 @@ REDUCTIONS: dict[str, Callable[[rgrad.Tensor, tuple[int, ...]], object]] = {
 }
 
 
+@pytest.mark.rotate("name", take=3)
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_reductions_over_every_set_of_dims(shape: tuple[int, ...], name: str) -> None:

@@ -310,11 +310,10 @@ def program(rng: np.random.Generator, length: int) -> Any:
     return f
 
 
+@pytest.mark.cpu_only  # differences need double precision
 @pytest.mark.parametrize("seed", range(40))
 def test_random_nestings(seed: int) -> None:
     """A random tower of transforms over a random program, beside the same with loops and differences."""
-    if real() != rgrad.float64:
-        pytest.skip("differences need double precision")
     rng = np.random.default_rng(seed)
     f = program(rng, int(rng.integers(2, 5)))
     n = 3

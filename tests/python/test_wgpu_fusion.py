@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rgrad
+import rotation
 from rgrad import Tensor, _core, wgpu
 
 pytestmark = pytest.mark.wgpu
@@ -238,7 +239,7 @@ def test_random_programs_have_the_same_bits() -> None:
                 pool.pop(int(rng.integers(3, len(pool))))
         return pool
 
-    for seed in range(60):
+    for seed in rotation.some(range(60), 20, "random programs on wgpu"):
         got = run(seed)
         with rgrad.fusion(False):
             want = run(seed)

@@ -64,6 +64,7 @@ REDUCTIONS = {name: call for name, call in reductions.REDUCTIONS.items() if name
 }
 
 
+@pytest.mark.rotate("name", take=2)
 @pytest.mark.parametrize("dims", [0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_a_reduction_reads_what_is_never_written(name: str, dims: Any) -> None:
@@ -91,6 +92,7 @@ def test_the_elements_of_nansum_are_never_written() -> None:
     same_bits(work)
 
 
+@pytest.mark.rotate("name", take=4)
 @pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int64])
 @pytest.mark.parametrize("shape", [SHAPE, (3, 700), (300, 7), (2, 20_000)])
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
@@ -106,6 +108,7 @@ def test_a_scan_reads_what_is_never_written(name: str, shape: tuple[int, ...], d
         same_bits(lambda dim=dim: getattr((x * 2 - 1).transpose(0, 1), name)(dim))
 
 
+@pytest.mark.rotate("name")
 @pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int32])
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
 def test_extremes_with_places_read_what_is_never_written(name: str, dtype: Any) -> None:
@@ -124,6 +127,7 @@ def test_extremes_with_places_read_what_is_never_written(name: str, dtype: Any) 
     same_bits(lambda: getattr(big * 3, name)(0)[1] if name in ("max", "min") else getattr(big * 3, name)())
 
 
+@pytest.mark.rotate(take=3)
 @pytest.mark.parametrize("dtype", [rgrad.int32, rgrad.int64, rgrad.uint8, rgrad.bool, rgrad.float64])
 def test_other_types(dtype: Any) -> None:
     x = (values(1) * 3).to(dtype)
@@ -158,6 +162,7 @@ def test_variance_and_logsumexp_are_accurate() -> None:
     assert abs((t * 1.0).logsumexp(0).item() - want) < 2e-4
 
 
+@pytest.mark.rotate("name", take=2)
 @pytest.mark.parametrize("shape", [SHAPE, (3, 700), (2, 20_000), (300, 7), (1, 5, 300)])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_a_softmax_reads_what_is_never_written(name: str, shape: tuple[int, ...]) -> None:
@@ -259,6 +264,7 @@ NLL: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.rotate("how", take=2)
 @pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64])
 @pytest.mark.parametrize("shape", [(90, 7), (4, 5, 60), (9000, 3)])
 @pytest.mark.parametrize("how", NLL)
@@ -375,6 +381,7 @@ def test_no_memory_for_a_reduction_leaves_it_waiting() -> None:
     assert np.array_equal(total.cpu().numpy(), want)
 
 
+@pytest.mark.rotate
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_float64(dim: int) -> None:
     x = values(1, dtype=rgrad.float64)

@@ -108,6 +108,7 @@ READS: dict[str, Function] = {
 }
 
 
+@pytest.mark.rotate("name", take=2)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", READS)
 def test_reads(name: str, dtype: Any) -> None:
@@ -131,6 +132,7 @@ def test_positions_on_the_device_do_not_index_the_cpu() -> None:
         rgrad.index_select(values((5,)).to("wgpu"), 0, AT)
 
 
+@pytest.mark.rotate("name", take=2)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", [n for n in READS if n not in ("True", "False")])
 def test_writes(name: str, dtype: Any) -> None:
@@ -165,6 +167,7 @@ def test_assignments_reach_through_views() -> None:
     on_both(f, values((5, 4)), values((4, 2), seed=1))
 
 
+@pytest.mark.rotate("dtype")
 @pytest.mark.parametrize("count", [3, 300, 5000])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_last_of_equal_positions_is_written(count: int, dtype: Any) -> None:
@@ -183,6 +186,7 @@ def test_the_last_of_equal_positions_is_written(count: int, dtype: Any) -> None:
     np.testing.assert_array_equal(pairs.cpu().numpy(), want)
 
 
+@pytest.mark.rotate("dtype")
 @pytest.mark.parametrize("count", [5, 300, 20000])
 @pytest.mark.parametrize("dtype", DTYPES + DOUBLE, ids=str)
 def test_equal_positions_add_up(count: int, dtype: Any) -> None:
@@ -286,6 +290,7 @@ CASES: dict[str, Function] = {
 }
 
 
+@pytest.mark.rotate("name", take=2)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_functions(name: str, dtype: Any) -> None:
@@ -293,6 +298,7 @@ def test_functions(name: str, dtype: Any) -> None:
     on_both(CASES[name], values((5, 4), dtype), i)
 
 
+@pytest.mark.rotate("dtype", take=3)
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize(
     ("shape", "dim"),
@@ -315,6 +321,7 @@ def test_sorting(shape: tuple[int, ...], dim: int, dtype: Any) -> None:
         on_both(lambda t: t.median(dim), x)
 
 
+@pytest.mark.rotate("dtype")
 @pytest.mark.parametrize("dtype", NUMBERS + DOUBLE, ids=str)
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_running_extremes_and_modes(dim: int, dtype: Any) -> None:
@@ -328,6 +335,7 @@ def test_running_extremes_and_modes(dim: int, dtype: Any) -> None:
         on_both(lambda t: seen(t).mode(dim, keepdim=True), x)  # noqa: B023
 
 
+@pytest.mark.rotate("dtype", take=2)
 @pytest.mark.parametrize("dtype", NUMBERS + DOUBLE, ids=str)
 @pytest.mark.parametrize(("shape", "dim"), [((1300,), 0), ((3, 700), 1), ((600, 2), 0), ((20000, 3), 1)], ids=str)
 def test_running_extremes_and_modes_of_long_rows(shape: tuple[int, ...], dim: int, dtype: Any) -> None:

@@ -29,6 +29,7 @@ def close(a: Any, b: Any) -> None:
     np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().cpu().numpy(), rtol=3e-5, atol=1e-6)
 
 
+@pytest.mark.rotate(take=12)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -46,6 +46,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.rotate(take=5)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_sizes_and_layouts(sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
@@ -70,6 +71,7 @@ def test_large_tiles() -> None:
     close(b.to("wgpu").mT @ a.to("wgpu").mT, wide(b).swapaxes(1, 2) @ wide(a).swapaxes(1, 2), 40)
 
 
+@pytest.mark.rotate(take=4)
 @pytest.mark.parametrize(
     ("sa", "sb"),
     [

@@ -1,0 +1,56 @@
+"""Which tests must have passed on wgpu where that is demanded, by the table of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from op_table import OPS
+
+# A test may be skipped for what an adapter lacks, and says so in these words.
+LACKS = ("has no float64", "the adapter ", "adapters with 64-bit")
+
+
+def demanded() -> set[tuple[str, str]]:
+    """(test, operation): every operation of the table has its values, its place and its derivatives tested there."""
+    pairs = {(test, op.name) for op in OPS for test in ("test_work_stays_on_wgpu", "test_values")}
+    return pairs | {("test_every_mode_on_wgpu", op.name) for op in OPS if op.grad in ("smooth", "zero")}
+
+
+class Guard:
+    """Counts the tests on wgpu from their reports."""
+
+    def __init__(self) -> None:
+        self.begun: set[str] = set()
+        self.passed: set[str] = set()
+        self.failed: set[str] = set()
+        self.lacking: set[str] = set()
+        self.operations: set[tuple[str, str]] = set()
+
+    def add(self, nodeid: str, when: str | None, outcome: str, reason: str = "", op: str | None = None) -> None:
+        """One report of a phase of a test, with the reason of a skip and the operation that it is about."""
+        self.begun.add(nodeid)
+        if outcome == "failed":
+            self.failed.add(nodeid)
+        elif outcome == "skipped" and any(words in reason for words in LACKS):
+            self.lacking.add(nodeid)
+        elif outcome == "passed" and when == "call":
+            self.passed.add(nodeid)
+            if op is not None:
+                self.operations.add((nodeid.partition("[")[0].rpartition("::")[2], op))
+
+    def problems(self, whole: bool, files: Iterable[str]) -> list[str]:
+        """What is missing, in a sentence each; a whole run must have tested every operation, and each file."""
+        found = []
+        left = self.begun - self.passed - self.failed - self.lacking
+        if left:
+            found.append(f"{len(left)} tests on wgpu did not run, such as {min(left)}")
+        if self.begun and not self.passed:
+            found.append("no test passed on wgpu")
+        if whole:
+            missing = demanded() - self.operations
+            if missing:
+                test, op = min(missing)
+                found.append(f"{len(missing)} tests of operations did not pass on wgpu, such as {test} of {op}")
+            ran = {nodeid.partition("::")[0].rpartition("/")[2] for nodeid in self.passed}
+            found += [f"no test of {file} passed" for file in sorted(set(files) - ran)]
+        return found
