@@ -401,7 +401,7 @@ def run_sanitize(arguments: list[str]) -> int:
     check_rust()
     target = "x86_64-unknown-linux-gnu"
     programs = ["--lib"]
-    for name in ("kernels", "levels", "passes", "views_and_indexing"):
+    for name in ("kernels", "levels", "passes", "soundness", "views_and_indexing"):
         programs += ["--test", name]
     return call(
         ["cargo", "test", "--no-fail-fast", "--target", target, *programs, *arguments],

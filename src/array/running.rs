@@ -87,7 +87,10 @@ struct Running<T, A> {
 
 impl<T: Number + To<A>, A: Number + Narrow<T>> Running<T, A> {
     /// Makes all elements where the results will be.
-    fn make(&self, blocks: &dyn Blocks, to: *mut u8) {
+    ///
+    /// # Safety
+    /// There is room for them, and they are the elements of this scan.
+    unsafe fn make(&self, blocks: &dyn Blocks, to: *mut u8) {
         const PIECE: usize = 1 << 15;
         let numel = self.around.0 * self.around.1 * self.around.2;
         let to = Shared::new(to);
@@ -97,7 +100,8 @@ impl<T: Number + To<A>, A: Number + Narrow<T>> Running<T, A> {
             }
             let (start, len) = (k * PIECE, PIECE.min(numel - k * PIECE));
             let here = to.at(start * size_of::<T>());
-            let made = blocks.make(start, len, here);
+            // SAFETY: the caller's.
+            let made = unsafe { blocks.make(start, len, here) };
             if !std::ptr::eq(made, here) {
                 // SAFETY: so many elements were made, and there is room for them.
                 unsafe { std::ptr::copy_nonoverlapping(made.cast::<T>(), here.cast::<T>(), len) };
@@ -115,7 +119,8 @@ impl<T: Number + To<A>, A: Number + Narrow<T>> Fold for Running<T, A> {
         let x = match from {
             From::Memory(x) => x.cast(),
             From::Made(blocks) => {
-                self.make(blocks, to);
+                // SAFETY: the caller's.
+                unsafe { self.make(blocks, to) };
                 if !blocks.goes_on() {
                     return;
                 }

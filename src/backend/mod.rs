@@ -3,4 +3,6 @@
 pub mod cpu;
 pub mod host;
 pub mod program;
-pub mod wgpu;
+// Handles and views of a device are plain numbers: safe to use only as the crate itself does.
+#[cfg_attr(not(feature = "python"), allow(dead_code))]
+pub(crate) mod wgpu;

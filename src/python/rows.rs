@@ -3,7 +3,7 @@
 //! A new row appears here by itself. Only calls whose Python signature is more than operands and parameters stand below by name.
 
 use super::args::{as_tensor, operand, operand_of, scalar, type_name};
-use super::errors::{runtime, type_error};
+use super::errors::{guarded, runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::autograd::captured::Trusted;
@@ -267,7 +267,7 @@ unsafe fn fastcall(
 ) -> *mut ffi::PyObject {
     // SAFETY: Python calls with the GIL held.
     let py = unsafe { Python::assume_attached() };
-    let run = std::panic::AssertUnwindSafe(|| -> PyResult<Py<PyAny>> {
+    let run = || -> PyResult<Py<PyAny>> {
         let mut positional: SmallVec<[Bound<'_, PyAny>; 4]> = SmallVec::new();
         let mut keywords: SmallVec<[(String, Bound<'_, PyAny>); 2]> = SmallVec::new();
         // SAFETY: `first` is null or an object; `args` holds `nargs` objects and one for each name in `kwnames`; all are borrowed.
@@ -286,10 +286,8 @@ unsafe fn fastcall(
             }
         }
         f(py, &positional, &keywords)
-    });
-    let result =
-        std::panic::catch_unwind(run).unwrap_or_else(|_| Err(runtime("rgrad: internal error (a panic in an operation); please report it")));
-    match result {
+    };
+    match guarded(run) {
         Ok(obj) => obj.into_ptr(),
         Err(e) => {
             e.restore(py);

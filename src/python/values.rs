@@ -57,12 +57,12 @@ fn lists(py: Python<'_>, a: &Array) -> PyOut {
     let n = a.shape()[0];
     if a.rank() == 1 {
         let items: Vec<Py<PyAny>> =
-            (0..n).map(|i| number(py, a.with_layout(a.layout().select(0, i as i64)?).first()?)).collect::<PyResult<_>>()?;
+            (0..n).map(|i| number(py, a.with_layout(a.layout().select(0, i as i64)?)?.first()?)).collect::<PyResult<_>>()?;
         return Ok(PyList::new(py, items)?.into_any().unbind());
     }
     let out = PyList::empty(py);
     for i in 0..n {
-        out.append(lists(py, &a.with_layout(a.layout().select(0, i as i64)?))?)?;
+        out.append(lists(py, &a.with_layout(a.layout().select(0, i as i64)?)?)?)?;
     }
     Ok(out.into_any().unbind())
 }

@@ -13,7 +13,7 @@ trait Convert<D>: Copy {
     fn convert(self) -> D;
 }
 
-/// `bool` in memory; its byte is 0 or 1.
+/// `bool` in memory: true if the byte is not 0. Memory that others lend may hold any.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(transparent)]
 struct Bool(u8);
@@ -52,11 +52,11 @@ truncate! {
 
 convert! {
     Bool as Bool => |x| x;
-    Bool as u8 => |x| x.0;
-    Bool as i32 => |x| x.0 as i32;
-    Bool as i64 => |x| x.0 as i64;
-    Bool as f32 => |x| x.0 as f32;
-    Bool as f64 => |x| x.0 as f64;
+    Bool as u8 => |x| (x.0 != 0) as u8;
+    Bool as i32 => |x| (x.0 != 0) as u8 as i32;
+    Bool as i64 => |x| (x.0 != 0) as u8 as i64;
+    Bool as f32 => |x| (x.0 != 0) as u8 as f32;
+    Bool as f64 => |x| (x.0 != 0) as u8 as f64;
     u8 as Bool => |x| Bool((x != 0) as u8);
     u8 as u8 => |x| x;
     u8 as i32 => |x| x as i32;

@@ -1,36 +1,37 @@
 //! The CPU backend: memory, threads, and kernels over strided memory.
 
 pub mod alloc;
-pub mod cast;
+pub(crate) mod cast;
 pub mod copy;
-pub mod direct;
+pub(crate) mod direct;
 #[cfg(target_arch = "x86_64")]
 mod few;
 mod helpers;
-pub mod index;
-pub mod kernels;
+pub(crate) mod index;
+pub(crate) mod kernels;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
-pub mod logsumexp;
-pub mod math;
-pub mod matmul;
-pub mod moments;
-pub mod nll;
-pub mod nonzero;
+pub(crate) mod logsumexp;
+pub(crate) mod math;
+pub(crate) mod matmul;
+pub(crate) mod moments;
+pub(crate) mod nll;
+pub(crate) mod nonzero;
 pub mod num;
-pub mod places;
+pub(crate) mod places;
 pub mod pointwise;
-pub mod program;
-pub mod random;
-pub mod reduce;
+pub(crate) mod program;
+pub(crate) mod random;
+pub mod raw_slice;
+pub(crate) mod reduce;
 mod reduce_loops;
-pub mod reducers;
-pub mod running;
-pub mod scan;
-pub mod select;
-pub mod softmax;
+pub(crate) mod reducers;
+pub(crate) mod running;
+pub(crate) mod scan;
+pub(crate) mod select;
+pub(crate) mod softmax;
 #[cfg(target_arch = "x86_64")]
 mod softmax_lanes;
 mod tally;
 pub mod threads;
-pub mod walk;
+pub(crate) mod walk;
