@@ -87,7 +87,12 @@ impl Array {
     /// All elements in row-major order, converted to T's dtype. Waits for a device.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let a = self.to_device(Device::Cpu)?.cast(T::DTYPE)?.contiguous()?;
-        Ok(a.elements::<T>()?.iter().map(T::of).collect())
+        let (all, mut out) = (a.elements::<T>()?, Vec::new());
+        if out.try_reserve_exact(all.len()).is_err() {
+            return Err(Error::memory(format!("no memory for a list of {} elements", all.len())));
+        }
+        out.extend(all.iter().map(T::of));
+        Ok(out)
     }
 
     /// The element at the start of the layout. Waits for a device.

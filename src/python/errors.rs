@@ -1,7 +1,7 @@
 //! The one conversion between the core's errors and Python's exceptions, panics among them.
 
 use crate::error::{self, Error, Kind};
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyBaseException, PyException, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -62,6 +62,10 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyo3(signature = (cls, what = None, *_args))]
 fn internal_error<'py>(cls: &Bound<'py, PyAny>, what: Option<&Bound<'py, PyAny>>, _args: &Bound<'py, PyTuple>) -> Bound<'py, PyAny> {
     let py = cls.py();
+    // Python before 3.12 asks once more when it brings type and value of an exception together.
+    if let Some(made) = what.filter(|w| w.is_instance_of::<PyBaseException>()) {
+        return made.clone();
+    }
     let what = what.map(ToString::to_string).unwrap_or_default();
     PyErr::from(error::of_panic(&what)).value(py).clone().into_any()
 }
