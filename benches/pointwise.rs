@@ -1,9 +1,9 @@
 //! How long rows take: tiny tensors (the cost of a call) and large ones (the memory's speed).
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rgrad::backend::cpu::pointwise::{Func, Operand, run};
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::RowId;
+use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, run};
 use std::hint::black_box;
 
 /// Values from 0.1 to 0.9, where every row below is defined.

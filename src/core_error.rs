@@ -1,7 +1,7 @@
 //! The core's error: that of the kernels, as a type of this crate, so that the bindings can say which exception it is.
 
 use rgrad_kernels::error::Error as KernelError;
-pub use rgrad_kernels::error::Kind;
+pub use rgrad_kernels::error::{Kind, panic_message, watch_panics, within};
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -31,6 +31,12 @@ impl Error {
     #[cold]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Error(KernelError::new(kind, message))
+    }
+
+    /// A bug in the engine, found in an operation.
+    #[cold]
+    pub fn internal(operation: &str, what: &str) -> Self {
+        Error(KernelError::internal(operation, what))
     }
 
     /// Wraps an exception of the embedding language so that it comes out unchanged on the other side.
@@ -85,3 +91,20 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Leaves a function that has no way to tell of an error: whoever catches the panic gets this very error.
+#[cold]
+pub(crate) fn throw(e: Error) -> ! {
+    rgrad_kernels::error::throw(e.0)
+}
+
+/// The error that a panic of this thread becomes.
+#[cold]
+pub fn of_panic(what: &str) -> Error {
+    Error(rgrad_kernels::error::of_panic(what))
+}
+
+/// Runs `f`; a panic in it becomes an error.
+pub fn caught<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    rgrad_kernels::error::caught(|| Ok(f()?)).map_err(Error)
+}

@@ -1,6 +1,7 @@
 //! rgrad: an autograd engine. The rooms below stand in their order; each imports only from those before it.
 
-pub use rgrad_kernels::{backend, layout, pointwise};
+pub(crate) use rgrad_kernels::backend;
+pub use rgrad_kernels::{layout, pointwise};
 #[path = "core_error.rs"]
 pub mod error;
 pub mod array;

@@ -172,7 +172,6 @@ def _install(device: Any) -> None:
         dict(device.limits),
         sorted(device.features),
         _name(info),
-        _is_software(info),
     )
     _current = device
 

@@ -280,7 +280,7 @@ fn in_memory(a: &Array) -> Result<&wgpu::Buffer> {
 
 #[cold]
 fn missing(what: &str) -> Error {
-    Error::runtime(format!("{what} of a program has no memory on the device. This is a bug in rgrad, please report it"))
+    Error::internal("a pending program", &format!("{what} has no memory on the device"))
 }
 
 /// A program whose last result a fold reads as it is made.
@@ -296,12 +296,15 @@ struct Made<'a> {
 unsafe impl Sync for Made<'_> {}
 
 impl Blocks for Made<'_> {
-    fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
-        if self.kept.is_null() {
-            self.runner.range(start, len, Some(buffer));
-            return buffer;
+    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+        // SAFETY: the caller's.
+        unsafe {
+            if self.kept.is_null() {
+                self.runner.range(start, len, Some(buffer));
+                return buffer;
+            }
+            self.runner.range(start, len, None);
         }
-        self.runner.range(start, len, None);
         self.kept.wrapping_add(start * self.size)
     }
 

@@ -100,8 +100,12 @@ pub fn before_fork() {
 }
 
 /// The end of `before_fork`, in parent and child.
-pub fn after_fork() {
-    pending::after_fork();
+///
+/// # Safety
+/// This thread has called `before_fork`, and not this since.
+pub unsafe fn after_fork() {
+    // SAFETY: the caller's.
+    unsafe { pending::after_fork() };
 }
 
 /// How lines of the user's program are found and described.
@@ -323,7 +327,7 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Co
     // Small arrays are copied: nobody keeps watch over who writes to them.
     let a = if a.storage().lazy().is_some() { a.clone() } else { a.contiguous_copy()? };
     let expanded = a.layout().expand(layout.shape())?;
-    Ok(Some(In::Strided(a.with_layout(expanded))))
+    Ok(Some(In::Strided(a.with_layout(expanded)?)))
 }
 
 impl Plan {

@@ -4,6 +4,7 @@ use super::pending;
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::cpu;
+use crate::backend::cpu::raw_slice::RawSlice;
 use crate::backend::wgpu::{self, Buffer, Context, Input, View, element_size};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Scalar, checked_numel};
@@ -17,7 +18,7 @@ pub(super) fn empty(context: &Arc<Context>, layout: Layout, dtype: DType) -> Res
     pending::sweep_left();
     let n = checked_numel(layout.shape(), element_size(dtype))?;
     let buffer = Buffer::new(context, n * element_size(dtype))?;
-    Ok(Array::from_parts(Storage::on_device(buffer), layout, dtype))
+    Array::from_parts(Storage::on_device(buffer), layout, dtype)
 }
 
 impl Device {
@@ -83,11 +84,15 @@ impl Array {
             dense.ready()?;
             let from = dense.storage().memory(Access::Read);
             // SAFETY: the layout is dense and starts at 0, so the storage begins with n initialised elements of this dtype.
-            let bytes = unsafe { std::slice::from_raw_parts(from, n * self.dtype().size()) };
+            let bytes = unsafe { RawSlice::new(from, n * self.dtype().size()) };
             match self.dtype() {
-                DType::Bool | DType::U8 => {
-                    let wide: Vec<u8> = bytes.iter().flat_map(|b| [*b, 0, 0, 0]).collect();
-                    context.write(v.buffer, 0, &wide)?;
+                DType::Bool => {
+                    let wide: Vec<u8> = bytes.iter().flat_map(|b| [u8::from(b != 0), 0, 0, 0]).collect();
+                    context.write(v.buffer, 0, RawSlice::from(&wide[..]))?;
+                }
+                DType::U8 => {
+                    let wide: Vec<u8> = bytes.iter().flat_map(|b| [b, 0, 0, 0]).collect();
+                    context.write(v.buffer, 0, RawSlice::from(&wide[..]))?;
                 }
                 _ => context.write(v.buffer, 0, bytes)?,
             }
@@ -99,8 +104,8 @@ impl Array {
         self.ready()?;
         let dense = if self.layout().is_dense() { self.clone() } else { self.contiguous_copy()? };
         let (start, n) = (dense.layout().offset(), self.numel());
-        let layout = Layout::from_parts(dense.shape().into(), dense.strides().into(), 0);
-        let out = Array::from_parts(Storage::alloc(n * self.dtype().size())?, layout, self.dtype());
+        let layout = dense.layout().rewound();
+        let out = Array::from_parts(Storage::alloc(n * self.dtype().size())?, layout, self.dtype())?;
         let Some(v) = dense.on_gpu() else { return Ok(out) };
         if n > 0 {
             let size = element_size(self.dtype());

@@ -36,7 +36,7 @@ impl Positions {
         let mut arrays: SmallVec<[Array; 4]> = SmallVec::new();
         for a in index {
             let a = a.to_device_of(x)?;
-            let wide = if a.shape() == &shape[..] { a.clone() } else { a.with_layout(a.layout().expand(&shape)?) };
+            let wide = if a.shape() == &shape[..] { a.clone() } else { a.with_layout(a.layout().expand(&shape)?)? };
             arrays.push(wide);
         }
         Ok(Positions { arrays, shape })
@@ -88,7 +88,7 @@ impl Array {
         }
         let src = src.cast(self.dtype())?;
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };
-        let wide = if src.numel() == 1 && src.on_gpu().is_none() { src } else { src.with_layout(src.layout().expand(&full)?) };
+        let wide = if src.numel() == 1 && src.on_gpu().is_none() { src } else { src.with_layout(src.layout().expand(&full)?)? };
         at.rows(self, plan, |rows| if full.contains(&0) { Ok(()) } else { Ok(rows.put(wide.gpu_source(rows.op)?, how)?) })
     }
 
@@ -128,7 +128,7 @@ impl Array {
         let found = select::Nonzero::count("nonzero", self.gpu_view("nonzero")?)?;
         let all = self.empty_beside(&[self.rank(), found.count], DType::I64)?;
         found.positions(all.gpu_view("nonzero")?)?;
-        (0..self.rank()).map(|d| Ok(all.with_layout(all.layout().select(0, d as i64)?))).collect()
+        (0..self.rank()).map(|d| all.with_layout(all.layout().select(0, d as i64)?)).collect()
     }
 
     /// `src` shares no memory with this array unless it is this very array.
@@ -191,12 +191,18 @@ impl Array {
     }
 
     /// Fills the memory of this dense array of a device with random numbers of the stream `seed` from counter `start` on.
-    pub fn draw(&self, op: &'static str, draw: Draw<'_>, seed: u64, start: u64) -> Result<()> {
+    pub(crate) fn draw(&self, op: &'static str, draw: Draw<'_>, seed: u64, start: u64) -> Result<()> {
+        if !self.layout().is_dense() {
+            return Err(Error::runtime(format!("{op}: expected a dense array, got strides {:?}", self.strides())));
+        }
         if self.numel() == 0 { Ok(()) } else { Ok(random::fill(op, self.gpu_view(op)?, draw, seed, start)?) }
     }
 
     /// As `draw`: 1 with the probability that each element of `chances`, of this shape, says.
-    pub fn draw_where(&self, op: &'static str, chances: &Array, seed: u64, start: u64) -> Result<()> {
+    pub(crate) fn draw_where(&self, op: &'static str, chances: &Array, seed: u64, start: u64) -> Result<()> {
+        if chances.shape() != self.shape() {
+            return Err(Error::shape(format!("{op}: probabilities of shape {:?} for {:?}", chances.shape(), self.shape())));
+        }
         self.draw(op, Draw::BernoulliOf(chances.gpu_view(op)?), seed, start)
     }
 }

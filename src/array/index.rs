@@ -73,6 +73,21 @@ impl Plan {
         (before, after)
     }
 
+    /// Whether the plan and the index arrays belong together, and to `x`.
+    pub(super) fn check(&self, x: &Array, index: &[&Array]) -> Result<()> {
+        let ascending = self.dims.windows(2).all(|w| w[0] < w[1]);
+        let inside = self.dims.last().is_some_and(|d| *d < x.rank()) && self.at <= x.rank() - self.dims.len();
+        if ascending && inside && index.len() == self.dims.len() {
+            return Ok(());
+        }
+        Err(Error::index(format!(
+            "indexing: a plan for the dimensions {:?} with {} index arrays does not fit an array of shape {}",
+            &self.dims[..],
+            index.len(),
+            fmt_shape(x.shape())
+        )))
+    }
+
     /// The shape of the result.
     pub fn shape(&self, of: &[usize], index: &[usize]) -> Dims {
         let (before, after) = self.rest(of.len());
@@ -106,39 +121,44 @@ pub(super) fn value_mismatch(src: &Array, full: &[usize]) -> Error {
 }
 
 impl Array {
-    /// For each position, its distance from the array's first element in elements. Every position is checked.
+    /// For each position, its distance from the array's first element in elements. Every position is checked, and read once: what others write
+    /// to the index arrays meanwhile changes nothing that was checked.
     fn offsets(&self, plan: &Plan, index: &[&Array], shape: &[usize]) -> Result<Array> {
         let out = Array::empty(shape, DType::I64)?;
         let n = out.numel();
-        // SAFETY: fresh, contiguous, n elements of i64; written before it is read.
-        let to = unsafe { std::slice::from_raw_parts_mut(out.ptr_mut().cast::<i64>(), n) };
+        // SAFETY: made just now; the first index writes all of it.
+        let to = unsafe { out.new_elements::<i64>() };
         for (k, (idx, &dim)) in index.iter().zip(&plan.dims).enumerate() {
             let idx = idx.cast(DType::I64)?;
-            let idx = if idx.shape() == shape { idx } else { idx.with_layout(idx.layout().expand(shape)?) };
+            let idx = if idx.shape() == shape { idx } else { idx.with_layout(idx.layout().expand(shape)?)? };
             let idx = idx.contiguous()?;
             let (size, stride) = (self.shape()[dim], self.strides()[dim] as i64);
             let low = if plan.bounds.wraps() { -(size as i64) } else { 0 };
             if n > 0 && size == 0 && plan.bounds == Bounds::Wrap {
                 return Err(Error::index("index is out of bounds for dimension with size 0"));
             }
-            index::add_offsets(to, k == 0, idx.as_slice::<i64>().unwrap_or_default(), (low, size as i64), stride)
+            index::add_offsets(to, k == 0, idx.elements::<i64>()?, (low, size as i64), stride)
                 .map_err(|i| plan.bounds.error(i, dim, size))?;
         }
         Ok(out)
     }
 
-    fn rows<'a>(&self, plan: &Plan, offsets: &'a Array) -> Rows<'a> {
+    /// # Safety
+    /// `offsets` is what `offsets` gave for this plan.
+    unsafe fn rows<'a>(&self, plan: &Plan, offsets: &'a Array) -> Rows<'a> {
         let (before, after) = plan.rest(self.rank());
         let block = |dims: &[usize]| {
             let shape: SmallVec<[usize; 6]> = dims.iter().map(|d| self.shape()[*d]).collect();
             let strides: SmallVec<[isize; 6]> = dims.iter().map(|d| self.strides()[*d]).collect();
             Block::new(&shape, &strides)
         };
-        Rows { outer: block(&before), offsets: offsets.as_slice().unwrap_or_default(), inner: block(&after) }
+        // SAFETY: what `offsets` gave, of which there is one handle: nobody writes it any more.
+        Rows { outer: block(&before), offsets: unsafe { offsets.new_elements::<i64>() }, inner: block(&after) }
     }
 
     /// The elements at the positions that the index arrays name (`x[i, j]`), row-major.
     pub fn take_rows(&self, plan: &Plan, index: &[&Array]) -> Result<Array> {
+        plan.check(self, index)?;
         if self.device() == Device::Wgpu {
             return self.gpu_take_rows(plan, index);
         }
@@ -148,6 +168,7 @@ impl Array {
             return Ok(out);
         }
         let offsets = self.offsets(plan, index, &shape)?;
+        self.ready()?;
         // SAFETY: offsets were checked against this array's sizes; `out` is fresh.
         unsafe { index::take(out.ptr_mut(), self.ptr(), self.dtype(), &self.rows(plan, &offsets)) };
         Ok(out)
@@ -155,6 +176,8 @@ impl Array {
 
     /// Writes `src`, broadcast to the shape that `take_rows` gives, to the positions. Nothing is written if a position is out of range.
     pub fn put_rows(&self, plan: &Plan, index: &[&Array], src: &Array, how: Write) -> Result<()> {
+        plan.check(self, index)?;
+        self.writable()?;
         if self.device() == Device::Wgpu {
             return self.gpu_put_rows(plan, index, src, how);
         }
@@ -168,8 +191,9 @@ impl Array {
         let single = src.numel() == 1;
         let src = src.cast(self.dtype())?;
         let wide = if src.layout().strides() == wide.strides() { wide } else { src.layout().expand(&full)? };
-        let src = if single { src.clone() } else { src.with_layout(wide).contiguous()? };
+        let src = if single { src.clone() } else { src.with_layout(wide)?.contiguous()? };
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };
+        src.ready()?;
         // SAFETY: offsets were checked; `src` has as many elements as the result, or is one value; it does not overlap this array.
         unsafe {
             index::put(self.ptr_mut(), src.ptr(), single, self.dtype(), how, &self.rows(plan, &offsets));
@@ -182,12 +206,8 @@ impl Array {
         let index = index.cast(DType::I64)?;
         let size = self.layout().size_or_one(dim);
         let flat = index.contiguous()?;
-        for &i in flat.as_slice::<i64>().unwrap_or_default() {
-            if i < 0 || i >= size as i64 {
-                return Err(Bounds::Exact.error(i, dim, size));
-            }
-        }
-        Ok(flat)
+        let bad = flat.elements::<i64>()?.iter().find(|i| *i as u64 >= size as u64);
+        bad.map_or(Ok(flat), |i| Err(Bounds::Exact.error(i, dim, size)))
     }
 
     /// This array's strides over the dimensions of an index (0-d counts as 1-d).
@@ -195,14 +215,30 @@ impl Array {
         if self.rank() == rank { Strides::from_slice(self.strides()) } else { Strides::from_elem(1, rank) }
     }
 
-    /// `out[.., j, ..] = self[.., index[.., j, ..], ..]`.
+    /// Refuses an index that is larger than an array that it reads or writes, `dim` apart; 0-d counts as 1-d.
+    fn covers_index(&self, index: &Array, dim: Option<usize>) -> Result<()> {
+        let ranks = self.rank() == index.rank() || self.rank() == 0 && index.rank() == 1;
+        let inside = (0..index.rank()).all(|d| Some(d) == dim || index.shape()[d] <= self.layout().size_or_one(d));
+        if ranks && inside && dim.is_none_or(|d| d < index.rank().max(1)) {
+            return Ok(());
+        }
+        Err(Error::shape(format!(
+            "an index of shape {} along {dim:?} does not fit an array of shape {}",
+            fmt_shape(index.shape()),
+            fmt_shape(self.shape())
+        )))
+    }
+
+    /// `out[.., j, ..] = self[.., index[.., j, ..], ..]`. The index is no larger than this array, `dim` apart.
     pub fn gather(&self, dim: usize, index: &Array) -> Result<Array> {
+        self.covers_index(index, Some(dim))?;
         if self.device() == Device::Wgpu {
             return self.gpu_gather(dim, index);
         }
         let flat = self.along(dim, index)?;
+        self.ready()?;
         let out = Array::empty(index.shape(), self.dtype())?;
-        // SAFETY: the caller checked that the index is no larger than this array apart from `dim`; positions were checked.
+        // SAFETY: the index is no larger than this array apart from `dim`, where each position is checked as it is used.
         unsafe {
             index::gather(
                 Along { ptr: out.ptr_mut(), strides: out.strides() },
@@ -219,16 +255,22 @@ impl Array {
 
     /// `self[.., index[.., j, ..], ..] = src[.., j, ..]`. A 0-d `src` is one value for all; otherwise it is at least as large as the index.
     pub fn scatter_into(&self, dim: usize, index: &Array, src: &Array, how: Write) -> Result<()> {
+        self.covers_index(index, Some(dim))?;
+        if src.rank() > 0 {
+            src.covers_index(index, None)?;
+        }
+        self.writable()?;
         if self.device() == Device::Wgpu {
             return self.gpu_scatter_into(dim, index, src, how);
         }
         let flat = self.along(dim, index)?;
         let src = src.cast(self.dtype())?;
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };
+        src.ready()?;
         let zero = Strides::from_elem(0, index.rank());
         let own = src.strides_over(index.rank());
         let strides = if src.rank() == 0 && index.rank() > 0 { &zero } else { &own };
-        // SAFETY: as for `gather`; the caller checked that `src` reaches over the index.
+        // SAFETY: as for `gather`; `src` reaches over the index, or is one value.
         unsafe {
             index::scatter(
                 Along { ptr: self.ptr_mut(), strides: &self.strides_over(index.rank()) },
@@ -250,14 +292,13 @@ impl Array {
             return self.gpu_nonzero();
         }
         let truth = self.cast(DType::Bool)?.contiguous()?;
-        // Bool bytes are 0 or 1.
-        let mask = truth.as_slice::<bool>().unwrap_or_default();
+        let mask = truth.elements::<bool>()?;
         let rank = self.rank();
         let counts = nonzero::count(mask);
         let all = Array::empty(&[rank, counts.last().copied().unwrap_or(0)], DType::I64)?;
         // SAFETY: there is room for all that were counted, even if another thread changed the mask after that.
         unsafe { nonzero::positions(mask, self.shape(), &counts, all.ptr_mut().cast()) };
-        (0..rank).map(|d| Ok(all.with_layout(all.layout().select(0, d as i64)?))).collect()
+        (0..rank).map(|d| all.with_layout(all.layout().select(0, d as i64)?)).collect()
     }
 
     /// The elements in reverse order along `dims`, row-major.
@@ -298,10 +339,21 @@ impl Array {
     pub fn triangle_from(&self, src: &Array, diagonal: i64, upper: bool) -> Result<()> {
         let r = self.rank();
         let shape = self.shape();
+        if r < 2 || src.shape() != shape || src.dtype() != self.dtype() {
+            return Err(Error::shape(format!(
+                "triangle: expected matrices of one shape and dtype, got {} of {} and {} of {}",
+                fmt_shape(shape),
+                self.dtype(),
+                fmt_shape(src.shape()),
+                src.dtype()
+            )));
+        }
+        self.writable()?;
         let (rows, cols) = (shape[r - 2], shape[r - 1]);
         let batch: usize = shape[..r - 2].iter().product();
         let clash = src.overlaps(self) && src.layout() != self.layout();
         let src = if clash { src.contiguous_copy()? } else { src.clone() };
+        src.ready()?;
         if self.device() == Device::Wgpu {
             return self.gpu_triangle_from(&src, diagonal, upper);
         }
@@ -335,7 +387,7 @@ impl Array {
         let mut at = 0;
         for p in parts {
             let n = p.shape()[dim];
-            out.with_layout(out.layout().narrow(dim, at, n)?).copy_from(p)?;
+            out.with_layout(out.layout().narrow(dim, at, n)?)?.copy_from(p)?;
             at += n;
         }
         Ok(out)
@@ -352,8 +404,8 @@ impl Array {
             sizes.push(n);
         }
         let out = self.empty_beside(&sizes, self.dtype())?;
-        let wide = Layout::from_parts(shape.clone(), strides, self.layout().offset());
-        out.with_layout(Layout::contiguous(&shape)).copy_from(&self.with_layout(wide))?;
+        let wide = Layout::from_parts(shape.clone(), strides, self.layout().offset())?;
+        out.with_layout(Layout::contiguous(&shape))?.copy_from(&self.with_layout(wide)?)?;
         Ok(out)
     }
 
@@ -364,7 +416,7 @@ impl Array {
             let n = from.shape()[d];
             let k = if n == 0 { 0 } else { s.rem_euclid(n as i64) as usize };
             let out = from.empty_beside(from.shape(), from.dtype())?;
-            let part = |a: &Array, start: usize, len: usize| a.layout().narrow(d, start, len).map(|l| a.with_layout(l));
+            let part = |a: &Array, start: usize, len: usize| a.with_layout(a.layout().narrow(d, start, len)?);
             part(&out, k, n - k)?.copy_from(&part(&from, 0, n - k)?)?;
             part(&out, 0, k)?.copy_from(&part(&from, n - k, k)?)?;
             from = out;
@@ -375,7 +427,7 @@ impl Array {
     /// Zeros with `src` on a diagonal of the dimensions `dim1` and `dim2`.
     pub fn diag_embed(src: &Array, shape: &[usize], offset: i64, dim1: usize, dim2: usize) -> Result<Array> {
         let out = src.full_beside(shape, Scalar::Int(0), src.dtype())?;
-        out.with_layout(out.layout().diagonal(offset, dim1, dim2)?).copy_from(src)?;
+        out.with_layout(out.layout().diagonal(offset, dim1, dim2)?)?.copy_from(src)?;
         Ok(out)
     }
 }

@@ -183,7 +183,7 @@ impl Lazy {
             Some(Source::Own(b)) => b.as_ptr(),
             Some(Source::Taken(s)) => s.lazy().map_or(std::ptr::null_mut(), Lazy::address),
             None | Some(Source::Device(_)) => {
-                unreachable!("memory of a pending result was reached before it was computed; this is a bug in rgrad, please report it")
+                unreachable!("memory of a pending result was reached before it was computed")
             }
         }
     }

@@ -2,13 +2,14 @@
 
 use super::gpu_reduce::written;
 use super::pending::{DeviceFold, DeviceFrom, Fold, Folding, From};
-use super::reduce::Classes;
+use super::reduce::{Classes, Reduction};
 use super::{Array, Device};
+use crate::backend::cpu::raw_slice::{Plain, RawSlice};
 use crate::backend::cpu::reducers::Float;
 use crate::backend::wgpu::nll::{self, Nll};
 use crate::backend::wgpu::{Buffer, View};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout};
+use crate::layout::{DType, Dims, Layout, checked_numel};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ impl Array {
     /// What nll_loss picks from this array, of `shape`; with `adjoint` the way back, which spreads it. `weight` is of this array's dtype, a
     /// float; a target that is neither a class nor ignored is an error.
     pub fn nll(&self, classes: Classes, adjoint: bool, shape: &[usize], targets: &Array, weight: Option<&Array>) -> Result<Array> {
+        self.check_nll(&classes, adjoint, shape, targets, weight)?;
         if self.device() == Device::Wgpu {
             let (targets, weight) = (targets.contiguous()?, weight.map(Array::contiguous).transpose()?);
             if !adjoint && self.dtype().is_float() && self.storage().is_pending() && self.is_contiguous() {
@@ -31,7 +33,7 @@ impl Array {
         }
         let targets = targets.cast(DType::I64)?.contiguous()?;
         let weight = weight.map(Array::contiguous).transpose()?;
-        if let Some(bad) = classes.first_bad(targets.as_slice::<i64>().unwrap_or_default()) {
+        if let Some(bad) = classes.first_bad(targets.elements::<i64>()?) {
             return Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", classes.classes)));
         }
         match self.dtype() {
@@ -39,6 +41,23 @@ impl Array {
             DType::F64 => self.picked::<f64>(classes, adjoint, shape, targets, weight),
             d => Err(Error::dtype(format!("expected a floating point tensor, got {d}"))),
         }
+    }
+
+    /// Whether all sizes belong together.
+    fn check_nll(&self, c: &Classes, adjoint: bool, shape: &[usize], targets: &Array, weight: Option<&Array>) -> Result<()> {
+        let some = checked_numel(&[c.outer, c.inner], 1)?;
+        let losses = if c.reduction == Reduction::None { some } else { 1 };
+        let (all, of) = (checked_numel(&[c.outer, c.classes, c.inner], 1)?, checked_numel(shape, 1)?);
+        let (scores, wanted) = if adjoint { (of, self.numel()) } else { (self.numel(), of) };
+        let weighs = weight.is_none_or(|w| w.numel() == c.classes && w.dtype() == self.dtype());
+        if scores == all && wanted == losses && targets.numel() == some && weighs {
+            return Ok(());
+        }
+        Err(Error::shape(format!(
+            "{OP}: {} targets, {} elements and results of shape {shape:?} do not belong to {c:?}, or the weights do not",
+            targets.numel(),
+            self.numel()
+        )))
     }
 
     /// What is picked of pending elements of a device.
@@ -65,7 +84,7 @@ impl Array {
         Ok(out)
     }
 
-    fn picked<T: Float + super::Element>(
+    fn picked<T: Float + super::Element<Raw = T> + Plain>(
         &self,
         classes: Classes,
         adjoint: bool,
@@ -86,15 +105,14 @@ impl Array {
         }
         let from = self.contiguous()?;
         let out = Array::empty(shape, T::DTYPE)?;
-        let targets = targets.as_slice::<i64>().unwrap_or_default();
-        let x = from.as_slice::<T>().unwrap_or_default();
-        let weight = weight.as_ref().and_then(|w| w.as_slice::<T>());
-        // SAFETY: `out` is new, so nobody else reads or writes it; it has numel elements of T.
-        let to = unsafe { std::slice::from_raw_parts_mut(out.ptr_mut().cast::<T>(), out.numel()) };
+        let (targets, x) = (targets.elements::<i64>()?, from.elements::<T>()?);
+        let weight = weight.as_ref().map(|w| w.elements::<T>()).transpose()?;
+        // SAFETY: made just now.
+        let to = unsafe { out.new_elements::<T>() };
         if adjoint {
             classes.spread(x, targets, weight, to)
         } else {
-            classes.pick(|i| x[i], targets, weight, to)
+            classes.pick(|i| x.get(i).unwrap_or(T::ZERO), targets, weight, to)
         }
         Ok(out)
     }
@@ -107,7 +125,7 @@ struct Picks<T> {
     of: PhantomData<fn(T)>,
 }
 
-impl<T: Float> Fold for Picks<T> {
+impl<T: Float + Plain> Fold for Picks<T> {
     fn name(&self) -> &'static str {
         OP
     }
@@ -119,10 +137,10 @@ impl<T: Float> Fold for Picks<T> {
     unsafe fn run(&self, from: From<'_>, others: &[*const u8], to: *mut u8) {
         let c = &self.classes;
         // SAFETY: there is a target for each place beside the classes, and a weight for each class; `to` is new and holds the result; what
-        // is read of the input lies inside it.
+        // is picked lies inside the input, whatever the targets are.
         unsafe {
-            let targets = std::slice::from_raw_parts(others[0].cast::<i64>(), c.outer * c.inner);
-            let weight = others.get(1).map(|w| std::slice::from_raw_parts(w.cast::<T>(), c.classes));
+            let targets = RawSlice::new(others[0].cast::<i64>(), c.outer * c.inner);
+            let weight = others.get(1).map(|w| RawSlice::new(w.cast::<T>(), c.classes));
             let out = std::slice::from_raw_parts_mut(to.cast::<T>(), self.numel);
             let all = match &from {
                 From::Memory(p) => Some(*p),
@@ -134,8 +152,8 @@ impl<T: Float> Fold for Picks<T> {
                 (From::Made(blocks), None) => {
                     let alone = |i: usize| {
                         let mut element = T::ZERO;
-                        blocks.make(i, 1, (&raw mut element).cast());
-                        element
+                        let made = blocks.make(i, 1, (&raw mut element).cast());
+                        if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
                     };
                     c.pick(alone, targets, weight, out);
                 }
@@ -170,7 +188,7 @@ impl DeviceFold for DevicePicks {
         }
         let mut read = others.iter().zip(&self.read).map(|(b, (layout, dtype))| view(b, layout, *dtype));
         let Some(targets) = read.next() else {
-            return Err(Error::runtime("nll_loss: a pending loss without targets; this is a bug in rgrad"));
+            return Err(Error::internal(OP, "a pending loss without targets"));
         };
         let nll = Nll { op: OP, classes: self.classes, dim: self.dim, targets, weight: read.next(), real: self.of, ticket: self.ticket };
         let dense = Layout::contiguous(&self.shape);

@@ -22,7 +22,9 @@ impl Array {
     /// broadcast. Both must have rank 2 or more, one dtype and matching inner sizes.
     pub fn matmul(&self, other: &Array, transpose: (bool, bool)) -> Result<Array> {
         let (ra, rb) = (self.rank(), other.rank());
-        debug_assert!(ra >= 2 && rb >= 2);
+        if ra < 2 || rb < 2 {
+            return Err(Error::shape(format!("matmul: expected two or more dimensions, got {ra} and {rb}")));
+        }
         if self.dtype() != other.dtype() {
             return Err(Error::dtype(format!(
                 "expected m1 and m2 to have the same dtype, but got: {} != {}",

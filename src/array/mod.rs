@@ -1,6 +1,7 @@
 //! Values without history: a storage, and arrays that look into it.
 
 mod counted;
+mod elements;
 mod execution;
 pub mod fusion;
 mod gpu;
@@ -17,7 +18,8 @@ mod running;
 mod storage;
 mod value;
 
+pub use elements::Element;
 pub use index::{Bounds, Plan, Write};
 pub use reduce::{Classes, Reduction, Scan, SoftmaxPass, SortPart, reduced_shape};
 pub use storage::{Access, Change, Device, Storage, Version, new_age};
-pub use value::{Array, Element};
+pub use value::Array;

@@ -15,7 +15,7 @@ use crate::backend::cpu::reduce::{Blocks, Source};
 use crate::backend::host;
 use crate::backend::program::What;
 use crate::backend::wgpu::{self, element_size};
-use crate::error::Result;
+use crate::error::{Result, throw};
 use crate::layout::{DType, Layout};
 use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
 use smallvec::SmallVec;
@@ -241,7 +241,10 @@ pub(super) fn before_fork() {
 }
 
 /// The end of `before_fork`, in parent and child.
-pub(super) fn after_fork() {
+///
+/// # Safety
+/// This thread has called `before_fork`, and not this since.
+pub(super) unsafe fn after_fork() {
     // SAFETY: the forking thread took the locks in `before_fork`; in the child it is that thread's copy.
     unsafe {
         LIVE.force_unlock();
@@ -272,7 +275,8 @@ pub(super) fn make(step: Arc<Step>) -> Array {
     let size = if context.is_some() { element_size(dtype) } else { dtype.size() };
     let storage = Storage::pending(layout.numel() * size, step, context);
     enter(&storage);
-    let made = Array::from_parts(storage, layout, dtype);
+    // SAFETY: the storage is as large as the layout, which is dense.
+    let made = unsafe { Array::from_parts_unchecked(storage, layout, dtype) };
     if hoards(made.storage()) {
         // What cannot be had now may be had when somebody looks.
         let _ = host::unlocked(|| settle_here(made.storage(), Access::Read, Interrupts::Unheard));
@@ -306,12 +310,12 @@ pub(super) fn settle(storage: &Storage, access: Access) -> Result<()> {
     host::unlocked(|| settle_here(storage, access, Interrupts::Told))
 }
 
-/// As `settle`, where nobody can be told of a failure.
+/// As `settle`, where nobody can be told of a failure: it is thrown. Whoever can fail settles before.
 #[cold]
 #[inline(never)]
 pub(super) fn must_settle(storage: &Storage, access: Access) {
     if let Err(e) = settle_here(storage, access, Interrupts::Unheard) {
-        panic!("{e}")
+        throw(e)
     }
 }
 

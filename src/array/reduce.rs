@@ -77,6 +77,38 @@ pub(super) struct Over<'a> {
     pub(super) keepdim: bool,
 }
 
+impl Over<'_> {
+    /// Whether there is a flag for each dimension.
+    pub(super) fn check(&self, of: &Array) -> Result<()> {
+        if self.reduced.len() == of.rank() {
+            return Ok(());
+        }
+        Err(Error::shape(format!(
+            "a reduction needs {} flags for an array of shape {:?}, got {}",
+            of.rank(),
+            of.shape(),
+            self.reduced.len()
+        )))
+    }
+
+    /// Refuses to look for the best of nothing.
+    fn check_best(&self, of: &Array) -> Result<()> {
+        self.check(of)?;
+        if of.numel() > 0 || !reduced_shape(of.shape(), self.reduced, self.keepdim).iter().all(|n| *n > 0) {
+            return Ok(());
+        }
+        Err(Error::index(format!("expected something to look through, got shape {:?}", of.shape())))
+    }
+}
+
+/// Refuses a dimension that is not there; a 0-d array has one.
+fn check_dim(of: &Array, dim: usize) -> Result<()> {
+    if dim < of.rank().max(1) {
+        return Ok(());
+    }
+    Err(Error::index(format!("dimension {dim} does not exist in an array of shape {:?}", of.shape())))
+}
+
 impl Array {
     /// The dtype of sums and products of this array.
     fn summed(&self) -> DType {
@@ -106,6 +138,7 @@ impl Array {
     /// The largest elements, or the smallest with `max` false; nan wins. Something must be there to reduce.
     pub fn extreme(&self, max: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
         let over = Over { reduced, keepdim };
+        over.check_best(self)?;
         if self.device() == Device::Wgpu {
             return self.gpu_reduced(if max { "amax" } else { "amin" }, Gpu::Extreme { max }, over, None, self.dtype());
         }
@@ -170,7 +203,7 @@ impl Array {
     /// # Safety
     /// The reduction reads this array's dtype and writes `to`.
     unsafe fn reduced(&self, r: ReduceKernel, over: Over<'_>, to: DType) -> Result<Array> {
-        debug_assert_eq!(over.reduced.len(), self.rank());
+        over.check(self)?;
         let shape = reduced_shape(self.shape(), over.reduced, over.keepdim);
         if !self.storage().is_plain() {
             let fold = || Folding::Host(Arc::new(Waiting { r, layout: self.layout().clone(), reduced: over.reduced.into() }));
@@ -201,10 +234,12 @@ impl Array {
 
     /// The largest (or smallest) elements along `dim`, which is not empty, and where each stands first.
     pub fn extreme_along(&self, max: bool, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+        check_dim(self, dim)?;
+        let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
+        Over { reduced: &reduced, keepdim }.check_best(self)?;
         if self.device() == Device::Wgpu {
             return self.gpu_extreme_along(max, dim, keepdim);
         }
-        let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);
         if let Some(made) = self.pending_extreme(max, self.around(dim), &shape)? {
             return Ok(made);
@@ -223,6 +258,14 @@ impl Array {
 
     /// Sorts along `dim` and keeps the first `part.keep` values with the places they came from.
     pub fn sort_along(&self, dim: usize, part: SortPart) -> Result<(Array, Array)> {
+        check_dim(self, dim)?;
+        if part.keep > self.layout().size_or_one(dim) {
+            return Err(Error::index(format!(
+                "sort: {} elements are asked for along dimension {dim} of shape {:?}",
+                part.keep,
+                self.shape()
+            )));
+        }
         if self.device() == Device::Wgpu {
             return self.gpu_sort_along(dim, part);
         }
@@ -246,6 +289,7 @@ impl Array {
 
     /// The largest (or smallest) element so far along `dim` and where it stands, the last of equals.
     pub fn running_extreme(&self, max: bool, dim: usize) -> Result<(Array, Array)> {
+        check_dim(self, dim)?;
         if self.device() == Device::Wgpu {
             return self.gpu_running_extreme(max, dim);
         }
@@ -262,11 +306,13 @@ impl Array {
 
     /// The most frequent element along `dim`, which is not empty, and where it stands last.
     pub fn mode_along(&self, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+        check_dim(self, dim)?;
+        let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
+        Over { reduced: &reduced, keepdim }.check_best(self)?;
         if self.device() == Device::Wgpu {
             return self.gpu_mode_along(dim, keepdim);
         }
         let x = self.contiguous()?;
-        let reduced: SmallVec<[bool; 8]> = (0..self.rank()).map(|d| d == dim).collect();
         let shape = reduced_shape(self.shape(), &reduced, keepdim);
         let (values, places) = self.with_places(&shape)?;
         if values.numel() > 0 {
@@ -281,6 +327,7 @@ impl Array {
     /// Running sums or products along `dim`. Floats keep their dtype (on the CPU they are added up in double precision, on a device in their
     /// own), others give int64.
     pub fn scan(&self, kind: Scan, dim: usize) -> Result<Array> {
+        check_dim(self, dim)?;
         if self.device() == Device::Wgpu {
             return self.gpu_scan(kind, dim);
         }
@@ -299,7 +346,10 @@ impl Array {
 
     /// Softmax or its logarithm along `dim`, or, with a gradient `g`, the backward pass, for which `self` is the forward output.
     pub fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array> {
-        debug_assert_eq!(pass.backward, g.is_some());
+        check_dim(self, dim)?;
+        if pass.backward != g.is_some() || g.is_some_and(|g| g.shape() != self.shape() || g.dtype() != self.dtype()) {
+            return Err(Error::shape("softmax: backward, and only then, there is a gradient, of the output's shape and dtype"));
+        }
         if self.device() == Device::Wgpu && self.dtype().is_float() {
             return self.gpu_softmax(pass, dim, g);
         }
@@ -396,7 +446,7 @@ mod tests {
         let s = a.sum(&[true, false], true).unwrap();
         assert_eq!((s.shape(), s.dtype()), (&[1, 3][..], DType::F32));
         assert_eq!(s.to_vec::<f32>().unwrap(), [5.0, 7.0, 9.0]);
-        let t = a.with_layout(a.layout().transpose(0, 1));
+        let t = a.with_layout(a.layout().transpose(0, 1)).unwrap();
         assert_eq!(t.sum(&[true, false], false).unwrap().to_vec::<f32>().unwrap(), [6.0, 15.0]);
         let b = Array::from_slice(&[true, true, false], &[3]).unwrap();
         let s = b.sum(&[true], false).unwrap();

@@ -82,7 +82,10 @@ struct Running {
 
 impl Running {
     /// Makes all elements where the results will be.
-    fn make(&self, blocks: &dyn Blocks, to: *mut u8) {
+    ///
+    /// # Safety
+    /// There is room for them, and they are the elements of this scan.
+    unsafe fn make(&self, blocks: &dyn Blocks, to: *mut u8) {
         const PIECE: usize = 1 << 15;
         let numel = self.around.0 * self.around.1 * self.around.2;
         let to = Shared::new(to);
@@ -93,7 +96,8 @@ impl Running {
             let (start, len) = (k * PIECE, PIECE.min(numel - k * PIECE));
             let size = self.dtype.size();
             let here = to.at(start * size);
-            let made = blocks.make(start, len, here);
+            // SAFETY: the caller's.
+            let made = unsafe { blocks.make(start, len, here) };
             if !std::ptr::eq(made, here) {
                 // SAFETY: so many elements were made, and there is room for them.
                 unsafe { std::ptr::copy_nonoverlapping(made, here, len * size) };
@@ -111,7 +115,8 @@ impl Fold for Running {
         let x = match from {
             From::Memory(x) => x,
             From::Made(blocks) => {
-                self.make(blocks, to);
+                // SAFETY: the caller's.
+                unsafe { self.make(blocks, to) };
                 if !blocks.goes_on() {
                     return;
                 }

@@ -91,7 +91,7 @@ impl Drop for Inner {
 
 #[cold]
 fn no_address() -> ! {
-    panic!("memory of a wgpu device was asked for its address; this is a bug in rgrad, please report it")
+    panic!("memory of a wgpu device was asked for its address")
 }
 
 /// A shared handle of a piece of memory.
@@ -139,7 +139,7 @@ impl Storage {
     }
 
     /// Memory of a device.
-    pub fn on_device(buffer: wgpu::Buffer) -> Storage {
+    pub(crate) fn on_device(buffer: wgpu::Buffer) -> Storage {
         let bytes = buffer.bytes();
         let context = buffer.context().clone();
         let memory = Memory::Device(Lazy::of(Source::Device(buffer)), context);
@@ -179,7 +179,7 @@ impl Storage {
 
     /// The device's buffer, if the memory is a device's. With `memory` the only way to what is stored.
     #[inline]
-    pub fn buffer(&self) -> Option<&wgpu::Buffer> {
+    pub(crate) fn buffer(&self) -> Option<&wgpu::Buffer> {
         match &self.0.memory {
             Memory::Device(lazy, _) => {
                 if !lazy.is_settled_for(Access::Read) {
@@ -193,7 +193,7 @@ impl Storage {
 
     /// The device's context, if the memory is (or will be) a device's.
     #[inline]
-    pub fn context(&self) -> Option<&Arc<wgpu::Context>> {
+    pub(crate) fn context(&self) -> Option<&Arc<wgpu::Context>> {
         match &self.0.memory {
             Memory::Device(_, context) => Some(context),
             _ => None,
@@ -205,7 +205,7 @@ impl Storage {
     ///
     /// # Panics
     /// For memory of a device, which has no address here: the door refuses such inputs to operations of the CPU. For a pending result
-    /// that cannot be computed: who can fail calls `settle` first.
+    /// that cannot be computed, with its error: who can fail calls `settle` first.
     #[inline]
     pub fn memory(&self, access: Access) -> *mut u8 {
         match &self.0.memory {
@@ -230,10 +230,16 @@ impl Storage {
         matches!(self.0.memory, Memory::Inline(_))
     }
 
+    /// Whether the memory is somebody else's who lets it be read only.
+    #[inline]
+    pub(super) fn is_lent_for_reading(&self) -> bool {
+        matches!(self.0.memory, Memory::External { writable: false, .. })
+    }
+
     /// Whether the memory may be written (an external owner may have lent it for reading only, and it may be frozen).
     #[inline]
     pub fn is_writable(&self) -> bool {
-        !matches!(self.0.memory, Memory::External { writable: false, .. }) && self.0.version.frozen.load(Ordering::Acquire) == 0
+        !self.is_lent_for_reading() && self.0.version.frozen.load(Ordering::Acquire) == 0
     }
 
     /// Refuses writes from now on; remembers the call site of the first time.

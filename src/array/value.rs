@@ -1,5 +1,6 @@
 //! Array: a storage seen through a layout, with an element type. The values under every tensor.
 
+use super::elements::Element;
 use super::fusion;
 use super::gpu;
 use super::storage::{Access, Device, INLINE, Storage};
@@ -8,19 +9,9 @@ use crate::backend::cpu::pointwise::Operand;
 use crate::backend::cpu::{copy, kernels, pointwise};
 use crate::backend::wgpu;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast, checked_numel};
+use crate::layout::{DType, Dims, Layout, Scalar, broadcast, checked_numel};
 use crate::pointwise::Func;
 use smallvec::SmallVec;
-
-/// A Rust type that is the element of some dtype.
-pub trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
-    const DTYPE: DType;
-}
-
-macro_rules! elements {
-    ($($t:ty => $d:ident),*) => { $(impl Element for $t { const DTYPE: DType = DType::$d; })* };
-}
-elements!(bool => Bool, u8 => U8, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
 
 /// The most elements that go the short way; beyond it the long one costs nothing beside the work.
 const DIRECT: usize = 1 << 10;
@@ -33,15 +24,19 @@ struct Alike {
 }
 
 /// What a short way has computed.
-pub struct Values {
+pub(crate) struct Values {
     storage: Storage,
     dtype: DType,
 }
 
 impl Values {
-    /// The values in the order of `like`, a row-major array.
+    /// The values in the order of `like`.
+    ///
+    /// # Safety
+    /// `like` was the first operand: a row-major array with as many elements.
     #[inline(always)]
-    pub fn laid_out_as(self, like: &Array) -> Array {
+    pub unsafe fn laid_out_as(self, like: &Array) -> Array {
+        debug_assert!(like.numel() * self.dtype.size() <= self.storage.bytes() && like.is_contiguous());
         Array { storage: self.storage, layout: like.layout.rewound(), dtype: self.dtype }
     }
 }
@@ -52,6 +47,46 @@ pub struct Array {
     storage: Storage,
     layout: Layout,
     dtype: DType,
+}
+
+/// Whether every element that the layout names lies inside the storage, and there are no more elements than a size can count. Everything
+/// that reads or writes an array's memory relies on it.
+#[inline]
+fn fits(storage: &Storage, layout: &Layout, dtype: DType) -> bool {
+    layout.end().and_then(|end| end.checked_mul(storage.element_size(dtype))).is_some_and(|end| end <= storage.bytes())
+}
+
+#[cold]
+fn misfit(storage: &Storage, layout: &Layout, dtype: DType) -> Error {
+    Error::runtime(format!(
+        "a view of shape {:?} with strides {:?} from element {} on reaches out of a storage of {} bytes of {dtype}",
+        layout.shape(),
+        layout.strides(),
+        layout.offset(),
+        storage.bytes()
+    ))
+}
+
+/// Refuses what a kernel would take for something else: another number of operands, or memory of another type for the result.
+#[inline]
+fn check_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+    if ins.len() == func.inputs() && func.out_dtype(compute) == out && params.len() <= kernels::MAX_PARAMS {
+        return Ok(());
+    }
+    Err(bad_call(func, compute, out, ins, params))
+}
+
+#[cold]
+fn bad_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Scalar]) -> Error {
+    Error::runtime(format!(
+        "{}: expected {} operands, at most {} parameters and a result of {}, got {}, {} and {out}",
+        func.row.info().name,
+        func.inputs(),
+        kernels::MAX_PARAMS,
+        func.out_dtype(compute),
+        ins.len(),
+        params.len()
+    ))
 }
 
 impl Array {
@@ -146,16 +181,36 @@ impl Array {
         Ok(a)
     }
 
-    /// A view of a storage. The layout must stay inside it.
-    pub fn from_parts(storage: Storage, layout: Layout, dtype: DType) -> Array {
-        debug_assert!(layout.extent().1 * storage.element_size(dtype) <= storage.bytes());
+    /// A view of a storage.
+    ///
+    /// # Errors
+    /// The layout reaches out of the storage, or has sizes or strides that none can have.
+    #[inline]
+    pub fn from_parts(storage: Storage, layout: Layout, dtype: DType) -> Result<Array> {
+        if fits(&storage, &layout, dtype) { Ok(Array { storage, layout, dtype }) } else { Err(misfit(&storage, &layout, dtype)) }
+    }
+
+    /// As `from_parts`, where the layout is known to fit.
+    ///
+    /// # Safety
+    /// `from_parts` would not fail.
+    #[inline]
+    pub(super) unsafe fn from_parts_unchecked(storage: Storage, layout: Layout, dtype: DType) -> Array {
+        debug_assert!(fits(&storage, &layout, dtype), "{}", misfit(&storage, &layout, dtype));
         Array { storage, layout, dtype }
     }
 
     /// The same storage through another layout (a zero-copy view).
+    ///
+    /// # Errors
+    /// As for `from_parts`.
     #[inline]
-    pub fn with_layout(&self, layout: Layout) -> Array {
-        Array::from_parts(self.storage.clone(), layout, self.dtype)
+    pub fn with_layout(&self, layout: Layout) -> Result<Array> {
+        if fits(&self.storage, &layout, self.dtype) {
+            Ok(Array { storage: self.storage.clone(), layout, dtype: self.dtype })
+        } else {
+            Err(misfit(&self.storage, &layout, self.dtype))
+        }
     }
 
     // ---- asking ------------------------------------------------------------------------------------------------------
@@ -227,47 +282,16 @@ impl Array {
         self.storage.memory(Access::Write).wrapping_add(self.layout.offset() * self.dtype.size())
     }
 
-    /// The elements of a contiguous array, or None if it is strided, of another dtype or on a device.
-    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
-        if self.dtype != T::DTYPE || !self.is_contiguous() || self.device() != Device::Cpu {
-            return None;
+    /// Settles the memory for a write.
+    ///
+    /// # Errors
+    /// As for `Storage::settle`; the memory is somebody else's, who lent it for reading only.
+    #[inline]
+    pub(super) fn writable(&self) -> Result<()> {
+        if self.storage.is_lent_for_reading() {
+            return Err(Error::runtime("the memory of this array was lent for reading only; write to a copy of it"));
         }
-        let n = self.numel();
-        if n == 0 {
-            return Some(&[]);
-        }
-        // SAFETY: n initialised elements of T from here on; nobody writes while a caller reads (the callers are kernels and tests
-        // that hold the inputs of a running operation).
-        Some(unsafe { std::slice::from_raw_parts(self.ptr().cast(), n) })
-    }
-
-    /// All elements in row-major order, converted to T's dtype. Waits for a device.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let a = self.to_device(Device::Cpu)?.cast(T::DTYPE)?.contiguous()?;
-        a.ready()?;
-        Ok(a.as_slice::<T>().map(<[T]>::to_vec).unwrap_or_default())
-    }
-
-    /// The element at the start of the layout. Waits for a device.
-    pub fn first(&self) -> Result<Scalar> {
-        debug_assert!(self.numel() > 0);
-        if self.device() != Device::Cpu {
-            let one = Layout::from_parts(Dims::new(), Strides::new(), self.layout.offset());
-            return self.with_layout(one).to_device(Device::Cpu)?.first();
-        }
-        self.ready()?;
-        let p = self.ptr();
-        // SAFETY: at least one element of this dtype is there; alignment holds for every storage and offset.
-        Ok(unsafe {
-            match self.dtype {
-                DType::Bool => Scalar::Bool(*p != 0),
-                DType::U8 => Scalar::Int(i64::from(*p)),
-                DType::I32 => Scalar::Int(i64::from(*p.cast::<i32>())),
-                DType::I64 => Scalar::Int(*p.cast::<i64>()),
-                DType::F32 => Scalar::Float(f64::from(*p.cast::<f32>())),
-                DType::F64 => Scalar::Float(*p.cast::<f64>()),
-            }
-        })
+        self.storage.settle(Access::Write)
     }
 
     /// Whether writes to one may be seen through the other.
@@ -276,8 +300,8 @@ impl Array {
             return false;
         }
         let bytes = |a: &Array| {
-            let (lo, hi) = a.layout.extent();
-            (lo * a.dtype.size(), hi * a.dtype.size())
+            let ((lo, hi), size) = (a.layout.extent(), a.storage.element_size(a.dtype));
+            (lo * size, hi * size)
         };
         let ((a, b), (c, d)) = (bytes(self), bytes(other));
         a < d && c < b
@@ -297,7 +321,7 @@ impl Array {
     /// Writes one value everywhere.
     #[inline]
     pub fn fill(&self, value: Scalar) -> Result<()> {
-        self.storage.settle(Access::Write)?;
+        self.writable()?;
         if let Some(v) = self.on_gpu() {
             return Ok(wgpu::copy::fill(v, value)?);
         }
@@ -321,7 +345,7 @@ impl Array {
             return self.copy_from(&copied);
         }
         src.ready()?;
-        self.storage.settle(Access::Write)?;
+        self.writable()?;
         if let (Some(to), Some(from)) = (self.on_gpu(), src.on_gpu()) {
             return Ok(wgpu::copy::copy(to, wgpu::View { shape: to.shape, strides: layout.strides(), offset: layout.offset(), ..from })?);
         }
@@ -387,6 +411,7 @@ impl Array {
     /// than the row reads at their place are converted first.
     pub fn pointwise(func: Func, compute: DType, out_dtype: DType, ins: &[&Array], params: &[Scalar]) -> Result<Array> {
         let shape = Self::common_shape(ins)?;
+        check_call(func, compute, out_dtype, ins, params)?;
         let like = ins.iter().find(|a| a.shape() == &shape[..]);
         if fusion::is_worth(&shape) {
             let layout = match like {
@@ -416,14 +441,17 @@ impl Array {
     /// is also the result's. None where the operands are not so.
     #[inline]
     pub fn pointwise_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Array> {
-        Some(Self::values_direct(func, compute, ins, params)?.laid_out_as(ins[0]))
+        let first = *ins.first()?;
+        // SAFETY: the first operand.
+        Some(unsafe { Self::values_direct(func, compute, ins, params)?.laid_out_as(first) })
     }
 
-    /// `pointwise_direct`, but for the layout, which is that of the first operand: an array is large, and should be moved little.
+    /// `pointwise_direct`, but for the layout, which is that of the first operand (read or not, it is row-major and has the results' shape): an
+    /// array is large, and should be moved little.
     #[inline]
-    pub fn values_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Values> {
+    pub(crate) fn values_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Values> {
         let direct = Direct::of(func, compute)?;
-        let alike = ins[0].alike(&direct, compute, ins)?;
+        let alike = ins.first()?.alike(&direct, compute, ins)?;
         let storage = Storage::alloc(alike.n * compute.size()).ok()?;
         // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
         // padded storages have a whole block from their start on.
@@ -436,7 +464,10 @@ impl Array {
     pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
         let Some(direct) = Direct::of(func, self.dtype) else { return false };
         let Some(alike) = self.alike(&direct, self.dtype, ins) else { return false };
-        if !self.is_direct(self.dtype) || ins.iter().any(|a| a.storage.same(&self.storage) && a.layout.offset() != self.layout.offset()) {
+        if !self.is_direct(self.dtype)
+            || self.storage.is_lent_for_reading()
+            || ins.iter().any(|a| a.storage.same(&self.storage) && a.layout.offset() != self.layout.offset())
+        {
             return false;
         }
         // SAFETY: as in `pointwise_direct`; an operand that shares this array's storage begins where it does.
@@ -447,6 +478,10 @@ impl Array {
     /// The operands, if all that are read can go the short way and have this array's shape.
     #[inline]
     fn alike(&self, direct: &Direct, compute: DType, ins: &[&Array]) -> Option<Alike> {
+        // Kernels read as many operands as their row has.
+        if ins.len() != direct.inputs() {
+            return None;
+        }
         let n = self.numel();
         let mut padded = kernels::LANES * compute.size() <= INLINE && n < kernels::LANES;
         let mut ptrs = [std::ptr::null(); kernels::MAX_INPUTS];
@@ -474,8 +509,9 @@ impl Array {
     }
 
     fn common_shape(ins: &[&Array]) -> Result<Dims> {
-        let mut shape = Dims::from_slice(ins[0].shape());
-        for a in &ins[1..] {
+        let [first, others @ ..] = ins else { return Ok(Dims::new()) };
+        let mut shape = Dims::from_slice(first.shape());
+        for a in others {
             if a.shape() != &shape[..] {
                 shape = broadcast(&shape, a.shape())?;
             }
@@ -486,6 +522,7 @@ impl Array {
     /// As `pointwise`, into this array, whose shape the operands must broadcast to. An operand may be this very array; one that
     /// overlaps it otherwise is copied first.
     pub fn pointwise_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        check_call(func, compute, self.dtype, ins, params)?;
         if (fusion::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {
             return Ok(());
         }
@@ -494,8 +531,9 @@ impl Array {
 
     /// As `pointwise_into`, at once.
     fn run_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        check_call(func, compute, self.dtype, ins, params)?;
         ins.iter().try_for_each(|a| a.ready())?;
-        self.storage.settle(Access::Write)?;
+        self.writable()?;
         if self.device() != Device::Cpu {
             return self.gpu_pointwise_into(func, compute, ins, params);
         }
@@ -553,8 +591,8 @@ mod tests {
     #[test]
     fn overlapping_copies_see_the_old_values() {
         let a = Array::from_slice(&[1i64, 2, 3, 4], &[4]).unwrap();
-        let to = a.with_layout(a.layout().narrow(0, 1, 3).unwrap());
-        let from = a.with_layout(a.layout().narrow(0, 0, 3).unwrap());
+        let to = a.with_layout(a.layout().narrow(0, 1, 3).unwrap()).unwrap();
+        let from = a.with_layout(a.layout().narrow(0, 0, 3).unwrap()).unwrap();
         to.copy_from(&from).unwrap();
         assert_eq!(a.to_vec::<i64>().unwrap(), [1, 1, 2, 3]);
     }

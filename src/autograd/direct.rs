@@ -1,7 +1,7 @@
 //! The short way of pointwise rows on a few floats that lie alike: through the door what `door::apply` does for them, and in backward what
 //! `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
 
-use super::door::Op;
+use super::door::{Op, Saves};
 use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
@@ -43,9 +43,11 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
     }
     let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
     if !any {
-        return Ok(Some(Tensor::in_mode(mode, Value::Array(made.laid_out_as(first)))));
+        // SAFETY: the first operand.
+        return Ok(Some(Tensor::in_mode(mode, Value::Array(unsafe { made.laid_out_as(first) }))));
     }
-    let out = made.laid_out_as(first);
+    // SAFETY: the first operand.
+    let out = unsafe { made.laid_out_as(first) };
 
     let saves = op.saves(&needs);
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
@@ -66,7 +68,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
             edges[i] = inputs[i].gradient_edge()?;
         }
     }
-    if saves.has(16) {
+    if saves.has(Saves::FIRST_OUTPUT) {
         saved.push(Saved::output_value(Value::Array(out.clone()), Version::Shared, 0));
     }
     let mut outs: SmallVec<[OutMeta; 1]> = SmallVec::new();
@@ -110,8 +112,8 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
             *core = Some(read);
         }
     }
-    if node.saves.has(16) {
-        let Some(Saved::Output(saved)) = state.saved.get(node.saves.place(16)) else { return None };
+    if node.saves.has(Saves::FIRST_OUTPUT) {
+        let Some(Saved::Output(saved)) = state.saved.get(node.saves.place(Saves::FIRST_OUTPUT)) else { return None };
         output = saved.unchanged()?;
     }
     // Places that a derivative does not read are filled with `g`.

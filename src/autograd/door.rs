@@ -17,28 +17,48 @@ use super::tensor::{Core, Tensor, Value};
 use super::view::{self, ViewOp};
 use crate::array::{Access, Array, Change, Device, Version};
 use crate::backend::host;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, within};
 use crate::layout::fmt_shape;
 use smallvec::SmallVec;
 
 pub type Arrays = SmallVec<[Array; 1]>;
 pub type Outputs = SmallVec<[Tensor; 1]>;
 
-/// What a vjp reads: bit i for input i, bit 16 + j for output j.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Saves(pub u32);
+/// What a vjp reads: bit i for input i, bit `FIRST_OUTPUT` + j for output j.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saves(u32);
 
 impl Saves {
     pub const NOTHING: Saves = Saves(0);
+    /// The bit of output 0, and how many inputs can be named.
+    pub const FIRST_OUTPUT: usize = 28;
+    /// How many inputs an operation may save; who takes more refuses them.
+    pub const INPUTS: usize = Saves::FIRST_OUTPUT;
+    pub const OUTPUTS: usize = u32::BITS as usize - Saves::FIRST_OUTPUT;
 
+    /// # Panics
+    /// There is no such input; of a constant that is found when it is compiled.
     #[must_use]
+    #[inline]
     pub const fn input(self, i: usize) -> Saves {
+        assert!(i < Saves::INPUTS, "an operation saves an input beyond those that a node can name");
         Saves(self.0 | 1 << i)
     }
 
+    /// # Panics
+    /// As for `input`.
     #[must_use]
+    #[inline]
     pub const fn output(self, j: usize) -> Saves {
-        Saves(self.0 | 1 << (16 + j))
+        assert!(j < Saves::OUTPUTS, "an operation saves an output beyond those that a node can name");
+        Saves(self.0 | 1 << (Saves::FIRST_OUTPUT + j))
+    }
+
+    /// What a row's derivative reads: a bit for each operand, and whether it reads the result.
+    #[inline]
+    pub const fn of_row(operands: u8, output: bool) -> Saves {
+        const { assert!(u8::BITS as usize <= Saves::INPUTS) };
+        Saves(operands as u32 | (output as u32) << Saves::FIRST_OUTPUT)
     }
 
     /// The place in a node's list of saved tensors where the value of `bit` lies.
@@ -49,7 +69,7 @@ impl Saves {
 
     #[inline]
     pub const fn has(self, bit: usize) -> bool {
-        self.0 >> bit & 1 == 1
+        bit < u32::BITS as usize && self.0 >> bit & 1 == 1
     }
 }
 
@@ -201,7 +221,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
                 drop(cores);
                 forward_apart(op, &kept)
             } else {
-                op.forward(&arrays)
+                within(|| op.name().into(), || op.forward(&arrays))
             };
             made?.into_iter().map(Value::Array).collect()
         };
@@ -273,7 +293,7 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     let moved = if is_mixed(&refs) { brought(op, &refs)? } else { Vec::new() };
     let refs = with_moved(&refs, &moved);
     if is_quick(&refs) {
-        return op.forward(&refs);
+        return within(|| op.name().into(), || op.forward(&refs));
     }
     // Whoever records a pending result there asks for its line, which cannot be seen without the host's lock.
     let _line = Inherit::new(site::current());
@@ -281,7 +301,7 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
         if !op.takes_pending() {
             refs.iter().try_for_each(|a| a.ready())?;
         }
-        op.forward(&refs)
+        within(|| op.name().into(), || op.forward(&refs))
     })
 }
 
@@ -323,7 +343,7 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
         }
     }
     for (j, v) in outs.iter().enumerate() {
-        if saves.has(16 + j) {
+        if saves.has(Saves::FIRST_OUTPUT + j) {
             saved.push(Saved::output_value(v.clone(), Version::Shared, j as u32));
         }
     }
@@ -498,10 +518,10 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
                     refs.iter().try_for_each(|a| a.ready())?;
                     out.storage().settle(Access::Write)?;
                 }
-                op.forward_into(&out, &refs)
+                within(|| op.name().into(), || op.forward_into(&out, &refs))
             })?;
         } else {
-            op.forward_into(&out, &refs)?;
+            within(|| op.name().into(), || op.forward_into(&out, &refs))?;
         }
     }
     let site = site::current();
@@ -513,7 +533,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
         }
         return Ok(());
     }
-    if saves.has(16) {
+    if saves.has(Saves::FIRST_OUTPUT) {
         saved.push(Saved::output(target, 0));
     }
     let metas = SmallVec::from_elem(target.with_array(OutMeta::of), 1);

@@ -19,7 +19,7 @@ use super::plan;
 use super::running::{self, Inside, MAX_DEPTH};
 use super::site::{self, Inherit, Site};
 use super::tensor::Tensor;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -105,10 +105,11 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
             mode::set(mode);
             packing::install(hooks);
             level::install(levels);
-            run(roots, options)
+            // The thread that waits for this one learns of a panic as of any other error.
+            caught(|| run(roots, options))
         });
         match thread {
-            Ok(t) => t.join().unwrap_or_else(|_| Err(Error::runtime("backward: a fresh thread for a nested pass panicked"))),
+            Ok(t) => t.join().unwrap_or_else(|payload| Err(of_panic(panic_message(&*payload)))),
             Err(e) => Err(Error::runtime(format!("backward: no thread for a pass nested {MAX_DEPTH} deep: {e}"))),
         }
     })
@@ -265,7 +266,7 @@ impl<'a> Pass<'a> {
 
     fn run_node(&mut self, i: usize) -> Result<()> {
         let Visit { node, needed, captured, .. } = self.visits[i];
-        if self.direct && needed && !captured && self.run_direct(i, node)? {
+        if self.direct && needed && !captured && within(|| node.name(), || self.run_direct(i, node))? {
             return Ok(());
         }
         let places = std::mem::take(&mut self.visits[i].grads);
@@ -393,7 +394,7 @@ impl<'a> Pass<'a> {
             _ => node.site(),
         };
         let _site = Inherit::new(site);
-        let mut outs = run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?;
+        let mut outs = within(|| node.name(), || run_vjp(node, &needs, &grads)).map_err(|e| at_forward(e, node))?;
         drop(grads);
         if let Some(given) = &given {
             self.check_count(node, &outs)?;

@@ -1,5 +1,6 @@
 //! What a node keeps for its backward, under PyTorch's names (`_saved_self`, `_saved_dim`, ...).
 
+use super::door::Saves;
 use super::node::{Node, NodeOp};
 use super::view::ViewOp;
 use crate::layout::Scalar;
@@ -45,7 +46,7 @@ impl Node {
         }
     }
 
-    /// The place where a saved input (`bit` i) or output (`bit` 16 + j) lies; None if it was not saved.
+    /// The place where a saved input (`bit` i) or output (`bit` `Saves::FIRST_OUTPUT` + j) lies; None if it was not saved.
     pub fn place_of(&self, bit: usize) -> Option<usize> {
         self.saves.has(bit).then(|| self.saves.place(bit))
     }
@@ -59,7 +60,7 @@ impl Node {
             Kept::Inputs(from, to) => *from..*to,
             _ => 0..0,
         });
-        let outputs = keeps.iter().filter_map(|(_, kept)| if let Kept::Output(j) = kept { Some(16 + j) } else { None });
+        let outputs = keeps.iter().filter_map(|(_, kept)| if let Kept::Output(j) = kept { Some(Saves::FIRST_OUTPUT + j) } else { None });
         let mut order: SmallVec<[usize; 4]> = SmallVec::new();
         // What has no name comes last, as it lies.
         for place in named.chain(outputs).filter_map(|bit| self.place_of(bit)).chain(0..self.saved_len()) {

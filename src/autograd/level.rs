@@ -70,7 +70,9 @@ impl Leveled {
             Some(_) => {
                 let l = below.layout();
                 let (shape, strides) = (Dims::from_slice(&l.shape()[1..]), Strides::from_slice(&l.strides()[1..]));
-                below.with_layout(Layout::from_parts(shape, strides, l.offset()))
+                // An empty batch has no first tensor: its sizes are told with memory that nobody reads.
+                let first = Layout::from_parts(shape, strides, l.offset()).and_then(|l| Ok(below.with_layout(l)?));
+                first.or_else(|_| below.empty_beside(&below.shape()[1..], below.dtype())).unwrap_or(below)
             }
         }
     }

@@ -143,7 +143,7 @@ impl Op for SumTo {
             (0..x[0].rank()).map(|i| i < extra || (self.shape[i - extra] == 1 && x[0].shape()[i] != 1)).collect();
         let summed = x[0].sum(&reduced, true)?;
         let layout = summed.layout().squeeze(|d| d < extra);
-        Ok(smallvec![summed.with_layout(layout)])
+        Ok(smallvec![summed.with_layout(layout)?])
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.linear()
@@ -422,18 +422,25 @@ impl Vjp for Unview {
 }
 
 /// How far memory must go for a layout and for the views by place among `ops`.
-fn end_of(layout: &Layout, ops: &[ViewOp]) -> usize {
+fn end_of(layout: &Layout, ops: &[ViewOp]) -> Result<usize> {
     let ends = ops.iter().map(|op| match op {
-        ViewOp::AsStrided { shape, strides, offset } => Layout::from_parts(shape.clone(), strides.clone(), *offset).extent().1,
-        _ => 0,
+        ViewOp::AsStrided { shape, strides, offset } => end(&Layout::from_parts(shape.clone(), strides.clone(), *offset)?),
+        _ => Ok(0),
     });
-    ends.fold(layout.extent().1, usize::max)
+    ends.chain([end(layout)]).try_fold(0, |a, b| Ok(a.max(b?)))
+}
+
+fn end(layout: &Layout) -> Result<usize> {
+    layout.end().ok_or_else(|| {
+        let (shape, strides) = (layout.shape(), layout.strides());
+        Error::runtime(format!("as_strided: no memory has places for sizes {shape:?} with strides {strides:?} from {} on", layout.offset()))
+    })
 }
 
 /// A copy of `g` that lies in memory as the input of `ops` did, which look at places in memory.
 pub(crate) fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize), ops: &[ViewOp]) -> Result<Tensor> {
-    let layout = Layout::from_parts(g.shape(), strides.clone(), *offset);
-    let flat = g.beside(Tensor::new(g.array().full_beside(&[end_of(&layout, ops)], Scalar::Int(0), g.dtype())?))?;
+    let layout = Layout::from_parts(g.shape(), strides.clone(), *offset)?;
+    let flat = g.beside(Tensor::new(g.array().full_beside(&[end_of(&layout, ops)?], Scalar::Int(0), g.dtype())?))?;
     let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
     copy_(&shaped, g)?;
     Ok(shaped)
@@ -448,9 +455,9 @@ impl Op for Unview {
         let out = match &self.geometry {
             None => g.full_beside(&self.shape, Scalar::Int(0), g.dtype())?,
             Some((strides, offset)) => {
-                let layout = Layout::from_parts(self.shape.clone(), strides.clone(), *offset);
-                let end = end_of(&layout, std::slice::from_ref(&self.op));
-                g.full_beside(&[end], Scalar::Int(0), g.dtype())?.with_layout(layout)
+                let layout = Layout::from_parts(self.shape.clone(), strides.clone(), *offset)?;
+                let end = end_of(&layout, std::slice::from_ref(&self.op))?;
+                g.full_beside(&[end], Scalar::Int(0), g.dtype())?.with_layout(layout)?
             }
         };
         add_overlapping(&self.op.apply_to(&out)?, g)?;
@@ -479,8 +486,8 @@ fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
     }
     let dim = (0..dst.rank()).filter(|&d| dst.shape()[d] > 1).min_by_key(|&d| dst.shape()[d]).unwrap_or(0);
     for i in 0..dst.shape()[dim] {
-        let d = dst.with_layout(dst.layout().select(dim, i as i64)?);
-        let s = src.with_layout(src.layout().select(dim, i as i64)?);
+        let d = dst.with_layout(dst.layout().select(dim, i as i64)?)?;
+        let s = src.with_layout(src.layout().select(dim, i as i64)?)?;
         add_overlapping(&d, &s)?;
     }
     Ok(())
@@ -489,7 +496,7 @@ fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
 /// The adjoint of a view operation: a tensor of the input's shape from a gradient of the view's.
 pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<&(Strides, usize)>) -> Result<Tensor> {
     if let Some((strides, offset)) = geometry {
-        let layout = Layout::from_parts(Dims::from_slice(shape), strides.clone(), *offset);
+        let layout = Layout::from_parts(Dims::from_slice(shape), strides.clone(), *offset)?;
         if layout.may_overlap() {
             return unview_shared(g, op, layout);
         }
@@ -499,11 +506,11 @@ pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<
 
 /// `unview` for an input several of whose elements are one place in memory: they share its gradient evenly, as in PyTorch.
 fn unview_shared(g: &Tensor, op: &ViewOp, layout: Layout) -> Result<Tensor> {
-    let (end, dtype) = (end_of(&layout, std::slice::from_ref(op)), g.dtype());
+    let (end, dtype) = (end_of(&layout, std::slice::from_ref(op))?, g.dtype());
     let place = ViewOp::AsStrided { shape: layout.shape().into(), strides: layout.strides().into(), offset: layout.offset() };
     let beside = g.array();
     let (counts, one) = (beside.full_beside(&[end], Scalar::Int(0), dtype)?, beside.full_beside(&[], Scalar::Int(1), dtype)?);
-    add_overlapping(&place.apply_to(&counts)?, &one.with_layout(one.layout().expand(layout.shape())?))?;
+    add_overlapping(&place.apply_to(&counts)?, &one.with_layout(one.layout().expand(layout.shape())?)?)?;
     // Places that no element of the input looks at are not divided.
     counts.pointwise_into(Func { row: RowId::Maximum, part: Part::Forward }, dtype, &[&counts, &one], &[])?;
     let memory = unview(g, op, &[end], None)?;

@@ -121,7 +121,7 @@ impl<'a> VjpCx<'a> {
     /// The saved output `j` of the operation.
     #[inline]
     pub fn output(&self, j: usize) -> Result<Tensor> {
-        self.at(self.node.saves.place(16 + j))
+        self.at(self.node.saves.place(Saves::FIRST_OUTPUT + j))
     }
 
     /// Whether input `i` was saved.
@@ -133,7 +133,7 @@ impl<'a> VjpCx<'a> {
     /// Whether output `j` was saved.
     #[inline]
     pub fn has_output(&self, j: usize) -> bool {
-        self.node.saves.has(16 + j)
+        self.node.saves.has(Saves::FIRST_OUTPUT + j)
     }
 }
 

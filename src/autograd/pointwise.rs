@@ -216,7 +216,7 @@ impl Op for PointwiseOp {
             needed |= u8::from(*n) << i;
         }
         let mask = self.row.info().saves(needed);
-        Saves(u32::from(mask & !OUTPUT) | u32::from(mask & OUTPUT != 0) << 16)
+        Saves::of_row(mask & !OUTPUT, mask & OUTPUT != 0)
     }
 
     fn differentiable(&self, _output: usize) -> bool {

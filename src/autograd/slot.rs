@@ -30,10 +30,19 @@ impl Slot {
         Some((p.map_addr(|a| a & !OWNED), p.addr() & OWNED != 0))
     }
 
-    /// Sets the object. Callers serialise among themselves (the embedding language's own lock).
+    /// Lets the slot know the object. Callers serialise among themselves (the embedding language's own lock).
     #[inline]
-    pub fn set(&self, object: *mut (), owned: bool) {
-        self.0.store(object.map_addr(|a| a | if owned { OWNED } else { 0 }), Ordering::Release);
+    pub fn set(&self, object: *mut ()) {
+        self.0.store(object.map_addr(|a| a & !OWNED), Ordering::Release);
+    }
+
+    /// As `set`, and the slot owns the object from now on.
+    ///
+    /// # Safety
+    /// The registered release function can take the object, as long as it is in the slot.
+    #[inline]
+    pub unsafe fn own(&self, object: *mut ()) {
+        self.0.store(object.map_addr(|a| a | OWNED), Ordering::Release);
     }
 
     #[inline]

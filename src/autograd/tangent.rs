@@ -3,7 +3,7 @@
 //! A tensor has a place for a tangent as it has one for a history. What computes tangents sees primals only: the same values with the
 //! same history, without tangents; so tangents are ordinary tensors, and backward goes through them.
 
-use super::door::{Op, Outputs, apply, out_meta, run_recorded, run_vjp};
+use super::door::{Op, Outputs, Saves, apply, out_meta, run_recorded, run_vjp};
 use super::engine;
 use super::hooks::Grads;
 use super::linear;
@@ -333,7 +333,7 @@ impl Jvp<'_> {
             }
         }
         for (j, t) in self.outputs.iter().enumerate() {
-            if saves.has(16 + j) {
+            if saves.has(Saves::FIRST_OUTPUT + j) {
                 saved.push(Saved::input(t)?);
             }
         }

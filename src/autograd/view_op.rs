@@ -98,8 +98,8 @@ impl ViewOp {
     }
 
     pub(crate) fn apply_to(&self, a: &Array) -> Result<Array> {
-        let capacity = a.storage().bytes() / a.dtype().size();
-        Ok(a.with_layout(self.layout(a.layout(), capacity)?))
+        let capacity = a.storage().bytes() / a.storage().element_size(a.dtype());
+        a.with_layout(self.layout(a.layout(), capacity)?)
     }
 
     pub(super) fn node_name(&self) -> &'static str {

@@ -3,4 +3,5 @@
 pub mod cpu;
 pub mod host;
 pub mod program;
+/// Handles and views of a device are plain numbers: safe to use only as the core does.
 pub mod wgpu;

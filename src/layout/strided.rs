@@ -99,9 +99,40 @@ impl Layout {
         self.shape.len() == other.shape.len() && self.shape.iter().zip(&other.shape).all(|(a, b)| a == b)
     }
 
-    pub fn from_parts(shape: Dims, strides: Strides, offset: usize) -> Self {
-        debug_assert_eq!(shape.len(), strides.len());
-        Layout { shape, strides, offset }
+    /// Any sizes and strides. Whether there is memory for them is for the array to ask.
+    ///
+    /// # Errors
+    /// There are more of the one than of the other.
+    pub fn from_parts(shape: Dims, strides: Strides, offset: usize) -> Result<Self> {
+        if shape.len() != strides.len() {
+            return Err(Error::runtime(format!("a layout needs a stride for each size, got sizes {shape:?} and strides {strides:?}")));
+        }
+        Ok(Layout { shape, strides, offset })
+    }
+
+    /// The end of the storage that the layout needs, in elements: 0 if it is empty. None where none is large enough, where elements lie
+    /// before the storage, or where there are more elements than can be counted.
+    #[inline]
+    pub fn end(&self) -> Option<usize> {
+        let (mut count, mut last) = (1usize, self.offset);
+        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+            // The stride of a dimension that is never stepped along says nothing.
+            if size == 1 {
+                continue;
+            }
+            let (all, step) = (count.checked_mul(size), (size.wrapping_sub(1)).checked_mul(stride as usize));
+            match (all, step.and_then(|s| last.checked_add(s))) {
+                (Some(all), Some(end)) if size > 0 && stride >= 0 => (count, last) = (all, end),
+                _ => return self.end_of_empty(),
+            }
+        }
+        (count <= isize::MAX as usize && last < isize::MAX as usize).then_some(last + 1)
+    }
+
+    #[cold]
+    fn end_of_empty(&self) -> Option<usize> {
+        // Nothing is read, but places are still computed, in bytes.
+        (self.shape.contains(&0) && self.offset <= isize::MAX as usize / 16).then_some(0)
     }
 
     #[inline]
@@ -132,7 +163,8 @@ impl Layout {
 
     #[inline]
     pub fn numel(&self) -> usize {
-        self.shape.iter().product()
+        // Wrapping: sizes beside an empty dimension may be any.
+        self.shape.iter().fold(1, |n, s| n.wrapping_mul(*s))
     }
 
     /// The size of dimension `dim`; 1 for a 0-d tensor, which PyTorch reduces as if it had one dimension.
@@ -354,7 +386,7 @@ impl Layout {
         let stride = self.strides.get(dim).copied().unwrap_or(1);
         if self.rank() > 0 {
             l.shape[dim] = (have - size) / step + 1;
-            l.strides[dim] = stride * step as isize;
+            l.strides[dim] = stride.wrapping_mul(step as isize);
         }
         l.shape.push(size);
         l.strides.push(stride);
@@ -519,7 +551,7 @@ mod tests {
 
     #[test]
     fn views_through_sizes_of_one_are_found() {
-        let l = Layout::from_parts(Dims::from_slice(&[2, 1, 3]), Strides::from_slice(&[6, 77, 2]), 0);
+        let l = Layout::from_parts(Dims::from_slice(&[2, 1, 3]), Strides::from_slice(&[6, 77, 2]), 0).unwrap();
         assert_eq!(l.view(&[6]).map(|v| offsets(&v)), Some(offsets(&l)));
     }
 

@@ -116,13 +116,13 @@ impl Op for BlockDiag {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let out = x[0].full_beside(&[self.size.0, self.size.1], Scalar::Int(0), self.dtype)?;
         for (a, ((row, column), (rows, columns))) in x.iter().zip(&self.blocks) {
-            let part = out.with_layout(out.layout().narrow(0, *row, *rows)?.narrow(1, *column, *columns)?);
+            let part = out.with_layout(out.layout().narrow(0, *row, *rows)?.narrow(1, *column, *columns)?)?;
             let block = a.contiguous()?;
             part.copy_from(&block.with_layout(crate::layout::Layout::from_parts(
                 smallvec![*rows, *columns],
                 smallvec![*columns as isize, 1],
                 block.layout().offset(),
-            )))?;
+            )?)?)?;
         }
         Ok(smallvec![out])
     }

@@ -30,7 +30,7 @@ pub fn empty_strided(shape: &[usize], strides: &[isize], dtype: DType) -> Result
     use crate::layout::Layout;
     let layout = Layout::as_strided(shape, strides, 0, isize::MAX as usize / dtype.size())?;
     let all = Array::empty(&[layout.extent().1], dtype)?;
-    Ok(Tensor::new(all.with_layout(layout)))
+    Ok(Tensor::new(all.with_layout(layout)?))
 }
 
 /// As `full_on`, on the CPU.
@@ -70,7 +70,7 @@ pub fn eye(n: i64, m: Option<i64>, dtype: DType) -> Result<Tensor> {
         }
     }
     let a = Array::zeros(&[n as usize, m as usize], dtype)?;
-    a.with_layout(a.layout().diagonal(0, 0, 1)?).fill(Scalar::Int(1))?;
+    a.with_layout(a.layout().diagonal(0, 0, 1)?)?.fill(Scalar::Int(1))?;
     Ok(Tensor::new(a))
 }
 

@@ -327,7 +327,7 @@ impl Op for Choose {
                         return Ok(a);
                     }
                     let l = a.layout().narrow(self.dim, k, 1)?;
-                    a.with_layout(if keepdim { l } else { l.squeeze(|d| d == self.dim) }).contiguous_copy()
+                    a.with_layout(if keepdim { l } else { l.squeeze(|d| d == self.dim) })?.contiguous_copy()
                 };
                 (pick(v)?, pick(p)?)
             }
@@ -436,10 +436,10 @@ impl Op for Place {
             return Ok(smallvec![a.extreme_along(self.max, d, self.keepdim)?.1]);
         }
         let a = if a.is_contiguous() { a.clone() } else { a.contiguous()? };
-        let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset()));
+        let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset())?)?;
         let place = flat.extreme_along(self.max, 0, false)?.1;
         let shape: Dims = SmallVec::from_elem(1, if self.keepdim { a.rank() } else { 0 });
-        Ok(smallvec![place.with_layout(place.layout().expand(&shape)?)])
+        Ok(smallvec![place.with_layout(place.layout().expand(&shape)?)?])
     }
     fn differentiable(&self, _output: usize) -> bool {
         false

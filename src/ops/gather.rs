@@ -38,8 +38,8 @@ impl Vjp for Gather {
 }
 
 /// A number as a vector of one element.
-fn wide(a: &Array) -> Array {
-    if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a.clone() }
+fn wide(a: &Array) -> Result<Array> {
+    if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { Ok(a.clone()) }
 }
 
 impl Op for Gather {
@@ -47,8 +47,8 @@ impl Op for Gather {
         "gather"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = wide(x[0]).gather(self.dim, &wide(x[1]))?;
-        Ok(smallvec![if x[1].rank() == 0 { out.with_layout(out.layout().squeeze(|_| true)) } else { out }])
+        let out = wide(x[0])?.gather(self.dim, &wide(x[1])?)?;
+        Ok(smallvec![if x[1].rank() == 0 { out.with_layout(out.layout().squeeze(|_| true))? } else { out }])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
@@ -94,7 +94,7 @@ impl Op for GatherSpread {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let out = x[0].full_beside(&self.shape, Scalar::Int(0), x[0].dtype())?;
-        wide(&out).scatter_into(self.dim, &wide(x[1]), &wide(x[0]), Write::Add)?;
+        wide(&out)?.scatter_into(self.dim, &wide(x[1])?, &wide(x[0])?, Write::Add)?;
         Ok(smallvec![out])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
@@ -213,14 +213,14 @@ fn wrapped(index: &Tensor, size: usize, dim: usize) -> Result<Tensor> {
         return pointwise::where_(&pointwise::lt(index, Scalar::Int(0))?, &back, index);
     }
     let a = index.array().contiguous()?;
-    let values = a.as_slice::<i64>().unwrap_or_default();
-    if values.iter().all(|i| *i >= 0) {
+    let values = a.elements::<i64>()?;
+    if values.iter().all(|i| i >= 0) {
         return Ok(index.clone());
     }
     let out = Array::empty(a.shape(), DType::I64)?;
-    // SAFETY: fresh, contiguous, as many elements as `values`.
-    let to = unsafe { std::slice::from_raw_parts_mut(out.ptr_mut().cast::<i64>(), values.len()) };
-    for (o, &i) in to.iter_mut().zip(values) {
+    // SAFETY: made just now; as many elements as there are values, which are all written.
+    let to = unsafe { out.new_elements::<i64>() };
+    for (o, i) in to.iter_mut().zip(values.iter()) {
         if i < -(size as i64) {
             return Err(crate::array::Bounds::Wrap.error(i, dim, size));
         }

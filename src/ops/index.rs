@@ -182,8 +182,22 @@ pub(crate) fn beside(index: &Tensor, x: &Tensor) -> Result<Tensor> {
     linear::to_device(index, there)
 }
 
+/// Refuses to record more index tensors than a node can save.
+fn check_saved(plan: &Plan, inputs: &[&Tensor]) -> Result<()> {
+    // Beside the tensor and the values.
+    const MOST: usize = Saves::INPUTS - 2;
+    let n = plan.dims.len();
+    if n <= MOST || !inputs.iter().any(|t| t.requires_grad()) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "indexing: at most {MOST} index tensors can be differentiated through, but got {n}; index in several steps, or detach() the tensor"
+    )))
+}
+
 /// Reads rows of `x` under a node name.
 pub(crate) fn take_rows(x: &Tensor, plan: Plan, index: &[Tensor], node: &'static str) -> Result<Tensor> {
+    check_saved(&plan, &[x])?;
     let op = Take { plan, shape: x.shape(), node };
     let mut inputs: Refs<'_> = smallvec![x];
     inputs.extend(index);
@@ -297,6 +311,7 @@ impl Op for Put {
 }
 
 fn put(x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, node: &'static str, label: &'static str) -> Result<Tensor> {
+    check_saved(&plan, &[x, values])?;
     let mut inputs: Refs<'_> = smallvec![x, values];
     inputs.extend(index);
     apply1(&Put { plan, add, node, label }, &inputs)
@@ -312,6 +327,7 @@ pub(crate) fn put_(
     node: &'static str,
     label: &'static str,
 ) -> Result<()> {
+    check_saved(&plan, &[x, values])?;
     let mut inputs: Refs<'_> = smallvec![x, values];
     inputs.extend(index);
     apply_inplace(&Put { plan, add, node, label }, label, &inputs, Old::Read)

@@ -159,7 +159,7 @@ impl Op for Stack {
         "stack"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let wide: SmallVec<[Array; 4]> = x.iter().map(|a| a.with_layout(a.layout().unsqueeze(self.dim))).collect();
+        let wide: SmallVec<[Array; 4]> = x.iter().map(|a| a.with_layout(a.layout().unsqueeze(self.dim))).collect::<Result<_>>()?;
         let refs: SmallVec<[&Array; 4]> = wide.iter().collect();
         Ok(smallvec![Array::concat(&refs, self.dim, self.dtype)?])
     }
@@ -274,7 +274,7 @@ impl Op for Repeat {
         for _ in 0..extra {
             layout = layout.unsqueeze(0);
         }
-        Ok(smallvec![x[0].with_layout(layout).repeat(&self.times)?])
+        Ok(smallvec![x[0].with_layout(layout)?.repeat(&self.times)?])
     }
     fn work(&self, x: &[&Array]) -> usize {
         self.times.iter().fold(x[0].numel(), |n, t| n.saturating_mul(*t))
@@ -337,8 +337,8 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
     let total = counts.iter().try_fold(0i64, |a, c| a.checked_add(*c));
     let total = total.and_then(|t| usize::try_from(t).ok()).unwrap_or(usize::MAX);
     let out = Array::empty(&[total], DType::I64)?;
-    // SAFETY: fresh, contiguous, `total` elements; filled below before anybody reads.
-    let to = unsafe { std::slice::from_raw_parts_mut(out.ptr_mut().cast::<i64>(), total) };
+    // SAFETY: made just now; all of it is filled below before anybody reads.
+    let to = unsafe { out.new_elements::<i64>() };
     let mut at = 0;
     for (i, c) in counts.iter().enumerate() {
         to[at..at + *c as usize].fill(i as i64);

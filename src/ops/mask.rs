@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// The positions of the elements that are not zero: one int64 vector for each dimension.
 pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
     let a = x.values_for_shape("nonzero")?;
-    let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { a };
+    let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0))? } else { a };
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out: SmallVec<[Tensor; 4]> = columns.into_iter().map(Tensor::new).collect();
     out.iter().for_each(|t| cut::mark_result("nonzero", x, t));
@@ -33,7 +33,7 @@ fn positions(a: Array) -> Result<Array> {
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out = a.empty_beside(&[columns[0].numel(), columns.len()], DType::I64)?;
     for (d, c) in columns.iter().enumerate() {
-        out.with_layout(out.layout().select(1, d as i64)?).copy_from(c)?;
+        out.with_layout(out.layout().select(1, d as i64)?)?.copy_from(c)?;
     }
     Ok(out)
 }

@@ -133,9 +133,9 @@ impl Op for MatVec {
         "mv"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let column = x[1].with_layout(x[1].layout().unsqueeze(1));
+        let column = x[1].with_layout(x[1].layout().unsqueeze(1))?;
         let out = x[0].matmul(&column, (false, false))?;
-        Ok(smallvec![out.with_layout(out.layout().squeeze(|d| d == 1))])
+        Ok(smallvec![out.with_layout(out.layout().squeeze(|d| d == 1))?])
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
@@ -189,10 +189,10 @@ impl Op for Dot {
         "dot"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let row = x[0].with_layout(x[0].layout().unsqueeze(0));
-        let column = x[1].with_layout(x[1].layout().unsqueeze(1));
+        let row = x[0].with_layout(x[0].layout().unsqueeze(0))?;
+        let column = x[1].with_layout(x[1].layout().unsqueeze(1))?;
         let out = row.matmul(&column, (false, false))?;
-        Ok(smallvec![out.with_layout(out.layout().squeeze(|_| true))])
+        Ok(smallvec![out.with_layout(out.layout().squeeze(|_| true))?])
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
@@ -257,7 +257,7 @@ impl Op for Addmm {
         let out = x[1].matmul(x[2], (false, self.tb))?;
         let dtype = out.dtype();
         let run = |row: RowId, ins: &[&Array], params: &[Scalar]| out.pointwise_into(Func { row, part: Part::Forward }, dtype, ins, params);
-        let c = x[0].with_layout(x[0].layout().expand(out.shape())?);
+        let c = x[0].with_layout(x[0].layout().expand(out.shape())?)?;
         let one = |s: Scalar| s.to_f64() == 1.0;
         if !one(self.alpha) {
             run(RowId::Mul, &[&out, &Array::scalar(self.alpha, dtype)?], &[])?;

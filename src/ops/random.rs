@@ -233,8 +233,8 @@ fn draw_on_device(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
         // Double precision is drawn by the host.
         let made = Array::empty(&[n], out.dtype())?;
         draw(&made, dist, g)?;
-        let flat = Layout::from_parts(smallvec![n], smallvec![1], out.layout().offset());
-        return out.with_layout(flat).copy_from(&made);
+        let flat = Layout::from_parts(smallvec![n], smallvec![1], out.layout().offset())?;
+        return out.with_layout(flat)?.copy_from(&made);
     }
     let (seed, at) = match what {
         DeviceDraw::Uniform { .. } | DeviceDraw::Normal { .. } => g.take::<f32>(n),
@@ -498,13 +498,12 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
 fn shuffled(count: usize, dtype: DType, (seed, at): (u64, u64)) -> Result<Array> {
     let a = Array::empty(&[count], DType::I64)?;
     let bits = Array::empty(&[count], DType::I64)?;
-    // SAFETY: both fresh and contiguous, `count` elements.
-    let order = unsafe {
+    // SAFETY: both made just now, `count` elements, all of which are written.
+    let (order, words) = unsafe {
         random::fill::<u64, _, u64>(bits.ptr_mut().cast(), count, seed, at, Bits, |_, b| b);
         random::fill::<u64, _, i64>(a.ptr_mut().cast(), count, seed, at, Bits, |i, _| i as i64);
-        std::slice::from_raw_parts_mut(a.ptr_mut().cast::<i64>(), count)
+        (a.new_elements::<i64>(), bits.new_elements::<i64>())
     };
-    let words = bits.as_slice::<i64>().unwrap_or_default();
     // Fisher and Yates, from the end.
     for i in (1..count).rev() {
         order.swap(i, below(words[i] as u64, i as u64 + 1) as usize);
@@ -567,9 +566,11 @@ fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Re
     }
     let units = Array::empty(&[rows * count], DType::F64)?;
     let (seed, at) = g.take::<f64>(rows * count);
-    // SAFETY: fresh and contiguous.
-    unsafe { random::fill::<f64, _, f64>(units.ptr_mut().cast(), rows * count, seed, at, Uniform, |_, u| u) };
-    let units = units.as_slice::<f64>().unwrap_or_default();
+    // SAFETY: made just now; all of it is written.
+    let units = unsafe {
+        random::fill::<f64, _, f64>(units.ptr_mut().cast(), rows * count, seed, at, Uniform, |_, u| u);
+        units.new_elements::<f64>()
+    };
     let mut picked: Vec<i64> = Vec::with_capacity(rows * count);
     for r in 0..rows {
         let mut row = w[r * k..(r + 1) * k].to_vec();

@@ -95,9 +95,9 @@ impl Op for Rot90 {
         let turned = |flipped: Array| flipped.with_layout(flipped.layout().transpose(a, b));
         Ok(smallvec![match self.turns {
             0 => x[0].contiguous_copy()?,
-            1 => turned(x[0].flip(&[b])?),
+            1 => turned(x[0].flip(&[b])?)?,
             2 => x[0].flip(&[a, b])?,
-            _ => turned(x[0].flip(&[a])?),
+            _ => turned(x[0].flip(&[a])?)?,
         }])
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
@@ -153,8 +153,8 @@ impl Op for Roll {
             Some(dims) => x[0].roll(&self.shifts, dims)?,
             None => {
                 let x = x[0].contiguous()?;
-                let flat = x.with_layout(Layout::from_parts(smallvec![x.numel()], smallvec![1], x.layout().offset()));
-                flat.roll(&self.shifts, &[0])?.with_layout(Layout::contiguous(x.shape()))
+                let flat = x.with_layout(Layout::from_parts(smallvec![x.numel()], smallvec![1], x.layout().offset())?)?;
+                flat.roll(&self.shifts, &[0])?.with_layout(Layout::contiguous(x.shape()))?
             }
         }])
     }

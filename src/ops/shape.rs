@@ -53,7 +53,7 @@ impl Op for ReshapeCopy {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let rows = if self.fresh { x[0].contiguous()? } else { x[0].contiguous_copy()? };
         let layout = rows.layout().view(&self.shape).unwrap_or_else(|| Layout::contiguous(&self.shape));
-        Ok(smallvec![rows.with_layout(layout)])
+        Ok(smallvec![rows.with_layout(layout)?])
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.linear()

@@ -13,6 +13,7 @@ use crate::error::Error;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A tuple or list of tensors, or one tensor.
@@ -244,10 +245,15 @@ fn set_memory_limit(bytes: usize) {
     crate::backend::cpu::alloc::set_memory_limit(bytes);
 }
 
-/// Makes the n-th allocation from now fail (0: the next); negative switches this off. For tests.
+/// Makes the n-th allocation from now fail (0: the next), or panic; negative switches this off. For tests.
 #[pyfunction]
-fn _fail_allocation_in(n: i64) {
-    crate::backend::cpu::alloc::fail_in(n);
+#[pyo3(signature = (n, panic = false))]
+fn _fail_allocation_in(n: i64, panic: bool) {
+    if panic {
+        crate::backend::cpu::alloc::panic_in(n);
+    } else {
+        crate::backend::cpu::alloc::fail_in(n);
+    }
 }
 
 /// How many threads kernels use.
@@ -266,8 +272,16 @@ fn set_num_threads(num: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+thread_local! {
+    /// Whether this thread is between `_before_fork` and `_after_fork`.
+    static FORKING: Cell<bool> = const { Cell::new(false) };
+}
+
 #[pyfunction]
 fn _before_fork() {
+    if FORKING.replace(true) {
+        return;
+    }
     crate::autograd::forking::before_fork();
     crate::array::fusion::before_fork();
     crate::backend::cpu::alloc::before_fork();
@@ -275,11 +289,18 @@ fn _before_fork() {
 
 #[pyfunction]
 fn _after_fork(child: bool) {
-    crate::backend::cpu::alloc::after_fork();
-    crate::array::fusion::after_fork();
-    crate::autograd::forking::after_fork(child);
-    if child {
-        crate::backend::cpu::threads::after_fork();
+    if !FORKING.replace(false) {
+        return;
+    }
+    // SAFETY: this thread has called `_before_fork`, as was asked just now; `os.register_at_fork` says which process is the child, which has
+    // one thread.
+    unsafe {
+        crate::backend::cpu::alloc::after_fork();
+        crate::array::fusion::after_fork();
+        crate::autograd::forking::after_fork(child);
+        if child {
+            crate::backend::cpu::threads::after_fork();
+        }
     }
 }
 

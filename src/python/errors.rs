@@ -1,13 +1,14 @@
-//! The one conversion between the core's errors and Python's exceptions.
+//! The one conversion between the core's errors and Python's exceptions, panics among them.
 
-use crate::error::{Error, Kind};
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use crate::error::{self, Error, Kind};
+use pyo3::exceptions::{PyBaseException, PyException, PyRuntimeError};
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// (kind, class name, builtin base): what a PyTorch user would catch.
-const CLASSES: [(Kind, &str, &str); 9] = [
+const CLASSES: [(Kind, &str, &str); 10] = [
     (Kind::Shape, "ShapeError", "RuntimeError"),
     (Kind::DType, "DTypeError", "RuntimeError"),
     (Kind::Graph, "GraphError", "RuntimeError"),
@@ -17,6 +18,7 @@ const CLASSES: [(Kind, &str, &str); 9] = [
     (Kind::Type, "ArgumentTypeError", "TypeError"),
     (Kind::NotImplemented, "MissingError", "NotImplementedError"),
     (Kind::Memory, "OutOfMemoryError", "MemoryError"),
+    (Kind::Internal, "InternalError", "RuntimeError"),
 ];
 
 static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
@@ -46,7 +48,38 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         types.push(class.unbind());
     }
     let _ = TYPES.set(py, types);
+    error::watch_panics();
+    // PyO3 turns a panic into an exception that no `except Exception` sees, and goes on panicking where such an exception comes back to Rust.
+    // What is asked for here is made of the class of all other internal errors: whatever entry of the module a panic leaves through.
+    let made = pyo3::wrap_pyfunction!(internal_error, py)?;
+    py.get_type::<PanicException>().setattr("__new__", builtins.getattr("staticmethod")?.call1((made,))?)?;
+    m.add_function(pyo3::wrap_pyfunction!(_panic, m)?)?;
     Ok(())
+}
+
+/// The exception that a panic becomes. Stands in the place of the constructor of PyO3's exception.
+#[pyfunction]
+#[pyo3(signature = (cls, what = None, *_args))]
+fn internal_error<'py>(cls: &Bound<'py, PyAny>, what: Option<&Bound<'py, PyAny>>, _args: &Bound<'py, PyTuple>) -> Bound<'py, PyAny> {
+    let py = cls.py();
+    // Python before 3.12 asks once more when it brings type and value of an exception together.
+    if let Some(made) = what.filter(|w| w.is_instance_of::<PyBaseException>()) {
+        return made.clone();
+    }
+    let what = what.map(ToString::to_string).unwrap_or_default();
+    PyErr::from(error::of_panic(&what)).value(py).clone().into_any()
+}
+
+/// Panics. For tests of what becomes of it.
+#[pyfunction]
+fn _panic(what: String) -> PyResult<()> {
+    panic!("{what}")
+}
+
+/// What a piece of work gives; a panic in it becomes an error. For entries that PyO3 does not make.
+pub(super) fn guarded<R>(f: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+    caught.unwrap_or_else(|payload| Err(error::of_panic(error::panic_message(&*payload)).into()))
 }
 
 impl From<Error> for PyErr {

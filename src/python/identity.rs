@@ -55,7 +55,7 @@ pub(super) fn link(obj: &Bound<'_, PyTensor>) {
     let cell = obj.get();
     if cell.link.me.load(Ordering::Relaxed).is_null() && cell.t.slot().get().is_none() {
         cell.link.me.store(obj.as_ptr(), Ordering::Relaxed);
-        cell.t.slot().set(obj.as_ptr().cast(), false);
+        cell.t.slot().set(obj.as_ptr().cast());
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
                 let cell = contents(obj);
                 std::mem::forget(t.clone());
                 (*cell).link.preserved.store(false, Ordering::Relaxed);
-                t.slot().set(p, false);
+                t.slot().set(p);
                 return Ok(Bound::from_owned_ptr(py, obj).unbind());
             }
         }
@@ -97,7 +97,7 @@ fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
         if obj.is_null() {
             return Err(PyErr::fetch(py));
         }
-        t.slot().set(obj.cast(), false);
+        t.slot().set(obj.cast());
         let link = Link { me: AtomicPtr::new(obj), preserved: AtomicBool::new(false), ready: AtomicBool::new(true) };
         contents(obj).cast_mut().write(PyTensor { t: ManuallyDrop::new(t), link });
         if !used.is_null() {
@@ -175,7 +175,7 @@ pub(super) fn make_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>>
         if obj.is_null() {
             return Err(PyErr::fetch(cls.py()));
         }
-        t.slot().set(obj.cast(), false);
+        t.slot().set(obj.cast());
         let cell = contents(obj).cast_mut();
         cell.write(unlinked(t));
         (*cell).link.me.store(obj, Ordering::Relaxed);
@@ -237,7 +237,7 @@ unsafe extern "C" fn new(cls: *mut ffi::PyTypeObject, args: *mut ffi::PyObject, 
             let cell = &*contents(obj);
             if !cell.link.is_made() && cell.t.slot().get().is_none() {
                 cell.link.me.store(obj, Ordering::Relaxed);
-                cell.t.slot().set(obj.cast(), false);
+                cell.t.slot().set(obj.cast());
             }
         }
         obj
@@ -266,7 +266,7 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
             // From 0 to 1: the slot's own count.
             ffi::Py_INCREF(obj);
             (*cell).link.preserved.store(true, Ordering::Relaxed);
-            (*cell).t.slot().set(obj.cast(), true);
+            (*cell).t.slot().own(obj.cast());
             // The object's handle stops counting. If another thread drops the last one now, the slot lets the object go again.
             drop(ManuallyDrop::into_inner(std::ptr::read(&raw const (*cell).t)));
             return;

@@ -93,7 +93,7 @@ pub(super) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny
     let class = class_of(py, &node.name())?;
     NEXT.with(|n| *n.borrow_mut() = Some(node.clone()));
     let obj = class.call0()?;
-    node.slot().set(obj.as_ptr().cast(), false);
+    node.slot().set(obj.as_ptr().cast());
     Ok(obj.unbind())
 }
 

@@ -114,7 +114,7 @@ impl<'py> NdArray<'py> {
                 "given numpy array is not aligned to its element size. Copy the numpy array to reallocate the memory.",
             ));
         }
-        Ok(Layout::from_parts(Dims::from_slice(self.0.shape()), strides, 0))
+        Ok(Layout::from_parts(Dims::from_slice(self.0.shape()), strides, 0).map_err(crate::error::Error::from)?)
     }
 
     /// An array of ours over the same memory; the NumPy array is kept alive.
@@ -125,7 +125,7 @@ impl<'py> NdArray<'py> {
         // SAFETY: the array owns (or keeps alive) memory for all its elements as long as it lives, and it is told not to be resized by
         // being referenced; strides are not negative.
         let storage = unsafe { Storage::external(self.pointer().cast_mut(), bytes, self.is_writable(), Box::new(owner)) };
-        Ok(Array::from_parts(storage, layout, dtype))
+        Ok(Array::from_parts(storage, layout, dtype)?)
     }
 
     /// An array of ours with the same values, sharing memory only where that is possible.

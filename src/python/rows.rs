@@ -3,7 +3,7 @@
 //! A new row appears here by itself. Only calls whose Python signature is more than operands and parameters stand below by name.
 
 use super::args::{as_tensor, operand, operand_of, scalar, type_name};
-use super::errors::{runtime, type_error};
+use super::errors::{guarded, runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::autograd::captured::Trusted;
@@ -368,7 +368,7 @@ unsafe extern "C" fn call(
 ) -> *mut ffi::PyObject {
     // SAFETY: Python calls with the GIL held.
     let py = unsafe { Python::assume_attached() };
-    let run = std::panic::AssertUnwindSafe(|| -> PyResult<Py<PyAny>> {
+    let run = || -> PyResult<Py<PyAny>> {
         let (row, form) = (RowId::ALL[what >> 2], Form::ALL[what & 3]);
         // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, all borrowed for this call; a `Bound` is a bare pointer
         // to an object, and a shared one neither counts nor drops.
@@ -387,10 +387,8 @@ unsafe extern "C" fn call(
         // SAFETY: a live object, on which a method was called.
         let slf = std::mem::ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Bound<'_, PyAny>>(slf) });
         dispatch(py, (row, form), Some(&slf), given, kwnames, named)
-    });
-    let result =
-        std::panic::catch_unwind(run).unwrap_or_else(|_| Err(runtime("rgrad: internal error (a panic in an operation); please report it")));
-    match result {
+    };
+    match guarded(run) {
         Ok(obj) => obj.into_ptr(),
         Err(e) => {
             e.restore(py);

@@ -298,7 +298,7 @@ pub(super) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResul
     };
     Ok(Some(match kept {
         Kept::Input(i) => tensor(*i)?,
-        Kept::Output(j) => tensor(16 + j)?,
+        Kept::Output(j) => tensor(Saves::FIRST_OUTPUT + j)?,
         Kept::Inputs(from, to) => PyTuple::new(py, (*from..*to).map(tensor).collect::<PyResult<Vec<_>>>()?)?.into_any().unbind(),
         _ if raw => return Ok(None),
         Kept::Int(i) => i.into_pyobject(py)?.into_any().unbind(),

@@ -1,16 +1,16 @@
 //! The arithmetic operators' own entries in the type: PyO3's come behind a guard and a dispatch to the reflected form that two tensors do
 //! not need. Anything but two plain tensors goes on to the entries of `overrides`.
 
-use super::errors::runtime;
+use super::errors::guarded;
 use super::identity::{self, wrap};
 use super::overrides::{class_is_plain, is_plain_tensor, operators};
 use super::tensor::PyTensor;
+use crate::error::within;
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::RowId;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const ROWS: [RowId; 4] = [RowId::Add, RowId::Sub, RowId::Mul, RowId::Div];
 
@@ -24,10 +24,8 @@ unsafe extern "C" fn binary<const AT: usize>(a: *mut ffi::PyObject, b: *mut ffi:
         }
         let (Some(x), Some(y)) = (identity::tensor_in(a), identity::tensor_in(b)) else { return operators::binary::<AT>(a, b) };
         let py = Python::assume_attached();
-        let run = AssertUnwindSafe(|| -> PyResult<Py<PyAny>> { wrap(py, pw::call(ROWS[AT], &[Arg::Tensor(x), Arg::Tensor(y)], &[])?) });
-        let result =
-            catch_unwind(run).unwrap_or_else(|_| Err(runtime("rgrad: internal error (a panic in an operation); please report it")));
-        match result {
+        let run = || wrap(py, pw::call(ROWS[AT], &[Arg::Tensor(x), Arg::Tensor(y)], &[])?);
+        match guarded(|| within(|| ROWS[AT].info().name.into(), run)) {
             Ok(obj) => obj.into_ptr(),
             Err(e) => {
                 e.restore(py);

@@ -57,13 +57,13 @@ fn lists(py: Python<'_>, a: &Array) -> PyOut {
     let n = a.shape()[0];
     if a.rank() == 1 {
         let items: Vec<Py<PyAny>> = (0..n)
-            .map(|i| number(py, a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?).first()?))
+            .map(|i| number(py, a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?)?.first()?))
             .collect::<PyResult<_>>()?;
         return Ok(PyList::new(py, items)?.into_any().unbind());
     }
     let out = PyList::empty(py);
     for i in 0..n {
-        out.append(lists(py, &a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?))?)?;
+        out.append(lists(py, &a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?)?)?)?;
     }
     Ok(out.into_any().unbind())
 }

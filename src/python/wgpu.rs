@@ -42,7 +42,6 @@ fn _wgpu_description(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// `owner`: the wgpu-py device, kept alive; `device`, `queue`: the addresses of the library's objects; `limits`, `features`: as the device
 /// reports them, by wgpu-py's names.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
 fn _wgpu_install(
     owner: Py<PyAny>,
     addresses: &Bound<'_, PyDict>,
@@ -51,7 +50,6 @@ fn _wgpu_install(
     limits: &Bound<'_, PyDict>,
     features: Vec<String>,
     name: String,
-    software: bool,
 ) -> PyResult<()> {
     let limit = |name: &str| -> PyResult<u64> {
         let value = limits.get_item(name)?.ok_or_else(|| Error::runtime(format!("wgpu: the device reports no limit {name}")))?;
@@ -63,8 +61,6 @@ fn _wgpu_install(
         max_storage_buffer_binding_size: limit("max-storage-buffer-binding-size")?,
         max_storage_buffers_per_shader_stage: small("max-storage-buffers-per-shader-stage")?,
         max_compute_workgroups_per_dimension: small("max-compute-workgroups-per-dimension")?,
-        max_compute_workgroup_storage_size: small("max-compute-workgroup-storage-size")?,
-        max_compute_invocations_per_workgroup: small("max-compute-invocations-per-workgroup")?,
         min_uniform_buffer_offset_alignment: small("min-uniform-buffer-offset-alignment")?,
     };
     let has = |f: &str| features.iter().any(|x| x == f);
@@ -80,7 +76,7 @@ fn _wgpu_install(
     }
     // SAFETY: the caller holds wgpu-py's objects, whose handles these are.
     let api = unsafe { Api::new(functions, device, queue) };
-    Context::install(api, limits, features, Identity { name, software }, Box::new(owner)).map_err(crate::error::Error::from)?;
+    Context::install(api, limits, features, Identity { name }, Box::new(owner)).map_err(crate::error::Error::from)?;
     Ok(())
 }
 

@@ -4,10 +4,10 @@
 //! is less than a hundred-millionth of a unit of `f32`. That says nothing about a mistake that both types share: the unit tests of
 //! `backend::cpu::math` compare samples of both with other people's functions.
 
-use rgrad::backend::cpu::num::{Level, best};
-use rgrad::backend::cpu::pointwise::{Func, Operand, has_kernel, run_at};
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::RowId;
+use rgrad_kernels::backend::cpu::num::{Level, best};
+use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, has_kernel, run_at};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,11 +1,11 @@
 //! The loops around the rows: every stride pattern, dtype and instruction set against one element at a time.
 
 use proptest::prelude::*;
-use rgrad::backend::cpu::copy::{copy, fill};
-use rgrad::backend::cpu::num::{Level, best};
-use rgrad::backend::cpu::pointwise::{Func, Operand, has_kernel, run, run_at};
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::{DTypeRule, RowId};
+use rgrad_kernels::backend::cpu::copy::{copy, fill};
+use rgrad_kernels::backend::cpu::num::{Level, best};
+use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, has_kernel, run, run_at};
 
 /// Memory of one operand: `bytes` long enough for any layout below.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +119,7 @@ fn check(func: Func, dtype: DType, shape: &[usize], kinds: &[u8], seed: u64) {
     let mut memories = vec![];
     for (k, kind) in kinds.iter().enumerate().take(func.inputs()) {
         let (s, len) = strides(shape, *kind);
-        let operand = if func.part == rgrad::backend::cpu::pointwise::Part::Forward { Some(k) } else { k.checked_sub(1) };
+        let operand = if func.part == rgrad_kernels::backend::cpu::pointwise::Part::Forward { Some(k) } else { k.checked_sub(1) };
         let mask = operand.and_then(|k| info.operands.get(k)).is_some_and(|o| o.mask);
         memories.push((Memory::new(if mask { DType::Bool } else { dtype }, len, seed + k as u64), s));
     }
@@ -299,7 +299,7 @@ fn instruction_sets_agree() {
             for func in funcs {
                 let mems: Vec<Memory> = (0..func.inputs())
                     .map(|k| {
-                        let k0 = if func.part == rgrad::backend::cpu::pointwise::Part::Forward { k } else { k.wrapping_sub(1) };
+                        let k0 = if func.part == rgrad_kernels::backend::cpu::pointwise::Part::Forward { k } else { k.wrapping_sub(1) };
                         let mask = row.info().operands.get(k0).is_some_and(|o| o.mask);
                         Memory::new(if mask { DType::Bool } else { dtype }, n, 40 + k as u64)
                     })
@@ -370,7 +370,7 @@ fn what_an_element_gives_does_not_depend_on_its_neighbours() {
             for func in funcs {
                 let mems: Vec<Memory> = (0..func.inputs())
                     .map(|k| {
-                        let k0 = if func.part == rgrad::backend::cpu::pointwise::Part::Forward { k } else { k.wrapping_sub(1) };
+                        let k0 = if func.part == rgrad_kernels::backend::cpu::pointwise::Part::Forward { k } else { k.wrapping_sub(1) };
                         let mask = row.info().operands.get(k0).is_some_and(|o| o.mask);
                         let mut m = Memory::new(if mask { DType::Bool } else { dtype }, n, 90 + k as u64);
                         for (at, v) in [(3 + k, f64::NAN), (40, f64::INFINITY), (77 + k, 1e7), (111, -0.0), (200, -3e9), (201 + k, 1e300)] {

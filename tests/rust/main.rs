@@ -8,4 +8,5 @@ mod levels;
 mod passes;
 mod rooms;
 mod rows;
+mod soundness;
 mod views_and_indexing;

@@ -3,9 +3,9 @@
 //! `Traced` is what a tensor is to a derivative: an instance of the scalar language that remembers which row made it. So the
 //! derivative's derivative is taken with the rows' own rules, and both orders are compared with finite differences.
 
-use rgrad::backend::cpu::pointwise::{Func, Operand, has_kernel, run};
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::{Kind, Num, Real, RowId};
+use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, has_kernel, run};
 use std::ops::{Add, Mul, Neg, Sub};
 use std::rc::Rc;
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::alloc::Layout as Raw;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 /// Buffers from this size on are kept when freed: their pages are mapped already, and page faults cost more than kernels.
 const POOLED: usize = 256 << 10;
@@ -20,6 +20,7 @@ const IDLE_SHARE: usize = 8;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
+static PANICS: AtomicBool = AtomicBool::new(false);
 static POOL: Mutex<Idle> = Mutex::new(Idle { buffers: Vec::new(), bytes: 0 });
 
 struct Idle {
@@ -89,7 +90,10 @@ pub fn before_fork() {
 }
 
 /// The end of `before_fork`, in parent and child.
-pub fn after_fork() {
+///
+/// # Safety
+/// This thread has called `before_fork`, and not this since.
+pub unsafe fn after_fork() {
     // SAFETY: the forking thread took the lock in `before_fork`; in the child it is that thread's copy.
     unsafe { POOL.force_unlock() };
 }
@@ -101,6 +105,13 @@ pub fn set_memory_limit(bytes: usize) {
 
 /// Makes the n-th request from now on fail (0: the next one); negative switches this off. For tests of what happens then.
 pub fn fail_in(n: i64) {
+    PANICS.store(false, Ordering::Relaxed);
+    FAIL_IN.store(n, Ordering::Relaxed);
+}
+
+/// As `fail_in`, but the request panics. For tests of what becomes of a bug.
+pub fn panic_in(n: i64) {
+    PANICS.store(true, Ordering::Relaxed);
     FAIL_IN.store(n, Ordering::Relaxed);
 }
 
@@ -144,6 +155,12 @@ fn fresh(bytes: usize) -> *mut u8 {
         // SAFETY: these bytes were just allocated. It is advice: a refusal changes nothing.
         unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_HUGEPAGE) };
     }
+    // New memory holds values that nobody knows, like memory that is used again: the compiler may not take reading them for a mistake.
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("/* {0} */", in(reg) ptr, options(nostack, preserves_flags))
+    };
     ptr
 }
 
@@ -169,6 +186,7 @@ impl Buffer {
     /// A buffer of at least `bytes` bytes, uninitialised.
     pub fn new(bytes: usize) -> Result<Buffer> {
         if FAIL_IN.load(Ordering::Relaxed) >= 0 && FAIL_IN.fetch_sub(1, Ordering::Relaxed) == 0 {
+            assert!(!PANICS.load(Ordering::Relaxed), "a test asked this request to panic");
             return Err(refuse(bytes, "a test asked this request to fail"));
         }
         let cap = capacity(bytes);

@@ -13,7 +13,7 @@ trait Convert<D>: Copy {
     fn convert(self) -> D;
 }
 
-/// `bool` in memory; its byte is 0 or 1.
+/// `bool` in memory: true if the byte is not 0. Memory that others lend may hold any.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Bool(u8);
@@ -50,8 +50,11 @@ truncate! {
     to_i64: f64 => i64, 9_223_372_036_854_775_808.0;
 }
 
-// The pairs with loops of their own. A bool is read as a byte, and what stays as it is is moved as an integer of its size.
+// The pairs with loops of their own. What stays as it is is moved as an integer of its size.
 convert! {
+    Bool as Bool => |x| Bool((x.0 != 0) as u8);
+    Bool as i64 => |x| (x.0 != 0) as i64;
+    Bool as f32 => |x| (x.0 != 0) as u8 as f32;
     u8 as u8 => |x| x;
     i32 as i32 => |x| x;
     i64 as i64 => |x| x;
@@ -240,10 +243,10 @@ pub fn mover(from: DType, to: DType) -> Move {
             }
             let bytes: [Move; 6] =
                 [$f::<u8, Bool>, $f::<u8, u8>, through!(u8, i64, i32), $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
-            let [_, copied, others @ ..] = bytes;
-            let [to_i32, to_i64, to_f32, to_f64] = others;
+            let truths: [Move; 6] =
+                [$f::<Bool, Bool>, $f::<Bool, Bool>, through!(Bool, i64, i32), $f::<Bool, i64>, $f::<Bool, f32>, through!(Bool, i64, f64)];
             [
-                [copied, copied, to_i32, to_i64, to_f32, to_f64],
+                truths,
                 bytes,
                 [through!(i32, i64, Bool), through!(i32, i64, u8), $f::<i32, i32>, $f::<i32, i64>, $f::<i32, f32>, $f::<i32, f64>],
                 [$f::<i64, Bool>, $f::<i64, u8>, $f::<i64, i32>, $f::<i64, i64>, $f::<i64, f32>, $f::<i64, f64>],

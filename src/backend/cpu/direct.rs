@@ -22,6 +22,7 @@ pub struct Direct {
     /// The last input, as `Func` counts them, which the kernel wants in its last place: the output in a derivative.
     last: usize,
     size: usize,
+    inputs: usize,
 }
 
 impl Direct {
@@ -42,7 +43,13 @@ impl Direct {
                 (kernels::vjp_kernel(func.row, i as usize, dtype, level())?, reads, info.arity() + 1)
             }
         };
-        Some(Direct { kernel, reads, last, size: dtype.size() })
+        Some(Direct { kernel, reads, last, size: dtype.size(), inputs: func.inputs() })
+    }
+
+    /// How many inputs there are, as `Func` counts them.
+    #[inline]
+    pub fn inputs(&self) -> usize {
+        self.inputs
     }
 
     /// Whether input `k`, as `Func` counts them, is read.

@@ -3,6 +3,7 @@
 //! Writes keep the order of the positions wherever two of them may meet, so the last one wins and sums are made in the same order for
 //! any number of threads. Work is only split across memory that cannot meet.
 
+use super::raw_slice::RawSlice;
 use super::threads::{Shared, parallel_for};
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -43,10 +44,6 @@ impl Block {
         self.len
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The offset of the `i`-th element in row-major order.
     #[inline]
     pub fn offset(&self, mut i: usize) -> isize {
@@ -82,12 +79,14 @@ impl Block {
 
 /// Elements that can be added up and multiplied in place.
 trait Element: Copy + Send + Sync {
+    const ZERO: Self;
     fn write(self, old: Self, how: Write) -> Self;
 }
 
 macro_rules! element {
-    ($($t:ty: $add:expr, $mul:expr;)*) => {$(
+    ($($t:ty: $zero:expr, $add:expr, $mul:expr;)*) => {$(
         impl Element for $t {
+            const ZERO: Self = $zero;
             #[inline(always)]
             fn write(self, old: Self, how: Write) -> Self {
                 match how {
@@ -99,17 +98,17 @@ macro_rules! element {
         }
     )*};
 }
-/// A bool byte: sums are "or", products are "and".
+/// A bool byte, true if it is not 0: sums are "or", products are "and".
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Truth(u8);
 element! {
-    u8: u8::wrapping_add, u8::wrapping_mul;
-    i32: i32::wrapping_add, i32::wrapping_mul;
-    i64: i64::wrapping_add, i64::wrapping_mul;
-    f32: |a, b| a + b, |a, b| a * b;
-    f64: |a, b| a + b, |a, b| a * b;
-    Truth: |a: Truth, b: Truth| Truth(a.0 | b.0), |a: Truth, b: Truth| Truth(a.0 & b.0);
+    u8: 0, u8::wrapping_add, u8::wrapping_mul;
+    i32: 0, i32::wrapping_add, i32::wrapping_mul;
+    i64: 0, i64::wrapping_add, i64::wrapping_mul;
+    f32: 0.0, |a, b| a + b, |a, b| a * b;
+    f64: 0.0, |a, b| a + b, |a, b| a * b;
+    Truth: Truth(0), |a: Truth, b: Truth| Truth(u8::from(a.0 | b.0 != 0)), |a: Truth, b: Truth| Truth(u8::from(a.0 != 0) & u8::from(b.0 != 0));
 }
 
 /// Calls `$f` with the element type of `$dtype`.
@@ -195,20 +194,20 @@ unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
 }
 
 /// `offsets[i] += place * stride` (or `=`, if these are the `first`) for the place that `index[i]` names along a dimension of `size`;
-/// negative ones count from its end.
+/// negative ones count from its end. Each index is read once: what it becomes is what was checked.
 ///
 /// # Errors
 /// The first index below `low` or not below `size`; `low` is 0 or `-size`.
-pub fn add_offsets(offsets: &mut [i64], first: bool, index: &[i64], (low, size): (i64, i64), stride: i64) -> Result<(), i64> {
+pub fn add_offsets(offsets: &mut [i64], first: bool, index: RawSlice<'_, i64>, (low, size): (i64, i64), stride: i64) -> Result<(), i64> {
     let n = offsets.len().min(index.len());
     let to = Shared::new(offsets.as_mut_ptr());
     let wrong = AtomicBool::new(false);
     let some = |from: usize, len: usize| {
-        let index = &index[from..from + len];
+        let index = index.part(from, from + len);
         // SAFETY: pieces are disjoint parts of the slice.
         let to = unsafe { std::slice::from_raw_parts_mut(to.get().add(from), len) };
         let mut out = false;
-        for (to, &i) in to.iter_mut().zip(index) {
+        for (to, i) in to.iter_mut().zip(index.iter()) {
             out |= (i < low) | (i >= size);
             let off = (if i < 0 { i.wrapping_add(size) } else { i }).wrapping_mul(stride);
             *to = if first { off } else { to.wrapping_add(off) };
@@ -223,7 +222,8 @@ pub fn add_offsets(offsets: &mut [i64], first: bool, index: &[i64], (low, size):
         parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, PIECE.min(n - p * PIECE)));
     }
     match wrong.into_inner() {
-        true => Err(index[..n].iter().copied().find(|i| *i < low || *i >= size).unwrap_or(size)),
+        // Another thread may have put it right meanwhile.
+        true => Err(index.iter().take(n).find(|i| *i < low || *i >= size).unwrap_or(size)),
         false => Ok(()),
     }
 }
@@ -336,7 +336,7 @@ impl Walk {
     }
 }
 
-/// `out[.., j, ..] = x[.., index[.., j, ..], ..]` along `dim`. `size` is x's size there; positions outside of it are passed over.
+/// `out[.., j, ..] = x[.., index[.., j, ..], ..]` along `dim`. `size` is x's size there; for positions outside of it the result is 0.
 ///
 /// # Safety
 /// `shape` is the index's; `out` and `index` are valid for all of it, `x` for `size` along `dim` and `shape` elsewhere. `out` overlaps
@@ -365,7 +365,7 @@ unsafe fn gather_t<T: Element>(
     let (to, from, idx) = (Shared::new(out.ptr.cast::<T>()), Shared::new(x.ptr.cast::<T>()), Shared::new(index.ptr));
     // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
     each(shape, dim, size, index.strides, out.strides, x.strides, idx, |o, s, at, step| unsafe {
-        *to.get().offset(o) = *from.get().offset(s + at * step);
+        *to.get().offset(o) = at.map_or(T::ZERO, |at| *from.get().offset(s + at * step));
     });
 }
 
@@ -400,12 +400,15 @@ unsafe fn scatter_t<T: Element>(
     let (to, from, idx) = (Shared::new(x.ptr.cast::<T>()), Shared::new(src.ptr.cast::<T>()), Shared::new(index.ptr));
     // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
     each(shape, dim, size, index.strides, src.strides, x.strides, idx, |s, t, at, step| unsafe {
-        let place = to.get().offset(t + at * step);
-        *place = (*from.get().offset(s)).write(*place, how);
+        if let Some(at) = at {
+            let place = to.get().offset(t + at * step);
+            *place = (*from.get().offset(s)).write(*place, how);
+        }
     });
 }
 
-/// Calls `f(offset by a, offset by b without dim, position, b's stride along dim)` for every element of the index, in order along `dim`.
+/// Calls `f(offset by a, offset by b without dim, position, b's stride along dim)` for every element of the index, in order along `dim`. Each
+/// position is read once; it is None where it is out of range, which another thread may have made it since it was checked.
 /// Pieces that run at once never differ in `dim` alone.
 #[allow(clippy::too_many_arguments)]
 #[inline(always)]
@@ -417,19 +420,17 @@ fn each(
     a: &[isize],
     b: &[isize],
     idx: Shared<*const i64>,
-    f: impl Fn(isize, isize, isize, isize) + Sync,
+    f: impl Fn(isize, isize, Option<isize>, isize) + Sync,
 ) {
     let total: usize = shape.iter().product();
     if total == 0 {
         return;
     }
+    let inside = |at: i64| if (at as u64) < size as u64 { Some(at as isize) } else { None };
     if shape.is_empty() {
         // SAFETY: one element.
         let at = unsafe { *idx.get() };
-        if (at as u64) < size as u64 {
-            f(0, 0, at as isize, 0);
-        }
-        return;
+        return f(0, 0, inside(at), 0);
     }
     let w = Walk::new(shape, dim);
     let n_in = w.inner.map_or(1, |d| shape[d]);
@@ -440,10 +441,7 @@ fn each(
         let visit = |i: isize, j: isize| {
             // SAFETY: inside the index by construction.
             let at = unsafe { *idx.get().offset(io + j * ij + i * ii) };
-            // Checked before; again here because another thread may have changed the index since.
-            if (at as u64) < size as u64 {
-                f(ao + j * aj + i * ai, bo + i * bi, at as isize, bj);
-            }
+            f(ao + j * aj + i * ai, bo + i * bi, inside(at), bj);
         };
         let (along, across) = (0..shape[dim] as isize, from as isize..to as isize);
         // Either way `j` ascends for each `i`; the shorter steps go innermost.
@@ -542,9 +540,9 @@ mod tests {
     }
 
     #[test]
-    fn gathering_passes_over_positions_out_of_range() {
+    fn gathering_gives_zero_for_positions_out_of_range() {
         let (x, idx) = ([1i32, 2, 3], [2i64, 7, 0, -1]);
-        let mut out = [0i32; 4];
+        let mut out = [7i32; 4];
         // SAFETY: shapes and strides fit the arrays.
         unsafe {
             gather(

@@ -146,8 +146,8 @@ macro_rules! integer_product {
                         for p in 0..k {
                             let x = *a.at(i, p);
                             if b.cs == 1 {
-                                let row = std::slice::from_raw_parts(b.at(p, 0), n);
-                                to.iter_mut().zip(row).for_each(|(o, y)| *o = o.wrapping_add(x.wrapping_mul(*y)));
+                                let row = b.at(p, 0);
+                                to.iter_mut().enumerate().for_each(|(j, o)| *o = o.wrapping_add(x.wrapping_mul(*row.add(j))));
                             } else {
                                 for (j, o) in to.iter_mut().enumerate() {
                                     *o = o.wrapping_add(x.wrapping_mul(*b.at(p, j)));

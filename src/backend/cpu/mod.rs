@@ -23,6 +23,7 @@ pub mod places;
 pub mod pointwise;
 pub mod program;
 pub mod random;
+pub mod raw_slice;
 pub mod reduce;
 mod reduce_loops;
 pub mod reducers;

@@ -1,6 +1,15 @@
 //! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint.
 
+use super::raw_slice::{Plain, RawSlice};
 use super::reducers::Float;
+
+/// The weight of each class.
+type Weight<'a, T> = Option<RawSlice<'a, T>>;
+
+#[inline(always)]
+fn of<T: Float + Plain>(weight: Weight<'_, T>, class: usize) -> f64 {
+    weight.map_or(1.0, |w| w.get(class).map_or(0.0, T::wide))
+}
 
 /// How losses are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,37 +32,44 @@ pub struct Classes {
 
 impl Classes {
     /// The first target that is neither a class nor ignored.
-    pub fn first_bad(&self, targets: &[i64]) -> Option<i64> {
-        targets.iter().copied().find(|t| *t != self.ignore && !(0..self.classes as i64).contains(t))
+    pub fn first_bad(&self, targets: RawSlice<'_, i64>) -> Option<i64> {
+        targets.iter().find(|t| *t != self.ignore && self.class(*t).is_none())
     }
 
-    /// Calls `f(which loss, place of the picked element, class)` for all that are not ignored.
+    /// The class that a target names, unless it is ignored or there is no such class.
     #[inline(always)]
-    fn each(&self, targets: &[i64], mut f: impl FnMut(usize, usize, usize)) {
-        for (i, t) in targets.iter().enumerate() {
-            if *t != self.ignore {
+    fn class(&self, target: i64) -> Option<usize> {
+        if target != self.ignore && (target as u64) < self.classes as u64 { Some(target as usize) } else { None }
+    }
+
+    /// Calls `f(which loss, place of the picked element, class)` for all that are not ignored. A target is read once; one that another thread
+    /// has made no class since they were checked is ignored.
+    #[inline(always)]
+    fn each(&self, targets: RawSlice<'_, i64>, mut f: impl FnMut(usize, usize, usize)) {
+        for (i, t) in targets.part(0, self.outer * self.inner).iter().enumerate() {
+            if let Some(c) = self.class(t) {
                 let (o, r) = (i / self.inner, i % self.inner);
-                f(i, (o * self.classes + *t as usize) * self.inner + r, *t as usize);
+                f(i, (o * self.classes + c) * self.inner + r, c);
             }
         }
     }
 
     /// The weights of all targets together.
-    fn total<T: Float>(&self, targets: &[i64], weight: Option<&[T]>) -> f64 {
+    fn total<T: Float + Plain>(&self, targets: RawSlice<'_, i64>, weight: Weight<'_, T>) -> f64 {
         let mut total = 0.0;
-        self.each(targets, |_, _, c| total += weight.map_or(1.0, |w| w[c].wide()));
+        self.each(targets, |_, _, c| total += of(weight, c));
         total
     }
 
-    /// Losses of log-probabilities, of which `x` gives each, into `out`: one for each target, or one altogether. Targets are valid.
-    pub fn pick<T: Float>(&self, x: impl Fn(usize) -> T, targets: &[i64], weight: Option<&[T]>, out: &mut [T]) {
+    /// Losses of log-probabilities, of which `x` gives each of (outer, classes, inner), into `out`: one for each target, or one altogether.
+    pub fn pick<T: Float + Plain>(&self, x: impl Fn(usize) -> T, targets: RawSlice<'_, i64>, weight: Weight<'_, T>, out: &mut [T]) {
         if self.reduction == Reduction::None {
             out.fill(T::ZERO);
-            self.each(targets, |i, at, c| out[i] = T::narrow(-x(at).wide() * weight.map_or(1.0, |w| w[c].wide())));
+            self.each(targets, |i, at, c| out[i] = T::narrow(-x(at).wide() * of(weight, c)));
             return;
         }
         let mut sum = 0.0;
-        self.each(targets, |_, at, c| sum -= x(at).wide() * weight.map_or(1.0, |w| w[c].wide()));
+        self.each(targets, |_, at, c| sum -= x(at).wide() * of(weight, c));
         if self.reduction == Reduction::Mean {
             sum /= self.total(targets, weight);
         }
@@ -61,12 +77,12 @@ impl Classes {
     }
 
     /// The adjoint of `pick`: the gradient of x from that of the losses.
-    pub fn spread<T: Float>(&self, g: &[T], targets: &[i64], weight: Option<&[T]>, out: &mut [T]) {
+    pub fn spread<T: Float + Plain>(&self, g: RawSlice<'_, T>, targets: RawSlice<'_, i64>, weight: Weight<'_, T>, out: &mut [T]) {
         out.fill(T::ZERO);
         let scale = if self.reduction == Reduction::Mean { 1.0 / self.total(targets, weight) } else { 1.0 };
         self.each(targets, |i, at, c| {
-            let g = if self.reduction == Reduction::None { g[i] } else { g[0] };
-            out[at] = T::narrow(-g.wide() * scale * weight.map_or(1.0, |w| w[c].wide()));
+            let g = g.get(if self.reduction == Reduction::None { i } else { 0 }).map_or(0.0, T::wide);
+            out[at] = T::narrow(-g * scale * of(weight, c));
         });
     }
 }
@@ -75,21 +91,32 @@ impl Classes {
 mod tests {
     use super::*;
 
+    fn x_at(i: usize) -> f64 {
+        assert!(i < 12);
+        1.0 + i as f64
+    }
+
     #[test]
     fn spread_is_the_adjoint_of_pick() {
-        let targets = [2i64, -100, 0, 1];
+        let targets = RawSlice::from(&[2i64, -100, 0, 1][..]);
         let (x, w) = ((0..12).map(|i| f64::from(i) / 3.0 - 1.5).collect::<Vec<_>>(), [0.5, 2.0, 3.0]);
         for reduction in [Reduction::None, Reduction::Mean, Reduction::Sum] {
             let s = Classes { outer: 2, classes: 3, inner: 2, ignore: -100, reduction };
             let n = if reduction == Reduction::None { 4 } else { 1 };
             let g: Vec<f64> = (0..n).map(|i| 1.0 + i as f64).collect();
             let (mut y, mut back) = (vec![0.0; n], vec![0.0; 12]);
-            s.pick(|i| x[i], &targets, Some(&w), &mut y);
-            s.spread(&g, &targets, Some(&w), &mut back);
+            let weight = Some(RawSlice::from(&w[..]));
+            s.pick(|i| x[i], targets, weight, &mut y);
+            s.spread(RawSlice::from(&g[..]), targets, weight, &mut back);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(p, q)| p * q).sum::<f64>();
             assert!((dot(&g, &y) - dot(&back, &x)).abs() < 1e-12);
         }
         let s = Classes { outer: 2, classes: 3, inner: 2, ignore: -100, reduction: Reduction::Mean };
-        assert_eq!((s.first_bad(&targets), s.first_bad(&[0, 3])), (None, Some(3)));
+        let bad = RawSlice::from(&[0i64, 3, i64::MAX, i64::MIN][..]);
+        assert_eq!((s.first_bad(targets), s.first_bad(bad)), (None, Some(3)));
+        // What another thread has made no class after the check counts for nothing.
+        let mut y = [0.0];
+        s.pick(|i| x_at(i), bad, None, &mut y);
+        assert_eq!(y, [-x_at(0)]);
     }
 }

@@ -1,5 +1,6 @@
-//! Where the elements of a mask are that hold.
+//! Where the elements of a mask are that hold: bytes that are not 0.
 
+use super::raw_slice::RawSlice;
 use super::threads::{Shared, parallel_for};
 
 /// Elements that one task looks at.
@@ -8,14 +9,15 @@ const PIECE: usize = 1 << 15;
 const TOGETHER: usize = 256;
 
 /// For each piece of a mask, how many elements before it hold, and at the end how many do at all.
-pub fn count(mask: &[bool]) -> Vec<usize> {
+pub fn count(mask: RawSlice<'_, u8>) -> Vec<usize> {
     let pieces = mask.len().div_ceil(PIECE);
     let mut counts = vec![0; pieces + 1];
     let to = Shared::new(counts.as_mut_ptr());
     parallel_for(pieces, |p| {
-        let piece = &mask[p * PIECE..mask.len().min((p + 1) * PIECE)];
+        let piece = mask.part(p * PIECE, (p + 1) * PIECE);
         // Sums of up to 255 fit a byte, of which a register holds many.
-        let n = piece.chunks(255).map(|c| usize::from(c.iter().fold(0u8, |n, b| n + u8::from(*b)))).sum::<usize>();
+        let some = |at: usize| usize::from(piece.part(at, at + 255).iter().fold(0u8, |n, b| n + u8::from(b != 0)));
+        let n = (0..piece.len()).step_by(255).map(some).sum::<usize>();
         // SAFETY: this task alone writes this place, which outlives the tasks.
         unsafe { to.at(p + 1).write(n) };
     });
@@ -30,7 +32,7 @@ pub fn count(mask: &[bool]) -> Vec<usize> {
 ///
 /// # Safety
 /// `out` has room for `n` numbers for each dimension of `shape`, of which the mask has the size.
-pub unsafe fn positions(mask: &[bool], shape: &[usize], counts: &[usize], out: *mut i64) {
+pub unsafe fn positions(mask: RawSlice<'_, u8>, shape: &[usize], counts: &[usize], out: *mut i64) {
     let (Some(&inner), Some(&n)) = (shape.last(), counts.last()) else { return };
     let out = Shared::new(out);
     parallel_for(counts.len() - 1, |p| {
@@ -41,10 +43,10 @@ pub unsafe fn positions(mask: &[bool], shape: &[usize], counts: &[usize], out: *
             let column = at % inner;
             let now = (last - at).min(TOGETHER).min(inner - column);
             let mut k = 0;
-            for (i, b) in mask[at..at + now].iter().enumerate() {
+            for (i, b) in mask.part(at, at + now).iter().enumerate() {
                 // Without a branch: which elements hold cannot be foreseen.
                 some[k & (TOGETHER - 1)] = (column + i) as i64;
-                k += usize::from(*b);
+                k += usize::from(b != 0);
             }
             let k = k.min(end - found);
             // SAFETY: `found + k` is at most `end`, and this task alone writes from `counts[p]` to there.
@@ -75,15 +77,18 @@ mod tests {
     fn positions_are_those_of_a_plain_loop() {
         for shape in [&[5usize][..], &[100_000], &[3, 4], &[300, 333], &[20, 7, 600], &[70_000, 1], &[1, 0]] {
             let numel: usize = shape.iter().product();
-            let mask: Vec<bool> = (0..numel).map(|i| i * i % 7 < 3 || i / 1000 % 5 == 1).collect();
-            let counts = count(&mask);
-            let n = mask.iter().filter(|b| **b).count();
+            // Any byte but 0 is true.
+            let truth = |i: usize| if i * i % 7 < 3 || i / 1000 % 5 == 1 { (i % 255 + 1) as u8 } else { 0 };
+            let mask: Vec<u8> = (0..numel).map(truth).collect();
+            let bytes = RawSlice::from(&mask[..]);
+            let counts = count(bytes);
+            let n = mask.iter().filter(|b| **b != 0).count();
             assert_eq!(counts.last(), Some(&n));
             let mut got = vec![-1; shape.len() * n];
             // SAFETY: there is room for n numbers for each dimension.
-            unsafe { positions(&mask, shape, &counts, got.as_mut_ptr()) };
+            unsafe { positions(bytes, shape, &counts, got.as_mut_ptr()) };
             let mut want = vec![Vec::new(); shape.len()];
-            for i in (0..numel).filter(|i| mask[*i]) {
+            for i in (0..numel).filter(|i| mask[*i] != 0) {
                 let mut rest = i;
                 for d in (0..shape.len()).rev() {
                     want[d].push((rest % shape[d]) as i64);
@@ -91,6 +96,20 @@ mod tests {
                 }
             }
             assert_eq!(got, want.concat(), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn a_mask_that_changes_after_it_was_counted_stays_inside_its_room() {
+        let shape = [70_000usize];
+        let (none, all) = (vec![0u8; shape[0]], vec![255u8; shape[0]]);
+        for (counted, read) in [(&none, &all), (&all, &none), (&all, &all)] {
+            let counts = count(RawSlice::from(&counted[..]));
+            let n = counts.last().copied().unwrap_or(0);
+            let mut got = vec![-1; n + 1];
+            // SAFETY: there is room for n numbers.
+            unsafe { positions(RawSlice::from(&read[..]), &shape, &counts, got.as_mut_ptr()) };
+            assert!(got[..n].iter().all(|i| (0..shape[0] as i64).contains(i)) && got[n] == -1);
         }
     }
 }

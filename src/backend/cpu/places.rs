@@ -119,7 +119,7 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
                         }
                     }
                 } else if fresh || self.asks_for(column, v) {
-                    let at = if stride == 1 { first_equal(std::slice::from_raw_parts(x, len), v) } else { first_apart(x, len, stride, v) };
+                    let at = if stride == 1 { first_equal(x, len, v) } else { first_apart(x, len, stride, v) };
                     self.set(column, *x.offset(at as isize * stride), place + start + at);
                 }
             }
@@ -183,18 +183,25 @@ fn same<T: Number>(a: T, b: T) -> bool {
     (a == b) | (a.is_nan() & b.is_nan())
 }
 
-/// Where the first element is that equals `v`.
-fn first_equal<T: Number>(x: &[T], v: T) -> usize {
+/// Where the first of `n` elements is that equals `v`; 0 if none does, since another thread has written meanwhile.
+///
+/// # Safety
+/// All of them are readable.
+unsafe fn first_equal<T: Number>(x: *const T, n: usize, v: T) -> usize {
     const TOGETHER: usize = 32;
-    for (i, some) in x.chunks(TOGETHER).enumerate() {
-        if some.iter().fold(false, |any, x| any | same(*x, v)) {
-            return i * TOGETHER + some.iter().position(|x| same(*x, v)).unwrap_or(0);
+    // SAFETY: asked below for places below n.
+    let at = |i: usize| same(unsafe { *x.add(i) }, v);
+    let mut start = 0;
+    while start + TOGETHER <= n {
+        if (0..TOGETHER).fold(false, |any, i| any | at(start + i)) {
+            return (start..start + TOGETHER).find(|i| at(*i)).unwrap_or(0);
         }
+        start += TOGETHER;
     }
-    0
+    (start..n).find(|i| at(*i)).unwrap_or(0)
 }
 
-/// As `first_equal`, of `n` elements that lie `stride` apart.
+/// As `first_equal`, of elements that lie `stride` apart.
 ///
 /// # Safety
 /// All of them are readable.
@@ -276,7 +283,7 @@ mod tests {
     struct Lying(Vec<f32>);
 
     impl Blocks for Lying {
-        fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+        unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
             // SAFETY: the buffer has room for them.
             unsafe { std::ptr::copy_nonoverlapping(self.0[start..start + len].as_ptr(), buffer.cast(), len) };
             buffer

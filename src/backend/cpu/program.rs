@@ -217,7 +217,8 @@ impl Runner {
         while first < tasks {
             parallel_for(TOGETHER.min(tasks - first), |i| {
                 let start = (first + i) * GRAIN;
-                self.range(start, GRAIN.min(self.n - start), None);
+                // SAFETY: below n; each range is computed once.
+                unsafe { self.range(start, GRAIN.min(self.n - start), None) };
             });
             first += TOGETHER;
             if first < tasks && !goes_on() {
@@ -227,7 +228,10 @@ impl Runner {
     }
 
     /// Computes the elements `start..start + len`; with `to`, the last step's results go there, densely, too or instead of into a register.
-    pub fn range(&self, start: usize, len: usize, to: Option<*mut u8>) {
+    ///
+    /// # Safety
+    /// There are so many, no other thread computes them at the same time, and `to` has room for them, aligned.
+    pub unsafe fn range(&self, start: usize, len: usize, to: Option<*mut u8>) {
         let lines = (self.registers + self.converted + self.gathered) * (REGISTER / 64);
         SCRATCH.with(|s| {
             let mut s = s.borrow_mut();

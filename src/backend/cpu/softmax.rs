@@ -57,12 +57,16 @@ pub trait Soft: Copy {
 
 /// The operands from element `start` on, `len` elements of one of them made meanwhile: in their places in the output, or where they lie
 /// anyway. None where nothing is made any more.
-fn brought<T>(pass: Pass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, len: usize) -> Option<Ptrs<T>> {
+///
+/// # Safety
+/// The elements are there, and so is room for them in the output.
+unsafe fn brought<T>(pass: Pass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, len: usize) -> Option<Ptrs<T>> {
     let Some(made) = made else { return Some(at) };
     if !made.goes_on() {
         return None;
     }
-    let from = made.make(start, len, at.out.cast()).cast();
+    // SAFETY: the caller's.
+    let from = unsafe { made.make(start, len, at.out.cast()) }.cast();
     Some(if pass.backward { Ptrs { g: from, ..at } } else { Ptrs { x: from, g: from, ..at } })
 }
 
@@ -76,7 +80,8 @@ macro_rules! soft {
                     let rows = (TASK / s.n.max(1)).max(1);
                     parallel_for(s.outer.div_ceil(rows), |t| {
                         let (first, count) = (t * rows * s.n, rows.min(s.outer - t * rows));
-                        let Some(at) = brought(pass, made, all.moved(first), first, count * s.n) else { return };
+                        // SAFETY: these rows are in the output, too.
+                        let Some(at) = (unsafe { brought(pass, made, all.moved(first), first, count * s.n) }) else { return };
                         // SAFETY: task t alone handles these rows.
                         unsafe { $rows(pass, count, s.n, at) };
                     });
@@ -92,7 +97,8 @@ macro_rules! soft {
                             let at = all.moved(first);
                             // Columns that lie together are made together.
                             let (rows, len) = if blocks == 1 { (1, s.n * s.inner) } else { (s.n, width) };
-                            let of_row = |i: usize| brought(pass, made, at.moved(i * s.inner), first + i * s.inner, len);
+                            // SAFETY: as above.
+                            let of_row = |i: usize| unsafe { brought(pass, made, at.moved(i * s.inner), first + i * s.inner, len) };
                             let Some(at) = (if s.n == 0 { Some(at) } else { of_row(0) }) else { return };
                             if made.is_some() && !(1..rows).all(|i| of_row(i).is_some()) {
                                 return;

@@ -4,8 +4,11 @@ use std::cell::RefCell;
 
 /// Elements that are made when a reduction wants them, by their place in memory order.
 pub trait Blocks: Sync {
-    /// The elements `start..start + len`, either where they lie anyway or in `buffer`, which has room for them. Each is made once.
-    fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
+    /// The elements `start..start + len`, either where they lie anyway or in `buffer`. Each is made once.
+    ///
+    /// # Safety
+    /// There are so many elements, and `buffer` has room for them, aligned.
+    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
 
     /// Where all elements lie, made there now, for who reads a few here and there; None where nobody keeps them, so that each may be made
     /// alone.
@@ -59,11 +62,13 @@ fn made(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usize,
             return (buffer.cast_const(), columns as isize);
         }
         if n == 1 || stride == columns as isize {
-            return (blocks.make(at as usize, n * columns, buffer), columns as isize);
+            // SAFETY: what the caller of a reduction promised of its source; the buffer was made large enough.
+            return (unsafe { blocks.make(at as usize, n * columns, buffer) }, columns as isize);
         }
         for i in 0..n {
             let to = buffer.wrapping_add(i * columns * size);
-            let from = blocks.make(at as usize + i * stride as usize, columns, to);
+            // SAFETY: as above.
+            let from = unsafe { blocks.make(at as usize + i * stride as usize, columns, to) };
             if !std::ptr::eq(from, to) {
                 // SAFETY: both hold a row, and what lies elsewhere is no part of the buffer.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, columns * size) };

@@ -36,7 +36,10 @@ pub fn set_num_threads(n: usize) {
 }
 
 /// Must be called in a forked child before anything else: the pool's threads are gone and its lock may be held by one of them.
-pub fn after_fork() {
+///
+/// # Safety
+/// This process has one thread.
+pub unsafe fn after_fork() {
     // SAFETY: the child has one thread, so nobody else can hold or wait for the lock now.
     unsafe { POOL.force_unlock_write_if_held() };
     if let Some(p) = POOL.write().take() {

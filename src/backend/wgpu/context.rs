@@ -8,6 +8,7 @@ use super::native::api::{Api, Signal};
 use super::native::types::ErrorType;
 use super::pipeline::PIPELINES;
 use super::queue::Recorder;
+use crate::backend::cpu::raw_slice::RawSlice;
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard, RwLock};
@@ -24,8 +25,6 @@ pub struct Limits {
     pub max_storage_buffer_binding_size: u64,
     pub max_storage_buffers_per_shader_stage: u32,
     pub max_compute_workgroups_per_dimension: u32,
-    pub max_compute_workgroup_storage_size: u32,
-    pub max_compute_invocations_per_workgroup: u32,
     pub min_uniform_buffer_offset_alignment: u32,
 }
 
@@ -51,8 +50,6 @@ pub struct Features {
 pub struct Identity {
     /// The adapter's name.
     pub name: String,
-    /// Whether the adapter is a program on the CPU.
-    pub software: bool,
 }
 
 /// An object of the embedding language that holds the device.
@@ -177,21 +174,8 @@ impl Context {
         &self.limits
     }
 
-    pub fn features(&self) -> Features {
-        self.features
-    }
-
     pub fn name(&self) -> &str {
         &self.identity.name
-    }
-
-    pub fn is_software(&self) -> bool {
-        self.identity.software
-    }
-
-    /// The address of the library's device object.
-    pub fn device_handle(&self) -> usize {
-        self.api.device_handle()
     }
 
     pub(super) fn pool(&self) -> &Pool {
@@ -307,7 +291,7 @@ impl Context {
     }
 
     /// Writes `data` into `buffer` from byte `offset` on (multiples of 4), behind all earlier work.
-    pub fn write(&self, buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
+    pub fn write(&self, buffer: &Buffer, offset: usize, data: RawSlice<'_, u8>) -> Result<()> {
         self.check()?;
         self.range("a transfer to wgpu", buffer, offset, data.len())?;
         if data.is_empty() {

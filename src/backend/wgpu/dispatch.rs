@@ -56,10 +56,6 @@ impl<'a> Bindings<'a> {
     pub fn len(&self) -> usize {
         self.slots.len()
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
 }
 
 /// Work for the device: `groups` workgroups of a shader.

@@ -82,10 +82,9 @@ pub(super) struct Own {
 }
 
 fn refused(op: &str, what: &str, fault: &Fault) -> Error {
-    let text = format!("{op}: wgpu refused the {what}: {}. This is a bug in rgrad, please report it", fault.message.trim());
     let e = match fault.kind {
         ErrorType::OutOfMemory => Error::memory(format!("{op}: the wgpu device says: {}. Free tensors", fault.cause())),
-        _ => Error::runtime(text),
+        _ => Error::internal(op, &format!("wgpu refused the {what}: {}", fault.message.trim())),
     };
     match host::called_at(host::site()) {
         Some(line) => e.note(line),
@@ -98,13 +97,8 @@ impl Cache {
     pub(super) fn pipeline(&mut self, api: &Api, work: &Dispatch<'_>) -> Result<Pipeline> {
         if let Some(p) = self.pipelines.get(&work.key) {
             if p.shape != Shape::of(work) {
-                return Err(Error::runtime(format!(
-                    "{}: the key {:?} has bindings {:?}, expected {:?}. This is a bug in rgrad, please report it",
-                    work.op,
-                    work.key,
-                    Shape::of(work),
-                    p.shape
-                )));
+                let what = format!("the key {:?} has bindings {:?}, expected {:?}", work.key, Shape::of(work), p.shape);
+                return Err(Error::internal(work.op, &what));
             }
             return Ok(p);
         }

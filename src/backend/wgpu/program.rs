@@ -165,7 +165,7 @@ fn name(code: &Code) -> &'static str {
 
 /// Refuses what is no program: the shader's source is made of it.
 fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> {
-    let wrong = |what: &str| Err(Error::runtime(format!("{op}: {what}. This is a bug in rgrad, please report it")));
+    let wrong = |what: &str| Err(Error::internal(op, what));
     if outputs.is_empty() {
         return wrong("a program without results");
     }

@@ -8,6 +8,7 @@ use super::host;
 use super::native::api::{Api, Fault, Signal};
 use super::native::types::{self as native, COPY_DST, COPY_SRC, CommandEncoder, ComputePass, ErrorType, MAP_READ, STORAGE, UNIFORM};
 use super::pipeline::{Cache, Own};
+use crate::backend::cpu::raw_slice::RawSlice;
 use crate::error::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -210,7 +211,7 @@ impl Recorder {
             if let Some(pass) = open.pass.take() {
                 api.end_pass(pass);
             }
-            api.write_buffer(self.own.ring, 0, &self.params);
+            api.write_buffer(self.own.ring, 0, (&self.params[..]).into());
             api.finish(open.encoder)
         });
         let fault = match fault {
@@ -240,11 +241,11 @@ impl Recorder {
     }
 
     /// Writes behind everything recorded: a write of the queue's own would come before what is not submitted yet.
-    pub(super) fn write(&mut self, api: &Api, buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
+    pub(super) fn write(&mut self, api: &Api, buffer: &Buffer, offset: usize, data: RawSlice<'_, u8>) -> Result<()> {
         let raw = buffer.raw();
         if self.pending(raw) {
             if data.len() <= SMALL_WRITE {
-                let at = self.put_in_ring(api, data, data.len())?;
+                let at = self.put_in_ring(api, &data.to_vec(), data.len())?;
                 if self.pending(raw) {
                     let encoder = self.end_pass(api);
                     api.copy(encoder, (self.own.ring, at), (raw.handle, offset), data.len());
@@ -304,7 +305,7 @@ impl Recorder {
     /// Forgets the fault that the status tells of.
     pub(super) fn clear_status(&mut self, api: &Api) -> Result<()> {
         self.submit(api)?;
-        let ((), fault) = api.scoped(|| api.write_buffer(self.own.status, 0, &[0; STATUS_BYTES]));
+        let ((), fault) = api.scoped(|| api.write_buffer(self.own.status, 0, (&[0; STATUS_BYTES][..]).into()));
         fault.map_or(Ok(()), |fault| Err(failed("a transfer to the device", None, &fault)))
     }
 
@@ -317,7 +318,7 @@ impl Recorder {
 
     /// Finds out whether the device is lost, on which all work counts as done: a write tells.
     pub(super) fn probe(&mut self, api: &Api) -> Result<()> {
-        let ((), fault) = api.scoped(|| api.write_buffer(self.own.ring, 0, &[0; 4]));
+        let ((), fault) = api.scoped(|| api.write_buffer(self.own.ring, 0, (&[0; 4][..]).into()));
         fault.map_or(Ok(()), |fault| Err(failed("looking at the device", None, &fault)))
     }
 

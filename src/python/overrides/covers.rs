@@ -5,7 +5,8 @@
 //! it loads the place's number and jumps to what all places of a kind share.
 
 use super::{Asked, Call, is_plain, keywords, modes_apply};
-use crate::python::errors::runtime;
+use crate::error::Error;
+use crate::python::errors;
 use crate::python::signatures;
 use crate::python::tensor::PyTensor;
 use pyo3::ffi;
@@ -13,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 pub(super) type Object = *mut ffi::PyObject;
@@ -146,9 +146,7 @@ unsafe fn all_plain(args: *const Object, count: usize) -> bool {
 
 /// Runs `f` with panics and errors turned into exceptions.
 pub(super) unsafe fn guarded(py: Python<'_>, f: impl FnOnce() -> PyResult<Object>) -> Object {
-    let result =
-        catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(runtime("rgrad: internal error (a panic in __torch_function__)")));
-    result.unwrap_or_else(|e| {
+    errors::guarded(f).unwrap_or_else(|e| {
         e.restore(py);
         std::ptr::null_mut()
     })
@@ -374,7 +372,7 @@ static SPREAD: [[Spread; 16]; ROWS[3]] = numbered!(spread from first(3), 0 1 2 3
 fn take(kind: usize, name: &str) -> PyResult<(usize, usize, usize)> {
     let at = USED[kind].fetch_add(1, Ordering::Relaxed);
     if at >= ROWS[kind] * 16 {
-        return Err(runtime(format!("rgrad: internal error (no place left for the cover of {name})")));
+        return Err(Error::internal(&name.to_string(), "no place is left for its cover").into());
     }
     Ok((first(kind) + at, at / 16, at % 16))
 }
@@ -405,7 +403,7 @@ unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Optio
             let (at, row, column) = take(3, name)?;
             (at, p.PyCFunctionWithKeywords as *mut (), ffi::PyMethodDefPointer { PyCFunctionWithKeywords: SPREAD[row][column] })
         } else {
-            return Err(runtime(format!("rgrad: internal error ({name} is called in an unknown way, flags {flags})")));
+            return Err(Error::internal(&name.to_string(), &format!("it is called in an unknown way, flags {flags}")).into());
         };
         ALL[at].original.store(was, Ordering::Relaxed);
         let given = if (*def).ml_doc.is_null() { "" } else { CStr::from_ptr((*def).ml_doc).to_str().unwrap_or("") };

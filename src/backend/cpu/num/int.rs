@@ -258,7 +258,8 @@ impl Cell for B8 {
 
     #[inline(always)]
     fn new(raw: u8) -> Self {
-        B8(raw)
+        // Memory that others lend may hold any byte.
+        B8((raw != 0) as u8)
     }
     #[inline(always)]
     fn raw(self) -> u8 {
@@ -270,7 +271,7 @@ impl Cell for B8 {
     }
     #[inline(always)]
     fn from_bool(byte: u8) -> Self {
-        B8(byte)
+        B8((byte != 0) as u8)
     }
     #[inline(always)]
     fn in_range(self) -> bool {

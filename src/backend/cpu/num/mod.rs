@@ -9,18 +9,19 @@ mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 
-pub use float::{F32, F64};
-pub use int::{B8, I32, I64, U8};
-pub(crate) use isa::dispatch;
-pub use isa::{Avx2, Avx512, Base, Isa, Level, Wide, best, level};
+// Numbers of an instruction set may only be computed with where the machine has it: kernels see to that, nobody else gets at them.
+pub(crate) use float::{F32, F64};
+pub(crate) use int::{B8, I32, I64, U8};
+pub(crate) use isa::{Avx2, Avx512, Base, Isa, Wide, dispatch};
+pub use isa::{Level, best, level};
 #[cfg(target_arch = "x86_64")]
-pub use vector::{Bits16, F32x16, Mask16, Table};
+pub(crate) use vector::{Bits16, F32x16, Mask16, Table};
 
 use crate::layout::Scalar;
 use crate::pointwise::Num;
 
 /// A number that lies in memory as `Raw`.
-pub trait Cell: Num<Cond = bool> + Copy {
+pub(crate) trait Cell: Num<Cond = bool> + Copy {
     type Raw: Copy;
     /// Whether kernels compute it one element at a time.
     const SCALAR: bool = false;

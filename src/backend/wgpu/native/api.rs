@@ -3,6 +3,7 @@
 
 use super::functions::Functions;
 use super::types::*;
+use crate::backend::cpu::raw_slice::RawSlice;
 use std::ffi::c_void;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
@@ -171,7 +172,7 @@ impl Api {
     }
 
     /// Copies `data` at once; the write happens before anything that is submitted later, and after what was submitted before.
-    pub fn write_buffer(&self, buffer: Buffer, offset: usize, data: &[u8]) {
+    pub fn write_buffer(&self, buffer: Buffer, offset: usize, data: RawSlice<'_, u8>) {
         // SAFETY: the data is valid during the call, which copies it.
         unsafe { (self.f.queue_write_buffer)(self.queue, buffer, offset as u64, data.as_ptr().cast(), data.len()) };
     }

@@ -6,7 +6,7 @@ pub mod describe;
 pub mod functions;
 pub mod types;
 
-pub use api::{Api, Fault};
+pub use api::Api;
 pub use describe::Description;
 pub use functions::Functions;
 

@@ -1,0 +1,124 @@
+//! Elements of arrays, as numbers of Rust.
+
+use super::storage::Device;
+use super::value::Array;
+use crate::backend::cpu::raw_slice::{Plain, RawSlice};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Layout, Scalar, Strides};
+
+/// A Rust type that is the element of some dtype.
+///
+/// # Safety
+/// `Raw` has the size and alignment of an element of the dtype.
+pub unsafe trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
+    const DTYPE: DType;
+    /// How it lies in memory that others may write: a type without invalid values.
+    type Raw: Plain;
+
+    fn of(raw: Self::Raw) -> Self;
+}
+
+macro_rules! elements {
+    ($($t:ty => $d:ident, $raw:ty, |$x:ident| $of:expr;)*) => {
+        $(
+            // SAFETY: these are the types of memory of these dtypes.
+            unsafe impl Element for $t {
+                const DTYPE: DType = DType::$d;
+                type Raw = $raw;
+
+                #[inline(always)]
+                fn of($x: $raw) -> $t {
+                    $of
+                }
+            }
+            const _: () = assert!(size_of::<$raw>() == DType::$d.size() && align_of::<$raw>() == DType::$d.size());
+        )*
+    };
+}
+elements! {
+    bool => Bool, u8, |x| x != 0;
+    u8 => U8, u8, |x| x;
+    i32 => I32, i32, |x| x;
+    i64 => I64, i64, |x| x;
+    f32 => F32, f32, |x| x;
+    f64 => F64, f64, |x| x;
+}
+
+impl Array {
+    /// The elements in row-major order, each to be read where it lies: other threads may write them meanwhile.
+    ///
+    /// # Errors
+    /// The array is strided, of another dtype or on a device; what is pending in it cannot be computed.
+    pub fn elements<T: Element>(&self) -> Result<RawSlice<'_, T::Raw>> {
+        if self.dtype() != T::DTYPE || !self.is_contiguous() || self.device() != Device::Cpu {
+            return Err(Error::runtime(format!(
+                "expected a row-major array of {} on the CPU, got one of {} with strides {:?} on {}; use to_vec()",
+                T::DTYPE,
+                self.dtype(),
+                self.strides(),
+                self.device()
+            )));
+        }
+        self.ready()?;
+        let n = self.numel();
+        if n == 0 {
+            return Ok(RawSlice::from(&[][..]));
+        }
+        // SAFETY: n initialised elements from here on, in memory that lives as long as this array.
+        Ok(unsafe { RawSlice::new(self.ptr().cast(), n) })
+    }
+
+    /// The elements of a new array, to be written.
+    ///
+    /// # Safety
+    /// This array is the only one with its storage, which is on the CPU and was made row-major for elements of T, which is not bool; nothing
+    /// else reads or writes it while the slice is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn new_elements<T: Element<Raw = T>>(&self) -> &mut [T] {
+        debug_assert!(self.dtype() == T::DTYPE && self.is_contiguous() && self.device() == Device::Cpu && self.storage().is_sole_owner());
+        let n = self.numel();
+        if n == 0 {
+            return &mut [];
+        }
+        // SAFETY: n elements of T lie here; the rest is the caller's.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr_mut().cast(), n) }
+    }
+
+    /// All elements in row-major order, converted to T's dtype. Waits for a device.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let a = self.to_device(Device::Cpu)?.cast(T::DTYPE)?.contiguous()?;
+        let (all, mut out) = (a.elements::<T>()?, Vec::new());
+        if out.try_reserve_exact(all.len()).is_err() {
+            return Err(Error::memory(format!("no memory for a list of {} elements", all.len())));
+        }
+        out.extend(all.iter().map(T::of));
+        Ok(out)
+    }
+
+    /// The element at the start of the layout. Waits for a device.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn first(&self) -> Result<Scalar> {
+        if self.numel() == 0 {
+            return Err(Error::runtime(format!("expected at least one element, got an array of shape {:?}", self.shape())));
+        }
+        if self.device() != Device::Cpu {
+            let one = Layout::from_parts(Dims::new(), Strides::new(), self.layout().offset())?;
+            return self.with_layout(one)?.to_device(Device::Cpu)?.first();
+        }
+        self.ready()?;
+        let p = self.ptr();
+        // SAFETY: at least one element of this dtype is there; alignment holds for every storage and offset.
+        Ok(unsafe {
+            match self.dtype() {
+                DType::Bool => Scalar::Bool(*p != 0),
+                DType::U8 => Scalar::Int(i64::from(*p)),
+                DType::I32 => Scalar::Int(i64::from(*p.cast::<i32>())),
+                DType::I64 => Scalar::Int(*p.cast::<i64>()),
+                DType::F32 => Scalar::Float(f64::from(*p.cast::<f32>())),
+                DType::F64 => Scalar::Float(*p.cast::<f64>()),
+            }
+        })
+    }
+}
