@@ -393,6 +393,8 @@ impl Tensor {
         }
         // Not under the lock: finding it may run foreign code.
         let site = super::site::current();
+        // Nor this: it may read tensors of lower levels.
+        let out = { super::door::out_meta(&self.read().value) };
         let mut core = self.write();
         if !core.requires_grad {
             return Ok(None);
@@ -401,7 +403,7 @@ impl Tensor {
         if let Some(node) = meta.accumulate.upgrade() {
             return Ok(Some(Edge { node, nr: 0 }));
         }
-        let node = Node::accumulate(self.clone(), super::door::out_meta(&core.value), site);
+        let node = Node::accumulate(self.clone(), out, site);
         if let Some(meta) = core.meta.as_mut() {
             meta.accumulate = Arc::downgrade(&node);
         }
