@@ -6,6 +6,7 @@ use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::cpu::alloc::fits;
 use crate::backend::cpu::walk::collapse;
+use crate::backend::host::LARGE;
 use crate::backend::program::{MAX_PARAMS, What};
 use crate::backend::wgpu::program::most_buffers;
 use crate::backend::wgpu::{Context, element_size};
@@ -97,6 +98,12 @@ fn fits_together(w: Weight, context: Option<&Arc<Context>>) -> bool {
 /// Whether a result of so many elements may stay pending.
 pub fn may_wait(elements: usize) -> bool {
     elements >= least() && is_enabled()
+}
+
+/// From how many elements on an operation is run while no guard is held: it is worth a release of the host's lock, or may stay pending.
+#[inline]
+pub fn large() -> usize {
+    least().min(LARGE)
 }
 
 /// Whether there may be programs for `run_left`.

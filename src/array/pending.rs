@@ -6,7 +6,6 @@
 //! is also held while a step is put behind another one on the same storage. Its place among the locks: `lock_order`.
 
 use super::counted::Place;
-use super::fusion;
 use super::lazy::Lazy;
 use super::program::{Failure, Garbage, Graph, Owner, run};
 use super::storage::{Access, Inner, Storage};
@@ -435,7 +434,7 @@ fn sweep_now(flags: u8) {
         if s.lazy().is_some_and(|l| l.is_pending()) && hoards(s) {
             found = true;
             // What cannot be had now may be had when somebody looks.
-            let _ = settle_here(s, Access::Read, Interrupts::Unheard);
+            let _ = host::unlocked(|| settle_here(s, Access::Read, Interrupts::Unheard));
         }
     }
     if !found && all.len() > MANY {

@@ -278,7 +278,8 @@ fn brought(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
 #[inline]
 fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
     let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
-    (grows || most >= host::LARGE) && op.work(arrays) >= host::LARGE
+    let large = fusion::large();
+    (grows || most >= large) && op.work(arrays) >= large
 }
 
 /// Runs an operation that is large, or that a device runs, while no lock of ours is held. Who waits for a device releases the host's

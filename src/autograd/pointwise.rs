@@ -8,7 +8,7 @@ use super::node::{NodeOp, Vjp, VjpCx};
 use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Tensor, Value};
 use super::view::{ViewOp, view};
-use crate::array::Array;
+use crate::array::{Array, fusion};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
@@ -126,7 +126,17 @@ impl PointwiseOp {
                 })
                 .collect();
             if let Some(arrays) = arrays {
-                return Ok(Some(Tensor::new(Array::pointwise(func, self.compute, self.compute, &arrays, self.params())?)));
+                let run = |arrays: &[&Array]| Array::pointwise(func, self.compute, self.compute, arrays, self.params());
+                let made = if arrays.iter().any(|a| a.numel() >= fusion::large() || !a.storage().is_plain()) {
+                    // Programs may run, and a device may be waited for: no tensor is locked meanwhile.
+                    let kept: SmallVec<[Array; 5]> = arrays.iter().map(|a| (*a).clone()).collect();
+                    drop(arrays);
+                    drop(cores);
+                    run(&kept.iter().collect::<SmallVec<[&Array; 5]>>())
+                } else {
+                    run(&arrays)
+                };
+                return Ok(Some(Tensor::new(made?)));
             }
         }
         self.composed(i, g, xs, y).map(Some)

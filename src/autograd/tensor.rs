@@ -10,6 +10,7 @@ use super::node::{Edge, Node, defer_drop};
 use super::slot::Slot;
 use super::view::ViewInfo;
 use crate::array::{Array, Change, Device, Version};
+use crate::backend::lock_order::assert_no_guard;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Rank};
 use std::fmt;
@@ -103,6 +104,8 @@ impl Drop for Inner {
         // Graphs are long: the chain grad_fn -> saved tensor -> grad_fn must not become a chain of destructors.
         let core = self.core.get_mut();
         if let Some(e) = core.grad_fn.take() {
+            // A history may own foreign objects.
+            assert_no_guard("dropping a tensor with a history");
             defer_drop(e.node);
         }
     }
