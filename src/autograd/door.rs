@@ -225,9 +225,8 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
 #[cold]
 fn make_room(op: &dyn Op, inputs: &[&Tensor]) {
     let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
-    let is_step = op.takes_pending() && {
-        op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending())
-    };
+    let is_step =
+        op.takes_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
     if !is_step && looks(|a| !a.storage().is_padded()) {
         fusion::run_left();
     }

@@ -32,8 +32,7 @@ pub enum Rank {
 }
 
 impl Rank {
-    const ALL: [Rank; 8] =
-        [Rank::Turn, Rank::Program, Rank::Recorder, Rank::Marks, Rank::Node, Rank::Tensor, Rank::Storage, Rank::Table];
+    const ALL: [Rank; 8] = [Rank::Turn, Rank::Program, Rank::Recorder, Rank::Marks, Rank::Node, Rank::Tensor, Rank::Storage, Rank::Table];
 
     /// Whether locks of this rank are held for moments only.
     pub const fn is_guard(self) -> bool {
@@ -154,7 +153,10 @@ mod list {
         let found = LIST.try_with(|list| {
             let list = list.borrow();
             list.held.iter().find(|e| e.rank.is_guard()).map(|e| {
-                format!("lock order: {what} at {at} while {:?} is held since {}. See \"Note: lock order\" in docs/architecture.md", e.rank, e.at)
+                format!(
+                    "lock order: {what} at {at} while {:?} is held since {}. See \"Note: lock order\" in docs/architecture.md",
+                    e.rank, e.at
+                )
             })
         });
         if let Ok(Some(text)) = found

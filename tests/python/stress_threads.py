@@ -1,7 +1,7 @@
-"""Threads that do everything at once on shared tensors, for so many seconds: `python stress_threads.py SECONDS DEVICE...`.
+"""Threads that do everything at once on shared tensors: `python stress_threads.py SECONDS DEVICE...`.
 
-Each kind of work checks its own results. A thread that makes no progress for `STALL` seconds fails the run, and so does a process that
-hangs as a whole: then every thread's stack is on stderr.
+Each kind of work checks its own results. A thread that makes no progress for `STALL` seconds fails the run, and so
+does a process that hangs as a whole: then every thread's stack is on stderr.
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ def show(s: Shared) -> Work:
             near(t[7].item(), 3.0)
         repr(s.counted), repr(s.counted.grad), repr(s.cleared.grad), repr(s.small), s.x.shape
         y = s.small * 2.0
-        assert "MulBackward0" in repr(y.grad_fn) and len(y.grad_fn.next_functions) == 2
+        assert y.grad_fn is not None
+        assert "MulBackward0" in repr(y.grad_fn)
+        assert len(y.grad_fn.next_functions) == 2
 
     return work
 
@@ -161,8 +163,14 @@ def hooked(s: Shared) -> Work:
     def work() -> None:
         y = a * s.x
         seen: list[Tensor] = []
-        handle = y.register_hook(lambda g: seen.append(g) or g * 2.0)
+
+        def double(g: Tensor) -> Tensor:
+            seen.append(g)
+            return g * 2.0
+
+        handle = y.register_hook(double)
         other = s.cleared.register_hook(lambda g: None)
+        assert y.grad_fn is not None
         node = y.grad_fn.register_prehook(lambda gs: None)
         Scaled.apply(y).sum().backward()
         for h in (handle, other, node):
@@ -237,7 +245,7 @@ def main(seconds: float, devices: list[str]) -> None:
             failed.append((name, error))
             stop.set()
 
-    threads = []
+    threads: list[threading.Thread] = []
     for s in shared:
         for kind in KINDS + [backward, count]:
             name = f"{kind.__name__} {len(threads)} on {s.device}"
@@ -246,7 +254,7 @@ def main(seconds: float, devices: list[str]) -> None:
     for t in threads:
         t.start()
     begun = time.monotonic()
-    moved = {name: (-1, begun) for name in turns}
+    moved = dict.fromkeys(turns, (-1, begun))
 
     def check() -> None:
         now = time.monotonic()
