@@ -147,7 +147,7 @@ def identifiers(text: str) -> list[str]:
 
 def family(name: str) -> str:
     """The family of a function with this readable name."""
-    if path := re.search(r"\brgrad::((?:\w+(?:::)?)+)", name):
+    if path := re.search(r"\brgrad(?:_kernels)?::((?:\w+(?:::)?)+)", name):
         inside = path.group(1)
         for prefix, found in PREFIXES:
             if inside == prefix or inside.startswith(prefix + "::"):

@@ -290,10 +290,11 @@ impl Node {
 
     /// Keeps the tangent of output `j` with it, if the output is saved.
     pub(super) fn keep_tangent(&self, j: usize, tangent: &Tensor) -> bool {
+        let mut old = None;
         self.each_output(|nr, kept| {
             let here = nr as usize == j;
             if here {
-                *kept = Some(tangent.clone());
+                old = kept.replace(tangent.clone());
             }
             here
         })
@@ -417,7 +418,8 @@ impl Node {
             return m.clone();
         }
         let made = make();
-        self.state.lock().metadata.get_or_insert(made).clone()
+        // Another thread may have come first; then `made` ends here, after the lock.
+        self.state.lock().metadata.get_or_insert_with(|| made.clone()).clone()
     }
 
     // ---- hooks -------------------------------------------------------------------------------------------------------

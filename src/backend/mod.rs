@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub mod host;
+pub mod lock_order;
 pub mod program;
 /// Handles and views of a device are plain numbers: safe to use only as the core does.
 pub mod wgpu;

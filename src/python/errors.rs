@@ -1,5 +1,6 @@
 //! The one conversion between the core's errors and Python's exceptions, panics among them.
 
+use super::host::attach;
 use crate::error::{self, Error, Kind};
 use pyo3::exceptions::{PyBaseException, PyException, PyRuntimeError};
 use pyo3::panic::PanicException;
@@ -85,7 +86,7 @@ pub(super) fn guarded<R>(f: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
 impl From<Error> for PyErr {
     #[cold]
     fn from(mut e: Error) -> PyErr {
-        Python::attach(|py| {
+        attach(|py| {
             let err = match e.take_foreign().map(|f| f.downcast::<PyErr>()) {
                 Some(Ok(original)) => *original,
                 _ => {
