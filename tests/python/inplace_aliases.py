@@ -5,16 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# Each writes `t`. `o` has its shape and shares its memory, `x` has its shape and memory of its own; `rows` are the indices 0 and 1.
+BINARY = """
+add_ arctan2_ atan2_ copy_ copysign_ div_ divide_ eq_ floor_divide_ fmod_ ge_ greater_ greater_equal_ gt_ hypot_ le_
+less_ less_equal_ lt_ mul_ multiply_ ne_ not_equal_ pow_ remainder_ sub_ subtract_ true_divide_ xlogy_ logical_and_
+logical_or_ logical_xor_ clamp_min_ clamp_max_
+"""
+
+# In place, and the only operand is what they write.
+ALONE = """
+abs_ absolute_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ ceil_ celu_
+cos_ cosh_ elu_ erf_ erfc_ exp2_ exp_ expit_ expm1_ exponential_ fix_ floor_ frac_ hardsigmoid_ hardswish_ hardtanh_
+leaky_relu_ log10_ log1p_ log2_ log_ logical_not_ logit_ mish_ nan_to_num_ neg_ negative_ normal_ random_ reciprocal_
+relu_ round_ rsqrt_ sgn_ sigmoid_ sign_ silu_ sin_ sinh_ sqrt_ square_ tan_ tanh_ tril_ triu_ trunc_ uniform_ zero_
+""".strip().split()
+
+# Of integers, which have no history; of flags, memory and shape, which have no operand.
+OTHERS = set(
+    """
+bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ detach_ freeze_
+requires_grad_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unfreeze_ unsqueeze_
+""".strip().split()
+)
+
+# Each writes `t`. `o` has its shape and shares its memory, `x` has its shape and memory of its own.
 CALLS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
-    **{
-        name: lambda T, t, o, x, name=name: getattr(t, name)(o)
-        for name in (
-            "add_ arctan2_ atan2_ copy_ copysign_ div_ divide_ eq_ floor_divide_ fmod_ ge_ greater_ greater_equal_ gt_ hypot_ "
-            "le_ less_ less_equal_ lt_ mul_ multiply_ ne_ not_equal_ pow_ remainder_ sub_ subtract_ true_divide_ xlogy_ "
-            "logical_and_ logical_or_ logical_xor_ clamp_min_ clamp_max_"
-        ).split()
-    },
+    **{name: lambda T, t, o, x, name=name: getattr(t, name)(o) for name in BINARY.split()},
+    **{name: lambda T, t, o, x, name=name: getattr(t, name)() for name in ALONE},
+    "cumprod_": lambda T, t, o, x: t.cumprod_(0),
+    "cumsum_": lambda T, t, o, x: t.cumsum_(0),
+    "threshold_": lambda T, t, o, x: t.threshold_(0.5, 0.25),
     "add_ alpha": lambda T, t, o, x: t.add_(o, alpha=2),
     "div_ floor": lambda T, t, o, x: t.div_(o, rounding_mode="floor"),
     "addcmul_": lambda T, t, o, x: t.addcmul_(o, o),
@@ -31,16 +50,16 @@ CALLS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "clamp_ min": lambda T, t, o, x: t.clamp_(min=o),
     "clamp_ max": lambda T, t, o, x: t.clamp_(x, o),
     "clip_": lambda T, t, o, x: t.clip_(max=o),
-    "masked_fill_": lambda T, t, o, x: t.masked_fill_(x.detach() > 1, o.sum()),
-    "masked_scatter_": lambda T, t, o, x: t.masked_scatter_(x.detach() > 1, o * 1),
+    "masked_fill_": lambda T, t, o, x: t.masked_fill_(x.detach() > 0.5, o.sum()),
+    "masked_scatter_": lambda T, t, o, x: t.masked_scatter_(x.detach() > 0.5, o * 1),
     "fill_": lambda T, t, o, x: t.fill_(o.sum()),
     "index_put_": lambda T, t, o, x: t.index_put_((T.tensor([1, 0]),), o[:2] * 1),
     "index_put_ add": lambda T, t, o, x: t.index_put_((T.tensor([1, 1]),), o[:2] * 1, accumulate=True),
     "index_add_": lambda T, t, o, x: t.index_add_(0, T.tensor([1, 0]), o[:2] * 1),
     "index_copy_": lambda T, t, o, x: t.index_copy_(0, T.tensor([1, 0]), o[:2] * 1),
     "index_fill_": lambda T, t, o, x: t.index_fill_(0, T.tensor([1]), o.sum()),
-    "scatter_": lambda T, t, o, x: t.scatter_(0, T.zeros((1, t.shape[1]), dtype=T.int64), o * 1),
-    "scatter_add_": lambda T, t, o, x: t.scatter_add_(0, T.zeros((1, t.shape[1]), dtype=T.int64), o * 1),
+    "scatter_": lambda T, t, o, x: t.scatter_(0, T.zeros((1, t.shape[1]), dtype=T.int64), o[:1] * 1),
+    "scatter_add_": lambda T, t, o, x: t.scatter_add_(0, T.zeros((1, t.shape[1]), dtype=T.int64), o[:1] * 1),
     "bernoulli_": lambda T, t, o, x: t.bernoulli_(o.detach() * 0),
     # Python's own forms, which write the result back through the subscript.
     "+=": lambda T, t, o, x: t.__iadd__(o),
@@ -48,26 +67,6 @@ CALLS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "/=": lambda T, t, o, x: t.__itruediv__(o),
     "subscript": lambda T, t, o, x: t.__setitem__(slice(0, 1), t[:1].__imul__(o[:1])),
 }
-
-# In place, and the only operand is what they write.
-ALONE = (
-    "abs_ absolute_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ ceil_ celu_ cos_ cosh_ elu_ "
-    "erf_ erfc_ exp2_ exp_ expit_ expm1_ exponential_ fix_ floor_ frac_ hardsigmoid_ hardswish_ hardtanh_ leaky_relu_ log10_ log1p_ log2_ log_ "
-    "logical_not_ logit_ mish_ nan_to_num_ neg_ negative_ normal_ random_ reciprocal_ relu_ round_ rsqrt_ sgn_ sigmoid_ sign_ silu_ sin_ "
-    "sinh_ sqrt_ square_ tan_ tanh_ tril_ triu_ trunc_ uniform_ zero_"
-).split()
-CALLS |= {name: lambda T, t, o, x, name=name: getattr(t, name)() for name in ALONE}
-CALLS |= {
-    "cumprod_": lambda T, t, o, x: t.cumprod_(0),
-    "cumsum_": lambda T, t, o, x: t.cumsum_(0),
-    "threshold_": lambda T, t, o, x: t.threshold_(0.5, 0.25),
-}
-
-# Of integers, which have no history; of flags, memory and shape, which have no operand.
-OTHERS = set(
-    "bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ detach_ freeze_ requires_grad_ set_ squeeze_ "
-    "swapaxes_ swapdims_ t_ transpose_ unfreeze_ unsqueeze_".split()
-)
 
 # How what is written and the operand lie in an inner tensor `y` of four rows and as many columns or more.
 ALIASES: dict[str, Callable[[Any], tuple[Any, Any]]] = {
