@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-# Modules of src/backend/cpu. Tests see to it that each exists.
+# Modules of src/kernels/backend/cpu. Tests see to it that each exists.
 KERNELS = {
     "reductions": ("reduce", "reduce_loops", "reducers", "reductions", "loaders", "source", "moments", "logsumexp"),
     "scans": ("scan", "running"),

@@ -2,7 +2,6 @@
 
 pub(crate) use rgrad_kernels::backend;
 pub use rgrad_kernels::{layout, pointwise};
-#[path = "core_error.rs"]
 pub mod error;
 pub mod array;
 pub mod autograd;

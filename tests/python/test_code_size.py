@@ -37,23 +37,23 @@ DROP = "drop_in_place$LT$rgrad..autograd..Node$GT$"
 # Symbols, what they are for people, and their families. The last ones were taken from a module.
 SYMBOLS = [
     (
-        mangled("rgrad", "backend", "cpu", "reduce_loops", "rows"),
-        "rgrad::backend::cpu::reduce_loops::rows",
+        mangled("rgrad_kernels", "backend", "cpu", "reduce_loops", "rows"),
+        "rgrad_kernels::backend::cpu::reduce_loops::rows",
         "reductions",
     ),
-    (mangled("rgrad", "backend", "cpu", "reduce", CLOSURE), "rgrad::backend::cpu::reduce::{{closure}}", "reductions"),
-    (mangled("rgrad", "backend", "cpu", "scan", "down"), "rgrad::backend::cpu::scan::down", "scans"),
-    (mangled("rgrad", "backend", "cpu", "places", "extreme"), "rgrad::backend::cpu::places::extreme", "argmax"),
-    (mangled("rgrad", "backend", "cpu", "cast", "avx2"), "rgrad::backend::cpu::cast::avx2", "casts"),
-    (mangled("rgrad", "backend", "cpu", "alloc", "take"), "rgrad::backend::cpu::alloc::take", "other kernels"),
-    (mangled("rgrad", "backend", "wgpu", "context", "new"), "rgrad::backend::wgpu::context::new", "wgpu"),
+    (mangled("rgrad_kernels", "backend", "cpu", "reduce", CLOSURE), "rgrad_kernels::backend::cpu::reduce::{{closure}}", "reductions"),
+    (mangled("rgrad_kernels", "backend", "cpu", "scan", "down"), "rgrad_kernels::backend::cpu::scan::down", "scans"),
+    (mangled("rgrad_kernels", "backend", "cpu", "places", "extreme"), "rgrad_kernels::backend::cpu::places::extreme", "argmax"),
+    (mangled("rgrad_kernels", "backend", "cpu", "cast", "avx2"), "rgrad_kernels::backend::cpu::cast::avx2", "casts"),
+    (mangled("rgrad_kernels", "backend", "cpu", "alloc", "take"), "rgrad_kernels::backend::cpu::alloc::take", "other kernels"),
+    (mangled("rgrad_kernels", "backend", "wgpu", "context", "new"), "rgrad_kernels::backend::wgpu::context::new", "wgpu"),
     (mangled("rgrad", "python", "tensor", "add"), "rgrad::python::tensor::add", "python layer"),
     (mangled("rgrad", "error", "Error", "new"), "rgrad::error::Error::new", "rest"),
     (mangled(DISPLAY, "fmt"), "<rgrad::layout::DType as core::fmt::Display>::fmt", "layout"),
     (mangled("core", "ptr", DROP), "core::ptr::drop_in_place<rgrad::autograd::Node>", "autograd"),
     (mangled("gemm_f32", "gemm", "kernel"), "gemm_f32::gemm::kernel", "matmul"),
     (mangled("pyo3", "impl_", "method"), "pyo3::impl_::method", "python layer"),
-    ("_RNvNtNtNtCsgEmfK2I1SDS_5rgrad7backend3cpu4cast5mover", "rgrad::backend::cpu::cast::mover", "casts"),
+    ("_RNvNtNtNtCsgEmfK2I1SDS_13rgrad_kernels7backend3cpu4cast5mover", "rgrad_kernels::backend::cpu::cast::mover", "casts"),
     (
         "_ZN64_$LT$smallvec..SmallVec$LT$A$GT$$u20$as$u20$core..fmt..Debug$GT$3fmt17h331b0414d7ef3053E",
         "<smallvec::SmallVec<A> as core::fmt::Debug>::fmt",
@@ -132,10 +132,10 @@ def test_what_is_no_elf_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_the_families_name_modules_that_exist() -> None:
-    kernels = ROOT / "src" / "backend" / "cpu"
+    kernels = ROOT / "src" / "kernels" / "backend" / "cpu"
     modules = [m for some in code_size.KERNELS.values() for m in some]
     assert len(modules) == len(set(modules))
     missing = [m for m in modules if not (kernels / f"{m}.rs").exists() and not (kernels / m / "mod.rs").exists()]
     assert not missing
-    rooms = [ROOT / "src" / room.replace("::", "/") for room in code_size.ROOMS.values()]
-    assert [r for r in rooms if not r.is_dir()] == []
+    names = [room.replace("::", "/") for room in code_size.ROOMS.values()]
+    assert [n for n in names if not any((ROOT / "src" / top / n).is_dir() for top in ("", "kernels"))] == []

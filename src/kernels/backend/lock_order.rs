@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    #[should_panic(expected = "lock order: Storage is asked for at src/backend/lock_order.rs")]
+    #[should_panic(expected = "lock order: Storage is asked for at src/kernels/backend/lock_order.rs")]
     fn a_lock_out_of_order_is_named() {
         let (outer, inner) = (Storage::new(()), Table::new(()));
         let _inner = inner.lock();
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    #[should_panic(expected = "while Table is held since src/backend/lock_order.rs")]
+    #[should_panic(expected = "while Table is held since src/kernels/backend/lock_order.rs")]
     fn two_of_one_rank_are_named() {
         let (first, second) = (Table::new(()), Table::new(()));
         let _first = first.lock();
