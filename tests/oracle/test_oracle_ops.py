@@ -37,8 +37,14 @@ FREE_STRIDES = {
 }
 # torch computes the gradient with numbers that it has rounded to single precision.
 SINGLE = {"celu", "hardsigmoid"}
+# torch has no second derivative.
+FIRST_ALONE = {"hardsigmoid"}
 # torch copies integers, which have no nan; rgrad refuses them.
 REFUSED = {"nan_to_num"}
+# torch refuses limits that the dtype does not hold; rgrad clamps to those that it holds.
+MORE = {("hardtanh", "uint8")}
+# torch multiplies the infinite gradient of a mean of nothing by zero; rgrad's gradient of a nan is zero.
+NAN_THERE = {"nanmean_with_nan"}
 
 
 def call(T: Any, op: Op, sample: Sample, dtype: str, requires_grad: bool = False) -> Any:
@@ -85,9 +91,11 @@ def test_other_dtypes(op: Op) -> None:
         if op.name in DIVIDE:
             whole = Sample(tuple(nonzero(a) if a.floating else a for a in whole.args), sample.params)
         with told(op, sample, dtype):
-            if op.name in REFUSED:
-                with pytest.raises(NotImplementedError):
-                    raw(rgrad, op, whole)
+            if op.name in REFUSED or (op.name, dtype) in MORE:
+                refuses, computes = (rgrad, torch) if op.name in REFUSED else (torch, rgrad)
+                raw(computes, op, whole)
+                with pytest.raises(RuntimeError):
+                    raw(refuses, op, whole)
                 continue
             both(lambda T, s=whole: raw(T, op, s), more=True, factor=4, strides=False)
 
@@ -123,7 +131,8 @@ DIFFERENTIABLE = [op for op in OPS if op.grad in ("smooth", "zero") and op.name 
 @pytest.mark.parametrize("op", DIFFERENTIABLE, ids=lambda op: op.name)
 def test_gradients(op: Op) -> None:
     """PyTorch's gradients, None where it has None for what was not used; half of the samples and orders."""
-    combinations = [(s, order) for s in op.all_samples() for order in (1, 2)]
+    orders = (1,) if op.name in FIRST_ALONE else (1, 2)
+    combinations = [(s, order) for s in op.all_samples() for order in orders]
     for sample, order in some(combinations, 2, f"gradients {op.name}"):
         with told(op, sample, f"float64, order {order}"):
             compare_gradients(op, sample, order)
@@ -155,6 +164,9 @@ def test_float32_gradients(op: Op) -> None:
             theirs = gradients(torch, op, sample, "float32", 1)
             for g, w in zip(mine, theirs, strict=True):
                 if w is not None and w.numel():
+                    if op.name in NAN_THERE:
+                        assert not values(g)[np.isnan(values(w))].any()
+                        w = w.nan_to_num()
                     same(g, w, factor=50, strides=False)
 
 
