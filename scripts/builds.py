@@ -136,7 +136,7 @@ def check_rust() -> None:
         fail(
             f"cargo is there but rustc does not run: install a toolchain with `rustup default stable`, or from {rustup}"
         )
-    wanted = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["rust-version"]
+    wanted = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
     if numbers(version) < numbers(wanted):
         fail(f"rustc {wanted} or newer is needed, this is {version.strip()}: update it with `rustup update stable`")
     probe = ROOT / "target" / "probe.c"
