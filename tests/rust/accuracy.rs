@@ -233,7 +233,7 @@ fn rows_of_one_number_are_within_their_bounds_on_a_sample() {
 /// Every row is in the table of the page, and its bound is the one here.
 #[test]
 fn the_page_tells_of_every_row() {
-    let page = include_str!("../docs/accuracy.md");
+    let page = include_str!("../../docs/accuracy.md");
     let told: Vec<(&str, &str)> = page
         .lines()
         .filter(|l| l.starts_with("| `"))
