@@ -56,6 +56,7 @@ convert! {
     i32 as i32 => |x| x;
     i64 as i64 => |x| x;
     u8 as Bool => |x| Bool((x != 0) as u8);
+    u8 as i32 => |x| x as i32;
     u8 as i64 => |x| x as i64;
     u8 as f32 => |x| x as f32;
     i32 as i64 => |x| x as i64;
@@ -238,8 +239,7 @@ pub fn mover(from: DType, to: DType) -> Move {
                     through
                 }};
             }
-            let bytes: [Move; 6] =
-                [$f::<u8, Bool>, $f::<u8, u8>, through!(u8, i64, i32), $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
+            let bytes: [Move; 6] = [$f::<u8, Bool>, $f::<u8, u8>, $f::<u8, i32>, $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
             let [_, copied, others @ ..] = bytes;
             let [to_i32, to_i64, to_f32, to_f64] = others;
             [
