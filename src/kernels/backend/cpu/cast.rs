@@ -53,12 +53,14 @@ truncate! {
 // The pairs with loops of their own. What stays as it is is moved as an integer of its size.
 convert! {
     Bool as Bool => |x| Bool((x.0 != 0) as u8);
+    Bool as i32 => |x| (x.0 != 0) as i32;
     Bool as i64 => |x| (x.0 != 0) as i64;
     Bool as f32 => |x| (x.0 != 0) as u8 as f32;
     u8 as u8 => |x| x;
     i32 as i32 => |x| x;
     i64 as i64 => |x| x;
     u8 as Bool => |x| Bool((x != 0) as u8);
+    u8 as i32 => |x| x as i32;
     u8 as i64 => |x| x as i64;
     u8 as f32 => |x| x as f32;
     i32 as i64 => |x| x as i64;
@@ -241,10 +243,9 @@ pub fn mover(from: DType, to: DType) -> Move {
                     through
                 }};
             }
-            let bytes: [Move; 6] =
-                [$f::<u8, Bool>, $f::<u8, u8>, through!(u8, i64, i32), $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
+            let bytes: [Move; 6] = [$f::<u8, Bool>, $f::<u8, u8>, $f::<u8, i32>, $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
             let truths: [Move; 6] =
-                [$f::<Bool, Bool>, $f::<Bool, Bool>, through!(Bool, i64, i32), $f::<Bool, i64>, $f::<Bool, f32>, through!(Bool, i64, f64)];
+                [$f::<Bool, Bool>, $f::<Bool, Bool>, $f::<Bool, i32>, $f::<Bool, i64>, $f::<Bool, f32>, through!(Bool, i64, f64)];
             [
                 truths,
                 bytes,

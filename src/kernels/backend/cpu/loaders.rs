@@ -3,7 +3,7 @@
 
 use super::num::{Level, level};
 use super::reduce_loops::instances;
-use super::reducers::{Float, Number, To};
+use super::reducers::{Float, Number};
 use std::marker::PhantomData;
 
 /// Loads `rows` rows of `cols` elements. Strides are in elements: of the source (between rows, between columns), and between the columns
@@ -27,11 +27,6 @@ impl Load {
     /// For sums of floats.
     pub const fn whole(self) -> Self {
         Load { whole: true, ..self }
-    }
-
-    /// Elements as their own number in another type.
-    pub const fn widened<T: To<A>, A: Copy>() -> Self {
-        Self::of::<Widened<T, A>>()
     }
 
     /// 1 for what is not 0, nan too; 0 for 0.
@@ -73,19 +68,9 @@ trait Each {
     fn of(x: Self::From, number: f64) -> Self::To;
 }
 
-struct Widened<T, A>(PhantomData<(T, A)>);
 struct Nonzero<T, A>(PhantomData<(T, A)>);
 struct Absolute<T>(PhantomData<T>);
 struct Power<T>(PhantomData<T>);
-
-impl<T: To<A>, A: Copy> Each for Widened<T, A> {
-    type From = T;
-    type To = A;
-    #[inline(always)]
-    fn of(x: T, _: f64) -> A {
-        x.to()
-    }
-}
 
 impl<T: Number, A: Number> Each for Nonzero<T, A> {
     type From = T;
@@ -129,10 +114,18 @@ unsafe fn load<E: Each>((rows, cols): (usize, usize), src: *const u8, ss: (isize
         unsafe {
             if ss.1 == 1 && ds == 1 {
                 dense::<E>(std::slice::from_raw_parts(from, cols), std::slice::from_raw_parts_mut(to, cols), number);
-            } else {
-                for c in 0..cols as isize {
-                    to.offset(c * ds).write(E::of(*from.offset(c * ss.1), number));
+            } else if ds == 1 {
+                // Several at once: the loads do not wait for each other.
+                const TOGETHER: usize = 8;
+                let whole = cols / TOGETHER * TOGETHER;
+                for c in (0..whole).step_by(TOGETHER) {
+                    let q = from.offset(c as isize * ss.1);
+                    let x: [E::From; TOGETHER] = std::array::from_fn(|j| *q.offset(j as isize * ss.1));
+                    to.add(c).cast::<[E::To; TOGETHER]>().write(x.map(|x| E::of(x, number)));
                 }
+                (whole..cols).for_each(|c| to.add(c).write(E::of(*from.offset(c as isize * ss.1), number)));
+            } else {
+                (0..cols as isize).for_each(|c| to.offset(c * ds).write(E::of(*from.offset(c * ss.1), number)));
             }
         }
     }

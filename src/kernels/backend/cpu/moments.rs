@@ -46,7 +46,7 @@ impl<T: Float + To<T>> Squares<T> {
     pub const LOOPS: &'static Loops = &Loops {
         element: size_of::<T>(),
         acc: size_of::<Moments>(),
-        rows: [Self::rows; Level::COUNT],
+        rows: squares_rows::<T>(),
         down: [Self::down; Level::COUNT],
         merge: Self::merge,
         fill: Self::fill,
@@ -74,24 +74,6 @@ impl<T: Float + To<T>> Squares<T> {
     }
 
     /// # Safety
-    /// As `Rows` says.
-    unsafe fn rows(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
-        let (sum, deviation) = (Of::<Sum<T, T>>::LOOPS.rows[level() as usize], deviation_rows::<T>()[level() as usize]);
-        for i in 0..count as isize {
-            let p = p.cast::<T>().wrapping_offset(i * step);
-            let mut total = T::ZERO;
-            // SAFETY: the caller's promise covers row i; the sum has room.
-            unsafe {
-                sum(p.cast(), (1, 0), (n, stride), (&raw mut total).cast(), 1);
-                let mean = mean(total, n);
-                let squares = deviation(p, n, stride, mean);
-                let moments = Moments { count: n as f64, mean: mean.wide(), squares: squares.wide() };
-                acc.cast::<Moments>().offset(i * acc_step).write(moments);
-            }
-        }
-    }
-
-    /// # Safety
     /// As `Down` says.
     unsafe fn down(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
         let (sum, deviation) = (Of::<Sum<T, T>>::LOOPS.down[level() as usize], deviation_down::<T>()[level() as usize]);
@@ -110,23 +92,38 @@ impl<T: Float + To<T>> Squares<T> {
     }
 }
 
+#[inline(always)]
 fn mean<T: Float>(sum: T, n: usize) -> T {
     T::narrow(sum.wide() / n as f64)
 }
 
-instances!(deviation_rows = deviation_row, deviation_row_base deviation_row_avx2 deviation_row_avx512, [T: Float], [T], (
-    p: *const T, n: usize, stride: isize, mean: T,
-) -> T);
+instances!(squares_rows = squares_of_rows, squares_rows_base squares_rows_avx2 squares_rows_avx512, [T: Float + To<T>], [T], (
+    p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize,
+));
 instances!(deviation_down = deviation_columns, deviation_columns_base deviation_columns_avx2 deviation_columns_avx512, [T: Float], [T], (
     p: *const T, rows: (usize, isize), stride: isize, means: *const T, acc: &mut [T],
 ));
 
 /// # Safety
-/// `n` elements, `stride` apart, are readable.
+/// As `Rows` says.
 #[inline(always)]
-unsafe fn deviation_row<T: Float>(p: *const T, n: usize, stride: isize, mean: T) -> T {
-    // SAFETY: the caller's.
-    unsafe { row(Deviation(mean), p, n, stride) }
+unsafe fn squares_of_rows<T: Float + To<T>>(
+    p: *const u8,
+    (count, step): (usize, isize),
+    (n, stride): (usize, isize),
+    acc: *mut u8,
+    acc_step: isize,
+) {
+    for i in 0..count as isize {
+        let p = p.cast::<T>().wrapping_offset(i * step);
+        // SAFETY: the caller's promise covers row i.
+        unsafe {
+            let mean = mean(row(Sum::<T, T>::default(), p, n, stride), n);
+            let squares = row(Deviation(mean), p, n, stride);
+            let moments = Moments { count: n as f64, mean: mean.wide(), squares: squares.wide() };
+            acc.cast::<Moments>().offset(i * acc_step).write(moments);
+        }
+    }
 }
 
 /// # Safety

@@ -97,7 +97,8 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
     /// # Safety
     /// All of them are readable; n is at least 1.
     unsafe fn line(&mut self, column: usize, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
-        let best_of = Of::<Extreme<T, MAX>>::LOOPS.rows[level() as usize];
+        let best_of =
+            (if size_of::<T>() == 8 { Of::<Extreme<T, MAX>>::NARROW } else { Of::<Extreme<T, MAX>>::LOOPS }).rows[level() as usize];
         for start in (0..n).step_by(LINE) {
             let len = LINE.min(n - start);
             // SAFETY: below n.

@@ -69,11 +69,25 @@ pub struct Loops {
     pub fill: Fill,
 }
 
+impl Loops {
+    /// With the loops of AVX2 along rows in the place of those of AVX-512: where these are slower.
+    pub const fn narrow_rows(self) -> Self {
+        let mut rows = self.rows;
+        if Level::COUNT > 2 {
+            rows[Level::COUNT - 1] = rows[Level::COUNT - 2];
+        }
+        Loops { rows, ..self }
+    }
+}
+
 /// The loops of a reducer.
 pub struct Of<R>(PhantomData<R>);
 
 impl<R: Reducer> Of<R> {
-    pub const LOOPS: &'static Loops = &Loops {
+    pub const LOOPS: &'static Loops = &Self::ALL;
+    /// Those of eight bytes whose lanes the compiler does not keep in the registers of AVX-512.
+    pub const NARROW: &'static Loops = &Self::ALL.narrow_rows();
+    const ALL: Loops = Loops {
         element: size_of::<R::In>(),
         acc: size_of::<R::Acc>(),
         rows: rows_table::<R>(),
@@ -252,16 +266,16 @@ unsafe fn row_block<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *con
 unsafe fn row_lanes<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *const R::In, n: usize, stride: isize) -> R::Acc {
     let block = L * ROUNDS;
     let blocks = n.div_ceil(block);
+    if blocks <= 1 {
+        // SAFETY: the caller's promise is passed on.
+        return unsafe { row_block::<R, L, DENSE>(r, p, n, stride) };
+    }
     let mut levels = [r.init(); 16];
-    // One place in the code that sums up a block: it is long.
     for b in 0..blocks {
         let start = b * block;
         let at = if DENSE { start as isize } else { start as isize * stride };
         // SAFETY: every index is below n.
         let mut sum = unsafe { row_block::<R, L, DENSE>(r, p.offset(at), block.min(n - start), stride) };
-        if blocks == 1 {
-            return sum;
-        }
         let mut level = 0;
         while b >> level & 1 == 1 {
             sum = r.merge(levels[level], sum);

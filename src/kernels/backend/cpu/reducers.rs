@@ -382,6 +382,27 @@ impl<T: Float> Reducer for Absolutes<T> {
     }
 }
 
+/// The largest absolute value; nan if there is one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LargestAbsolute<T>(PhantomData<T>);
+
+impl<T: Float> Reducer for LargestAbsolute<T> {
+    type In = T;
+    type Acc = T;
+    #[inline(always)]
+    fn init(self) -> T {
+        T::ZERO
+    }
+    #[inline(always)]
+    fn lift(self, x: T) -> T {
+        x.absolute()
+    }
+    #[inline(always)]
+    fn merge(self, a: T, b: T) -> T {
+        Extreme::<T, true>(PhantomData).merge(a, b)
+    }
+}
+
 /// The sum of squares, in double precision, since they could overflow or vanish in single. `FUSED`, for machines that multiply and add at
 /// once, adds up long blocks in single precision.
 #[derive(Debug, Clone, Copy, Default)]

@@ -4,7 +4,7 @@ use super::loaders::Load;
 use super::moments::{LogSumExp, Squares};
 use super::reduce::{Finish, ReduceKernel};
 use super::reduce_loops::{Loops, Of, finish_with};
-use super::reducers::{Absolutes, CountNonzero, Extreme, Float, Prod, SquareSum, Sum, Truth};
+use super::reducers::{Absolutes, CountNonzero, Extreme, Float, LargestAbsolute, Prod, SquareSum, Sum, Truth};
 use crate::layout::DType;
 
 impl ReduceKernel {
@@ -27,7 +27,7 @@ pub fn sum(dtype: DType) -> ReduceKernel {
     ReduceKernel::plain(match dtype {
         DType::Bool | DType::U8 => Of::<Sum<u8, i64>>::LOOPS,
         DType::I32 => Of::<Sum<i32, i64>>::LOOPS,
-        DType::I64 => Of::<Sum<i64, i64>>::LOOPS,
+        DType::I64 => Of::<Sum<i64, i64>>::NARROW,
         DType::F32 => Of::<Sum<f32, f32>>::LOOPS,
         DType::F64 => Of::<Sum<f64, f64>>::LOOPS,
     })
@@ -55,12 +55,12 @@ pub(super) fn extreme_loops(max: bool, dtype: DType) -> &'static Loops {
         (DType::Bool | DType::U8, false) => Of::<Extreme<u8, false>>::LOOPS,
         (DType::I32, true) => Of::<Extreme<i32, true>>::LOOPS,
         (DType::I32, false) => Of::<Extreme<i32, false>>::LOOPS,
-        (DType::I64, true) => Of::<Extreme<i64, true>>::LOOPS,
-        (DType::I64, false) => Of::<Extreme<i64, false>>::LOOPS,
+        (DType::I64, true) => Of::<Extreme<i64, true>>::NARROW,
+        (DType::I64, false) => Of::<Extreme<i64, false>>::NARROW,
         (DType::F32, true) => Of::<Extreme<f32, true>>::LOOPS,
         (DType::F32, false) => Of::<Extreme<f32, false>>::LOOPS,
-        (DType::F64, true) => Of::<Extreme<f64, true>>::LOOPS,
-        (DType::F64, false) => Of::<Extreme<f64, false>>::LOOPS,
+        (DType::F64, true) => Of::<Extreme<f64, true>>::NARROW,
+        (DType::F64, false) => Of::<Extreme<f64, false>>::NARROW,
     }
 }
 
@@ -105,10 +105,12 @@ pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
 
 /// The vector norm of order `p`. None but for floats.
 pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
-    let own = [sum(dtype), extreme(true, dtype), extreme(false, dtype)];
     match dtype {
-        DType::F32 => Some(float_norm::<f32>(p, SQUARES_F32, own)),
-        DType::F64 => Some(float_norm::<f64>(p, Of::<SquareSum<f64, false>>::LOOPS, own)),
+        DType::F32 => Some(float_norm::<f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<f32>()), dtype)),
+        DType::F64 => {
+            let largest = ReduceKernel::plain(Of::<LargestAbsolute<f64>>::NARROW);
+            Some(float_norm::<f64>(p, Of::<SquareSum<f64, false>>::LOOPS, largest, dtype))
+        }
         _ => None,
     }
 }
@@ -122,20 +124,19 @@ const SQUARES_F32: &Loops = &{
 #[cfg(not(target_arch = "x86_64"))]
 const SQUARES_F32: &Loops = Of::<SquareSum<f32, false>>::LOOPS;
 
-/// `own` are the sum and the extremes in this type. Sums of powers are added up in double precision.
-fn float_norm<T: Float>(p: f64, squares: &'static Loops, own: [ReduceKernel; 3]) -> ReduceKernel {
+/// `largest` reduces to the largest absolute value. Sums of powers are added up in double precision.
+fn float_norm<T: Float>(p: f64, squares: &'static Loops, largest: ReduceKernel, dtype: DType) -> ReduceKernel {
     let size = size_of::<T>();
-    let [sum, largest, smallest] = own;
     if p == 2.0 {
         ReduceKernel::plain(squares).finished(size, root::<T>)
     } else if p == 1.0 {
         ReduceKernel::plain(Of::<Absolutes<T>>::LOOPS).finished(size, narrowed::<T>)
     } else if p == f64::INFINITY {
-        largest.loading(Load::absolute::<T>()).finished(size, at_least_zero::<T>)
+        largest.finished(size, at_least_zero::<T>)
     } else if p == f64::NEG_INFINITY {
-        smallest.loading(Load::absolute::<T>())
+        extreme(false, dtype).loading(Load::absolute::<T>())
     } else if p == 0.0 {
-        sum.loading(Load::nonzero::<T, T>().whole())
+        count_nonzero(dtype).finished(size, counted::<T>)
     } else {
         let sum = ReduceKernel::plain(Of::<Sum<f64, f64>>::LOOPS).loading(Load::power::<T>().whole());
         ReduceKernel { number: p, ..sum.finished(size, root_of_order::<T>) }
@@ -157,6 +158,13 @@ unsafe fn root_of_order<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: 
 }
 
 /// # Safety
+/// As for `finish_with`, of i64.
+unsafe fn counted<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: i64| T::narrow(a as f64)) }
+}
+
+/// # Safety
 /// As for `finish_with`, of f64.
 unsafe fn narrowed<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
     // SAFETY: the caller's.
@@ -170,4 +178,108 @@ unsafe fn narrowed<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize
 unsafe fn at_least_zero<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
     // SAFETY: the caller's.
     unsafe { finish_with(acc, n, out, step, |a: T| if a < T::ZERO { T::ZERO } else { a }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cast::{mover, scalar_bytes};
+    use super::super::reduce::{Source, run};
+    use super::*;
+    use crate::layout::Scalar;
+
+    /// The elements of this dtype with these values, in memory.
+    fn stored(dtype: DType, values: &[i64]) -> Vec<u64> {
+        let mut memory = vec![0u64; values.len()];
+        let to = memory.as_mut_ptr().cast::<u8>();
+        for (i, v) in values.iter().enumerate() {
+            let bytes = scalar_bytes(Scalar::Int(*v), dtype);
+            // SAFETY: there are eight bytes for each element.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(i * dtype.size()), dtype.size()) };
+        }
+        memory
+    }
+
+    /// What `r` gives of elements of `dtype`, whose results are of `to`, as f64.
+    fn reduced(r: &ReduceKernel, to: DType, x: &[u64], (shape, strides): (&[usize], &[isize]), mask: &[bool]) -> Vec<f64> {
+        let n = shape.iter().zip(mask).filter(|(_, m)| !**m).map(|(s, _)| *s).product();
+        let (mut out, mut wide) = (vec![u64::MAX; n], vec![f64::NAN; n]);
+        // SAFETY: the layout stays inside x, and `out` has eight bytes for each result.
+        unsafe {
+            run(r, shape, strides, mask, Source::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast());
+            let ss = (0, to.size() as isize);
+            mover(to, DType::F64)(1, n, out.as_ptr().cast(), ss, wide.as_mut_ptr().cast(), (0, 8));
+        }
+        wide
+    }
+
+    /// The values behind each result, in any order.
+    fn groups(x: &[i64], (shape, strides): (&[usize], &[isize]), mask: &[bool]) -> Vec<Vec<i64>> {
+        let kept: Vec<usize> = (0..shape.len()).filter(|d| !mask[*d]).collect();
+        let mut groups = vec![Vec::new(); kept.iter().map(|d| shape[*d]).product()];
+        for i in 0..shape.iter().product() {
+            let at = |d: usize| i / shape[d + 1..].iter().product::<usize>() % shape[d];
+            let from: isize = (0..shape.len()).map(|d| at(d) as isize * strides[d]).sum();
+            groups[kept.iter().fold(0, |k, d| k * shape[*d] + at(*d))].push(x[from as usize]);
+        }
+        groups
+    }
+
+    #[test]
+    fn every_reduction_of_every_dtype_agrees_with_a_naive_one() {
+        let layouts: [(&[usize], &[isize]); 9] = [
+            (&[7], &[1]),
+            (&[5000], &[1]),
+            (&[5000], &[2]),
+            (&[3, 2100], &[2100, 1]),
+            (&[2100, 3], &[1, 2100]),
+            (&[70, 300], &[301, 1]),
+            (&[600, 4], &[4, 1]),
+            (&[20, 9, 40], &[360, 40, 1]),
+            (&[20, 9, 40], &[2, 800, 40]),
+        ];
+        let values: Vec<i64> = (0..12_000).map(|i| if i * 7919 % 1013 < 500 { 0 } else { i * 31 % 7 % 3 }).collect();
+        // Products that stay exact.
+        let signs: Vec<i64> = (0..12_000).map(|i| if i % 400 == 77 { 2 } else { 1 }).collect();
+        for dtype in DType::ALL {
+            let summed = if dtype.is_float() { dtype } else { DType::I64 };
+            let (x, s) = (stored(dtype, &values), stored(dtype, &signs));
+            let seen = |v: i64| if dtype == DType::Bool { i64::from(v != 0) } else { v };
+            for layout in layouts {
+                for bits in 0..1u32 << layout.0.len() {
+                    let mask: Vec<bool> = (0..layout.0.len()).map(|d| bits >> d & 1 == 1).collect();
+                    let all = groups(&values, layout, &mask);
+                    let check =
+                        |name: &str, r: &ReduceKernel, to: DType, memory: &[u64], want: &dyn Fn(&[i64]) -> f64, all: &[Vec<i64>]| {
+                            let got = reduced(r, to, memory, layout, &mask);
+                            for (g, v) in got.iter().zip(all) {
+                                let v: Vec<i64> = v.iter().map(|v| seen(*v)).collect();
+                                let want = want(&v);
+                                assert!((g - want).abs() <= 1e-6 * want.abs(), "{name} {dtype} {layout:?} {mask:?}: {g} {want}");
+                            }
+                        };
+                    let count = |v: &[i64]| v.iter().filter(|v| **v != 0).count() as f64;
+                    check("sum", &sum(dtype), summed, &x, &|v| v.iter().sum::<i64>() as f64, &all);
+                    check("max", &extreme(true, dtype), dtype, &x, &|v| v.iter().max().map_or(0.0, |v| *v as f64), &all);
+                    check("min", &extreme(false, dtype), dtype, &x, &|v| v.iter().min().map_or(0.0, |v| *v as f64), &all);
+                    check("all", &truth(true, dtype), DType::Bool, &x, &|v| f64::from(v.iter().all(|v| *v != 0)), &all);
+                    check("any", &truth(false, dtype), DType::Bool, &x, &|v| f64::from(v.iter().any(|v| *v != 0)), &all);
+                    check("count", &count_nonzero(dtype), DType::I64, &x, &count, &all);
+                    let all_signs = groups(&signs, layout, &mask);
+                    check("prod", &prod(dtype), summed, &s, &|v| v.iter().map(|v| *v as f64).product(), &all_signs);
+                    for p in [0.0, 1.0, 2.0, 3.0, f64::INFINITY, f64::NEG_INFINITY] {
+                        let want = |v: &[i64]| match p {
+                            0.0 => count(v),
+                            f64::INFINITY => v.iter().max().map_or(0.0, |v| *v as f64),
+                            f64::NEG_INFINITY => v.iter().min().map_or(0.0, |v| *v as f64),
+                            p => v.iter().map(|v| (*v as f64).powf(p)).sum::<f64>().powf(1.0 / p),
+                        };
+                        match norm(p, dtype) {
+                            Some(r) => check("norm", &r, dtype, &x, &want, &all),
+                            None => assert!(!dtype.is_float()),
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Running sums and products along one dimension of a dense array seen as (outer, n, inner). The walk is ordinary code, which calls the
 //! loops of a type and operation through a table.
 
-use super::loaders::Load;
 use super::num::{Level, level};
 use super::reduce_loops::instances;
 use super::reducers::{Number, Prod, Reducer, Sum};
@@ -32,7 +31,8 @@ type Down = unsafe fn(x: *const u8, out: *mut u8, n: usize, step: usize, acc: *m
 /// What the walk knows of a type and an operation. Accumulators have eight bytes. The loops read each element before they write it.
 #[derive(Clone, Copy)]
 struct Loops {
-    /// Bytes of an element of the output.
+    /// Bytes of an element of the input, and of the output.
+    from: usize,
     to: usize,
     chains: Chains,
     down: [Down; Level::COUNT],
@@ -46,9 +46,16 @@ impl Loops {
     const fn of<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>() -> Self {
         const { assert!(size_of::<R::Acc>() == 8) }
         Loops {
+            from: size_of::<R::In>(),
             to: size_of::<O>(),
             chains: chains::<R, O>,
-            down: down_table::<R, O>(),
+            down: [
+                down_at::<R, O, 0>,
+                #[cfg(target_arch = "x86_64")]
+                down_at::<R, O, 1>,
+                #[cfg(target_arch = "x86_64")]
+                down_at::<R, O, 2>,
+            ],
             total: total::<R>,
             merge: merge::<R>,
             start: start::<R>,
@@ -56,98 +63,34 @@ impl Loops {
     }
 }
 
-/// A scan of a type: its loops, and what makes elements of narrow integers theirs, in the output's memory, before.
-#[derive(Clone, Copy)]
-struct Kernel {
-    loops: Loops,
-    load: Option<Load>,
-    /// Bytes of an element as it lies.
-    size: usize,
-}
-
-impl Kernel {
+impl Loops {
     fn new(kind: Scan, dtype: DType) -> Self {
-        let sum = kind == Scan::Sum;
-        let loops = match dtype {
-            DType::F32 if sum => const { Loops::of::<Sum<f32, f64>, f32>() },
-            DType::F32 => const { Loops::of::<Prod<f32, f64>, f32>() },
-            DType::F64 if sum => const { Loops::of::<Sum<f64, f64>, f64>() },
-            DType::F64 => const { Loops::of::<Prod<f64, f64>, f64>() },
-            _ if sum => const { Loops::of::<Sum<i64, i64>, i64>() },
-            _ => const { Loops::of::<Prod<i64, i64>, i64>() },
-        };
-        let load = match dtype {
-            DType::Bool | DType::U8 => Some(Load::widened::<u8, i64>()),
-            DType::I32 => Some(Load::widened::<i32, i64>()),
-            DType::I64 | DType::F32 | DType::F64 => None,
-        };
-        Kernel { loops, load, size: dtype.size() }
+        macro_rules! of {
+            ($T:ty, $A:ty, $O:ty) => {
+                match kind {
+                    Scan::Sum => const { Loops::of::<Sum<$T, $A>, $O>() },
+                    Scan::Prod => const { Loops::of::<Prod<$T, $A>, $O>() },
+                }
+            };
+        }
+        match dtype {
+            DType::Bool | DType::U8 => of!(u8, i64, i64),
+            DType::I32 => of!(i32, i64, i64),
+            DType::I64 => of!(i64, i64, i64),
+            DType::F32 => of!(f32, f64, f32),
+            DType::F64 => of!(f64, f64, f64),
+        }
     }
 
     fn start(&self) -> u64 {
         // SAFETY: it reads nothing.
-        unsafe { (self.loops.start)() }
+        unsafe { (self.start)() }
     }
 
     /// Where element `i` is in the input and in the output.
+    #[inline(always)]
     fn at(&self, (x, out): (Shared<*mut u8>, Shared<*mut u8>), i: usize) -> (*const u8, *mut u8) {
-        (x.at(i * self.size).cast_const(), out.at(i * self.loops.to))
-    }
-
-    /// Makes `n` elements from element `i` on those that the loops want, if they are not.
-    ///
-    /// # Safety
-    /// All of them are readable, and writable at `out`.
-    #[inline(always)]
-    unsafe fn load(&self, x: *const u8, out: *mut u8, i: usize, n: usize) {
-        if let Some(load) = self.load {
-            // SAFETY: the caller's.
-            unsafe { load.run((1, n), x.add(i * self.size), (0, 1), out.add(i * self.loops.to), 1, 0.0) };
-        }
-    }
-
-    /// Where the loops find what was loaded.
-    #[inline(always)]
-    fn loaded(&self, x: *const u8, out: *mut u8) -> *const u8 {
-        if self.load.is_some() { out } else { x }
-    }
-
-    /// As `Chains` says.
-    ///
-    /// # Safety
-    /// All elements are readable and writable, and the accumulators there.
-    unsafe fn chains(&self, count: usize, n: usize, step: usize, (x, out): (*const u8, *mut u8), acc: *mut u64) {
-        const TOGETHER: usize = 512;
-        let most = if self.load.is_some() { TOGETHER } else { n.max(1) };
-        for first in (0..n).step_by(most) {
-            let some = most.min(n - first);
-            // SAFETY: the caller's.
-            unsafe {
-                let (x, out) = (x.add(first * self.size), out.add(first * self.loops.to));
-                (0..count).for_each(|c| self.load(x, out, c * step, some));
-                (self.loops.chains)(count, some, step, self.loaded(x, out), out, acc);
-            }
-        }
-    }
-
-    /// As `Down` says.
-    ///
-    /// # Safety
-    /// All elements are readable and writable, and the accumulators there.
-    unsafe fn down(&self, (x, out): (*const u8, *mut u8), n: usize, step: usize, acc: *mut u64, width: usize) {
-        const TOGETHER: usize = 2048;
-        let most = if self.load.is_some() { (TOGETHER / width.max(1)).max(1) } else { n.max(1) };
-        for first in (0..n).step_by(most) {
-            let some = most.min(n - first);
-            // SAFETY: the caller's.
-            unsafe {
-                let (x, out) = (x.add(first * step * self.size), out.add(first * step * self.loops.to));
-                // All columns together are one row.
-                let (rows, len) = if width == step { (1, some * width) } else { (some, width) };
-                (0..rows).for_each(|row| self.load(x, out, row * step, len));
-                (self.loops.down[level() as usize])(self.loaded(x, out), out, some, step, acc, width);
-            }
-        }
+        (x.at(i * self.from).cast_const(), out.at(i * self.to))
     }
 }
 
@@ -248,18 +191,9 @@ const COLUMNS: usize = 1024;
 /// # Safety
 /// As `Down` says: both pointers hold all the rows, and may be the same if elements and results are of one type.
 #[inline(always)]
-unsafe fn down<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(
-    x: *const u8,
-    out: *mut u8,
-    n: usize,
-    step: usize,
-    acc: *mut u64,
-    width: usize,
-) {
+unsafe fn down<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Acc]) {
     const TOGETHER: usize = 16;
     let r = R::default();
-    // SAFETY: the caller's.
-    let acc = unsafe { std::slice::from_raw_parts_mut(acc.cast::<R::Acc>(), width) };
     let (whole, rest) = acc.as_chunks_mut::<TOGETHER>();
     for i in 0..n {
         let (x, out) = (x.cast::<R::In>().wrapping_add(i * step), out.cast::<O>().wrapping_add(i * step));
@@ -286,15 +220,34 @@ unsafe fn down<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(
 }
 
 instances!(down_table = down, down_base down_avx2 down_avx512, [R: Reducer<Acc: Number + Narrow<O>>, O: Copy], [R, O], (
-    x: *const u8, out: *mut u8, n: usize, step: usize, acc: *mut u64, width: usize,
+    x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Acc],
 ));
+
+/// `Down` of the instance number `LEVEL`.
+///
+/// # Safety
+/// As `Down` says, and the machine has the instructions.
+unsafe fn down_at<R: Reducer<Acc: Number + Narrow<O>>, O: Copy, const LEVEL: usize>(
+    x: *const u8,
+    out: *mut u8,
+    n: usize,
+    step: usize,
+    acc: *mut u64,
+    width: usize,
+) {
+    // SAFETY: the caller's. The instance is given a slice, so that the compiler knows that the accumulators are neither input nor output.
+    unsafe {
+        let instance = const { down_table::<R, O>()[LEVEL] };
+        instance(x, out, n, step, std::slice::from_raw_parts_mut(acc.cast(), width));
+    }
+}
 
 /// Sums along few but long rows. A piece of a row is summed as eight chains, each of which starts from the sum of all before it: which
 /// sums are taken depends on the length of the row alone.
 ///
 /// # Safety
 /// As for `scan`.
-unsafe fn long_rows(k: &Kernel, outer: usize, n: usize, p: (Shared<*mut u8>, Shared<*mut u8>)) {
+unsafe fn long_rows(k: &Loops, outer: usize, n: usize, p: (Shared<*mut u8>, Shared<*mut u8>)) {
     let pieces = n / PIECE;
     // The sums of all whole chains, then of everything before each of them.
     let mut before = vec![0u64; outer * pieces * CHAINS];
@@ -302,12 +255,9 @@ unsafe fn long_rows(k: &Kernel, outer: usize, n: usize, p: (Shared<*mut u8>, Sha
     parallel_for(outer * pieces, |t| {
         let (row, piece) = (t / pieces, t % pieces);
         for c in 0..CHAINS {
-            let (x, out) = k.at(p, row * n + piece * PIECE + c * CHAIN);
+            let x = k.at(p, row * n + piece * PIECE + c * CHAIN).0;
             // SAFETY: the chain lies inside the row, and task t alone writes its sums.
-            unsafe {
-                k.load(x, out, 0, CHAIN);
-                *sums.at(t * CHAINS + c) = (k.loops.total)(k.loaded(x, out), CHAIN);
-            }
+            unsafe { *sums.at(t * CHAINS + c) = (k.total)(x, CHAIN) };
         }
     });
     let mut ends = vec![k.start(); outer];
@@ -316,18 +266,24 @@ unsafe fn long_rows(k: &Kernel, outer: usize, n: usize, p: (Shared<*mut u8>, Sha
             let here = *s;
             *s = *end;
             // SAFETY: both are accumulators.
-            *end = unsafe { (k.loops.merge)(*end, here) };
+            *end = unsafe { (k.merge)(*end, here) };
         }
     }
     parallel_for(outer * pieces, |t| {
         let (row, piece) = (t / pieces, t % pieces);
         // SAFETY: inside the piece, which task t alone handles with its accumulators.
-        unsafe { k.chains(CHAINS, CHAIN, CHAIN, k.at(p, row * n + piece * PIECE), sums.at(t * CHAINS)) };
+        unsafe {
+            let (x, out) = k.at(p, row * n + piece * PIECE);
+            (k.chains)(CHAINS, CHAIN, CHAIN, x, out, sums.at(t * CHAINS));
+        }
     });
     for (row, end) in ends.iter_mut().enumerate() {
         let done = pieces * PIECE;
         // SAFETY: what is left of the row.
-        unsafe { k.chains(1, n - done, 0, k.at(p, row * n + done), end) };
+        unsafe {
+            let (x, out) = k.at(p, row * n + done);
+            (k.chains)(1, n - done, 0, x, out, end);
+        }
     }
 }
 
@@ -339,7 +295,7 @@ unsafe fn long_rows(k: &Kernel, outer: usize, n: usize, p: (Shared<*mut u8>, Sha
 pub unsafe fn scan(kind: Scan, dtype: DType, (outer, n, inner): (usize, usize, usize), x: *const u8, out: *mut u8) {
     // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
     const ROWS: usize = 4;
-    let k = Kernel::new(kind, dtype);
+    let k = Loops::new(kind, dtype);
     let p = (Shared::new(x.cast_mut()), Shared::new(out));
     if inner == 1 && outer >= ROWS {
         // Several rows at once: their chains of additions do not wait for each other.
@@ -350,7 +306,10 @@ pub unsafe fn scan(kind: Scan, dtype: DType, (outer, n, inner): (usize, usize, u
                 let first = group * ROWS;
                 let mut acc = [k.start(); ROWS];
                 // SAFETY: this group alone handles these rows; indices stay inside both arrays.
-                unsafe { k.chains(ROWS.min(outer - first), n, n, k.at(p, first * n), acc.as_mut_ptr()) };
+                unsafe {
+                    let (x, out) = k.at(p, first * n);
+                    (k.chains)(ROWS.min(outer - first), n, n, x, out, acc.as_mut_ptr());
+                }
             }
         });
         return;
@@ -364,13 +323,17 @@ pub unsafe fn scan(kind: Scan, dtype: DType, (outer, n, inner): (usize, usize, u
     let blocks = inner.div_ceil(wide);
     let jobs = outer * blocks;
     let together = (TASK / (n * inner.min(wide)).max(1)).max(1);
+    let down = k.down[level() as usize];
     parallel_for(jobs.div_ceil(together), |t| {
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, b) = (job / blocks, job % blocks);
             let width = wide.min(inner - b * wide);
             let mut acc: SmallVec<[u64; 64]> = SmallVec::from_elem(k.start(), width);
             // SAFETY: this job alone handles these columns; indices stay inside both arrays.
-            unsafe { k.down(k.at(p, o * n * inner + b * wide), n, inner, acc.as_mut_ptr(), width) };
+            unsafe {
+                let (x, out) = k.at(p, o * n * inner + b * wide);
+                down(x, out, n, inner, acc.as_mut_ptr(), width);
+            }
         }
     });
 }

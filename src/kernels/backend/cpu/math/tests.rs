@@ -159,7 +159,7 @@ fn hex(text: &str) -> f64 {
 
 /// Points and true values (as sums of two doubles) from `tests/data/f64_functions.txt`.
 fn true_values() -> Vec<(RowId, Vec<f64>, f64, f64)> {
-    include_str!("../../../../tests/data/f64_functions.txt")
+    include_str!("../../../../../tests/data/f64_functions.txt")
         .lines()
         .map(|line| {
             let mut fields = line.split('\t');
