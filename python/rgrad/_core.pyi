@@ -7,504 +7,863 @@ from builtins import float as _float
 from builtins import int as _int
 from builtins import str as _str
 from builtins import tuple as _tuple
+from builtins import type as _type
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeAlias, final, overload
+from typing import Any, Literal, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 from typing_extensions import disjoint_base
 
+from . import return_types as _return_types
 from ._size import Size as Size
 
-class ArgumentTypeError(RgradError, TypeError): ...
-class ArgumentValueError(RgradError, ValueError): ...
-class DTypeError(RgradError, RuntimeError): ...
+class ArgumentTypeError(RgradError, TypeError):
+    """An rgrad error of kind Type; a TypeError."""
+
+class ArgumentValueError(RgradError, ValueError):
+    """An rgrad error of kind Value; a ValueError."""
+
+class DTypeError(RgradError, RuntimeError):
+    """An rgrad error of kind DType; a RuntimeError."""
 
 @final
 class DisableTorchFunction:
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *_exc: Any) -> Any: ...
+    """A context in which no ``__torch_function__`` is called, neither a subclass's nor a mode's."""
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_exc: Any) -> None: ...
     def __new__(cls) -> Self: ...
 
 @final
 class DisableTorchFunctionSubclass:
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *_exc: Any) -> Any: ...
+    """A context in which no subclass's ``__torch_function__`` is called."""
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_exc: Any) -> None: ...
     def __new__(cls) -> Self: ...
 
 @final
 class Generator:
+    """A stream of random numbers; the same seed gives the same numbers for any number of threads."""
     def __new__(cls, device: _Device | None = None) -> Self: ...
-    def clone_state(self) -> Any: ...
+    def clone_state(self) -> Generator:
+        """Another stream that goes on from here."""
     @property
-    def device(self) -> Any: ...
-    def get_state(self) -> Any: ...
-    def initial_seed(self) -> _int: ...
-    def manual_seed(self, seed: Any) -> Generator: ...
-    def seed(self) -> _int: ...
-    def set_state(self, new_state: Any) -> None: ...
+    def device(self) -> _DeviceObject: ...
+    def get_state(self) -> Tensor:
+        """The stream's state as a uint8 tensor."""
+    def initial_seed(self) -> _int:
+        """The seed that the stream started from."""
+    def manual_seed(self, seed: _int) -> Generator:
+        """Starts the stream anew from a seed."""
+    def seed(self) -> _int:
+        """Seeds from the system's randomness and returns the seed."""
+    def set_state(self, new_state: Tensor) -> None: ...
 
-class GraphError(RgradError, RuntimeError): ...
+class GraphError(RgradError, RuntimeError):
+    """An rgrad error of kind Graph; a RuntimeError."""
 
 @final
 class HookHandle:
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *_args: Any) -> Any: ...
+    """What a registration returns: `remove()` takes the hook away; as a context manager it does so at the end of the
+    block.
+    """
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_args: Any) -> None: ...
     @property
-    def id(self) -> Any: ...
-    def remove(self) -> None: ...
+    def id(self) -> _int:
+        """The number of the registration."""
+    def remove(self) -> None:
+        """Takes the hook away; doing so again changes nothing."""
 
-class MissingError(RgradError, NotImplementedError): ...
+class MissingError(RgradError, NotImplementedError):
+    """An rgrad error of kind NotImplemented; a NotImplementedError."""
 
 @disjoint_base
 class Node:
+    """A node of the graph that backward walks."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __new__(cls) -> Self: ...
     def __repr__(self) -> _str: ...
     @property
-    def call_site(self) -> Any: ...
+    def call_site(self) -> _str | None:
+        """The file, line and function that recorded this node, or None."""
     @property
-    def metadata(self) -> Any: ...
-    def name(self) -> Any: ...
+    def metadata(self) -> dict[Any, Any]:
+        """A dict that stays with the node."""
+    def name(self) -> _str:
+        """The node's name, e.g. "MulBackward0"."""
     @property
-    def next_functions(self) -> Any: ...
-    def register_hook(self, fn: Any) -> HookHandle: ...
-    def register_prehook(self, fn: Any) -> HookHandle: ...
+    def next_functions(self) -> _tuple[_tuple[Node | None, _int], ...]:
+        """`((node, output number), ...)`: where the gradients go that this node computes; `(None, 0)` where none is
+        needed.
+        """
+    def register_hook(self, fn: Callable[..., Any]) -> HookHandle:
+        """Registers `fn(grad_inputs, grad_outputs)`, called after the node has run; a returned tuple replaces the
+        gradients.
+        """
+    def register_prehook(self, fn: Callable[..., Any]) -> HookHandle:
+        """Registers `fn(grad_outputs)`, called before the node runs; a returned tuple replaces the gradients."""
     @property
-    def requires_grad(self) -> Any: ...
+    def requires_grad(self) -> _bool:
+        """Whether a gradient flows through this node."""
     @property
-    def variable(self) -> Any: ...
+    def variable(self) -> Tensor:
+        """The leaf of an `AccumulateGrad` node."""
 
-class OperationError(RgradError, RuntimeError): ...
-class OutOfMemoryError(RgradError, MemoryError): ...
-class OutOfRangeError(RgradError, IndexError): ...
-class RgradError(Exception): ...
+class OperationError(RgradError, RuntimeError):
+    """An rgrad error of kind Runtime; a RuntimeError."""
+
+class OutOfMemoryError(RgradError, MemoryError):
+    """An rgrad error of kind Memory; a MemoryError."""
+
+class OutOfRangeError(RgradError, IndexError):
+    """An rgrad error of kind Index; a IndexError."""
+
+class RgradError(Exception):
+    """Base of every error that rgrad itself raises; each also derives from the builtin that PyTorch raises."""
 
 @final
 class SavedTensor:
+    """A value that a node saves for backward."""
     @property
-    def data(self) -> Any: ...
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> Any: ...
-    def unpack(self) -> Any: ...
-    @property
-    def unpack_hook(self) -> Any: ...
+    def data(self) -> Tensor:
+        """What is kept: what the pack hook returned, or the tensor."""
+    def register_hooks(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
+        """Packs this value by `pack_hook(tensor)` now; `unpack_hook` makes a tensor of the result when backward
+        asks.
 
-class ShapeError(RgradError, RuntimeError): ...
+        Raises RuntimeError if nothing is saved here, if it has hooks already, or after the graph was freed.
+        """
+    def unpack(self) -> Any:
+        """The saved tensor, or None. Raises RuntimeError after the graph was freed, or if it was written in place
+        since.
+        """
+    @property
+    def unpack_hook(self) -> Any:
+        """The hook that `data` will be given to, or None."""
+
+class ShapeError(RgradError, RuntimeError):
+    """An rgrad error of kind Shape; a RuntimeError."""
 
 @disjoint_base
 class Tensor:
+    """A multi-dimensional array with a history through which gradients flow back."""
     @property
     def H(self) -> Tensor: ...
     @property
     def T(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
-    def __add__(self, value: Any, /) -> Tensor: ...
-    def __and__(self, value: Any, /) -> Tensor: ...
-    def __array__(self, dtype: _DType | None = None, copy: Any = None) -> Any: ...
+    def __add__(self, value: _Operand, /) -> Tensor: ...
+    def __and__(self, value: _Operand, /) -> Tensor: ...
+    def __array__(self, dtype: _DType | None = None, copy: _bool | None = None) -> np.ndarray[Any, np.dtype[Any]]: ...
     __array_priority__: _int
-    def __array_wrap__(self, array: Any, *_context: Any) -> Any: ...
+    def __array_wrap__(self, array: np.ndarray[Any, Any], *_context: Any) -> Any: ...
     def __bool__(self) -> _bool: ...
     def __complex__(self) -> _complex: ...
     def __contains__(self, key: Any, /) -> _bool: ...
     def __copy__(self) -> Any: ...
     def __deepcopy__(self, memo: Any) -> Any: ...
     def __delitem__(self, key: Any, /) -> None: ...
-    def __eq__(self, value: Any, /) -> Tensor: ...  # type: ignore[override]
+    def __eq__(self, value: object, /) -> Tensor: ...  # type: ignore[override]
     def __float__(self) -> _float: ...
-    def __floordiv__(self, value: Any, /) -> Tensor: ...
-    def __format__(self, spec: Any) -> _str: ...
-    def __ge__(self, value: Any, /) -> Tensor: ...
+    def __floordiv__(self, value: _Operand, /) -> Tensor: ...
+    def __format__(self, spec: _str) -> _str: ...
+    def __ge__(self, value: _Operand, /) -> Tensor: ...
     def __getitem__(self, key: _Index, /) -> Tensor: ...
-    def __gt__(self, value: Any, /) -> Tensor: ...
+    def __gt__(self, value: _Operand, /) -> Tensor: ...
     def __hash__(self) -> _int: ...
-    def __iadd__(self, value: Any, /) -> Self: ...
-    def __iand__(self, value: Any, /) -> Self: ...
-    def __ifloordiv__(self, value: Any, /) -> Self: ...
-    def __ilshift__(self, value: Any, /) -> Self: ...
-    def __imod__(self, value: Any, /) -> Self: ...
-    def __imul__(self, value: Any, /) -> Self: ...
+    def __iadd__(self, value: _Operand, /) -> Self: ...
+    def __iand__(self, value: _Operand, /) -> Self: ...
+    def __ifloordiv__(self, value: _Operand, /) -> Self: ...
+    def __ilshift__(self, value: _Operand, /) -> Self: ...
+    def __imod__(self, value: _Operand, /) -> Self: ...
+    def __imul__(self, value: _Operand, /) -> Self: ...
     def __index__(self) -> _int: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __int__(self) -> _int: ...
     def __invert__(self) -> Tensor: ...
-    def __ior__(self, value: Any, /) -> Self: ...
+    def __ior__(self, value: _Operand, /) -> Self: ...
     def __ipow__(self, value: _Operand, /) -> Self: ...  # type: ignore[misc]
-    def __irshift__(self, value: Any, /) -> Self: ...
-    def __isub__(self, value: Any, /) -> Self: ...
+    def __irshift__(self, value: _Operand, /) -> Self: ...
+    def __isub__(self, value: _Operand, /) -> Self: ...
     def __iter__(self) -> Iterator[Tensor]: ...
-    def __itruediv__(self, value: Any, /) -> Self: ...
-    def __ixor__(self, value: Any, /) -> Self: ...
-    def __le__(self, value: Any, /) -> Tensor: ...
+    def __itruediv__(self, value: _Operand, /) -> Self: ...
+    def __ixor__(self, value: _Operand, /) -> Self: ...
+    def __le__(self, value: _Operand, /) -> Tensor: ...
     def __len__(self) -> _int: ...
-    def __lshift__(self, value: Any, /) -> Tensor: ...
-    def __lt__(self, value: Any, /) -> Tensor: ...
-    def __matmul__(self, value: Any, /) -> Tensor: ...
-    def __mod__(self, value: Any, /) -> Tensor: ...
-    def __mul__(self, value: Any, /) -> Tensor: ...
-    def __ne__(self, value: Any, /) -> Tensor: ...  # type: ignore[override]
+    def __lshift__(self, value: _Operand, /) -> Tensor: ...
+    def __lt__(self, value: _Operand, /) -> Tensor: ...
+    def __matmul__(self, value: Tensor, /) -> Tensor: ...
+    def __mod__(self, value: _Operand, /) -> Tensor: ...
+    def __mul__(self, value: _Operand, /) -> Tensor: ...
+    def __ne__(self, value: object, /) -> Tensor: ...  # type: ignore[override]
     def __neg__(self) -> Tensor: ...
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
-    def __or__(self, value: Any, /) -> Tensor: ...
+    def __or__(self, value: _Operand, /) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __pow__(self, value: _Operand, mod: None = None, /) -> Tensor: ...
-    def __radd__(self, value: Any, /) -> Tensor: ...
-    def __rand__(self, value: Any, /) -> Tensor: ...
-    def __reduce_ex__(self, protocol: Any) -> Any: ...
+    def __radd__(self, value: _Operand, /) -> Tensor: ...
+    def __rand__(self, value: _Operand, /) -> Tensor: ...
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any: ...
     def __repr__(self) -> _str: ...
     def __reversed__(self) -> Tensor: ...
-    def __rfloordiv__(self, value: Any, /) -> Tensor: ...
-    def __rlshift__(self, value: Any, /) -> Tensor: ...
-    def __rmatmul__(self, value: Any, /) -> Tensor: ...
-    def __rmod__(self, value: Any, /) -> Tensor: ...
-    def __rmul__(self, value: Any, /) -> Tensor: ...
-    def __ror__(self, value: Any, /) -> Tensor: ...
+    def __rfloordiv__(self, value: _Operand, /) -> Tensor: ...
+    def __rlshift__(self, value: _Operand, /) -> Tensor: ...
+    def __rmatmul__(self, value: Tensor, /) -> Tensor: ...
+    def __rmod__(self, value: _Operand, /) -> Tensor: ...
+    def __rmul__(self, value: _Operand, /) -> Tensor: ...
+    def __ror__(self, value: _Operand, /) -> Tensor: ...
     def __rpow__(self, value: _Operand, mod: None = None, /) -> Tensor: ...
-    def __rrshift__(self, value: Any, /) -> Tensor: ...
-    def __rshift__(self, value: Any, /) -> Tensor: ...
-    def __rsub__(self, value: Any, /) -> Tensor: ...
-    def __rtruediv__(self, value: Any, /) -> Tensor: ...
-    def __rxor__(self, value: Any, /) -> Tensor: ...
-    def __setitem__(self, key: _Index, value: Any, /) -> None: ...
-    def __sub__(self, value: Any, /) -> Tensor: ...
+    def __rrshift__(self, value: _Operand, /) -> Tensor: ...
+    def __rshift__(self, value: _Operand, /) -> Tensor: ...
+    def __rsub__(self, value: _Operand, /) -> Tensor: ...
+    def __rtruediv__(self, value: _Operand, /) -> Tensor: ...
+    def __rxor__(self, value: _Operand, /) -> Tensor: ...
+    def __setitem__(self, key: _Index, value: _Operand, /) -> None: ...
+    def __sub__(self, value: _Operand, /) -> Tensor: ...
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any: ...
-    def __truediv__(self, value: Any, /) -> Tensor: ...
-    def __xor__(self, value: Any, /) -> Tensor: ...
+    def __truediv__(self, value: _Operand, /) -> Tensor: ...
+    def __xor__(self, value: _Operand, /) -> Tensor: ...
     @property
     def _base(self) -> Tensor | None: ...
     def _is_view(self) -> _bool: ...
     @staticmethod
-    def _make_subclass(cls: Any, data: Any, require_grad: Any = False) -> Any: ...
+    def _make_subclass(cls: Any, data: Tensor, require_grad: _bool = False) -> Any:
+        """`cls` looking at `data`'s memory, without history (how Parameter is made)."""
     @property
     def _version(self) -> _int: ...
-    def abs(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def abs_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def absolute(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def absolute_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def acos(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def acos_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def acosh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def acosh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def add(self, other: _Operand, *, alpha: _Number | None = None) -> Tensor: ...
-    def add_(self, other: _Operand, *, alpha: _Number | None = None) -> Tensor: ...
-    def addcdiv(self, tensor1: _Operand, tensor2: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def addcdiv_(self, tensor1: _Operand, tensor2: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def addcmul(self, tensor1: _Operand, tensor2: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def addcmul_(self, tensor1: _Operand, tensor2: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = None, alpha: _Number | None = None) -> Tensor: ...
-    def adjoint(self) -> Tensor: ...
-    def all(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-    def allclose(
-        self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
-    ) -> _bool: ...
-    def amax(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-    def amin(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None) -> Any: ...
-    def any(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-    def arccos(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arccos_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arccosh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arccosh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arcsin(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arcsin_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arcsinh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arcsinh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arctan(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arctan2(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arctan2_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arctan_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arctanh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def arctanh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-    def argsort(self, dim: _int = ..., descending: Any = False, stable: Any = False) -> Tensor: ...
-    def argwhere(self) -> Tensor: ...
-    def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor: ...
-    def as_subclass(self, cls: Any) -> Any: ...
-    def asin(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def asin_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def asinh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def asinh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def atan(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def atan2(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def atan2_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def atan_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def atanh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def atanh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def abs(self) -> Tensor:
+        """The absolute value; its derivative at 0 is 0."""
+    def abs_(self) -> Tensor:
+        """In-place form of `abs`."""
+    def absolute(self) -> Tensor:
+        """The absolute value; its derivative at 0 is 0."""
+    def absolute_(self) -> Tensor:
+        """In-place form of `absolute`."""
+    def acos(self) -> Tensor:
+        """The angle, in radians, whose cosine is the input."""
+    def acos_(self) -> Tensor:
+        """In-place form of `acos`."""
+    def acosh(self) -> Tensor:
+        """The inverse of the hyperbolic cosine."""
+    def acosh_(self) -> Tensor:
+        """In-place form of `acosh`."""
+    def add(self, other: _Operand, *, alpha: _Number = 1) -> Tensor: ...
+    def add_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+        """Adds `alpha * other` to this tensor in place."""
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """`x + value * a / b`."""
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """In-place form of `addcdiv`."""
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """`x + value * a * b`."""
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+        """In-place form of `addcmul`."""
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape."""
+    def adjoint(self) -> Tensor:
+        """The last two dimensions exchanged."""
+    def all(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether all elements along `dim` (all without) are true."""
+    def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
+        """Whether `isclose` holds everywhere."""
+    def amax(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The largest elements over `dim` (all without). Equal ones share the gradient evenly."""
+    def amin(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The smallest elements over `dim` (all without). Equal ones share the gradient evenly."""
+    def aminmax(
+        self, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None
+    ) -> _return_types.aminmax:
+        """The smallest and the largest elements along `dim` (all without), as (min, max)."""
+    def any(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether any element along `dim` (all without) is true."""
+    def arccos(self) -> Tensor:
+        """The angle, in radians, whose cosine is the input."""
+    def arccos_(self) -> Tensor:
+        """In-place form of `arccos`."""
+    def arccosh(self) -> Tensor:
+        """The inverse of the hyperbolic cosine."""
+    def arccosh_(self) -> Tensor:
+        """In-place form of `arccosh`."""
+    def arcsin(self) -> Tensor:
+        """The angle, in radians, whose sine is the input."""
+    def arcsin_(self) -> Tensor:
+        """In-place form of `arcsin`."""
+    def arcsinh(self) -> Tensor:
+        """The inverse of the hyperbolic sine."""
+    def arcsinh_(self) -> Tensor:
+        """In-place form of `arcsinh`."""
+    def arctan(self) -> Tensor:
+        """The angle, in radians, whose tangent is the input."""
+    def arctan2(self, other: _Operand) -> Tensor:
+        """The angle, in radians, of the point with the ordinate `a` and the abscissa `b`."""
+    def arctan2_(self, other: _Operand) -> Tensor:
+        """In-place form of `arctan2`."""
+    def arctan_(self) -> Tensor:
+        """In-place form of `arctan`."""
+    def arctanh(self) -> Tensor:
+        """The inverse of the hyperbolic tangent."""
+    def arctanh_(self) -> Tensor:
+        """In-place form of `arctanh`."""
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Where the largest element stands along `dim`, or in the flattened tensor; the first of equals."""
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals."""
+    def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
+        """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+    def argwhere(self) -> Tensor:
+        """The positions of the elements that are not zero, one in each row."""
+    def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor:
+        """A view with the given sizes, strides and offset (in elements) of the tensor's storage."""
+    def as_subclass(self, cls: _type[Tensor]) -> Any:
+        """This tensor as an object of class `cls`, with the same memory and history.
+
+        Raises TypeError unless `cls` is a subclass of Tensor.
+        """
+    def asin(self) -> Tensor:
+        """The angle, in radians, whose sine is the input."""
+    def asin_(self) -> Tensor:
+        """In-place form of `asin`."""
+    def asinh(self) -> Tensor:
+        """The inverse of the hyperbolic sine."""
+    def asinh_(self) -> Tensor:
+        """In-place form of `asinh`."""
+    def atan(self) -> Tensor:
+        """The angle, in radians, whose tangent is the input."""
+    def atan2(self, other: _Operand) -> Tensor:
+        """The angle, in radians, of the point with the ordinate `a` and the abscissa `b`."""
+    def atan2_(self, other: _Operand) -> Tensor:
+        """In-place form of `atan2`."""
+    def atan_(self) -> Tensor:
+        """In-place form of `atan`."""
+    def atanh(self) -> Tensor:
+        """The inverse of the hyperbolic tangent."""
+    def atanh_(self) -> Tensor:
+        """In-place form of `atanh`."""
     def backward(
         self,
         gradient: Tensor | None = None,
         retain_graph: _bool | None = None,
         create_graph: _bool = False,
-        inputs: Any = None,
+        inputs: Tensor | Node | Sequence[Tensor | Node] | None = None,
         *,
-        strict: Any = False,
-    ) -> None: ...
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = None, alpha: _Number | None = None) -> Tensor: ...
-    def bernoulli(self, p: Any = None, *, generator: Generator | None = None) -> Tensor: ...
-    def bernoulli_(self, p: Any = None, *, generator: Generator | None = None) -> Tensor: ...
+        strict: _bool = False,
+    ) -> None:
+        """Adds the gradients of this tensor with respect to the leaves (or to `inputs`) to their `.grad`.
+
+        `gradient` has this tensor's shape; it may be left out for a tensor of one element. With `strict` it is an
+        error, raised before
+        anything is computed, if the graph does not lead to one of `inputs` (give `dict(model.named_parameters())`
+        to have them named); the
+        error names the lines where the path was cut. Without `inputs` it is one if a leaf is known to which the
+        path was cut. Raises
+        RuntimeError when there is no graph, when the graph was freed, or when the shape of `gradient` differs.
+        """
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch; the input broadcasts to the
+        product's shape.
+        """
+    def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor: ...
+    def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Fills with 1 with probability `p` (a number, or a tensor of one for each element), else 0."""
     def bfloat16(self) -> Tensor: ...
-    def bincount(self, weights: Any = None, minlength: Any = 0) -> Tensor: ...
-    def bitwise_and(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_and_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_left_shift(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_left_shift_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_not(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_or(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_or_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_right_shift(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_right_shift_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_xor(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bitwise_xor_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+    def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+        """How often each of 0, 1, 2, ... stands in a vector of non-negative integers, or the sum of its `weights`
+        (float).
+        """
+    def bitwise_and(self, other: _Operand) -> Tensor:
+        """The bits that both inputs have."""
+    def bitwise_and_(self, other: _Operand) -> Tensor:
+        """In-place form of `bitwise_and`."""
+    def bitwise_left_shift(self, other: _Operand) -> Tensor:
+        """The first input's bits moved up by the second; 0 where that is negative or too much."""
+    def bitwise_left_shift_(self, other: _Operand) -> Tensor:
+        """In-place form of `bitwise_left_shift`."""
+    def bitwise_not(self) -> Tensor:
+        """The input with all its bits changed."""
+    def bitwise_not_(self) -> Tensor:
+        """In-place form of `bitwise_not`."""
+    def bitwise_or(self, other: _Operand) -> Tensor:
+        """The bits that one of the inputs has."""
+    def bitwise_or_(self, other: _Operand) -> Tensor:
+        """In-place form of `bitwise_or`."""
+    def bitwise_right_shift(self, other: _Operand) -> Tensor:
+        """The first input's bits moved down by the second, keeping the sign."""
+    def bitwise_right_shift_(self, other: _Operand) -> Tensor:
+        """In-place form of `bitwise_right_shift`."""
+    def bitwise_xor(self, other: _Operand) -> Tensor:
+        """The bits that just one of the inputs has."""
+    def bitwise_xor_(self, other: _Operand) -> Tensor:
+        """In-place form of `bitwise_xor`."""
+    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The products of two batches of matrices."""
     def bool(self) -> Tensor: ...
-    def broadcast_to(self, *size: Any, **kwargs: Any) -> Tensor: ...
+    def broadcast_to(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
+        """Repeated without copying to a shape that this one broadcasts to."""
     def byte(self) -> Tensor: ...
-    def ceil(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def ceil_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def celu(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def celu_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def chunk(self, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]: ...
+    def ceil(self) -> Tensor:
+        """The smallest whole number not below the input."""
+    def ceil_(self) -> Tensor:
+        """In-place form of `ceil`."""
+    def celu(self, alpha: _Number = 1.0) -> Tensor:
+        """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
+    def celu_(self, alpha: _Number = 1.0) -> Tensor:
+        """In-place form of `celu`."""
+    def chunk(self, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
+        """At most `chunks` parts of equal size; the last one may be smaller."""
     def clamp(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor: ...
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor: ...
-    def clamp_max(self, max: Any) -> Tensor: ...
-    def clamp_max_(self, max: Any) -> Tensor: ...
-    def clamp_min(self, min: Any) -> Tensor: ...
-    def clamp_min_(self, min: Any) -> Tensor: ...
-    def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
-    def clip_(self, min: Any = None, max: Any = None) -> Tensor: ...
-    def clone(self, *, memory_format: memory_format | None = None) -> Tensor: ...
-    def contiguous(self, *, memory_format: memory_format | None = None) -> Tensor: ...
-    def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor: ...
-    def copysign(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def copysign_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def cos(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def cos_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def cosh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def cosh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def count_nonzero(self, dim: _Dims | None = None) -> Tensor: ...
-    def cpu(self, memory_format: memory_format | None = None) -> Tensor: ...
-    def cummax(self, dim: _int, *, out: Tensor | None = None) -> Any: ...
-    def cummin(self, dim: _int, *, out: Tensor | None = None) -> Any: ...
-    def cumprod(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor: ...
-    def cumprod_(self, dim: _int) -> Tensor: ...
-    def cumsum(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor: ...
-    def cumsum_(self, dim: _int) -> Tensor: ...
+    def clamp_(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+        """Limits this tensor's elements in place."""
+    def clamp_max(self, max: _Operand) -> Tensor: ...
+    def clamp_max_(self, max: _Operand) -> Tensor:
+        """Limits this tensor's elements from above, in place."""
+    def clamp_min(self, min: _Operand) -> Tensor: ...
+    def clamp_min_(self, min: _Operand) -> Tensor:
+        """Limits this tensor's elements from below, in place."""
+    def clip(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor: ...
+    def clip_(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+        """Limits this tensor's elements in place."""
+    def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
+        """A copy that gradients flow through."""
+    def contiguous(self, *, memory_format: memory_format | None = None) -> Tensor:
+        """This tensor if it is row-major, else a row-major copy."""
+    def copy_(self, other: Tensor, non_blocking: _bool = False) -> Tensor:
+        """Overwrites this tensor with `other`, broadcast to this shape and converted to this dtype."""
+    def copysign(self, other: _Operand) -> Tensor:
+        """The magnitude of the first input with the sign of the second."""
+    def copysign_(self, other: _Operand) -> Tensor:
+        """In-place form of `copysign`."""
+    def cos(self) -> Tensor:
+        """The cosine of an angle in radians."""
+    def cos_(self) -> Tensor:
+        """In-place form of `cos`."""
+    def cosh(self) -> Tensor:
+        """The hyperbolic cosine."""
+    def cosh_(self) -> Tensor:
+        """In-place form of `cosh`."""
+    def count_nonzero(self, dim: _Dims | None = None) -> Tensor:
+        """How many elements along `dim` (all without) are not 0, as int64."""
+    def cpu(self, memory_format: memory_format | None = None) -> Tensor:
+        """This tensor on the CPU; itself if it is there already."""
+    def cummax(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
+        """The largest element so far along `dim` and where it stands (the last of equals)."""
+    def cummin(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
+        """The smallest element so far along `dim` and where it stands (the last of equals)."""
+    def cumprod(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
+        """Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
+    def cumprod_(self, dim: _int, *, dtype: _DType | None = None) -> Tensor:
+        """Running products along `dim`, written over this tensor."""
+    def cumsum(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
+        """Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
+    def cumsum_(self, dim: _int, *, dtype: _DType | None = None) -> Tensor:
+        """Running sums along `dim`, written over this tensor."""
     @property
-    def data(self) -> Tensor: ...
+    def data(self) -> Tensor:
+        """The same memory without history, with a version counter of its own."""
     @data.setter
     def data(self, value: Tensor) -> None: ...
-    def data_ptr(self) -> _int: ...
-    def detach(self) -> Tensor: ...
-    def detach_(self) -> Tensor: ...
+    def data_ptr(self) -> _int:
+        """The address of the first element. RuntimeError on a device: its memory has no address here.
+        RuntimeError inside a transform too: the memory below is none of its function's business.
+        """
+    def detach(self) -> Tensor:
+        """The same memory without history; writes are seen on both sides and counted as one."""
+    def detach_(self) -> Tensor:
+        """Forgets this tensor's own history."""
     @property
-    def device(self) -> device: ...
-    def diag(self, diagonal: _int = 0) -> Tensor: ...
-    def diag_embed(self, offset: _int = 0, dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-    def diagflat(self, offset: _int = 0) -> Tensor: ...
-    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: ...
-    def diff(self, n: Any = 1, dim: _int = ..., prepend: Any = None, append: Any = None) -> Tensor: ...
+    def device(self) -> _DeviceObject: ...
+    def diag(self, diagonal: _int = 0) -> Tensor:
+        """A square matrix from a vector, or a copy of a matrix's diagonal."""
+    def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+        """Matrices with the last dimension on a diagonal, zero elsewhere."""
+    def diagflat(self, offset: _int = 0) -> Tensor:
+        """A square matrix with all elements on a diagonal."""
+    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """A diagonal of two dimensions, as a new last dimension."""
+    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """Differences of neighbours along `dim`, `n` times, of the tensor with `prepend` and `append` at its ends."""
     def dim(self) -> _int: ...
-    def dist(self, other: _Operand, p: Any = 2.0) -> Tensor: ...
+    def dist(self, other: Tensor, p: _float = 2.0) -> Tensor:
+        """The norm of order `p` of the difference."""
     def div(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
-    def div_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
+    def div_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+        """Divides this tensor in place."""
     def divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
-    def divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
-    def dot(self, tensor: Any, *, out: Tensor | None = None) -> Tensor: ...
+    def divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+        """Divides this tensor in place."""
+    def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The sum of the products of two vectors' elements."""
     def double(self) -> Tensor: ...
-    def dsplit(self, indices_or_sections: Any) -> _tuple[Tensor, ...]: ...
+    def dsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
+        """Parts behind one another (along dimension 2): so many of equal size, or between positions."""
     @property
     def dtype(self) -> _DType: ...
-    def element_size(self) -> _int: ...
-    def elu(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def elu_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def eq(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def eq_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def equal(self, other: Tensor) -> _bool: ...
-    def erf(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def erf_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def erfc(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def erfc_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def exp(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def exp2(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def exp2_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def exp_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def expand(self, *size: Any, implicit: Any = False) -> Tensor: ...
+    def element_size(self) -> _int:
+        """Bytes of one element."""
+    def elu(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Tensor:
+        """`scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))`."""
+    def elu_(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Tensor:
+        """In-place form of `elu`."""
+    def eq(self, other: _Operand) -> Tensor:
+        """Whether both inputs are equal."""
+    def eq_(self, other: _Operand) -> Tensor:
+        """In-place form of `eq`."""
+    def equal(self, other: Tensor) -> _bool:
+        """Whether shapes and all elements are equal."""
+    def erf(self) -> Tensor:
+        """The error function."""
+    def erf_(self) -> Tensor:
+        """In-place form of `erf`."""
+    def erfc(self) -> Tensor:
+        """One minus the error function, accurate where that is small."""
+    def erfc_(self) -> Tensor:
+        """In-place form of `erfc`."""
+    def exp(self) -> Tensor:
+        """e to the power of the input."""
+    def exp2(self) -> Tensor:
+        """2 to the power of the input."""
+    def exp2_(self) -> Tensor:
+        """In-place form of `exp2`."""
+    def exp_(self) -> Tensor:
+        """In-place form of `exp`."""
+    def expand(self, *size: _int | _Sizes, implicit: _bool = False) -> Tensor:
+        """Dimensions of size 1 repeated without copying; -1 leaves a size as it is."""
     def expand_as(self, other: Tensor) -> Tensor: ...
-    def expit(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def expit_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def expm1(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def expm1_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def exponential_(self, lambd: Any = 1.0, *, generator: Generator | None = None) -> Tensor: ...
-    def fill_(self, value: Any) -> Tensor: ...
-    def fix(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def fix_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor: ...
-    def flip(self, *dims: Any, **kwargs: Any) -> Tensor: ...
-    def fliplr(self) -> Tensor: ...
-    def flipud(self) -> Tensor: ...
+    def expit(self) -> Tensor:
+        """`1 / (1 + exp(-x))`."""
+    def expit_(self) -> Tensor:
+        """In-place form of `expit`."""
+    def expm1(self) -> Tensor:
+        """e to the power of the input, minus 1, accurate near 0."""
+    def expm1_(self) -> Tensor:
+        """In-place form of `expm1`."""
+    def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Fills with numbers of the exponential distribution of rate `lambd`."""
+    def fill_(self, value: _Operand) -> Tensor:
+        """Overwrites every element with `value`, a number or a 0-d tensor."""
+    def fix(self) -> Tensor:
+        """The whole part, towards zero."""
+    def fix_(self) -> Tensor:
+        """In-place form of `fix`."""
+    def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
+        """The dimensions from `start_dim` to `end_dim` joined into one."""
+    def flip(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
+        """The elements in reverse order along `dims`."""
+    def fliplr(self) -> Tensor:
+        """The columns in reverse order."""
+    def flipud(self) -> Tensor:
+        """The rows in reverse order."""
     def float(self) -> Tensor: ...
-    def floor(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def floor_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def floor_divide(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def floor_divide_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def fmax(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def fmin(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def fmod(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def fmod_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def frac(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def frac_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def freeze_(self) -> Tensor: ...
-    def gather(self, dim: _int, index: Tensor, *, sparse_grad: Any = False) -> Tensor: ...
-    def ge(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def ge_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def ger(self, vec2: Any, *, out: Tensor | None = None) -> Tensor: ...
-    def get_device(self) -> _int: ...
+    def floor(self) -> Tensor:
+        """The largest whole number not above the input."""
+    def floor_(self) -> Tensor:
+        """In-place form of `floor`."""
+    def floor_divide(self, other: _Operand) -> Tensor:
+        """The quotient rounded towards minus infinity, without derivative."""
+    def floor_divide_(self, other: _Operand) -> Tensor:
+        """In-place form of `floor_divide`."""
+    def fmax(self, other: _Operand) -> Tensor:
+        """The larger input, or the one that is not nan."""
+    def fmin(self, other: _Operand) -> Tensor:
+        """The smaller input, or the one that is not nan."""
+    def fmod(self, other: _Operand) -> Tensor:
+        """The remainder of the division truncated towards zero; it has the sign of the dividend."""
+    def fmod_(self, other: _Operand) -> Tensor:
+        """In-place form of `fmod`."""
+    def frac(self) -> Tensor:
+        """The part after the decimal point, with the input's sign."""
+    def frac_(self) -> Tensor:
+        """In-place form of `frac`."""
+    def freeze_(self) -> Tensor:
+        """Makes every later in-place write to this tensor's memory raise RuntimeError at the line that writes: also
+        through views, detached
+        tensors, `out=`, optimizers and what shares the memory in other ways inside rgrad. NumPy arrays made later
+        are read-only.
+        """
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
+        """Elements chosen along `dim` by an index of the result's shape."""
+    def ge(self, other: _Operand) -> Tensor:
+        """Whether the first input is greater or equal."""
+    def ge_(self, other: _Operand) -> Tensor:
+        """In-place form of `ge`."""
+    def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The same as `outer`."""
+    def get_device(self) -> _int:
+        """The number of the tensor's device: 0 on wgpu, -1 on the CPU."""
     @property
     def grad(self) -> Tensor | None: ...
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
     @property
-    def grad_fn(self) -> Node | None: ...
-    def greater(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def greater_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def greater_equal(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def greater_equal_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def gt(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def gt_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None for a leaf."""
+    def greater(self, other: _Operand) -> Tensor:
+        """Whether the first input is greater."""
+    def greater_(self, other: _Operand) -> Tensor:
+        """In-place form of `greater`."""
+    def greater_equal(self, other: _Operand) -> Tensor:
+        """Whether the first input is greater or equal."""
+    def greater_equal_(self, other: _Operand) -> Tensor:
+        """In-place form of `greater_equal`."""
+    def gt(self, other: _Operand) -> Tensor:
+        """Whether the first input is greater."""
+    def gt_(self, other: _Operand) -> Tensor:
+        """In-place form of `gt`."""
     def half(self) -> Tensor: ...
-    def hardshrink(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hardsigmoid(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hardsigmoid_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hardswish(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hardswish_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hardtanh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hardtanh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hsplit(self, indices_or_sections: Any) -> _tuple[Tensor, ...]: ...
-    def hypot(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def hypot_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number | None = None) -> Tensor: ...
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number | None = None) -> Tensor: ...
-    def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
-    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
-    def index_fill(self, dim: _int, index: Tensor, value: Any) -> Tensor: ...
-    def index_fill_(self, dim: _int, index: Tensor, value: Any) -> Tensor: ...
-    def index_put(self, indices: Any, values: Any, accumulate: Any = False) -> Tensor: ...
-    def index_put_(self, indices: Any, values: Any, accumulate: Any = False) -> Tensor: ...
-    def index_select(self, dim: _int, index: Tensor) -> Tensor: ...
-    def inner(self, other: _Operand, *, out: Tensor | None = None) -> Tensor: ...
+    def hardshrink(self, lambd: _float = 0.5) -> Tensor:
+        """The input, but 0 where its magnitude is not above `lambd`."""
+    def hardsigmoid(self) -> Tensor:
+        """`clamp(x + 3, 0, 6) / 6`."""
+    def hardsigmoid_(self) -> Tensor:
+        """In-place form of `hardsigmoid`."""
+    def hardswish(self) -> Tensor:
+        """`x * clamp(x + 3, 0, 6) / 6`."""
+    def hardswish_(self) -> Tensor:
+        """In-place form of `hardswish`."""
+    def hardtanh(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
+        """The input kept between two numbers; the derivative at both is 0."""
+    def hardtanh_(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
+        """In-place form of `hardtanh`."""
+    def hsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
+        """Parts side by side (along dimension 1, or 0 of a vector): so many of equal size, or between positions."""
+    def hypot(self, other: _Operand) -> Tensor:
+        """The length of the hypotenuse, without needless overflow."""
+    def hypot_(self, other: _Operand) -> Tensor:
+        """In-place form of `hypot`."""
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
+        """A copy with `alpha * source` added to the slices along `dim` that the index names."""
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
+        """Adds `alpha * source` to the slices along `dim` that the index names."""
+    def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """A copy with the slices along `dim` that the index names replaced by those of `source`."""
+    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """Replaces the slices along `dim` that the index names by those of `source`."""
+    def index_fill(self, dim: _int, index: Tensor, value: _Operand) -> Tensor:
+        """A copy with the slices along `dim` that the index names filled with a value."""
+    def index_fill_(self, dim: _int, index: Tensor, value: _Operand) -> Tensor:
+        """Fills the slices along `dim` that the index names."""
+    def index_put(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
+        """A copy with `values` written (or added) where the index tensors point."""
+    def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
+        """Writes (or adds) `values` where the index tensors point."""
+    def index_select(self, dim: _int, index: Tensor) -> Tensor:
+        """The slices along `dim` that a vector of positions names."""
+    def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The sum of the products along the last dimension of both."""
     def int(self) -> Tensor: ...
     def is_complex(self) -> _bool: ...
-    def is_contiguous(self, memory_format: memory_format | None = None) -> _bool: ...
+    def is_contiguous(self, memory_format: memory_format | None = None) -> _bool:
+        """Whether the elements lie in row-major order without gaps."""
     @property
     def is_cpu(self) -> _bool: ...
     @property
     def is_cuda(self) -> _bool: ...
     def is_floating_point(self) -> _bool: ...
-    def is_frozen(self) -> _bool: ...
+    def is_frozen(self) -> _bool:
+        """Whether this tensor's memory is frozen."""
     def is_inference(self) -> _bool: ...
     @property
     def is_leaf(self) -> _bool: ...
-    def is_same_size(self, other: _Operand) -> _bool: ...
+    def is_same_size(self, other: Tensor) -> _bool: ...
     def is_signed(self) -> _bool: ...
     @property
     def is_sparse(self) -> _bool: ...
     @property
     def is_wgpu(self) -> _bool: ...
-    def isclose(
-        self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
-    ) -> Tensor: ...
-    def isfinite(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def isinf(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def isnan(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def isneginf(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def isposinf(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def item(self) -> Any: ...
+    def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
+        """Where `|input - other| <= atol + rtol * |other|`; nan equals nan with `equal_nan`."""
+    def isfinite(self) -> Tensor:
+        """Whether the input is neither nan nor infinite."""
+    def isinf(self) -> Tensor:
+        """Whether the input is infinite."""
+    def isnan(self) -> Tensor:
+        """Whether the input is nan."""
+    def isneginf(self) -> Tensor:
+        """Whether the input is minus infinity."""
+    def isposinf(self) -> Tensor:
+        """Whether the input is plus infinity."""
+    def item(self) -> _Number:
+        """The tensor's one element as a Python number."""
     @property
     def itemsize(self) -> _int: ...
-    def kron(self, other: _Operand) -> Tensor: ...
-    def kthvalue(self, k: Any, dim: _int = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Any: ...
-    def le(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def le_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def leaky_relu(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def leaky_relu_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def lerp(self, end: _Operand, weight: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def lerp_(self, end: _Operand, weight: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def less(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def less_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def less_equal(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def less_equal_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log10(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log10_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log1p(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log1p_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log2(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log2_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def log_softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor: ...
-    def logaddexp(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_and(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_and_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_not(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_not_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_or(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_or_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_xor(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logical_xor_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logit(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logit_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logsigmoid(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def logsumexp(self, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
+    def kron(self, other: Tensor) -> Tensor:
+        """The Kronecker product: each element times all of `other`, as blocks."""
+    def kthvalue(
+        self, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
+    ) -> _return_types.kthvalue:
+        """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+    def le(self, other: _Operand) -> Tensor:
+        """Whether the first input is less or equal."""
+    def le_(self, other: _Operand) -> Tensor:
+        """In-place form of `le`."""
+    def leaky_relu(self, negative_slope: _Number = 0.01) -> Tensor:
+        """The input where it is positive, else the input times a slope."""
+    def leaky_relu_(self, negative_slope: _Number = 0.01) -> Tensor:
+        """In-place form of `leaky_relu`."""
+    def lerp(self, end: Tensor, weight: _Operand) -> Tensor:
+        """`a + w * (b - a)`, computed from the end that `w` is nearer to."""
+    def lerp_(self, end: Tensor, weight: _Operand) -> Tensor:
+        """In-place form of `lerp`."""
+    def less(self, other: _Operand) -> Tensor:
+        """Whether the first input is less."""
+    def less_(self, other: _Operand) -> Tensor:
+        """In-place form of `less`."""
+    def less_equal(self, other: _Operand) -> Tensor:
+        """Whether the first input is less or equal."""
+    def less_equal_(self, other: _Operand) -> Tensor:
+        """In-place form of `less_equal`."""
+    def log(self) -> Tensor:
+        """The natural logarithm."""
+    def log10(self) -> Tensor:
+        """The logarithm to base 10."""
+    def log10_(self) -> Tensor:
+        """In-place form of `log10`."""
+    def log1p(self) -> Tensor:
+        """The natural logarithm of 1 plus the input, accurate near 0."""
+    def log1p_(self) -> Tensor:
+        """In-place form of `log1p`."""
+    def log2(self) -> Tensor:
+        """The logarithm to base 2."""
+    def log2_(self) -> Tensor:
+        """In-place form of `log2`."""
+    def log_(self) -> Tensor:
+        """In-place form of `log`."""
+    def log_softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+        """`x - log(sum(exp(x)))` along `dim`, without overflow."""
+    def logaddexp(self, other: _Operand) -> Tensor:
+        """The logarithm of the sum of the exponentials of both inputs."""
+    def logical_and(self, other: _Operand) -> Tensor:
+        """Whether both inputs are true (not zero)."""
+    def logical_and_(self, other: _Operand) -> Tensor:
+        """In-place form of `logical_and`."""
+    def logical_not(self) -> Tensor:
+        """Whether the input is zero."""
+    def logical_not_(self) -> Tensor:
+        """In-place form of `logical_not`."""
+    def logical_or(self, other: _Operand) -> Tensor:
+        """Whether one of the inputs is true (not zero)."""
+    def logical_or_(self, other: _Operand) -> Tensor:
+        """In-place form of `logical_or`."""
+    def logical_xor(self, other: _Operand) -> Tensor:
+        """Whether just one of the inputs is true (not zero)."""
+    def logical_xor_(self, other: _Operand) -> Tensor:
+        """In-place form of `logical_xor`."""
+    def logit(self, eps: _Number | None = None) -> Tensor:
+        """The logarithm of the odds, `log(x / (1 - x))`, of the input kept in `eps..=1 - eps` unless `eps` is
+        negative.
+        """
+    def logit_(self, eps: _Number | None = None) -> Tensor:
+        """In-place form of `logit`."""
+    def logsigmoid(self) -> Tensor:
+        """`log(sigmoid(x))`."""
+    def logsumexp(self, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """`log(sum(exp(x)))` over `dim`, without overflow."""
     def long(self) -> Tensor: ...
-    def lt(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def lt_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+    def lt(self, other: _Operand) -> Tensor:
+        """Whether the first input is less."""
+    def lt_(self, other: _Operand) -> Tensor:
+        """In-place form of `lt`."""
     @property
     def mH(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
-    def masked_fill(self, mask: Tensor, value: Any) -> Tensor: ...
-    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor: ...
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor: ...
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor: ...
-    def masked_select(self, mask: Tensor) -> Tensor: ...
-    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+    def masked_fill(self, mask: Tensor, value: _Operand) -> Tensor:
+        """A copy with a value where the mask holds."""
+    def masked_fill_(self, mask: Tensor, value: _Operand) -> Tensor:
+        """Writes a value where the mask holds."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """A copy with consecutive elements of `source` where the mask holds."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Writes consecutive elements of `source` where the mask holds."""
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where the mask holds, in one dimension."""
+    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The product of two tensors by the rules of `@`: dot, matrix-vector, matrix and batched products; batches
+        broadcast.
+        """
+    @overload
+    def max(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
+        """The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both
+        elementwise.
+        """
+    @overload
     def max(
-        self, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None, out: Tensor | None = None
-    ) -> Any: ...
-    def maximum(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+        self, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
+    ) -> _return_types.max: ...
+    @overload
+    def max(self, dim: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+    @overload
+    def max(self, *, other: Tensor, out: Tensor | None = None) -> Tensor: ...
+    def maximum(self, other: _Operand) -> Tensor:
+        """The larger input; where both are equal each gets half of the gradient."""
     def mean(
         self,
         dim: _Dims | None = None,
         keepdim: _bool = False,
         *,
         dtype: _DType | None = None,
-        axis: Any = None,
-        keepdims: Any = False,
+        axis: _Dims | None = None,
+        keepdims: _bool = False,
         out: Tensor | None = None,
-    ) -> Tensor: ...
-    def median(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Any: ...
+    ) -> Tensor:
+        """The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float."""
+    @overload
+    def median(self, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The lower median of all elements; with `dim` (values, indices) along it. nan where there is one."""
+    @overload
+    def median(
+        self, dim: _int, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
+    ) -> _return_types.median: ...
+    @overload
+    def min(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
+        """The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both
+        elementwise.
+        """
+    @overload
     def min(
-        self, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None, out: Tensor | None = None
-    ) -> Any: ...
-    def minimum(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def mish(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def mish_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-    def mode(self, dim: _int = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Any: ...
-    def moveaxis(self, source: _Dims, destination: Any) -> Tensor: ...
-    def movedim(self, source: _Dims, destination: Any) -> Tensor: ...
-    def msort(self) -> Tensor: ...
-    def mul(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def mul_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+        self, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
+    ) -> _return_types.min: ...
+    @overload
+    def min(self, dim: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+    @overload
+    def min(self, *, other: Tensor, out: Tensor | None = None) -> Tensor: ...
+    def minimum(self, other: _Operand) -> Tensor:
+        """The smaller input; where both are equal each gets half of the gradient."""
+    def mish(self) -> Tensor:
+        """`x * tanh(softplus(x))`."""
+    def mish_(self) -> Tensor:
+        """In-place form of `mish`."""
+    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The product of two matrices."""
+    def mode(self, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
+        """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
+    def moveaxis(self, source: _Dims, destination: _Dims) -> Tensor:
+        """Dimensions moved to other places; the rest keep their order."""
+    def movedim(self, source: _Dims, destination: _Dims) -> Tensor:
+        """Dimensions moved to other places; the rest keep their order."""
+    def msort(self) -> Tensor:
+        """The values sorted along dimension 0."""
+    def mul(self, other: _Operand) -> Tensor:
+        """The product of both inputs."""
+    def mul_(self, other: _Operand) -> Tensor:
+        """In-place form of `mul`."""
     def multinomial(
-        self, num_samples: Any, replacement: Any = False, *, generator: Generator | None = None
+        self, num_samples: _int, replacement: _bool = False, *, generator: Generator | None = None
     ) -> Tensor: ...
-    def multiply(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def multiply_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-    def nan_to_num(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def multiply(self, other: _Operand) -> Tensor:
+        """The product of both inputs."""
+    def multiply_(self, other: _Operand) -> Tensor:
+        """In-place form of `multiply`."""
+    def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The product of a matrix and a vector."""
+    def nan_to_num(
+        self, nan: _Number | None = None, posinf: _Number | None = None, neginf: _Number | None = None
+    ) -> Tensor:
+        """The input with numbers in place of nan, plus and minus infinity."""
+    def nan_to_num_(
+        self, nan: _Number | None = None, posinf: _Number | None = None, neginf: _Number | None = None
+    ) -> Tensor:
+        """In-place form of `nan_to_num`."""
     def nanmean(
         self,
         dim: _Dims | None = None,
@@ -512,17 +871,25 @@ class Tensor:
         *,
         dtype: _DType | None = None,
         out: Tensor | None = None,
-    ) -> Tensor: ...
-    def nanmedian(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
+    ) -> Tensor:
+        """The arithmetic mean of what is not nan."""
+    @overload
+    def nanmedian(self, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The lower median of all elements that are not nan; with `dim` (values, indices) along it."""
+    @overload
+    def nanmedian(
+        self, dim: _int, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
+    ) -> _return_types.nanmedian: ...
     def nanquantile(
         self,
-        q: Any,
+        q: _float | Sequence[_float] | Tensor,
         dim: _int | None = None,
         keepdim: _bool = False,
         *,
-        interpolation: Any = "linear",
+        interpolation: _str = "linear",
         out: Tensor | None = None,
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """As `quantile`, passing over nan."""
     def nansum(
         self,
         dim: _Dims | None = None,
@@ -530,274 +897,528 @@ class Tensor:
         *,
         dtype: _DType | None = None,
         out: Tensor | None = None,
-    ) -> Tensor: ...
-    def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: ...
+    ) -> Tensor:
+        """The sum with nan counted as 0."""
+    def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
+        """`length` elements along `dim`, from `start` on."""
     @property
-    def nbytes(self) -> _int: ...
+    def nbytes(self) -> _int:
+        """Bytes of all elements."""
     @property
     def ndim(self) -> _int: ...
     def ndimension(self) -> _int: ...
-    def ne(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def ne_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def neg(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def neg_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def negative(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def negative_(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def ne(self, other: _Operand) -> Tensor:
+        """Whether the inputs differ (true where one is nan)."""
+    def ne_(self, other: _Operand) -> Tensor:
+        """In-place form of `ne`."""
+    def neg(self) -> Tensor:
+        """The input with its sign changed."""
+    def neg_(self) -> Tensor:
+        """In-place form of `neg`."""
+    def negative(self) -> Tensor:
+        """The input with its sign changed."""
+    def negative_(self) -> Tensor:
+        """In-place form of `negative`."""
     def nelement(self) -> _int: ...
-    def new_empty(self, *size: Any, **kwargs: Any) -> Tensor: ...
-    def new_full(self, size: _Sizes, fill_value: Any, **kwargs: Any) -> Tensor: ...
-    def new_ones(self, *size: Any, **kwargs: Any) -> Tensor: ...
-    def new_tensor(self, data: Any, **kwargs: Any) -> Tensor: ...
-    def new_zeros(self, *size: Any, **kwargs: Any) -> Tensor: ...
-    def nonzero(self, *, as_tuple: Any = False) -> Any: ...
+    def new_empty(
+        self,
+        *size: _int | _Sizes,
+        dtype: _DType | None = None,
+        layout: Any = None,
+        device: _Device | None = None,
+        pin_memory: _bool = False,
+        requires_grad: _bool = False,
+    ) -> Tensor:
+        """Memory of any contents of this tensor's dtype."""
+    def new_full(
+        self,
+        size: _Sizes,
+        fill_value: _Operand,
+        *,
+        dtype: _DType | None = None,
+        layout: Any = None,
+        device: _Device | None = None,
+        pin_memory: _bool = False,
+        requires_grad: _bool = False,
+    ) -> Tensor:
+        """One number of this tensor's dtype."""
+    def new_ones(
+        self,
+        *size: _int | _Sizes,
+        dtype: _DType | None = None,
+        layout: Any = None,
+        device: _Device | None = None,
+        pin_memory: _bool = False,
+        requires_grad: _bool = False,
+    ) -> Tensor:
+        """Ones of this tensor's dtype."""
+    def new_tensor(
+        self,
+        data: Any,
+        *,
+        dtype: _DType | None = None,
+        layout: Any = None,
+        device: _Device | None = None,
+        pin_memory: _bool = False,
+        requires_grad: _bool = False,
+    ) -> Tensor:
+        """A copy of `data` in this tensor's dtype."""
+    def new_zeros(
+        self,
+        *size: _int | _Sizes,
+        dtype: _DType | None = None,
+        layout: Any = None,
+        device: _Device | None = None,
+        pin_memory: _bool = False,
+        requires_grad: _bool = False,
+    ) -> Tensor:
+        """Zeros of this tensor's dtype."""
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
+        """The positions of the elements that are not zero: rows of a matrix, or a tuple of vectors."""
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> _tuple[Tensor, ...]: ...
     def norm(
         self,
-        p: Any = None,
+        p: _Number | _str = "fro",
         dim: _Dims | None = None,
         keepdim: _bool = False,
         out: Tensor | None = None,
         dtype: _DType | None = None,
-    ) -> Any: ...
-    def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor: ...
-    def not_equal(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def not_equal_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+    ) -> Tensor:
+        """The vector norm of order `p` over `dim` (all without); 'fro' is order 2."""
+    def normal_(self, mean: _Operand = 0.0, std: _Operand = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Fills with normal numbers."""
+    def not_equal(self, other: _Operand) -> Tensor:
+        """Whether the inputs differ (true where one is nan)."""
+    def not_equal_(self, other: _Operand) -> Tensor:
+        """In-place form of `not_equal`."""
     def numel(self) -> _int: ...
-    def numpy(self, *, force: _bool = False) -> np.ndarray[Any, np.dtype[Any]]: ...
-    def outer(self, vec2: Any, *, out: Tensor | None = None) -> Tensor: ...
+    def numpy(self, *, force: _bool = False) -> np.ndarray[Any, np.dtype[Any]]:
+        """A NumPy array that shares this tensor's memory; `force=True` also for tensors that require grad."""
+    def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Every product of an element of one vector with one of the other."""
     @property
     def output_nr(self) -> _int: ...
-    def permute(self, *dims: Any, **kwargs: Any) -> Tensor: ...
-    def pow(self, exponent: Any) -> Tensor: ...
-    def pow_(self, exponent: Any) -> Tensor: ...
+    def permute(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
+        """The dimensions in another order."""
+    def pow(self, exponent: _Operand) -> Tensor: ...
+    def pow_(self, exponent: _Operand) -> Tensor:
+        """Raises this tensor to a power in place."""
     def prod(
         self,
         dim: _int | None = None,
         keepdim: _bool = False,
         *,
         dtype: _DType | None = None,
-        axis: Any = None,
-        keepdims: Any = False,
+        axis: _int | None = None,
+        keepdims: _bool = False,
         out: Tensor | None = None,
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise."""
     def quantile(
         self,
-        q: Any,
+        q: _float | Sequence[_float] | Tensor,
         dim: _int | None = None,
         keepdim: _bool = False,
         *,
-        interpolation: Any = "linear",
+        interpolation: _str = "linear",
         out: Tensor | None = None,
-    ) -> Tensor: ...
-    def random_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def ravel(self) -> Tensor: ...
-    def reciprocal(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def register_hook(self, hook: Callable[..., Any]) -> HookHandle: ...
-    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> HookHandle: ...
-    def relu(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def relu_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def remainder(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def remainder_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def repeat(self, *repeats: Any) -> Tensor: ...
-    def repeat_interleave(self, repeats: Any, dim: _int | None = None, *, output_size: Any = None) -> Tensor: ...
+    ) -> Tensor:
+        """The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A
+        nan in a row makes its
+        quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.
+        """
+    def random_(
+        self, from_: _int | None = None, /, to: _int | None = None, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fills with integers in `from..to`, `0..from` if one bound is given, or all that the dtype holds."""
+    def ravel(self) -> Tensor:
+        """All elements in one dimension."""
+    def reciprocal(self) -> Tensor:
+        """One over the input."""
+    def reciprocal_(self) -> Tensor:
+        """In-place form of `reciprocal`."""
+    def register_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Registers `hook(grad)`, called with each gradient of this tensor; a returned tensor replaces it."""
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Registers `hook(leaf)`, called whenever this leaf's `.grad` is complete."""
+    def relu(self) -> Tensor:
+        """The input where it is positive, else 0; the derivative at 0 is 0."""
+    def relu_(self) -> Tensor:
+        """In-place form of `relu`."""
+    def remainder(self, other: _Operand) -> Tensor:
+        """The remainder of the division rounded towards minus infinity; it has the sign of the divisor."""
+    def remainder_(self, other: _Operand) -> Tensor:
+        """In-place form of `remainder`."""
+    def repeat(self, *repeats: _int | _Sizes) -> Tensor:
+        """The tensor so many times along each dimension; more numbers than dimensions add dimensions in front."""
+    def repeat_interleave(
+        self, repeats: _int | Sequence[_int] | Tensor, dim: _int | None = None, *, output_size: _int | None = None
+    ) -> Tensor:
+        """Each slice along `dim` repeated in place of itself."""
     @property
     def requires_grad(self) -> _bool: ...
     @requires_grad.setter
     def requires_grad(self, value: _bool) -> None: ...
-    def requires_grad_(self, requires_grad: _bool = True) -> Self: ...
-    def reshape(self, *shape: Any, **kwargs: Any) -> Tensor: ...
+    def requires_grad_(self, requires_grad: _bool = True) -> Self:
+        """Switches the recording of operations on this tensor on or off; only for leaves of floating point dtype."""
+    def reshape(self, *shape: _int | _Sizes, **kwargs: Any) -> Tensor:
+        """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
     def reshape_as(self, other: Tensor) -> Tensor: ...
-    def retain_grad(self) -> None: ...
+    def retain_grad(self) -> None:
+        """Makes backward keep this tensor's gradient in `.grad` although it is no leaf."""
     @property
     def retains_grad(self) -> _bool: ...
-    def roll(self, shifts: _Dims, dims: _Dims | None = None) -> Tensor: ...
-    def rot90(self, k: Any = 1, dims: _Dims | None = None) -> Tensor: ...
-    def round(self, *, decimals: Any = 0) -> Tensor: ...
-    def round_(self, *, decimals: Any = 0) -> Tensor: ...
-    def rsqrt(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def rsqrt_(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def roll(self, shifts: _Dims, dims: _Dims = ()) -> Tensor:
+        """The elements moved along `dims` by `shifts`; what leaves at one end comes back at the other."""
+    def rot90(self, k: _int = 1, dims: _Dims = (0, 1)) -> Tensor:
+        """A quarter turn in the plane of two dimensions, `k` times."""
+    def round(self, *, decimals: _int = 0) -> Tensor: ...
+    def round_(self, *, decimals: _int = 0) -> Tensor:
+        """Rounds this tensor's elements in place."""
+    def rsqrt(self) -> Tensor:
+        """One over the square root."""
+    def rsqrt_(self) -> Tensor:
+        """In-place form of `rsqrt`."""
     def scatter(
-        self, dim: _int, index: Tensor, src: Tensor | None = None, *, value: Any = None, reduce: Any = None
-    ) -> Tensor: ...
+        self,
+        dim: _int,
+        index: Tensor,
+        src: Tensor | None = None,
+        *,
+        value: _Number | None = None,
+        reduce: _str | None = None,
+    ) -> Tensor:
+        """A copy with `src` (a tensor or a number) written where the index points along `dim`."""
     def scatter_(
-        self, dim: _int, index: Tensor, src: Tensor | None = None, *, value: Any = None, reduce: Any = None
-    ) -> Tensor: ...
-    def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
-    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
-    def select(self, dim: _int, index: _int) -> Tensor: ...
-    def set_(self, source: Tensor | None = None) -> Tensor: ...
-    def sgn(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sgn_(self, *args: Any, **kwargs: Any) -> Tensor: ...
+        self,
+        dim: _int,
+        index: Tensor,
+        src: Tensor | None = None,
+        *,
+        value: _Number | None = None,
+        reduce: _str | None = None,
+    ) -> Tensor:
+        """Writes `src` where the index points along `dim`."""
+    def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """A copy with `src` added where the index points along `dim`, in the order of the index."""
+    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """Adds `src` where the index points along `dim`."""
+    def select(self, dim: _int, index: _int) -> Tensor:
+        """One slice along `dim`, without that dimension."""
+    def set_(self, source: Tensor | None = None) -> Tensor:
+        """Makes this tensor look at the memory of `source`, with its shape and strides; without `source` at no
+        elements.
+
+        Raises RuntimeError if the dtypes or devices differ, if one of the two has a history while grad mode is
+        on, or if this tensor is frozen.
+        """
+    def sgn(self) -> Tensor:
+        """-1, 0 or 1 (0 for nan)."""
+    def sgn_(self) -> Tensor:
+        """In-place form of `sgn`."""
     @property
-    def shape(self) -> Size: ...
-    def sigmoid(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sigmoid_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sign(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sign_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def silu(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def silu_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sin(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sin_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sinh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sinh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def shape(self) -> Size:
+        """The sizes of the dimensions."""
+    def sigmoid(self) -> Tensor:
+        """`1 / (1 + exp(-x))`."""
+    def sigmoid_(self) -> Tensor:
+        """In-place form of `sigmoid`."""
+    def sign(self) -> Tensor:
+        """-1, 0 or 1 (0 for nan)."""
+    def sign_(self) -> Tensor:
+        """In-place form of `sign`."""
+    def silu(self) -> Tensor:
+        """`x * sigmoid(x)`."""
+    def silu_(self) -> Tensor:
+        """In-place form of `silu`."""
+    def sin(self) -> Tensor:
+        """The sine of an angle in radians."""
+    def sin_(self) -> Tensor:
+        """In-place form of `sin`."""
+    def sinh(self) -> Tensor:
+        """The hyperbolic sine."""
+    def sinh_(self) -> Tensor:
+        """In-place form of `sinh`."""
     @overload
-    def size(self, dim: None = None) -> Size: ...
+    def size(self, dim: None = None) -> Size:
+        """The sizes of the dimensions, or that of one."""
     @overload
     def size(self, dim: _int) -> _int: ...
-    def softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor: ...
-    def softplus(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def softshrink(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+        """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
+    def softplus(self, beta: _Number = 1.0, threshold: _Number = 20.0) -> Tensor:
+        """`log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold."""
+    def softshrink(self, lambd: _float = 0.5) -> Tensor:
+        """The input moved towards 0 by `lambd`."""
     def sort(
-        self, dim: _int = ..., descending: Any = False, stable: Any = None, *, out: Tensor | None = None
-    ) -> Any: ...
-    def split(self, split_size_or_sections: Any, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-    def split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-    def sqrt(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sqrt_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def square(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def square_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def squeeze(self, dim: _Dims | None = None) -> Tensor: ...
-    def squeeze_(self, dim: _int | None = None) -> Tensor: ...
+        self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
+    ) -> _return_types.sort:
+        """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
+    def split(self, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
+        """Parts of a size (the last one may be smaller), or of the sizes in a list."""
+    def split_with_sizes(self, split_sizes: _Sizes, dim: _int = 0) -> _tuple[Tensor, ...]:
+        """Parts of the given sizes."""
+    def sqrt(self) -> Tensor:
+        """The square root."""
+    def sqrt_(self) -> Tensor:
+        """In-place form of `sqrt`."""
+    def square(self) -> Tensor:
+        """The input times itself."""
+    def square_(self) -> Tensor:
+        """In-place form of `square`."""
+    def squeeze(self, dim: _Dims | None = None) -> Tensor:
+        """Without dimensions of size 1: all of them, or those that are named."""
+    def squeeze_(self, dim: _Dims | None = None) -> Tensor:
+        """Takes dimensions of size 1 from this tensor itself."""
     def std(
         self,
-        dim: _Dims | None = None,
-        unbiased: Any = None,
+        dim: _Dims | _bool | None = None,
+        unbiased: _bool = True,
         keepdim: _bool = False,
         *,
-        correction: Any = None,
-        axis: Any = None,
-    ) -> Any: ...
-    def storage_offset(self) -> _int: ...
+        correction: _Number | None = None,
+        axis: _Dims | None = None,
+    ) -> Tensor:
+        """The standard deviation: the root of `var`."""
+    def storage_offset(self) -> _int:
+        """Where the tensor begins in its storage, in elements."""
     @overload
-    def stride(self, dim: None = None) -> _tuple[_int, ...]: ...
+    def stride(self, dim: None = None) -> _tuple[_int, ...]:
+        """The distances between neighbours along each dimension (or one), in elements."""
     @overload
     def stride(self, dim: _int) -> _int: ...
-    def sub(self, other: _Operand, *, alpha: _Number | None = None) -> Tensor: ...
-    def sub_(self, other: _Operand, *, alpha: _Number | None = None) -> Tensor: ...
-    def subtract(self, other: _Operand, *, alpha: _Number | None = None) -> Tensor: ...
-    def subtract_(self, other: _Operand, *, alpha: _Number | None = None) -> Tensor: ...
+    def sub(self, other: _Operand, *, alpha: _Number = 1) -> Tensor: ...
+    def sub_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+        """Subtracts `alpha * other` from this tensor in place."""
+    def subtract(self, other: _Operand, *, alpha: _Number = 1) -> Tensor: ...
+    def subtract_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+        """Subtracts `alpha * other` from this tensor in place."""
     def sum(
         self,
         dim: _Dims | None = None,
         keepdim: _bool = False,
         *,
         dtype: _DType | None = None,
-        axis: Any = None,
-        keepdims: Any = False,
+        axis: _Dims | None = None,
+        keepdims: _bool = False,
         out: Tensor | None = None,
-    ) -> Tensor: ...
-    def sum_to_size(self, *size: Any) -> Tensor: ...
-    def swapaxes(self, axis0: Any, axis1: Any) -> Tensor: ...
-    def swapaxes_(self, axis0: Any, axis1: Any) -> Tensor: ...
-    def swapdims(self, dim0: _int, dim1: _int) -> Tensor: ...
+    ) -> Tensor:
+        """The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise."""
+    def sum_to_size(self, *size: _int | _Sizes) -> Tensor:
+        """This tensor summed over the dimensions by which it could have been broadcast from `size`."""
+    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
+        """Two dimensions exchanged."""
+    def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor: ...
+    def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
+        """Two dimensions exchanged."""
     def swapdims_(self, dim0: _int, dim1: _int) -> Tensor: ...
-    def t(self) -> Tensor: ...
-    def t_(self) -> Tensor: ...
-    def take(self, index: Tensor) -> Tensor: ...
-    def take_along_dim(self, indices: Any, dim: _int | None = None) -> Tensor: ...
-    def tan(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def tan_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def tanh(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def tanh_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def tensor_split(self, indices_or_sections: Any, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-    def threshold(self, threshold: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def threshold_(self, threshold: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def tile(self, *dims: Any, **kwargs: Any) -> Tensor: ...
-    def to(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def tolist(self) -> Any: ...
-    def topk(
-        self, k: Any, dim: _int = ..., largest: Any = True, sorted: Any = True, *, out: Tensor | None = None
-    ) -> Any: ...
-    def trace(self) -> Tensor: ...
-    def transpose(self, dim0: _int, dim1: _int) -> Tensor: ...
-    def transpose_(self, dim0: _int, dim1: _int) -> Tensor: ...
-    def tril(self, diagonal: _int = 0) -> Tensor: ...
-    def tril_(self, diagonal: _int = 0) -> Tensor: ...
-    def triu(self, diagonal: _int = 0) -> Tensor: ...
-    def triu_(self, diagonal: _int = 0) -> Tensor: ...
-    def true_divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
-    def true_divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
-    def trunc(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def trunc_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def type(self, dtype: _DType | None = None, non_blocking: _bool = False) -> Any: ...
-    def type_as(self, other: Tensor) -> Tensor: ...
-    def unbind(self, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-    def unflatten(self, dim: _int, sizes: Any) -> Tensor: ...
-    def unfold(self, dimension: Any, size: _Sizes, step: Any) -> Tensor: ...
-    def unfreeze_(self) -> Tensor: ...
-    def uniform_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def unique(
-        self, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: _int | None = None
-    ) -> Any: ...
-    def unique_consecutive(
-        self, return_inverse: Any = False, return_counts: Any = False, dim: _int | None = None
+    def t(self) -> Tensor:
+        """A matrix transposed; vectors and 0-d tensors stay as they are."""
+    def t_(self) -> Tensor:
+        """Transposes this matrix itself."""
+    def take(self, index: Tensor) -> Tensor:
+        """The elements at positions of the flattened tensor."""
+    def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
+        """Elements chosen along `dim` by an index of the result's shape; both tensors broadcast elsewhere."""
+    def tan(self) -> Tensor:
+        """The tangent of an angle in radians."""
+    def tan_(self) -> Tensor:
+        """In-place form of `tan`."""
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent."""
+    def tanh_(self) -> Tensor:
+        """In-place form of `tanh`."""
+    def tensor_split(self, indices_or_sections: _int | Sequence[_int] | Tensor, dim: _int = 0) -> _tuple[Tensor, ...]:
+        """So many parts (their sizes differ by at most one), or parts between given positions."""
+    def threshold(self, threshold: _Number, value: _Number) -> Tensor:
+        """The input where it is above the threshold, else the value."""
+    def threshold_(self, threshold: _Number, value: _Number) -> Tensor:
+        """In-place form of `threshold`."""
+    def tile(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
+        """The tensor so many times along each dimension; missing numbers in front count as 1."""
+    @overload
+    def to(
+        self,
+        dtype: _DType,
+        non_blocking: _bool = False,
+        copy: _bool = False,
+        *,
+        memory_format: memory_format | None = None,
     ) -> Tensor: ...
-    def unsqueeze(self, dim: _int) -> Tensor: ...
-    def unsqueeze_(self, dim: _int) -> Tensor: ...
+    @overload
+    def to(
+        self,
+        device: _Device | None = None,
+        dtype: _DType | None = None,
+        non_blocking: _bool = False,
+        copy: _bool = False,
+        *,
+        memory_format: memory_format | None = None,
+    ) -> Tensor: ...
+    @overload
+    def to(
+        self,
+        other: Tensor,
+        non_blocking: _bool = False,
+        copy: _bool = False,
+        *,
+        memory_format: memory_format | None = None,
+    ) -> Tensor: ...
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers; a number for a 0-d tensor."""
+    def topk(
+        self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
+    ) -> _return_types.topk:
+        """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
+    def trace(self) -> Tensor:
+        """The sum of a matrix's diagonal."""
+    def transpose(self, dim0: _int, dim1: _int) -> Tensor:
+        """Two dimensions exchanged."""
+    def transpose_(self, dim0: _int, dim1: _int) -> Tensor:
+        """Exchanges two dimensions of this tensor itself."""
+    def tril(self, diagonal: _int = 0) -> Tensor:
+        """The lower triangle of each matrix, zero elsewhere."""
+    def tril_(self, diagonal: _int = 0) -> Tensor:
+        """Keeps the lower triangle of each matrix."""
+    def triu(self, diagonal: _int = 0) -> Tensor:
+        """The upper triangle of each matrix, zero elsewhere."""
+    def triu_(self, diagonal: _int = 0) -> Tensor:
+        """Keeps the upper triangle of each matrix."""
+    def true_divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
+    def true_divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+        """Divides this tensor in place."""
+    def trunc(self) -> Tensor:
+        """The whole part, towards zero."""
+    def trunc_(self) -> Tensor:
+        """In-place form of `trunc`."""
+    @overload
+    def type(self, dtype: None = None, non_blocking: _bool = False) -> _str:
+        """The name of the tensor's type, or the tensor in another dtype."""
+    @overload
+    def type(self, dtype: _DType | _str, non_blocking: _bool = False) -> Tensor: ...
+    def type_as(self, other: Tensor) -> Tensor: ...
+    def unbind(self, dim: _int = 0) -> _tuple[Tensor, ...]:
+        """All slices along `dim`, without that dimension."""
+    def unflatten(self, dim: _int, sizes: _Sizes) -> Tensor:
+        """One dimension split into several; one size may be -1."""
+    def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
+        """Windows of `size` along a dimension, every `step`, as a new last dimension."""
+    def unfreeze_(self) -> Tensor:
+        """Lets the memory be written again."""
+    def uniform_(self, from_: _float = 0.0, /, to: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Fills with numbers uniform in [from, to)."""
+    def unique(
+        self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
+    ) -> Tensor | _tuple[Tensor, ...]:
+        """The unique elements, or slices along `dim`, in ascending order; with `return_inverse` also the place of
+        each input element among
+        them, with `return_counts` also how often each was found. They have no derivative.
+        """
+    def unique_consecutive(
+        self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
+    ) -> Tensor | _tuple[Tensor, ...]:
+        """The elements, or slices along `dim`, that differ from the one before; further results as of `unique`."""
+    def unsqueeze(self, dim: _int) -> Tensor:
+        """A new dimension of size 1 at `dim`."""
+    def unsqueeze_(self, dim: _int) -> Tensor:
+        """Gives this tensor itself a new dimension of size 1."""
     def untyped_storage(self) -> UntypedStorage: ...
     def var(
         self,
-        dim: _Dims | None = None,
-        unbiased: Any = None,
+        dim: _Dims | _bool | None = None,
+        unbiased: _bool = True,
         keepdim: _bool = False,
         *,
-        correction: Any = None,
-        axis: Any = None,
+        correction: _Number | None = None,
+        axis: _Dims | None = None,
         out: Tensor | None = None,
-    ) -> Any: ...
-    def view(self, *shape: Any) -> Tensor: ...
-    def view_as(self, other: Tensor) -> Tensor: ...
-    def vsplit(self, indices_or_sections: Any) -> _tuple[Tensor, ...]: ...
-    def wgpu(self, device: _Device | None = None, non_blocking: _bool = False) -> Tensor: ...
-    def where(self, condition: Any, y: Any) -> Any: ...
-    def xlogy(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def xlogy_(self, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-    def zero_(self) -> Tensor: ...
+    ) -> Tensor:
+        """The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means
+        0).
+        """
+    def view(self, *shape: _int | _Sizes) -> Tensor:
+        """The same elements in another shape, sharing memory. One size may be -1."""
+    def view_as(self, other: Tensor) -> Tensor:
+        """This tensor as a view in the shape of `other`."""
+    def vsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
+        """Parts on top of one another (along dimension 0): so many of equal size, or between positions."""
+    def wgpu(self, device: _Device | None = None, non_blocking: _bool = False) -> Tensor:
+        """This tensor on the wgpu device; itself if it is there already. `device` may name it; `non_blocking` is
+        accepted and uploads never wait.
+        """
+    def where(self, condition: Tensor, other: _Operand) -> Tensor:
+        """This tensor where the condition holds, else `other`."""
+    def xlogy(self, other: _Operand) -> Tensor:
+        """`a * log(b)`, and 0 where `a` is 0 and `b` is not nan."""
+    def xlogy_(self, other: _Operand) -> Tensor:
+        """In-place form of `xlogy`."""
+    def zero_(self) -> Tensor:
+        """Overwrites every element with 0."""
 
 @final
 class UntypedStorage:
+    """A tensor's memory as a whole."""
     def __len__(self) -> _int: ...
     def __repr__(self) -> _str: ...
-    def data_ptr(self) -> _int: ...
-    def nbytes(self) -> Any: ...
-    def size(self) -> Any: ...
+    def data_ptr(self) -> _int:
+        """The address of the first byte. RuntimeError on a device: its memory has no address here."""
+    def nbytes(self) -> _int: ...
+    def size(self) -> _int: ...
 
 @disjoint_base
 class _FunctionCtx(Node):
+    """The context that `forward` and `backward` share; also the node of the Function in the graph."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
-    def mark_dirty(self, *tensors: Any) -> Any: ...
-    def mark_non_differentiable(self, *tensors: Any) -> Any: ...
+    def mark_dirty(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+        """Says which inputs `forward` has written in place; each must be returned."""
+    def mark_non_differentiable(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+        """Says which outputs have no gradient."""
     @property
     def materialize_grads(self) -> Any: ...
     @property
-    def needs_input_grad(self) -> Any: ...
-    def save_for_backward(self, *tensors: Any) -> Any: ...
-    def save_for_forward(self, *tensors: Any) -> Any: ...
+    def needs_input_grad(self) -> Any:
+        """For each argument of `forward`, whether its gradient is wanted."""
+    def save_for_backward(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+        """Saves tensors (or None) for `backward`, which finds them in `saved_tensors`. They are checked for writes
+        in between.
+        """
+    def save_for_forward(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+        """Saves tensors (or None) for `jvp`, which finds them in `saved_tensors`."""
     @property
-    def saved_tensors(self) -> Any: ...
+    def saved_tensors(self) -> Any:
+        """What was saved. Raises RuntimeError after the graph was freed, or if a saved tensor was written since."""
     @property
-    def saved_variables(self) -> Any: ...
-    def set_materialize_grads(self, value: Any) -> Any: ...
+    def saved_variables(self) -> Any:
+        """The same values under an older name."""
+    def set_materialize_grads(self, value: _bool) -> None:
+        """Whether missing gradients come to `backward` as zeros (the default) or as None."""
     @property
     def to_save(self) -> Any: ...
 
 @final
 class _PassesWanted:
-    def __new__(cls, *tensors: Any) -> Self: ...
-    def count(self) -> _int: ...
+    """While one of these lives, backward passes can tell what they are going to run: for instance how many of these
+    tensors' gradients.
+    """
+    def __new__(cls, *tensors: Tensor | Sequence[Tensor]) -> Self: ...
+    def count(self) -> Any:
+        """How many of the tensors' gradients the pass computes that this thread is inside of."""
 
 @final
 class device:
-    def __enter__(self) -> Any: ...
+    """Where a tensor's memory lies: `cpu` or `wgpu`. Other PyTorch names can be written down and compared."""
+    def __enter__(self) -> None: ...
     def __eq__(self, value: object, /) -> _bool: ...
-    def __exit__(self, *_error: Any) -> Any: ...
-    def __ge__(self, value: Any, /) -> Any: ...
-    def __gt__(self, value: Any, /) -> Any: ...
+    def __exit__(self, *_error: Any) -> None: ...
+    def __ge__(self, value: Any, /) -> _bool: ...
+    def __gt__(self, value: Any, /) -> _bool: ...
     def __hash__(self) -> _int: ...
-    def __le__(self, value: Any, /) -> Any: ...
-    def __lt__(self, value: Any, /) -> Any: ...
+    def __le__(self, value: Any, /) -> _bool: ...
+    def __lt__(self, value: Any, /) -> _bool: ...
     def __ne__(self, value: object, /) -> _bool: ...
-    def __new__(cls, type: Any, index: Tensor | None = None) -> Self: ...
+    def __new__(cls, type: _str | _int | device, index: _int | None = None) -> Self: ...
     def __repr__(self) -> _str: ...
     @property
     def index(self) -> _int | None: ...
@@ -806,14 +1427,15 @@ class device:
 
 @final
 class dtype:
+    """The type of a tensor's elements."""
     def __copy__(self) -> Any: ...
     def __deepcopy__(self, _memo: Any) -> Any: ...
     def __eq__(self, value: object, /) -> _bool: ...
-    def __ge__(self, value: Any, /) -> Any: ...
-    def __gt__(self, value: Any, /) -> Any: ...
+    def __ge__(self, value: Any, /) -> _bool: ...
+    def __gt__(self, value: Any, /) -> _bool: ...
     def __hash__(self) -> _int: ...
-    def __le__(self, value: Any, /) -> Any: ...
-    def __lt__(self, value: Any, /) -> Any: ...
+    def __le__(self, value: Any, /) -> _bool: ...
+    def __lt__(self, value: Any, /) -> _bool: ...
     def __ne__(self, value: object, /) -> _bool: ...
     def __repr__(self) -> _str: ...
     @property
@@ -823,10 +1445,12 @@ class dtype:
     @property
     def is_signed(self) -> _bool: ...
     @property
-    def itemsize(self) -> _int: ...
+    def itemsize(self) -> _int:
+        """Bytes of one element."""
 
 @final
 class memory_format:
+    """How `clone` and its kin lay out memory; only row-major and "as it was" exist."""
     def __repr__(self) -> _str: ...
 
 _Number: TypeAlias = _bool | _int | _float
@@ -834,367 +1458,1102 @@ _Operand: TypeAlias = Tensor | _Number
 _Sizes: TypeAlias = Sequence[_int]
 _Dims: TypeAlias = _int | Sequence[_int]
 _DType: TypeAlias = dtype
+_DeviceObject: TypeAlias = device
 _Device: TypeAlias = device | _str | _int
 _Index: TypeAlias = Any
 
 __version__: _str
 
-def _after_fork(child: Any) -> None: ...
-def _ask_below(number: Any) -> Tensor: ...
-def _ask_torch_function(func: Any, relevant_args: Any, args: Any, kwargs: Any) -> Any: ...
+def _after_fork(child: _bool) -> None: ...
+def _ask_below(number: _int) -> _int:
+    """Asks, before in-place writes, only levels below `number` whether they captured the target; returns which were
+    asked before.
+    """
+
+def _ask_torch_function(func: Any, relevant_args: Any, args: Any, kwargs: Any) -> Any:
+    """Asks modes and the elements of ``relevant_args`` about a call, in their order."""
+
 def _before_fork() -> None: ...
-def _call_site() -> _int: ...
-def _current_graph_task_id() -> _int: ...
-def _describe_call_site() -> _str | None: ...
-def _disabled_torch_function_impl(func: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any: ...
-def _enter_dual() -> _int: ...
-def _enter_level(kind: Any, size: _int | None = None, randomness: Any = "error") -> _int: ...
-def _exit_dual(_number: Any) -> None: ...
-def _exit_level(number: Any) -> None: ...
-def _fail_allocation_in(n: Any) -> None: ...
-def _function_apply(cls: Any, *args: Any, **kwargs: Any) -> Any: ...
-def _function_apply_here(cls: Any, args: Any, forward: Any = None) -> _tuple[Any, Any]: ...
-def _fusion_counts() -> Tensor: ...
-def _fusion_enabled() -> _bool: ...
-def _gradient_edge(tensor: Any) -> _tuple[Node, _int]: ...
-def _has_torch_function(relevant_args: Any) -> _bool: ...
-def _has_torch_function_variadic(*args: Any) -> _bool: ...
-def _increment_version(tensor_or_list: Any) -> None: ...
-def _is_checkpoint_valid() -> _bool: ...
+def _call_site() -> _int:
+    """The call site of the caller, as errors name it."""
+
+def _current_graph_task_id() -> _int:
+    """The number of the backward pass that this thread is inside of, or -1."""
+
+def _describe_call_site() -> _str | None:
+    """The file, line and function of the operation that is being called now, or None."""
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any:
+    """What stands at ``__torch_function__`` of a class that leaves the operations on its objects alone: runs
+    ``func``.
+    """
+
+def _enter_dual() -> _int:
+    """Opens a level of dual numbers; returns how many are open."""
+
+def _enter_level(kind: Any, size: _int | None = None, randomness: Any = "error") -> _int:
+    """Enters a level of a derivative (kind "track") or of a batch of `size` (kind "batch"); returns its number."""
+
+def _exit_dual(_number: _int) -> None:
+    """Closes the innermost level of dual numbers: tangents made in it are gone."""
+
+def _exit_level(number: _int) -> None:
+    """Leaves a level, and what was left open inside it."""
+
+def _fail_allocation_in(n: _int) -> None:
+    """Makes the n-th allocation from now fail (0: the next); negative switches this off. For tests."""
+
+def _function_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """`cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along."""
+
+def _function_apply_here(cls: Any, args: Any, forward: Any = None) -> _tuple[Any, Any]:
+    """One call at the level of its arguments, with `forward` in the place of the class's own if it is given: the
+    outputs, and the context.
+    """
+
+def _fusion_counts() -> _tuple[_int, _int, _int]:
+    """(programs run, steps in them, bytes never written) since the process started."""
+
+def _fusion_enabled() -> _bool:
+    """Whether results may stay pending."""
+
+def _gradient_edge(tensor: Tensor) -> _tuple[Node, _int]:
+    """`(node, output number)`: where a gradient of the tensor goes."""
+
+def _has_torch_function(relevant_args: Any) -> _bool:
+    """Whether an element of ``relevant_args`` wants a say, or a mode is on."""
+
+def _has_torch_function_variadic(*args: Any) -> _bool:
+    """Whether one of the arguments wants a say, or a mode is on."""
+
+def _increment_version(tensor_or_list: Any) -> None:
+    """Adds one to the version counters of one or several tensors, as a write would."""
+
+def _is_checkpoint_valid() -> _bool:
+    """Whether no pass that this thread is inside of is after certain inputs only."""
+
 def _is_multithreading_enabled() -> _bool: ...
-def _is_torch_function_enabled() -> _bool: ...
-def _leaf_hooks(tensor: Any) -> Tensor: ...
-def _level_of(t: Any) -> _int: ...
-def _make_dual(t: Any, tangent: Any) -> Tensor: ...
-def _make_saved_tensor(tensor: Any) -> SavedTensor: ...
-def _plan_number() -> _int: ...
-def _pop_saved_tensors_hooks() -> None: ...
-def _pop_torch_function_mode() -> Any: ...
-def _primal(t: Any, level: Any = None) -> Tensor: ...
-def _push_saved_tensors_hooks(pack: Any, unpack: Any) -> None: ...
-def _push_torch_function_mode(mode: Any) -> None: ...
-def _queue_callback(callback: Any) -> None: ...
-def _refuse_saved_tensors_hooks(message: Any) -> _str | None: ...
-def _require_grad(t: Any, on: Any = True) -> Tensor: ...
+def _is_torch_function_enabled() -> _bool:
+    """Whether subclasses are asked on this thread."""
+
+def _leaf_hooks(tensor: Tensor) -> list[Any]:
+    """The hooks on a leaf's gradient."""
+
+def _level_of(t: Any) -> _int:
+    """The level of a tensor; 0 for a plain one."""
+
+def _make_dual(t: Any, tangent: Any) -> Tensor:
+    """A view of `t` with a tangent."""
+
+def _make_saved_tensor(tensor: Tensor) -> SavedTensor:
+    """A tensor saved as an operation would save it: packed by the hooks in force, checked for writes in between."""
+
+def _plan_number() -> _int:
+    """A number for the backward pass that this thread is inside of; -1 outside."""
+
+def _pop_saved_tensors_hooks() -> None:
+    """Takes the innermost pair of hooks away."""
+
+def _pop_torch_function_mode() -> Any:
+    """Ends the innermost mode of this thread and gives it back."""
+
+def _primal(t: Any, level: _int | None = None) -> Tensor:
+    """The same value and history without a tangent: of those that `level` sees, where that is given."""
+
+def _push_saved_tensors_hooks(pack: Callable[..., Any], unpack: Callable[..., Any]) -> None:
+    """Adds a pair of hooks for what this thread saves from now on."""
+
+def _push_torch_function_mode(mode: Any) -> None:
+    """Makes ``mode`` the innermost one of this thread."""
+
+def _queue_callback(callback: Callable[..., Any]) -> None:
+    """Has `callback()` called once the backward pass that this thread is inside of has ended."""
+
+def _refuse_saved_tensors_hooks(message: Any) -> _str | None:
+    """Refuses further hooks with this message, or with None allows them; gives the message that was in force before."""
+
+def _require_grad(t: Any, on: _bool = True) -> Tensor:
+    """`requires_grad_` for the transforms themselves."""
+
 def _run_backward(
     tensors: Sequence[Tensor],
     grad_tensors: Any,
     retain_graph: _bool,
     create_graph: _bool,
-    inputs: Any = None,
-    allow_unreachable: Any = False,
-    accumulate_grad: Any = False,
-    materialize: Any = False,
-    strict: Any = False,
-) -> _tuple[Any, ...]: ...
-def _set_before_write(f: Any) -> None: ...
-def _set_fusion(enabled: Any) -> Tensor: ...
-def _set_fusion_least(elements: Any) -> Tensor: ...
+    inputs: Tensor | Node | Sequence[Tensor | Node] | None = None,
+    allow_unreachable: _bool = False,
+    accumulate_grad: _bool = False,
+    materialize: _bool = False,
+    strict: _bool = False,
+) -> _tuple[Any, ...]:
+    """The engine behind `autograd.backward` and `autograd.grad`; see there."""
+
+def _set_before_write(f: Any) -> None:
+    """Sets the function that sees every tensor before this thread writes it in place; None takes it away."""
+
+def _set_fusion(enabled: _bool) -> _bool:
+    """Switches pending results on or off in the whole process and gives what was set before."""
+
+def _set_fusion_least(elements: _int) -> _int:
+    """Sets from how many elements on results stay pending, and gives what was set before. For tests."""
+
 def _set_grad_enabled(on: _bool) -> None: ...
 def _set_inference_mode(on: _bool) -> None: ...
-def _set_multithreading_enabled(on: Any) -> None: ...
-def _set_printoptions(precision: Any, threshold: Any, edgeitems: Any, linewidth: Any, sci_mode: Any) -> None: ...
-def _set_tangent(t: Any, tangent: Any) -> None: ...
-def _set_tangents_enabled(on: _bool) -> _bool: ...
-def _set_torch_function_enabled(on: _bool) -> _bool: ...
-def _site_bench(n: Any) -> Any: ...
-def _skip_torch_function_once(on: _bool) -> None: ...
-def _take_slow_rules() -> _tuple[list[_str], list[_str]]: ...
-def _tangent(t: Any, level: Any = None) -> Tensor | None: ...
-def _top_level() -> _int: ...
-def _torch_function_modes() -> list[Any]: ...
-def _unwrap(t: Any, number: Any) -> _tuple[Tensor, _bool]: ...
-def _wgpu_check_process() -> None: ...
-def _wgpu_counts() -> _tuple[_int, _int, _int, _int]: ...
-def _wgpu_description() -> dict[_str, Any]: ...
+def _set_multithreading_enabled(on: _bool) -> None: ...
+def _set_printoptions(precision: Any, threshold: _int | None, edgeitems: Any, linewidth: Any, sci_mode: Any) -> None:
+    """Sets how tensors are printed; None leaves an option as it is (`sci_mode` is always set)."""
+
+def _set_tangent(t: Any, tangent: Any) -> None:
+    """Gives a tensor a tangent."""
+
+def _set_tangents_enabled(on: _bool) -> _bool:
+    """Whether operations carry tangents on; returns what held before."""
+
+def _set_torch_function_enabled(on: _bool) -> _bool:
+    """Whether subclasses are asked on this thread from now on; gives back whether they were."""
+
+def _site_bench(n: _int) -> _float:
+    """Seconds per record of the current call site: the mean of `n` records from this very frame."""
+
+def _skip_torch_function_once(on: _bool) -> None:
+    """Makes the next question whether somebody wants a say be answered with no."""
+
+def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
+    """The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each
+    element of a batch, since
+    this thread was asked last.
+    """
+
+def _tangent(t: Any, level: _int | None = None) -> Tensor | None:
+    """The tangent, or None: of those that `level` sees, where that is given."""
+
+def _top_level() -> _int:
+    """How many levels this thread is inside of."""
+
+def _torch_function_modes() -> list[Any]:
+    """The modes of this thread, outermost first."""
+
+def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
+    """What lies below a level, and whether the tensor was of that level. A batch's dimension comes first."""
+
+def _wgpu_check_process() -> None:
+    """Raises in a child of a process that has used a device."""
+
+def _wgpu_counts() -> _tuple[_int, _int, _int, _int]:
+    """(command buffers submitted, shaders compiled, dispatches) on the current device so far, and how many compiled
+    shaders are kept.
+    """
+
+def _wgpu_description() -> dict[_str, Any]:
+    """The interface as the core was compiled for it: {"structs": {name: (size, [(field, offset, type)])},
+    "constants": {name: value},
+    "functions": {name: signature}, "version": major version of wgpu-native}.
+    """
+
 def _wgpu_empty_cache() -> None: ...
-def _wgpu_fail_in(n: Any) -> None: ...
+def _wgpu_fail_in(n: _int) -> None:
+    """Makes the n-th request for device memory from now on fail (0: the next one); negative switches this off. For
+    tests.
+    """
+
 def _wgpu_install(
     owner: Any, addresses: Any, device: _Device, queue: Any, limits: Any, features: Any, name: Any, software: Any
-) -> None: ...
-def _wgpu_installed() -> _bool: ...
-def _wgpu_keep_pipelines(many: Any = None) -> None: ...
-def _wgpu_memory() -> _tuple[_int, _int, _int]: ...
+) -> None:
+    """Makes a device the current one.
+
+    `addresses`: each described function's address in the loaded library, whose layouts have been compared with
+    the description;
+    `owner`: the wgpu-py device, kept alive; `device`, `queue`: the addresses of the library's objects; `limits`,
+    `features`: as the device
+    reports them, by wgpu-py's names.
+    """
+
+def _wgpu_installed() -> _bool:
+    """Whether a device is in use already."""
+
+def _wgpu_keep_pipelines(many: _int | None = None) -> None:
+    """After how many new shaders those that are not used any more go; None for as many as ever. For tests."""
+
+def _wgpu_memory() -> _tuple[_int, _int, _int]:
+    """(bytes that tensors hold, the most that was, bytes that lie idle); zeros if no device is in use."""
+
 def _wgpu_reset_peak() -> None: ...
-def _wgpu_synchronize() -> None: ...
-def _wrap(t: Any, number: Any, dim: _int | None = None) -> Tensor: ...
-def abs(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def absolute(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def acos(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def acosh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def add(input: Tensor, other: _Operand, *, alpha: _Number | None = None, out: Tensor | None = None) -> Tensor: ...
-def addcdiv(input: Tensor, tensor1: _Operand, tensor2: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def addcmul(input: Tensor, tensor1: _Operand, tensor2: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = None, alpha: _Number | None = None) -> Tensor: ...
-def adjoint(input: Tensor) -> Tensor: ...
-def all(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def _wgpu_synchronize() -> None:
+    """Submits what is recorded and waits for it."""
+
+def _wrap(t: Any, number: _int, dim: _int | None = None) -> Tensor:
+    """A tensor of an open level over `t`: of a batch, along its dimension `dim`."""
+
+def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The absolute value; its derivative at 0 is 0."""
+
+def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The absolute value; its derivative at 0 is 0."""
+
+def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, whose cosine is the input."""
+
+def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the hyperbolic cosine."""
+
+def add(input: _Operand, other: _Operand, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
+    """`input + alpha * other`."""
+
+def addcdiv(
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`x + value * a / b`."""
+
+def addcmul(
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`x + value * a * b`."""
+
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape."""
+
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged."""
+
+def all(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Whether all elements along `dim` (all without) are true."""
+
 def allclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
-) -> _bool: ...
-def amax(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-def amin(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None) -> Any: ...
-def any(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-def arange(*args: Any, **kwargs: Any) -> Tensor: ...
-def arccos(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def arccosh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def arcsin(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def arcsinh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def arctan(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def arctan2(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def arctanh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
-def argsort(input: Tensor, dim: _int = ..., descending: Any = False, stable: Any = False) -> Tensor: ...
-def argwhere(input: Tensor) -> Tensor: ...
-def as_strided(input: Tensor, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor: ...
-def as_tensor(data: Any, dtype: _DType | None = None, device: _Device | None = None) -> Tensor: ...
+) -> _bool:
+    """Whether `isclose` holds everywhere."""
+
+def amax(input: Tensor, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The largest elements over `dim` (all without). Equal ones share the gradient evenly."""
+
+def amin(input: Tensor, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The smallest elements over `dim` (all without). Equal ones share the gradient evenly."""
+
+def aminmax(
+    input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None
+) -> _return_types.aminmax:
+    """The smallest and the largest elements along `dim` (all without), as (min, max)."""
+
+def any(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Whether any element along `dim` (all without) is true."""
+
+@overload
+def arange(
+    end: _Operand,
+    *,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """`start`, `start + step`, ... below `end`."""
+
+@overload
+def arange(
+    start: _Operand,
+    end: _Operand,
+    step: _Operand = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor: ...
+def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, whose cosine is the input."""
+
+def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the hyperbolic cosine."""
+
+def arcsin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, whose sine is the input."""
+
+def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the hyperbolic sine."""
+
+def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, whose tangent is the input."""
+
+def arctan2(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, of the point with the ordinate `a` and the abscissa `b`."""
+
+def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the hyperbolic tangent."""
+
+def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Where the largest element stands along `dim`, or in the flattened tensor; the first of equals."""
+
+def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals."""
+
+def argsort(
+    input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+
+def argwhere(input: Tensor) -> Tensor:
+    """The positions of the elements that are not zero, one in each row."""
+
+def as_strided(input: Tensor, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor:
+    """A view with the given sizes, strides and offset (in elements) of the tensor's storage."""
+
+def as_tensor(data: Any, dtype: _DType | None = None, device: _Device | None = None) -> Tensor:
+    """The data as a tensor, without a copy where that is possible: tensors and NumPy arrays of the wanted dtype
+    share their memory.
+    """
+
 def asarray(
     obj: Any,
     *,
     dtype: _DType | None = None,
     device: _Device | None = None,
-    copy: Any = None,
+    copy: _bool | None = None,
     requires_grad: _bool = False,
-) -> Tensor: ...
-def asin(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def asinh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def atan(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def atan2(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def atanh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def atleast_1d(*tensors: Any) -> Any: ...
-def atleast_2d(*tensors: Any) -> Any: ...
-def atleast_3d(*tensors: Any) -> Any: ...
+) -> Tensor:
+    """As `as_tensor`; `copy=True` always copies, `copy=False` never does (ValueError where it would have to)."""
+
+def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, whose sine is the input."""
+
+def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the hyperbolic sine."""
+
+def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, whose tangent is the input."""
+
+def atan2(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The angle, in radians, of the point with the ordinate `a` and the abscissa `b`."""
+
+def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the hyperbolic tangent."""
+
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
+    """At least so many dimensions; several tensors give a tuple."""
+
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
+    """At least so many dimensions; several tensors give a tuple."""
+
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
+    """At least so many dimensions; several tensors give a tuple."""
+
 def baddbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = None, alpha: _Number | None = None
-) -> Tensor: ...
-def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None) -> Tensor: ...
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch; the input broadcasts to the product's
+    shape.
+    """
+
+def bernoulli(
+    input: Tensor, p: _float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
+    """1 with the probability that each element says (or `p` for all), else 0."""
+
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _str = "mean"
-) -> Tensor: ...
+) -> Tensor:
+    """The cross entropy of probabilities and targets between 0 and 1."""
+
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     pos_weight: Tensor | None = None,
     reduction: _str = "mean",
-) -> Tensor: ...
-def bincount(input: Tensor, weights: Any = None, minlength: Any = 0) -> Tensor: ...
-def bitwise_and(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def bitwise_left_shift(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def bitwise_not(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def bitwise_or(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def bitwise_right_shift(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def bitwise_xor(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def block_diag(*tensors: Any) -> Tensor: ...
-def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+) -> Tensor:
+    """The cross entropy of `sigmoid(input)` and targets between 0 and 1."""
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
+    """How often each of 0, 1, 2, ... stands in a vector of non-negative integers, or the sum of its `weights`
+    (float).
+    """
+
+def bitwise_and(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits that both inputs have."""
+
+def bitwise_left_shift(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The first input's bits moved up by the second; 0 where that is negative or too much."""
+
+def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The input with all its bits changed."""
+
+def bitwise_or(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits that one of the inputs has."""
+
+def bitwise_right_shift(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The first input's bits moved down by the second, keeping the sign."""
+
+def bitwise_xor(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits that just one of the inputs has."""
+
+def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
+    """A matrix with the given matrices on its diagonal, zero elsewhere; vectors count as rows, numbers as 1 x 1."""
+
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The products of two batches of matrices."""
 
 bool: dtype
 
-def broadcast_shapes(*shapes: Any) -> Size: ...
-def broadcast_tensors(*tensors: Any) -> _tuple[Tensor, ...]: ...
-def broadcast_to(input: Tensor, size: _Sizes) -> Tensor: ...
-def can_cast(from_: Any, to: Any) -> _bool: ...
-def cat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: Any = None, out: Tensor | None = None) -> Tensor: ...
-def ceil(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def celu(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor: ...
-def clamp_max(input: Tensor, max: Any) -> Tensor: ...
-def clamp_min(input: Tensor, min: Any) -> Tensor: ...
-def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor: ...
-def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor: ...
-def column_stack(tensors: Sequence[Tensor]) -> Tensor: ...
-def concat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: Any = None, out: Tensor | None = None) -> Tensor: ...
-def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, axis: Any = None, out: Tensor | None = None) -> Tensor: ...
+def broadcast_shapes(*shapes: _int | _Sizes) -> Size:
+    """The shape that several shapes broadcast to."""
+
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> _tuple[Tensor, ...]:
+    """All tensors expanded to their common shape."""
+
+def broadcast_to(input: Tensor, size: _Sizes) -> Tensor:
+    """Repeated without copying to a shape that this one broadcasts to."""
+
+def can_cast(from_: _DType, to: _DType) -> _bool:
+    """Whether a result of dtype `from_` may be written to a tensor of dtype `to`."""
+
+def cat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor:
+    """The tensors behind one another along `dim`."""
+
+def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The smallest whole number not below the input."""
+
+def celu(input: Tensor, alpha: _Number = 1.0, *, out: Tensor | None = None) -> Tensor:
+    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
+
+def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
+    """At most `chunks` parts of equal size; the last one may be smaller."""
+
+def clamp(
+    input: Tensor, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Limits every element to `[min, max]`; either bound may be missing."""
+
+def clamp_max(input: Tensor, max: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Limits every element from above."""
+
+def clamp_min(input: Tensor, min: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Limits every element from below."""
+
+def clip(
+    input: Tensor, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """Limits every element to `[min, max]`; either bound may be missing."""
+
+def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
+    """A copy that gradients flow through."""
+
+def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """As hstack, vectors as columns."""
+
+def concat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor:
+    """The tensors behind one another along `dim`."""
+
+def concatenate(
+    tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None
+) -> Tensor:
+    """The tensors behind one another along `dim`."""
 
 contiguous_format: memory_format
 
-def copysign(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def cos(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def cosh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def count_nonzero(input: Tensor, dim: _Dims | None = None) -> Tensor: ...
+def copysign(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The magnitude of the first input with the sign of the second."""
+
+def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The cosine of an angle in radians."""
+
+def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The hyperbolic cosine."""
+
+def count_nonzero(input: Tensor, dim: _Dims | None = None) -> Tensor:
+    """How many elements along `dim` (all without) are not 0, as int64."""
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     reduction: _str = "mean",
-    ignore_index: _int = ...,
-    label_smoothing: Any = 0.0,
-) -> Tensor: ...
-def cummax(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Any: ...
-def cummin(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Any: ...
-def cumprod(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor: ...
-def cumsum(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor: ...
+    ignore_index: _int = -100,
+    label_smoothing: _float = 0.0,
+) -> Tensor:
+    """The cross entropy of `softmax(input)` and classes or probabilities."""
+
+def cummax(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
+    """The largest element so far along `dim` and where it stands (the last of equals)."""
+
+def cummin(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
+    """The smallest element so far along `dim` and where it stands (the last of equals)."""
+
+def cumprod(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
+    """Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
+
+def cumsum(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
+    """Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
 
 default_generator: Generator
 
-def diag(input: Tensor, diagonal: _int = 0) -> Tensor: ...
-def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-def diagflat(input: Tensor, offset: _int = 0) -> Tensor: ...
-def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: ...
-def diff(input: Tensor, n: Any = 1, dim: _int = ..., prepend: Any = None, append: Any = None) -> Tensor: ...
-def dist(input: Tensor, other: _Operand, p: Any = 2.0) -> Tensor: ...
-def div(input: Tensor, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None) -> Tensor: ...
-def divide(
-    input: Tensor, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None
-) -> Tensor: ...
-def dot(input: Tensor, tensor: Any, *, out: Tensor | None = None) -> Tensor: ...
+def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
+    """A square matrix from a vector, or a copy of a matrix's diagonal."""
+
+def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+    """Matrices with the last dimension on a diagonal, zero elsewhere."""
+
+def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
+    """A square matrix with all elements on a diagonal."""
+
+def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+    """A diagonal of two dimensions, as a new last dimension."""
+
+def diff(
+    input: Tensor,
+    n: _int = 1,
+    dim: _int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Differences of neighbours along `dim`, `n` times, of the tensor with `prepend` and `append` at its ends."""
+
+def dist(input: Tensor, other: Tensor, p: _float = 2.0) -> Tensor:
+    """The norm of order `p` of the difference."""
+
+def div(input: _Operand, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None) -> Tensor:
+    """`input / other`, exact or rounded ('floor', 'trunc')."""
+
+def divide(input: _Operand, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None) -> Tensor:
+    """`input / other`, exact or rounded ('floor', 'trunc')."""
+
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of the products of two vectors' elements."""
 
 double: dtype
 
-def dropout(input: Tensor, p: Any, training: _bool) -> Tensor: ...
-def dsplit(input: Tensor, indices_or_sections: Any) -> _tuple[Tensor, ...]: ...
-def dstack(tensors: Sequence[Tensor]) -> Tensor: ...
-def einsum(*args: Any) -> Tensor: ...
-def elu(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def empty(*size: Any, **kwargs: Any) -> Tensor: ...
-def empty_cache() -> None: ...
-def empty_like(input: Tensor, **kwargs: Any) -> Tensor: ...
-def empty_strided(size: _Sizes, stride: _Sizes, **kwargs: Any) -> Tensor: ...
-def eq(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def equal(input: Tensor, other: Tensor) -> _bool: ...
-def erf(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def erfc(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def exp(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def exp2(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def expit(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def expm1(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def eye(n: Any, m: Any = None, **kwargs: Any) -> Tensor: ...
-def fix(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = ...) -> Tensor: ...
-def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor: ...
-def fliplr(input: Tensor) -> Tensor: ...
-def flipud(input: Tensor) -> Tensor: ...
+def dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Sets each element to 0 with probability `p` and scales the others by `1 / (1 - p)`; the input itself when not
+    training.
+    """
+
+def dsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
+    """Parts behind one another (along dimension 2): so many of equal size, or between positions."""
+
+def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors behind one another: along dimension 2."""
+
+def einsum(*args: Any) -> Tensor:
+    """The Einstein summation of operands whose dimensions the equation names."""
+
+def elu(
+    input: Tensor, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0, *, out: Tensor | None = None
+) -> Tensor:
+    """`scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))`."""
+
+def empty(
+    *size: _int | _Sizes,
+    out: Tensor | None = None,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A tensor whose memory holds anything."""
+
+def empty_cache() -> None:
+    """Gives memory that lies idle for reuse back to the system."""
+
+def empty_like(
+    input: Tensor,
+    *,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A new tensor of the shape and dtype of `input`."""
+
+def empty_strided(
+    size: _Sizes,
+    stride: _Sizes,
+    *,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Memory of any contents with the given strides."""
+
+def eq(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether both inputs are equal."""
+
+def equal(input: Tensor, other: Tensor) -> _bool:
+    """Whether shapes and all elements are equal."""
+
+def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The error function."""
+
+def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """One minus the error function, accurate where that is small."""
+
+def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """e to the power of the input."""
+
+def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """2 to the power of the input."""
+
+def expit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`1 / (1 + exp(-x))`."""
+
+def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """e to the power of the input, minus 1, accurate near 0."""
+
+def eye(
+    n: _int,
+    m: _int | None = None,
+    *,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Ones on the main diagonal of an n x m matrix, zero elsewhere."""
+
+def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The whole part, towards zero."""
+
+def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
+    """The dimensions from `start_dim` to `end_dim` joined into one."""
+
+def flip(input: Tensor, dims: _Dims) -> Tensor:
+    """The elements in reverse order along `dims`."""
+
+def fliplr(input: Tensor) -> Tensor:
+    """The columns in reverse order."""
+
+def flipud(input: Tensor) -> Tensor:
+    """The rows in reverse order."""
 
 float: dtype
 float32: dtype
 float64: dtype
 
-def floor(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def floor_divide(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def fmax(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def fmin(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def fmod(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def frac(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def from_numpy(ndarray: Any) -> Tensor: ...
-def full(size: _Sizes, fill_value: Any, **kwargs: Any) -> Tensor: ...
-def full_like(input: Tensor, fill_value: Any, **kwargs: Any) -> Tensor: ...
-def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: Any = False) -> Tensor: ...
-def ge(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def gelu(input: Tensor, *, approximate: _str = "none") -> Tensor: ...
-def ger(input: Tensor, vec2: Any, *, out: Tensor | None = None) -> Tensor: ...
-def get_default_device() -> device: ...
-def get_default_dtype() -> _DType: ...
-def get_device(input: Tensor) -> _int: ...
-def get_num_threads() -> _int: ...
-def get_rng_state() -> Tensor: ...
-def greater(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def greater_equal(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def gt(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def hardshrink(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def hardsigmoid(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def hardswish(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def hardtanh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def hsplit(input: Tensor, indices_or_sections: Any) -> _tuple[Tensor, ...]: ...
-def hstack(tensors: Sequence[Tensor]) -> Tensor: ...
-def huber_loss(input: Tensor, target: Tensor, reduction: _str = "mean", delta: Any = 1.0) -> Tensor: ...
-def hypot(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number | None = None) -> Tensor: ...
-def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
-def index_fill(input: Tensor, dim: _int, index: Tensor, value: Any) -> Tensor: ...
-def index_put(input: Tensor, indices: Any, values: Any, accumulate: Any = False) -> Tensor: ...
-def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor: ...
-def initial_seed() -> _int: ...
-def inner(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor: ...
+def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The largest whole number not above the input."""
+
+def floor_divide(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The quotient rounded towards minus infinity, without derivative."""
+
+def fmax(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The larger input, or the one that is not nan."""
+
+def fmin(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The smaller input, or the one that is not nan."""
+
+def fmod(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The remainder of the division truncated towards zero; it has the sign of the dividend."""
+
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The part after the decimal point, with the input's sign."""
+
+def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor that shares memory with a NumPy array: writes are seen on both sides.
+
+    Raises TypeError for anything but arrays of float32, float64, int32, int64, uint8, bool; ValueError for
+    negative strides.
+    """
+
+def full(
+    size: _Sizes,
+    fill_value: _Operand,
+    *,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A tensor of one number; its dtype is the number's own (bool, int64 or the default dtype)."""
+
+def full_like(
+    input: Tensor,
+    fill_value: _Operand,
+    *,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A tensor of one number with the shape and dtype of `input`."""
+
+def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+    """Elements chosen along `dim` by an index of the result's shape."""
+
+def ge(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is greater or equal."""
+
+def gelu(input: Tensor, *, approximate: _str = "none") -> Tensor:
+    """The Gaussian error linear unit, exact or by its tanh approximation."""
+
+def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The same as `outer`."""
+
+def get_default_device() -> device:
+    """The device of this thread's new tensors that name none."""
+
+def get_default_dtype() -> _DType:
+    """The dtype of new float tensors."""
+
+def get_device(input: Tensor) -> _int:
+    """The number of a tensor's device: 0 on wgpu, -1 on the CPU."""
+
+def get_num_threads() -> _int:
+    """How many threads kernels use."""
+
+def get_rng_state() -> Tensor:
+    """The default generator's state as a uint8 tensor."""
+
+def greater(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is greater."""
+
+def greater_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is greater or equal."""
+
+def gt(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is greater."""
+
+def hardshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """The input, but 0 where its magnitude is not above `lambd`."""
+
+def hardsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`clamp(x + 3, 0, 6) / 6`."""
+
+def hardswish(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`x * clamp(x + 3, 0, 6) / 6`."""
+
+def hardtanh(input: Tensor, min_val: _Number = -1.0, max_val: _Number = 1.0, *, out: Tensor | None = None) -> Tensor:
+    """The input kept between two numbers; the derivative at both is 0."""
+
+def hsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
+    """Parts side by side (along dimension 1, or 0 of a vector): so many of equal size, or between positions."""
+
+def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side: along dimension 1, or 0 for vectors."""
+
+def huber_loss(input: Tensor, target: Tensor, reduction: _str = "mean", delta: _float = 1.0) -> Tensor:
+    """Quadratic for differences below `delta`, linear above with slope `delta`."""
+
+def hypot(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The length of the hypotenuse, without needless overflow."""
+
+def index_add(
+    input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """A copy with `alpha * source` added to the slices along `dim` that the index names."""
+
+def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy with the slices along `dim` that the index names replaced by those of `source`."""
+
+def index_fill(input: Tensor, dim: _int, index: Tensor, value: _Operand) -> Tensor:
+    """A copy with the slices along `dim` that the index names filled with a value."""
+
+def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
+    """A copy with `values` written (or added) where the index tensors point."""
+
+def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The slices along `dim` that a vector of positions names."""
+
+def initial_seed() -> _int:
+    """The seed that the default generator started from."""
+
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of the products along the last dimension of both."""
 
 int: dtype
 int32: dtype
 int64: dtype
 
-def is_anomaly_check_nan_enabled() -> _bool: ...
-def is_anomaly_enabled() -> _bool: ...
-def is_complex(input: Tensor) -> _bool: ...
-def is_floating_point(input: Tensor) -> _bool: ...
-def is_grad_enabled() -> _bool: ...
-def is_inference_mode_enabled() -> _bool: ...
+def is_anomaly_check_nan_enabled() -> _bool:
+    """Whether backward looks for nan in anomaly mode."""
+
+def is_anomaly_enabled() -> _bool:
+    """Whether anomaly mode is on."""
+
+def is_complex(input: Tensor) -> _bool:
+    """Whether a tensor's dtype is complex: there are none yet."""
+
+def is_floating_point(input: Tensor) -> _bool:
+    """Whether a tensor's dtype is floating point."""
+
+def is_grad_enabled() -> _bool:
+    """Whether operations are recorded on this thread."""
+
+def is_inference_mode_enabled() -> _bool:
+    """Whether this thread is in inference mode."""
+
 def isclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
-) -> Tensor: ...
-def isfinite(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def isinf(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def isnan(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def isneginf(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def isposinf(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def kron(input: Tensor, other: _Operand) -> Tensor: ...
-def kthvalue(input: Tensor, k: Any, dim: _int = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Any: ...
-def l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor: ...
-def le(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def leaky_relu(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def lerp(input: Tensor, end: _Operand, weight: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def less(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def less_equal(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
-def linspace(start: _Operand, end: Any, steps: Any, **kwargs: Any) -> Tensor: ...
-def log(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def log10(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def log1p(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def log2(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def log_softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor: ...
-def logaddexp(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def logical_and(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def logical_not(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def logical_or(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def logical_xor(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def logit(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def logsigmoid(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def logspace(start: _Operand, end: Any, steps: Any, base: Any = 10.0, **kwargs: Any) -> Tensor: ...
-def logsumexp(input: Tensor, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
+) -> Tensor:
+    """Where `|input - other| <= atol + rtol * |other|`; nan equals nan with `equal_nan`."""
+
+def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether the input is neither nan nor infinite."""
+
+def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether the input is infinite."""
+
+def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether the input is nan."""
+
+def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether the input is minus infinity."""
+
+def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether the input is plus infinity."""
+
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: each element times all of `other`, as blocks."""
+
+def kthvalue(
+    input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
+) -> _return_types.kthvalue:
+    """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+
+def l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor:
+    """The absolute difference of input and target."""
+
+def le(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is less or equal."""
+
+def leaky_relu(input: Tensor, negative_slope: _Number = 0.01, *, out: Tensor | None = None) -> Tensor:
+    """The input where it is positive, else the input times a slope."""
+
+def lerp(input: Tensor, end: Tensor, weight: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`a + w * (b - a)`, computed from the end that `w` is nearer to."""
+
+def less(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is less."""
+
+def less_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is less or equal."""
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input @ weight.T + bias` over the last dimension of the input."""
+
+def linspace(
+    start: _Operand,
+    end: _Operand,
+    steps: _int,
+    *,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+
+def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The natural logarithm."""
+
+def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm to base 10."""
+
+def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The natural logarithm of 1 plus the input, accurate near 0."""
+
+def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm to base 2."""
+
+def log_softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`x - log(sum(exp(x)))` along `dim`, without overflow."""
+
+def logaddexp(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the sum of the exponentials of both inputs."""
+
+def logical_and(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether both inputs are true (not zero)."""
+
+def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether the input is zero."""
+
+def logical_or(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether one of the inputs is true (not zero)."""
+
+def logical_xor(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether just one of the inputs is true (not zero)."""
+
+def logit(input: Tensor, eps: _Number | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the odds, `log(x / (1 - x))`, of the input kept in `eps..=1 - eps` unless `eps` is negative."""
+
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`log(sigmoid(x))`."""
+
+def logspace(
+    start: _Operand,
+    end: _Operand,
+    steps: _int,
+    base: _float = 10.0,
+    *,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """`base` to the power of `steps` evenly spaced numbers."""
+
+def logsumexp(input: Tensor, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`log(sum(exp(x)))` over `dim`, without overflow."""
 
 long: dtype
 
-def lt(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def manual_seed(seed: Any) -> Generator: ...
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor: ...
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
-def masked_select(input: Tensor, mask: Tensor) -> Tensor: ...
-def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def lt(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the first input is less."""
+
+def manual_seed(seed: _int) -> Generator:
+    """Starts the default generator anew from a seed, and returns it."""
+
+def masked_fill(input: Tensor, mask: Tensor, value: _Operand) -> Tensor:
+    """A copy with a value where the mask holds."""
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """A copy with consecutive elements of `source` where the mask holds."""
+
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements where the mask holds, in one dimension."""
+
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two tensors by the rules of `@`: dot, matrix-vector, matrix and batched products; batches
+    broadcast.
+    """
+
+@overload
 def max(
-    input: Tensor, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None, out: Tensor | None = None
-) -> Any: ...
-def max_memory_allocated() -> _int: ...
-def maximum(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+    input: Tensor, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None
+) -> Tensor:
+    """The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both
+    elementwise.
+    """
+
+@overload
+def max(
+    input: Tensor, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
+) -> _return_types.max: ...
+@overload
+def max(input: Tensor, dim: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def max(input: Tensor, *, other: Tensor, out: Tensor | None = None) -> Tensor: ...
+def max_memory_allocated() -> _int:
+    """The most bytes that CPU tensors have held since the last reset."""
+
+def maximum(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The larger input; where both are equal each gets half of the gradient."""
+
 def mean(
     input: Tensor,
     dim: _Dims | None = None,
     keepdim: _bool = False,
     *,
     dtype: _DType | None = None,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: _Dims | None = None,
+    keepdims: _bool = False,
     out: Tensor | None = None,
-) -> Tensor: ...
-def median(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Any: ...
-def memory_allocated() -> _int: ...
-def meshgrid(*tensors: Any, indexing: Any = None) -> _tuple[Tensor, ...]: ...
+) -> Tensor:
+    """The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float."""
+
+@overload
+def median(input: Tensor, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The lower median of all elements; with `dim` (values, indices) along it. nan where there is one."""
+
+@overload
+def median(
+    input: Tensor, dim: _int, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
+) -> _return_types.median: ...
+def memory_allocated() -> _int:
+    """Bytes that CPU tensors hold."""
+
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: _str | None = None) -> _tuple[Tensor, ...]:
+    """Coordinates of a grid from one vector for each dimension; `indexing` is 'ij' or 'xy'."""
+
+@overload
 def min(
-    input: Tensor, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None, out: Tensor | None = None
-) -> Any: ...
-def minimum(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def mish(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def mode(input: Tensor, dim: _int = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Any: ...
-def moveaxis(input: Tensor, source: _Dims, destination: Any) -> Tensor: ...
-def movedim(input: Tensor, source: _Dims, destination: Any) -> Tensor: ...
-def mse_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor: ...
-def msort(input: Tensor) -> Tensor: ...
-def mul(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+    input: Tensor, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None
+) -> Tensor:
+    """The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both
+    elementwise.
+    """
+
+@overload
+def min(
+    input: Tensor, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
+) -> _return_types.min: ...
+@overload
+def min(input: Tensor, dim: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def min(input: Tensor, *, other: Tensor, out: Tensor | None = None) -> Tensor: ...
+def minimum(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The smaller input; where both are equal each gets half of the gradient."""
+
+def mish(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`x * tanh(softplus(x))`."""
+
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two matrices."""
+
+def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
+    """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
+
+def moveaxis(input: Tensor, source: _Dims, destination: _Dims) -> Tensor:
+    """Dimensions moved to other places; the rest keep their order."""
+
+def movedim(input: Tensor, source: _Dims, destination: _Dims) -> Tensor:
+    """Dimensions moved to other places; the rest keep their order."""
+
+def mse_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor:
+    """The squared difference of input and target."""
+
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The values sorted along dimension 0."""
+
+def mul(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The product of both inputs."""
+
 def multinomial(
-    input: Tensor, num_samples: Any, replacement: Any = False, *, generator: Generator | None = None
-) -> Tensor: ...
-def multiply(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor: ...
-def nan_to_num(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
+    input: Tensor,
+    num_samples: _int,
+    replacement: _bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Positions drawn with the weights in each row of `input`."""
+
+def multiply(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The product of both inputs."""
+
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of a matrix and a vector."""
+
+def nan_to_num(
+    input: Tensor,
+    nan: _Number | None = None,
+    posinf: _Number | None = None,
+    neginf: _Number | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The input with numbers in place of nan, plus and minus infinity."""
+
 def nanmean(
     input: Tensor,
     dim: _Dims | None = None,
@@ -1202,19 +2561,28 @@ def nanmean(
     *,
     dtype: _DType | None = None,
     out: Tensor | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """The arithmetic mean of what is not nan."""
+
+@overload
+def nanmedian(input: Tensor, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The lower median of all elements that are not nan; with `dim` (values, indices) along it."""
+
+@overload
 def nanmedian(
-    input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None
-) -> Tensor: ...
+    input: Tensor, dim: _int, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
+) -> _return_types.nanmedian: ...
 def nanquantile(
     input: Tensor,
-    q: Any,
+    q: _float | Sequence[_float] | Tensor,
     dim: _int | None = None,
     keepdim: _bool = False,
     *,
-    interpolation: Any = "linear",
+    interpolation: _str = "linear",
     out: Tensor | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """As `quantile`, passing over nan."""
+
 def nansum(
     input: Tensor,
     dim: _Dims | None = None,
@@ -1222,34 +2590,112 @@ def nansum(
     *,
     dtype: _DType | None = None,
     out: Tensor | None = None,
-) -> Tensor: ...
-def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor: ...
-def ne(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def neg(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def negative(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
+) -> Tensor:
+    """The sum with nan counted as 0."""
+
+def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
+    """`length` elements along `dim`, from `start` on."""
+
+def ne(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the inputs differ (true where one is nan)."""
+
+def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The input with its sign changed."""
+
+def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The input with its sign changed."""
+
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _str = "mean", ignore_index: _int = ...
-) -> Tensor: ...
-def nonzero(input: Tensor, *, as_tuple: Any = False) -> Any: ...
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _str = "mean", ignore_index: _int = -100
+) -> Tensor:
+    """Minus the log-probability of each target's class; the mean is over weights, and targets equal to
+    `ignore_index` count for nothing.
+    """
+
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor:
+    """The positions of the elements that are not zero: rows of a matrix, or a tuple of vectors."""
+
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> _tuple[Tensor, ...]: ...
 def norm(
     input: Tensor,
-    p: Any = None,
+    p: _Number | _str = "fro",
     dim: _Dims | None = None,
     keepdim: _bool = False,
     out: Tensor | None = None,
     dtype: _DType | None = None,
-) -> Any: ...
-def normal(mean: Any, std: Any = None, size: _Sizes | None = None, **kwargs: Any) -> Tensor: ...
-def not_equal(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def numel(input: Tensor) -> _int: ...
-def ones(*size: Any, **kwargs: Any) -> Tensor: ...
-def ones_like(input: Tensor, **kwargs: Any) -> Tensor: ...
-def outer(input: Tensor, vec2: Any, *, out: Tensor | None = None) -> Tensor: ...
-def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor: ...
+) -> Tensor:
+    """The vector norm of order `p` over `dim` (all without); 'fro' is order 2."""
+
+@overload
+def normal(
+    mean: Tensor,
+    std: Tensor | _float = 1.0,
+    size: None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Normal numbers; mean and standard deviation are numbers (then `size` says how many) or tensors."""
+
+@overload
+def normal(
+    mean: _float, std: Tensor, size: None = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor: ...
+@overload
+def normal(
+    mean: _float,
+    std: _float,
+    size: _Sizes,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor: ...
+def not_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Whether the inputs differ (true where one is nan)."""
+
+def numel(input: Tensor) -> _int:
+    """How many elements a tensor has."""
+
+def ones(
+    *size: _int | _Sizes,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A tensor of ones."""
+
+def ones_like(
+    input: Tensor,
+    *,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A new tensor of the shape and dtype of `input`."""
+
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Every product of an element of one vector with one of the other."""
+
+def permute(input: Tensor, dims: _Dims) -> Tensor:
+    """The dimensions in another order."""
 
 pointwise_names: _tuple[_str, ...]
 
-def pow(input: Tensor, exponent: Any, *, out: Tensor | None = None) -> Tensor: ...
+def pow(input: _Operand, exponent: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`input` to the power of `exponent`; either may be a number."""
 
 preserve_format: memory_format
 
@@ -1259,163 +2705,517 @@ def prod(
     keepdim: _bool = False,
     *,
     dtype: _DType | None = None,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: _int | None = None,
+    keepdims: _bool = False,
     out: Tensor | None = None,
-) -> Tensor: ...
-def promote_types(type1: Any, type2: Any) -> _DType: ...
+) -> Tensor:
+    """The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise."""
+
+def promote_types(type1: _DType, type2: _DType) -> _DType:
+    """The smallest dtype that both convert to."""
+
 def quantile(
     input: Tensor,
-    q: Any,
+    q: _float | Sequence[_float] | Tensor,
     dim: _int | None = None,
     keepdim: _bool = False,
     *,
-    interpolation: Any = "linear",
+    interpolation: _str = "linear",
     out: Tensor | None = None,
+) -> Tensor:
+    """The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A nan
+    in a row makes its
+    quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.
+    """
+
+def rand(
+    *size: _int | _Sizes,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Numbers uniform in [0, 1)."""
+
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """The same, with the shape and dtype of `input`."""
+
+@overload
+def randint(
+    high: _int,
+    size: _Sizes,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Integers uniform in `low..high` (low is 0 by default), int64 unless a dtype is given."""
+
+@overload
+def randint(
+    low: _int,
+    high: _int,
+    size: _Sizes,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
 ) -> Tensor: ...
-def rand(*size: Any, **kwargs: Any) -> Tensor: ...
-def rand_like(input: Tensor, **kwargs: Any) -> Tensor: ...
-def randint(*args: Any, **kwargs: Any) -> Tensor: ...
-def randint_like(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def randn(*size: Any, **kwargs: Any) -> Tensor: ...
-def randn_like(input: Tensor, **kwargs: Any) -> Tensor: ...
-def randperm(n: Any, **kwargs: Any) -> Tensor: ...
-def ravel(input: Tensor) -> Tensor: ...
-def reciprocal(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def relu(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def remainder(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
+def randint_like(
+    input: Tensor,
+    *args: Any,
+    generator: Generator | None = None,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Integers uniform in `low..high` with the shape and dtype of `input`."""
+
+def randn(
+    *size: _int | _Sizes,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Normal numbers with mean 0 and variance 1."""
+
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """The same, with the shape and dtype of `input`."""
+
+def randperm(
+    n: _int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """The integers `0..n` in random order."""
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension."""
+
+def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """One over the input."""
+
+def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The input where it is positive, else 0; the derivative at 0 is 0."""
+
+def remainder(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The remainder of the division rounded towards minus infinity; it has the sign of the divisor."""
+
 def repeat_interleave(
-    input: Tensor, repeats: Any = None, dim: _int | None = None, *, output_size: Any = None
-) -> Tensor: ...
-def reset_peak_memory_stats() -> None: ...
-def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor: ...
-def result_type(tensor1: Any, tensor2: Any) -> _DType: ...
-def roll(input: Tensor, shifts: _Dims, dims: _Dims | None = None) -> Tensor: ...
-def rot90(input: Tensor, k: Any = 1, dims: _Dims | None = None) -> Tensor: ...
-def round(input: Tensor, *, decimals: Any = 0, out: Tensor | None = None) -> Tensor: ...
-def row_stack(tensors: Sequence[Tensor]) -> Tensor: ...
-def rsqrt(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def rsub(input: Tensor, other: _Operand, *, alpha: _Number | None = None) -> Tensor: ...
-def scalar_tensor(s: Any, **kwargs: Any) -> Tensor: ...
+    input: Tensor,
+    repeats: _int | Sequence[_int] | Tensor | None = None,
+    dim: _int | None = None,
+    *,
+    output_size: _int | None = None,
+) -> Tensor:
+    """Each slice along `dim` repeated in place of itself; with repeats alone, positions repeated so often."""
+
+def reset_peak_memory_stats() -> None:
+    """Starts `max_memory_allocated` anew."""
+
+def reshape(input: Tensor, shape: _Sizes) -> Tensor:
+    """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
+
+def result_type(tensor: _Operand, other: _Operand) -> _DType:
+    """The dtype of a pointwise operation on two tensors or numbers."""
+
+def roll(input: Tensor, shifts: _Dims, dims: _Dims = ()) -> Tensor:
+    """The elements moved along `dims` by `shifts`; what leaves at one end comes back at the other."""
+
+def rot90(input: Tensor, k: _int = 1, dims: _Dims = (0, 1)) -> Tensor:
+    """A quarter turn in the plane of two dimensions, `k` times."""
+
+def round(input: Tensor, *, decimals: _int = 0, out: Tensor | None = None) -> Tensor:
+    """Rounds half to even; `decimals` digits behind the point (negative: before it)."""
+
+def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors on top of one another: along dimension 0, vectors as rows."""
+
+def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """One over the square root."""
+
+def rsub(input: _Operand, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+    """`other - alpha * input`."""
+
+def scalar_tensor(
+    s: _Operand,
+    *,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A 0-d tensor of a number."""
+
 def scatter(
-    input: Tensor, dim: _int, index: Tensor, src: Tensor | None = None, *, value: Any = None, reduce: Any = None
-) -> Tensor: ...
-def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
-def seed() -> _int: ...
-def select(input: Tensor, dim: _int, index: _int) -> Tensor: ...
-def set_anomaly_enabled(mode: Any, check_nan: Any = True) -> None: ...
-def set_default_device(device: _Device) -> None: ...
-def set_default_dtype(d: Any) -> None: ...
-def set_memory_limit(bytes: Any) -> None: ...
-def set_num_threads(n: Any) -> None: ...
-def set_rng_state(new_state: Any) -> None: ...
-def sgn(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def sigmoid(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def sign(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def silu(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def sin(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def sinh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def smooth_l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean", beta: Any = 1.0) -> Tensor: ...
-def softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor: ...
-def softplus(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def softshrink(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
+    input: Tensor,
+    dim: _int,
+    index: Tensor,
+    src: Tensor | None = None,
+    *,
+    value: _Number | None = None,
+    reduce: _str | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy with `src` (a tensor or a number) written where the index points along `dim`."""
+
+def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy with `src` added where the index points along `dim`, in the order of the index."""
+
+def seed() -> _int:
+    """Seeds the default generator from the system's randomness and returns the seed."""
+
+def select(input: Tensor, dim: _int, index: _int) -> Tensor:
+    """One slice along `dim`, without that dimension."""
+
+def set_anomaly_enabled(mode: _bool, check_nan: _bool = True) -> None:
+    """Switches anomaly mode on or off, for all threads; `check_nan` says whether backward looks for nan in it."""
+
+def set_default_device(device: _Device) -> None:
+    """Sets the device of this thread's new tensors that name none; None takes the setting back.
+
+    Raises RuntimeError for a device that rgrad has no tensors on. `from_numpy` and the `*_like` functions do not
+    ask it.
+    """
+
+def set_default_dtype(d: _DType) -> None:
+    """Sets the dtype of new float tensors: float32 or float64."""
+
+def set_memory_limit(bytes: _int) -> None:
+    """Limits the bytes that tensors may hold together; 0 means what the machine has."""
+
+def set_num_threads(num: _int) -> None:
+    """Sets how many threads kernels use, at least 1."""
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Sets the default generator's state to one that `get_rng_state` gave."""
+
+def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """-1, 0 or 1 (0 for nan)."""
+
+def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`1 / (1 + exp(-x))`."""
+
+def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """-1, 0 or 1 (0 for nan)."""
+
+def silu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`x * sigmoid(x)`."""
+
+def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sine of an angle in radians."""
+
+def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The hyperbolic sine."""
+
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean", beta: _float = 1.0) -> Tensor:
+    """Quadratic for differences below `beta`, linear above."""
+
+def softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
+
+def softplus(input: Tensor, beta: _Number = 1.0, threshold: _Number = 20.0, *, out: Tensor | None = None) -> Tensor:
+    """`log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold."""
+
+def softshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """The input moved towards 0 by `lambd`."""
+
 def sort(
-    input: Tensor, dim: _int = ..., descending: Any = False, stable: Any = None, *, out: Tensor | None = None
-) -> Any: ...
-def split(input: Tensor, split_size_or_sections: Any, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-def split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-def sqrt(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def square(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def squeeze(input: Tensor, dim: _Dims | None = None) -> Tensor: ...
-def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
+    input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
+) -> _return_types.sort:
+    """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
+
+def split(tensor: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
+    """Parts of a size (the last one may be smaller), or of the sizes in a list."""
+
+def split_with_sizes(input: Tensor, split_sizes: _Sizes, dim: _int = 0) -> _tuple[Tensor, ...]:
+    """Parts of the given sizes."""
+
+def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The square root."""
+
+def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The input times itself."""
+
+def squeeze(input: Tensor, dim: _Dims | None = None) -> Tensor:
+    """Without dimensions of size 1: all of them, or those that are named."""
+
+def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side in a new dimension `dim`."""
+
 def std(
     input: Tensor,
-    dim: _Dims | None = None,
-    unbiased: Any = None,
+    dim: _Dims | _bool | None = None,
+    unbiased: _bool = True,
     keepdim: _bool = False,
     *,
-    correction: Any = None,
-    axis: Any = None,
+    correction: _Number | None = None,
+    axis: _Dims | None = None,
     out: Tensor | None = None,
-) -> Any: ...
+) -> Tensor:
+    """The standard deviation: the root of `var`."""
+
 def std_mean(
-    input: Tensor, dim: _Dims | None = None, unbiased: Any = None, keepdim: _bool = False, *, correction: Any = None
-) -> Any: ...
-def sub(input: Tensor, other: _Operand, *, alpha: _Number | None = None, out: Tensor | None = None) -> Tensor: ...
-def subtract(input: Tensor, other: _Operand, *, alpha: _Number | None = None, out: Tensor | None = None) -> Tensor: ...
+    input: Tensor,
+    dim: _Dims | None = None,
+    unbiased: _bool = True,
+    keepdim: _bool = False,
+    *,
+    correction: _Number | None = None,
+) -> _tuple[Tensor, Tensor]:
+    """The standard deviation and the mean over `dim`, as a tuple."""
+
+def sub(input: _Operand, other: _Operand, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
+    """`input - alpha * other`."""
+
+def subtract(input: _Operand, other: _Operand, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
+    """`input - alpha * other`."""
+
 def sum(
     input: Tensor,
     dim: _Dims | None = None,
     keepdim: _bool = False,
     *,
     dtype: _DType | None = None,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: _Dims | None = None,
+    keepdims: _bool = False,
     out: Tensor | None = None,
-) -> Tensor: ...
-def swapaxes(input: Tensor, axis0: Any, axis1: Any) -> Tensor: ...
-def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
-def t(input: Tensor) -> Tensor: ...
-def take(input: Tensor, index: Tensor) -> Tensor: ...
-def take_along_dim(input: Tensor, indices: Any, dim: _int | None = None) -> Tensor: ...
-def tan(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
-def tanh(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
+) -> Tensor:
+    """The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise."""
+
+def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
+    """Two dimensions exchanged."""
+
+def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+    """Two dimensions exchanged."""
+
+def t(input: Tensor) -> Tensor:
+    """A matrix transposed; vectors and 0-d tensors stay as they are."""
+
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements at positions of the flattened tensor."""
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Elements chosen along `dim` by an index of the result's shape; both tensors broadcast elsewhere."""
+
+def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The tangent of an angle in radians."""
+
+def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The hyperbolic tangent."""
+
 def tensor(
     data: Any,
     *,
     dtype: _DType | None = None,
     device: _Device | None = None,
     requires_grad: _bool = False,
-    pin_memory: Any = False,
-) -> Tensor: ...
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-def tensordot(a: Any, b: Any, dims: _Dims | None = None) -> Tensor: ...
-def threshold(input: Tensor, threshold: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor: ...
+    pin_memory: _bool = False,
+) -> Tensor:
+    """A new tensor with a copy of `data` (numbers, nested sequences, arrays, tensors).
+
+    Without `dtype` it is inferred: the default dtype for floats, int64 for ints, bool for bools.
+    """
+
+def tensor_split(
+    input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor, dim: _int = 0
+) -> _tuple[Tensor, ...]:
+    """So many parts (their sizes differ by at most one), or parts between given positions."""
+
+def tensordot(a: Tensor, b: Tensor, dims: _int | Sequence[Sequence[_int]] = 2, out: Tensor | None = None) -> Tensor:
+    """The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of
+    dimensions.
+    """
+
+def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Tensor | None = None) -> Tensor:
+    """The input where it is above the threshold, else the value."""
+
+def tile(input: Tensor, dims: _Dims) -> Tensor:
+    """The tensor so many times along each dimension; missing numbers in front count as 1."""
+
 def topk(
-    input: Tensor, k: Any, dim: _int = ..., largest: Any = True, sorted: Any = True, *, out: Tensor | None = None
-) -> Any: ...
-def trace(input: Tensor) -> Tensor: ...
-def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
-def tril(input: Tensor, diagonal: _int = 0) -> Tensor: ...
-def tril_indices(row: Any, col: Any, offset: _int = 0) -> Tensor: ...
-def triu(input: Tensor, diagonal: _int = 0) -> Tensor: ...
-def triu_indices(row: Any, col: Any, offset: _int = 0) -> Tensor: ...
+    input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
+) -> _return_types.topk:
+    """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal."""
+
+def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+    """Two dimensions exchanged."""
+
+def tril(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The lower triangle of each matrix, zero elsewhere."""
+
+def tril_indices(
+    row: _int,
+    col: _int,
+    offset: _int = 0,
+    *,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Positions of a triangle of a matrix: a row of row numbers and a row of column numbers."""
+
+def triu(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The upper triangle of each matrix, zero elsewhere."""
+
+def triu_indices(
+    row: _int,
+    col: _int,
+    offset: _int = 0,
+    *,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """Positions of a triangle of a matrix: a row of row numbers and a row of column numbers."""
+
 def true_divide(
-    input: Tensor, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None
-) -> Tensor: ...
-def trunc(input: Tensor, *args: Any, **kwargs: Any) -> Tensor: ...
+    input: _Operand, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None
+) -> Tensor:
+    """`input / other`, exact or rounded ('floor', 'trunc')."""
+
+def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The whole part, towards zero."""
 
 uint8: dtype
 
-def unbind(input: Tensor, dim: _int = 0) -> _tuple[Tensor, ...]: ...
-def unflatten(input: Tensor, dim: _int, sizes: Any) -> Tensor: ...
+def unbind(input: Tensor, dim: _int = 0) -> _tuple[Tensor, ...]:
+    """All slices along `dim`, without that dimension."""
+
+def unflatten(input: Tensor, dim: _int, sizes: _Sizes) -> Tensor:
+    """One dimension split into several; one size may be -1."""
+
 def unique(
-    input: Tensor, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: _int | None = None
-) -> Any: ...
+    input: Tensor,
+    sorted: _bool = True,
+    return_inverse: _bool = False,
+    return_counts: _bool = False,
+    dim: _int | None = None,
+) -> Tensor | _tuple[Tensor, ...]:
+    """The unique elements, or slices along `dim`, in ascending order; with `return_inverse` also the place of each
+    input element among
+    them, with `return_counts` also how often each was found. They have no derivative.
+    """
+
 def unique_consecutive(
-    input: Tensor, return_inverse: Any = False, return_counts: Any = False, dim: _int | None = None
-) -> Tensor: ...
-def unsqueeze(input: Tensor, dim: _int) -> Tensor: ...
+    input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
+) -> Tensor | _tuple[Tensor, ...]:
+    """The elements, or slices along `dim`, that differ from the one before; further results as of `unique`."""
+
+def unsqueeze(input: Tensor, dim: _int) -> Tensor:
+    """A new dimension of size 1 at `dim`."""
+
 def var(
     input: Tensor,
-    dim: _Dims | None = None,
-    unbiased: Any = None,
+    dim: _Dims | _bool | None = None,
+    unbiased: _bool = True,
     keepdim: _bool = False,
     *,
-    correction: Any = None,
-    axis: Any = None,
+    correction: _Number | None = None,
+    axis: _Dims | None = None,
     out: Tensor | None = None,
-) -> Any: ...
+) -> Tensor:
+    """The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0)."""
+
 def var_mean(
-    input: Tensor, dim: _Dims | None = None, unbiased: Any = None, keepdim: _bool = False, *, correction: Any = None
-) -> Any: ...
-def vsplit(input: Tensor, indices_or_sections: Any) -> _tuple[Tensor, ...]: ...
-def vstack(tensors: Sequence[Tensor]) -> Tensor: ...
-def where(condition: Tensor, input: _Operand | None = None, other: _Operand | None = None) -> Any: ...
-def xlogy(input: Tensor, other: _Operand, *args: Any, **kwargs: Any) -> Tensor: ...
-def zeros(*size: Any, **kwargs: Any) -> Tensor: ...
-def zeros_like(input: Tensor, **kwargs: Any) -> Tensor: ...
+    input: Tensor,
+    dim: _Dims | None = None,
+    unbiased: _bool = True,
+    keepdim: _bool = False,
+    *,
+    correction: _Number | None = None,
+) -> _tuple[Tensor, Tensor]:
+    """The variance and the mean over `dim`, as a tuple."""
+
+def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
+    """Parts on top of one another (along dimension 0): so many of equal size, or between positions."""
+
+def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors on top of one another: along dimension 0, vectors as rows."""
+
+@overload
+def where(condition: Tensor, input: None = None, other: None = None, *, out: None = None) -> _tuple[Tensor, ...]:
+    """`input` where the condition holds, else `other`; with a condition alone, the positions where it holds."""
+
+@overload
+def where(condition: Tensor, input: _Operand, other: _Operand, *, out: Tensor | None = None) -> Tensor: ...
+def xlogy(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`a * log(b)`, and 0 where `a` is 0 and `b` is not nan."""
+
+def zeros(
+    *size: _int | _Sizes,
+    out: Tensor | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A tensor of zeros."""
+
+def zeros_like(
+    input: Tensor,
+    *,
+    memory_format: memory_format | None = None,
+    dtype: _DType | None = None,
+    layout: Any = None,
+    device: _Device | None = None,
+    pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """A new tensor of the shape and dtype of `input`."""
 
 __all__ = [
     "ArgumentTypeError",

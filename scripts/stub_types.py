@@ -1,0 +1,294 @@
+"""Types that make_stubs.py gives to parameters and results: the native module itself knows names, kinds and defaults.
+
+Every public function finds all its types here, and every entry is used: make_stubs.py refuses anything else.
+"""
+
+from __future__ import annotations
+
+
+def each(kind: str, names: str) -> dict[str, str]:
+    """One type for many names."""
+    return dict.fromkeys(names.split(), kind)
+
+
+# Of parameters, by name; where a name means different things, by "function.name" or "Class.method.name". A star stands
+# before a parameter that takes several arguments.
+PARAMETERS = {
+    **each(
+        "Tensor",
+        "input index mask source src weight target mat1 mat2 vec batch1 batch2 pos_weight gradient tensor1 tensor2 "
+        "weights prepend append values vec2 condition a b bias "
+        "view_as.other reshape_as.other expand_as.other type_as.other equal.other allclose.other isclose.other "
+        "matmul.other kron.other dist.other inner.other copy_.other is_same_size.other take_along_dim.indices "
+        "dot.tensor split.tensor new_state out lerp.end __matmul__.value "
+        "__rmatmul__.value _make_subclass.data _gradient_edge.tensor _leaf_hooks.tensor "
+        "_make_saved_tensor.tensor",
+    ),
+    **each(
+        "_bool",
+        "keepdim keepdims requires_grad equal_nan train retain_graph create_graph non_blocking descending stable "
+        "largest sorted return_inverse return_counts replacement accumulate sparse_grad unbiased pin_memory "
+        "implicit strict copy force check_nan require_grad set_anomaly_enabled.mode _set_grad_enabled.on "
+        "_set_tangents_enabled.on _set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
+        "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
+        "materialize accumulate_grad allow_unreachable _after_fork.child",
+    ),
+    **each(
+        "_int",
+        "dim dim0 dim1 dim2 axis0 axis1 storage_offset offset diagonal start_dim end_dim chunks start length "
+        "ignore_index n m k row col minlength decimals dimension step steps num_samples output_size num bytes "
+        "select.index unfold.size prod.axis cat.axis concat.axis concatenate.axis random_.from_ random_.to seed "
+        "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
+        "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
+        "_set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many",
+    ),
+    **each(
+        "_float",
+        "rtol atol label_smoothing p lambd base from_ to huber_loss.delta smooth_l1_loss.beta",
+    ),
+    **each(
+        "_Number",
+        "alpha beta value eps negative_slope scale input_scale threshold min_val max_val nan posinf neginf correction",
+    ),
+    **each(
+        "_Operand",
+        "other min max exponent end fill_value s fill_.value index_fill.value index_fill_.value masked_fill.value "
+        "masked_fill_.value linspace.start logspace.start lerp.weight result_type.tensor normal.mean "
+        "normal.std add.input sub.input subtract.input rsub.input div.input divide.input true_divide.input pow.input",
+    ),
+    **each("_Sizes", "size stride sizes shape split_sizes"),
+    **each("_str", "reduction rounding_mode approximate reduce interpolation indexing __format__.spec"),
+    **each(
+        "_Dims",
+        "dims axis squeeze.dim squeeze_.dim roll.shifts destination movedim.source moveaxis.source "
+        "sum.dim mean.dim nansum.dim nanmean.dim amax.dim amin.dim all.dim any.dim norm.dim logsumexp.dim "
+        "count_nonzero.dim var_mean.dim std_mean.dim",
+    ),
+    **each("_DType", "dtype d type1 type2 can_cast.from_ can_cast.to"),
+    **each("_Device", "device"),
+    **each("memory_format", "memory_format"),
+    **each("Generator", "generator"),
+    **each("Sequence[Tensor]", "tensors"),
+    **each("Callable[..., Any]", "hook fn pack_hook unpack_hook _queue_callback.callback pack unpack"),
+    **each("_int | Sequence[_int] | Tensor", "indices_or_sections"),
+    **each("_int | _Sizes", "*size *shape *dims *repeats *shapes"),
+    **each("Tensor | Sequence[Tensor]", "*tensors"),
+    # Whatever can be made an array: numbers, nested sequences, arrays, tensors.
+    **each("Any", "data obj *args layout key memo func types args kwargs new_tensor.data __contains__.key _memo"),
+    "var.dim": "_Dims | _bool",
+    "std.dim": "_Dims | _bool",
+    "norm.p": "_Number | _str",
+    "bernoulli_.p": "_float | Tensor",
+    "q": "_float | Sequence[_float] | Tensor",
+    "repeats": "_int | Sequence[_int] | Tensor",
+    "indices": "Sequence[Tensor | None]",
+    "split_size_or_sections": "_int | Sequence[_int]",
+    "tensordot.dims": "_int | Sequence[Sequence[_int]]",
+    "ndarray": "np.ndarray[Any, Any]",
+    "array": "np.ndarray[Any, Any]",
+    "device.type": "_str | _int | device",
+    "_set_printoptions.threshold": "_int | None",
+    "as_subclass.cls": "_type[Tensor]",
+    "inputs": "Tensor | Node | Sequence[Tensor | Node]",
+}
+
+# Of results that are not one tensor, in the same way.
+RESULTS = {
+    **each(
+        "_bool",
+        "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
+        "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
+        "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
+        "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
+        "_set_tangents_enabled _set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
+        "device.__gt__ device.__le__ device.__lt__",
+    ),
+    **each(
+        "_int",
+        "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
+        "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site "
+        "_current_graph_task_id _plan_number _ask_below _set_fusion_least _enter_level _top_level _level_of "
+        "_enter_dual UntypedStorage.nbytes UntypedStorage.size",
+    ),
+    **each("_str", "__repr__ __format__ Node.name"),
+    **each("_float", "__float__ _site_bench"),
+    **each("_complex", "__complex__"),
+    **each(
+        "_tuple[Tensor, ...]",
+        "chunk split split_with_sizes tensor_split unbind broadcast_tensors meshgrid hsplit vsplit dsplit",
+    ),
+    **each("Tensor | _tuple[Tensor, ...]", "atleast_1d atleast_2d atleast_3d unique unique_consecutive"),
+    **each(
+        "None",
+        "backward empty_cache retain_grad reset_peak_memory_stats set_default_dtype set_memory_limit set_num_threads "
+        "set_rng_state _after_fork _before_fork _fail_allocation_in _increment_version _set_grad_enabled "
+        "_set_multithreading_enabled _queue_callback set_anomaly_enabled _set_inference_mode _set_printoptions "
+        "__delitem__ remove set_state set_default_device _push_saved_tensors_hooks "
+        "_pop_saved_tensors_hooks _set_before_write _wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install "
+        "_wgpu_keep_pipelines _wgpu_reset_peak _wgpu_synchronize _push_torch_function_mode _skip_torch_function_once "
+        "_exit_level _exit_dual _set_tangent __exit__ __enter__ mark_dirty mark_non_differentiable save_for_backward "
+        "save_for_forward set_materialize_grads register_hooks __init__",
+    ),
+    **each("_DType", "get_default_dtype promote_types result_type"),
+    **each("device", "get_default_device"),
+    **each("HookHandle", "Tensor.register_hook register_post_accumulate_grad_hook Node.register_hook register_prehook"),
+    **each("Generator", "manual_seed clone_state"),
+    **each("Size", "broadcast_shapes"),
+    **each("_tuple[Tensor, Tensor]", "var_mean std_mean"),
+    **each("np.ndarray[Any, np.dtype[Any]]", "numpy __array__"),
+    **each("Iterator[Tensor]", "__iter__"),
+    **each("UntypedStorage", "untyped_storage"),
+    **each("SavedTensor", "_make_saved_tensor"),
+    **{name: f"_return_types.{name}" for name in ["aminmax", "cummax", "cummin", "kthvalue", "mode", "sort", "topk"]},
+    "requires_grad_": "Self",
+    "Generator.get_state": "Tensor",
+    "_unwrap": "_tuple[Tensor, _bool]",
+    "_take_slow_rules": "_tuple[list[_str], list[_str]]",
+    "_tangent": "Tensor | None",
+    "_function_apply_here": "_tuple[Any, Any]",
+    "_gradient_edge": "_tuple[Node, _int]",
+    "_refuse_saved_tensors_hooks": "_str | None",
+    "_describe_call_site": "_str | None",
+    "_wgpu_counts": "_tuple[_int, _int, _int, _int]",
+    "_wgpu_description": "dict[_str, Any]",
+    "_wgpu_memory": "_tuple[_int, _int, _int]",
+    "_run_backward": "_tuple[Any, ...]",
+    "_torch_function_modes": "list[Any]",
+    "_fusion_counts": "_tuple[_int, _int, _int]",
+    "_leaf_hooks": "list[Any]",
+    # A Python number of the tensor's kind.
+    "item": "_Number",
+    # The Python numbers of a tensor, alone or in lists of lists; objects of any class; whatever a handler answers.
+    **each(
+        "Any",
+        "tolist as_subclass __deepcopy__ __copy__ __array_wrap__ _make_subclass "
+        "_ask_torch_function _disabled_torch_function_impl _pop_torch_function_mode "
+        "_function_apply __call__ unpack",
+    ),
+}
+
+# Of properties that are not one tensor: type, and whether it can be set.
+PROPERTIES = {
+    "Tensor.grad": ("Tensor | None", True),
+    "Tensor.data": ("Tensor", True),
+    "Tensor.requires_grad": ("_bool", True),
+    "Tensor.grad_fn": ("Node | None", False),
+    "Tensor._base": ("Tensor | None", False),
+    "Tensor.shape": ("Size", False),
+    "Tensor.dtype": ("_DType", False),
+    "Tensor.device": ("_DeviceObject", False),
+    **{f"Tensor.{name}": ("_int", False) for name in ["output_nr", "_version", "ndim", "nbytes", "itemsize"]},
+    **{
+        f"Tensor.{name}": ("_bool", False)
+        for name in ["is_leaf", "retains_grad", "is_cuda", "is_wgpu", "is_cpu", "is_sparse"]
+    },
+    **{f"dtype.{name}": ("_bool", False) for name in ["is_floating_point", "is_complex", "is_signed"]},
+    "dtype.itemsize": ("_int", False),
+    "device.type": ("_str", False),
+    "device.index": ("_int | None", False),
+    "Generator.device": ("_DeviceObject", False),
+    "HookHandle.id": ("_int", False),
+    "SavedTensor.data": ("Tensor", False),
+    "SavedTensor.unpack_hook": ("Any", False),
+    "Node.call_site": ("_str | None", False),
+    "Node.metadata": ("dict[Any, Any]", False),
+    "Node.next_functions": ("_tuple[_tuple[Node | None, _int], ...]", False),
+    "Node.requires_grad": ("_bool", False),
+    "Node.variable": ("Tensor", False),
+}
+
+# Functions and methods with several forms: what stands between the brackets after the tensor, and the result. A result
+# in brackets is for functions alone.
+_OUT = "out: Tensor | None = None"
+_SOURCE = "generator: Generator | None = None"
+_PAIR = "out: _tuple[Tensor, Tensor] | None = None"
+_OPTIONS = (
+    "dtype: _DType | None = None, layout: Any = None, device: _Device | None = None, "
+    "pin_memory: _bool = False, requires_grad: _bool = False"
+)
+OVERLOADS: dict[str, list[tuple[str, str]]] = {
+    **{
+        name: [
+            (f"dim: None = None, keepdim: _bool = False, *, {_OUT}", "Tensor"),
+            (f"dim: _int, keepdim: _bool = False, *, {_PAIR}", f"_return_types.{name}"),
+        ]
+        for name in ("median", "nanmedian")
+    },
+    # The second tensor stands in the place of `dim`, or is named.
+    **{
+        name: [
+            (f"dim: None = None, keepdim: _bool = False, *, other: None = None, {_OUT}", "Tensor"),
+            (f"dim: _int, keepdim: _bool = False, *, other: None = None, {_PAIR}", f"_return_types.{name}"),
+            (f"dim: Tensor, *, {_OUT}", "Tensor"),
+            (f"*, other: Tensor, {_OUT}", "Tensor"),
+        ]
+        for name in ("max", "min")
+    },
+    "nonzero": [
+        (f"*, as_tuple: Literal[False] = False, {_OUT}", "Tensor"),
+        ("*, as_tuple: Literal[True]", "_tuple[Tensor, ...]"),
+    ],
+}
+FUNCTION_OVERLOADS = {
+    "arange": [
+        (f"end: _Operand, *, {_OUT}, {_OPTIONS}", "Tensor"),
+        (f"start: _Operand, end: _Operand, step: _Operand = 1, *, {_OUT}, {_OPTIONS}", "Tensor"),
+    ],
+    "normal": [
+        (f"mean: Tensor, std: Tensor | _float = 1.0, size: None = None, *, {_SOURCE}, {_OUT}", "Tensor"),
+        (f"mean: _float, std: Tensor, size: None = None, *, {_SOURCE}, {_OUT}", "Tensor"),
+        (
+            f"mean: _float, std: _float, size: _Sizes, *, generator: Generator | None = None, {_OUT}, {_OPTIONS}",
+            "Tensor",
+        ),
+    ],
+    "randint": [
+        (f"high: _int, size: _Sizes, *, generator: Generator | None = None, {_OUT}, {_OPTIONS}", "Tensor"),
+        (
+            f"low: _int, high: _int, size: _Sizes, *, generator: Generator | None = None, {_OUT}, {_OPTIONS}",
+            "Tensor",
+        ),
+    ],
+    "where": [
+        ("condition: Tensor, input: None = None, other: None = None, *, out: None = None", "_tuple[Tensor, ...]"),
+        (f"condition: Tensor, input: _Operand, other: _Operand, *, {_OUT}", "Tensor"),
+    ],
+}
+METHOD_OVERLOADS = {
+    "nonzero": [
+        ("*, as_tuple: Literal[False] = False", "Tensor"),
+        ("*, as_tuple: Literal[True]", "_tuple[Tensor, ...]"),
+    ],
+    "size": [("dim: None = None", "Size"), ("dim: _int", "_int")],
+    "stride": [("dim: None = None", "_tuple[_int, ...]"), ("dim: _int", "_int")],
+    "type": [
+        ("dtype: None = None, non_blocking: _bool = False", "_str"),
+        ("dtype: _DType | _str, non_blocking: _bool = False", "Tensor"),
+    ],
+}
+
+# Definitions that are better said by hand.
+BY_HAND = {
+    "Tensor.__getitem__": "def __getitem__(self, key: _Index, /) -> Tensor: ...",
+    "Tensor.__torch_function__": (
+        "def __torch_function__(cls, func: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any: ..."
+    ),
+    "Tensor.__setitem__": "def __setitem__(self, key: _Index, value: _Operand, /) -> None: ...",
+    "Tensor.__eq__": "def __eq__(self, value: object, /) -> Tensor: ...  # type: ignore[override]",
+    "Tensor.__ne__": "def __ne__(self, value: object, /) -> Tensor: ...  # type: ignore[override]",
+    "Tensor.__pow__": "def __pow__(self, value: _Operand, mod: None = None, /) -> Tensor: ...",
+    "Tensor.__rpow__": "def __rpow__(self, value: _Operand, mod: None = None, /) -> Tensor: ...",
+    "Tensor.__ipow__": "def __ipow__(self, value: _Operand, /) -> Self: ...  # type: ignore[misc]",
+    "Tensor.__reduce_ex__": "def __reduce_ex__(self, protocol: SupportsIndex) -> Any: ...",
+    "Tensor.to": (
+        "@overload\n"
+        "    def to(self, dtype: _DType, non_blocking: _bool = False, copy: _bool = False, *, "
+        "memory_format: memory_format | None = None) -> Tensor: ...\n"
+        "    @overload\n"
+        "    def to(self, device: _Device | None = None, dtype: _DType | None = None, non_blocking: _bool = False, "
+        "copy: _bool = False, *, memory_format: memory_format | None = None) -> Tensor: ...\n"
+        "    @overload\n"
+        "    def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, *, "
+        "memory_format: memory_format | None = None) -> Tensor: ..."
+    ),
+}
