@@ -79,20 +79,24 @@ struct Parsed<'py> {
 fn parse<'py>(
     function: &str,
     row: RowId,
-    is_method: bool,
-    positional: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+    form: Form,
+    mut slots: Slots<'py>,
     keywords: &[(String, Bound<'py, PyAny>)],
 ) -> PyResult<Parsed<'py>> {
-    let names = param_names(row);
-    let most = names.len() - if has_keyword_params(row) { row.info().params.len() } else { 0 };
-    if positional.len() > most {
-        return Err(type_error(format!("{function}() takes from 1 to {most} positional arguments but {} were given", positional.len())));
+    let info = row.info();
+    let all = info.arity() + info.params.len();
+    let most = if has_keyword_params(row) { info.arity() } else { all };
+    if slots.len() > most {
+        return Err(type_error(format!("{function}() takes from 1 to {most} positional arguments but {} were given", slots.len())));
     }
-    let mut slots: Slots<'py> = positional.map(Some).collect();
-    slots.resize(names.len(), None);
+    slots.resize(all, None);
     let mut out = None;
+    if keywords.is_empty() {
+        return Ok(Parsed { slots, out });
+    }
+    let names = param_names(row);
     for (k, v) in keywords {
-        if k == "out" && !is_method {
+        if k == "out" && form == Form::Function {
             out = if v.is_none() { None } else { Some(v.clone()) };
             continue;
         }
@@ -315,32 +319,45 @@ fn shown_defaults(name: &str) -> Vec<String> {
     }
 }
 
-/// A call with all its operands: the common ones without sorting.
-fn dispatch(
-    py: Python<'_>,
-    (row, form): (RowId, Form),
-    first: Option<&Bound<'_, PyAny>>,
-    rest: &[Bound<'_, PyAny>],
-    kwnames: *mut ffi::PyObject,
-    named: &[Bound<'_, PyAny>],
-) -> PyResult<Py<PyAny>> {
+/// What an entry passes on: the row, the form, and how many operands a call has that needs no sorting (0 where all do).
+const fn packed(row: RowId, form: Form) -> usize {
     let info = row.info();
-    if let Some(x) = first
-        && form != Form::InPlace
-        && named.is_empty()
-        && info.params.is_empty()
-        && let Some(t) = as_tensor(x)
-    {
-        match rest {
-            [] if info.arity() == 1 => return wrap(py, pw::call(row, &[Arg::Tensor(t)], &[])?),
-            [y] if info.arity() == 2 => {
-                if let Some(y) = operand(y)? {
-                    return wrap(py, pw::call(row, &[Arg::Tensor(t), y], &[])?);
-                }
+    let operands = if info.params.is_empty() && info.arity() <= 2 { info.arity() } else { 0 };
+    ((row as usize) << 4) | ((form as usize) << 2) | operands
+}
+
+/// A common call, without sorting; None where an operand is neither a tensor nor a number, or the first is no tensor.
+#[inline(always)]
+fn common(py: Python<'_>, row: RowId, form: Form, x: &Bound<'_, PyAny>, y: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+    let Some(t) = as_tensor(x) else { return Ok(None) };
+    let made = match y {
+        None if form == Form::InPlace => pw::call_inplace(row, names(row).in_place, t, &[], &[]).map(|()| None)?,
+        None => Some(pw::call(row, &[Arg::Tensor(t)], &[])?),
+        Some(y) => {
+            let Some(y) = operand(y)? else { return Ok(None) };
+            if form == Form::InPlace {
+                pw::call_inplace(row, names(row).in_place, t, &[y], &[]).map(|()| None)?
+            } else {
+                Some(pw::call(row, &[Arg::Tensor(t), y], &[])?)
             }
-            _ => {}
         }
+    };
+    match made {
+        Some(made) => wrap(py, made).map(Some),
+        None => Ok(Some(x.clone().unbind())),
     }
+}
+
+/// Any other call.
+#[inline(never)]
+fn sorted<'py>(
+    py: Python<'py>,
+    row: RowId,
+    form: Form,
+    slots: Slots<'py>,
+    kwnames: *mut ffi::PyObject,
+    named: &[Bound<'py, PyAny>],
+) -> PyResult<Py<PyAny>> {
     let names = names(row);
     let name = if form == Form::InPlace { names.in_place } else { names.name };
     let mut keywords: SmallVec<[(String, Bound<'_, PyAny>); 2]> = SmallVec::new();
@@ -351,13 +368,11 @@ fn dispatch(
             keywords.push((name.extract()?, value.clone()));
         }
     }
-    let positional: SmallVec<[Bound<'_, PyAny>; 4]> = first.into_iter().chain(rest).cloned().collect();
-    let parsed = parse(name, row, form != Form::Function, positional.into_iter(), &keywords)?;
+    let parsed = parse(name, row, form, slots, &keywords)?;
     general(py, row, name, &parsed, form == Form::InPlace)
 }
 
-/// What all rows share: `what` is a row's number times four, and the form. `extern "C"`, so that nothing unwinds through an entry and its
-/// call is a bare jump.
+/// What all rows share; `what` is `packed`. `extern "C"`, so that nothing unwinds through an entry and its call is a bare jump.
 #[inline(never)]
 unsafe extern "C" fn call(
     slf: *mut ffi::PyObject,
@@ -369,24 +384,28 @@ unsafe extern "C" fn call(
     // SAFETY: Python calls with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let run = || -> PyResult<Py<PyAny>> {
-        let (row, form) = (RowId::ALL[what >> 2], Form::ALL[what & 3]);
-        // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, all borrowed for this call; a `Bound` is a bare pointer
-        // to an object, and a shared one neither counts nor drops.
-        let (given, named) = unsafe {
+        let (row, form) = (RowId::ALL[what >> 4], Form::ALL[(what >> 2) & 3]);
+        // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, `slf` is one on which a method was called; all are
+        // borrowed for this call. A `Bound` is a bare pointer to an object, and a shared one neither counts nor drops.
+        let (slf, given, named) = unsafe {
             let names = if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize };
             let count = nargs as usize + names;
             let all: &[Bound<'_, PyAny>] = if count == 0 { &[] } else { std::slice::from_raw_parts(args.cast(), count) };
-            all.split_at(nargs as usize)
+            let (given, named) = all.split_at(nargs as usize);
+            let slf: Option<&Bound<'_, PyAny>> = if form == Form::Function { None } else { Some(&*(&raw const slf).cast()) };
+            (slf, given, named)
         };
-        if form == Form::Function {
-            return match given.split_first() {
-                Some((first, rest)) => dispatch(py, (row, form), Some(first), rest, kwnames, named),
-                None => dispatch(py, (row, form), None, given, kwnames, named),
+        if named.is_empty() {
+            let done = match (what & 3, slf, given) {
+                (1, None, [x]) | (1, Some(x), []) => common(py, row, form, x, None)?,
+                (2, None, [x, y]) | (2, Some(x), [y]) => common(py, row, form, x, Some(y))?,
+                _ => None,
             };
+            if let Some(done) = done {
+                return Ok(done);
+            }
         }
-        // SAFETY: a live object, on which a method was called.
-        let slf = std::mem::ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Bound<'_, PyAny>>(slf) });
-        dispatch(py, (row, form), Some(&slf), given, kwnames, named)
+        sorted(py, row, form, slf.into_iter().chain(given).cloned().map(Some).collect(), kwnames, named)
     };
     match guarded(run) {
         Ok(obj) => obj.into_ptr(),
@@ -416,9 +435,9 @@ macro_rules! table {
         const TABLE: &[(RowId, [Fast; Form::ALL.len()])] = &[$((
             RowId::$Row,
             [
-                entry::<{ RowId::$Row as usize * 4 + Form::Function as usize }>,
-                entry::<{ RowId::$Row as usize * 4 + Form::Method as usize }>,
-                entry::<{ RowId::$Row as usize * 4 + Form::InPlace as usize }>,
+                entry::<{ packed(RowId::$Row, Form::Function) }>,
+                entry::<{ packed(RowId::$Row, Form::Method) }>,
+                entry::<{ packed(RowId::$Row, Form::InPlace) }>,
             ],
         )),+];
     };

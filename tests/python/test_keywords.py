@@ -154,3 +154,27 @@ def test_positions_of_a_triangle_take_the_options_of_new_tensors() -> None:
     assert rgrad.triu_indices(2, 2).dtype == rgrad.int64
     with pytest.raises(TypeError, match="unexpected keyword argument 'dtypes'"):
         rgrad.tril_indices(2, 2, dtypes=rgrad.int32)
+
+
+def test_names_that_are_not_interned_are_known() -> None:
+    x = rgrad.arange(6.0).reshape(2, 3)
+    for name in ("sec", "ind"):
+        keyword = name + {"sec": "tions", "ind": "ices"}[name]
+        assert len(rgrad.vsplit(x, **{keyword: 2 if name == "sec" else [1]})) == 2
+    out = rgrad.zeros(2, 3)
+    assert rgrad.tril(x, **{"".join(("o", "ut")): out}) is out
+
+
+def test_the_short_check_of_names_knows_all_of_them() -> None:
+    from pathlib import Path
+    from re import DOTALL, findall, search
+
+    source = (Path(__file__).parents[2] / "src" / "python" / "overrides" / "keywords.rs").read_text(encoding="utf-8")
+    renamed = search(r"const RENAMED: .*? = &\[(.*?)\];", source, DOTALL)
+    short = search(r"fn has_one.*?\n}", source, DOTALL)
+    assert renamed is not None
+    assert short is not None
+    theirs = {name for _, name, _ in findall(r'\("(\w+)", "(\w+)", "(\w+)"\)', renamed[1])} | {"out"}
+    assert {int(length): name for length, name in findall(r'(\d+) => c"(\w+)"', short[0])} == {
+        len(n): n for n in theirs
+    }

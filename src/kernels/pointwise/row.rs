@@ -245,7 +245,7 @@ macro_rules! rows {
             pub const ALL: &'static [RowId] = &[$(RowId::$Row),+];
 
             #[inline]
-            pub fn info(self) -> &'static RowInfo {
+            pub const fn info(self) -> &'static RowInfo {
                 const INFOS: &[RowInfo] = &[$(<$Row as Row>::INFO),+];
                 &INFOS[self as usize]
             }

@@ -131,7 +131,7 @@ unsafe fn run(at: usize, slf: Object, args: *const Object, nargs: isize, kwnames
     // SAFETY: called with what Python gave.
     unsafe {
         let place = &ALL[at];
-        if kwnames.is_null() || !place.has(REWRITES) {
+        if kwnames.is_null() || !place.has(REWRITES) || !keywords::has_one(kwnames) {
             return place.fast()(slf, args, nargs, kwnames);
         }
         keywords::call(place, slf, args, nargs, kwnames)

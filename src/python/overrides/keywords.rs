@@ -5,6 +5,7 @@ use crate::autograd::Tensor;
 use crate::python::args::as_tensor;
 use crate::python::errors::type_error;
 use crate::python::rows::into_out;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use smallvec::SmallVec;
@@ -63,6 +64,30 @@ pub(in crate::python) fn takes_out(name: &str, is_method: bool) -> bool {
 /// Whether the calls with keywords of a function or method go through `call`.
 pub(super) fn concerns(name: &str, is_method: bool) -> bool {
     takes_out(name, is_method) || RENAMED.iter().any(|(f, ..)| *f == name)
+}
+
+/// Whether one of the names could be a keyword of this file.
+///
+/// # Safety
+/// A tuple of text.
+pub(super) unsafe fn has_one(kwnames: Object) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (0..ffi::PyTuple_GET_SIZE(kwnames)).any(|i| {
+            let name = ffi::PyTuple_GET_ITEM(kwnames, i);
+            // All that there are differ in length.
+            let candidate = match ffi::PyUnicode_GET_LENGTH(name) {
+                3 => c"out",
+                6 => c"tensor",
+                7 => c"indices",
+                8 => c"sections",
+                10 => c"split_size",
+                26 => c"tensor_indices_or_sections",
+                _ => return false,
+            };
+            ffi::PyUnicode_CompareWithASCIIString(name, candidate.as_ptr()) == 0
+        })
+    }
 }
 
 /// Calls a place's function with its own keywords in the place of PyTorch's.
