@@ -4,5 +4,5 @@ pub mod cpu;
 pub mod host;
 pub mod program;
 // Handles and views of a device are plain numbers: safe to use only as the crate itself does.
-#[cfg_attr(not(feature = "python"), allow(dead_code))]
+#[cfg_attr(not(feature = "python"), allow(dead_code, unused_imports))]
 pub(crate) mod wgpu;
