@@ -10,11 +10,11 @@ use crate::backend::cpu::alloc::Buffer;
 use crate::backend::cpu::program::{Input, Runner};
 use crate::backend::cpu::reduce::Blocks;
 use crate::backend::host;
+use crate::backend::lock_order::Table;
 use crate::backend::program::{self, Code};
 use crate::backend::wgpu;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -118,9 +118,9 @@ fn provide(g: &Graph, written: &[bool], places: &mut [*mut u8]) -> Result<Vec<(u
 /// Asks the host now and then whether to go on, on the thread that the program was started on: no other touches the host.
 struct Watch {
     thread: Option<ThreadId>,
-    next: Mutex<Instant>,
+    next: Table<Instant>,
     stopped: AtomicBool,
-    error: Mutex<Option<Error>>,
+    error: Table<Option<Error>>,
 }
 
 /// Between two questions.
@@ -131,9 +131,9 @@ impl Watch {
     fn new(told: bool) -> Watch {
         Watch {
             thread: told.then(|| thread::current().id()),
-            next: Mutex::new(Instant::now() + PAUSE),
+            next: Table::new(Instant::now() + PAUSE),
             stopped: AtomicBool::new(false),
-            error: Mutex::new(None),
+            error: Table::new(None),
         }
     }
 
@@ -144,8 +144,8 @@ impl Watch {
         if self.thread.is_none_or(|t| t != thread::current().id()) || Instant::now() < *self.next.lock() {
             return true;
         }
-        // No lock is held here but the one under which programs run, for which nobody waits with the host's.
-        let asked = host::interrupted();
+        // SAFETY: the program runs under that lock, on this thread.
+        let asked = unsafe { pending::outside(host::interrupted) };
         *self.next.lock() = Instant::now() + PAUSE;
         asked.map_or_else(
             |e| {

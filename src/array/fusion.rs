@@ -6,6 +6,7 @@ use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::cpu::alloc::fits;
 use crate::backend::cpu::walk::collapse;
+use crate::backend::host::LARGE;
 use crate::backend::program::{MAX_PARAMS, What};
 use crate::backend::wgpu::program::most_buffers;
 use crate::backend::wgpu::{Context, element_size};
@@ -94,6 +95,36 @@ fn fits_together(w: Weight, context: Option<&Arc<Context>>) -> bool {
     w.steps <= MOST_STEPS && w.inputs <= MOST_INPUTS && w.steps + w.inputs <= most
 }
 
+/// Whether a result of so many elements may stay pending.
+pub fn may_wait(elements: usize) -> bool {
+    elements >= least() && is_enabled()
+}
+
+/// From how many elements on an operation is run while no guard is held: it is worth a release of the host's lock, or may stay pending.
+#[inline]
+pub fn large() -> usize {
+    least().min(LARGE)
+}
+
+/// Whether there may be programs for `run_left`.
+#[inline]
+pub fn has_left() -> bool {
+    pending::is_queued()
+}
+
+/// Runs programs that keep more memory alive than their results will take, since nobody else holds what they read. To be called where no
+/// guard is held, before an operation that asks for memory at once.
+#[inline]
+pub fn run_left() {
+    pending::sweep_left();
+}
+
+/// As `run_left`, but only for what holds memory already: an operation that follows may go on with results that are pending.
+#[inline]
+pub fn run_stale() {
+    pending::sweep();
+}
+
 /// To be called before a fork, on the thread that forks.
 pub fn before_fork() {
     pending::before_fork();
@@ -155,7 +186,7 @@ impl Array {
             return Ok(None);
         };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
-        Ok(Some(pending::make(plan.step(what, out, layout))))
+        Ok(Some(pending::make(plan.step(what, out, layout, site()))))
     }
 
     /// The pending conversion of this array, or None where it has to be computed at once.
@@ -169,7 +200,7 @@ impl Array {
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
         let Some(plan) = plan(1, &layout, &[self], None)? else { return Ok(None) };
-        Ok(Some(pending::make(plan.step(What::Cast, to, &layout))))
+        Ok(Some(pending::make(plan.step(What::Cast, to, &layout, site()))))
     }
 
     /// Whether a write to all of this array may wait.
@@ -188,6 +219,7 @@ impl Array {
         let Some(what) = row(func, compute, self.dtype(), params, self.device()) else { return Ok(false) };
         self.storage().settle_readers()?;
         let more = |w: Weight| Weight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
+        let site = site();
         if lazy.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().context())) {
             self.ready()?;
         }
@@ -206,7 +238,7 @@ impl Array {
                     step.clone_from(&old);
                 }
             }
-            Some(plan.step(what, self.dtype(), self.layout()))
+            Some(plan.step(what, self.dtype(), self.layout(), site))
         })
     }
 }
@@ -240,7 +272,7 @@ impl Array {
         }
         pending::sweep();
         let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs + others.len() };
-        Ok(Some(pending::make(Step::new(Make::Fold(fold()), out, Layout::contiguous(shape), ins, weight, false))))
+        Ok(Some(pending::make(Step::new(Make::Fold(fold()), out, Layout::contiguous(shape), ins, weight, false, site()))))
     }
 }
 
@@ -358,7 +390,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn step(self, what: What, out: DType, layout: &Layout) -> Arc<Step> {
-        Step::new(Make::Point(what), out, layout.clone(), self.ins, self.weight, self.strided)
+    fn step(self, what: What, out: DType, layout: &Layout, site: u32) -> Arc<Step> {
+        Step::new(Make::Point(what), out, layout.clone(), self.ins, self.weight, self.strided, site)
     }
 }

@@ -1,6 +1,5 @@
 //! Arrays in a device's memory: making them, moving them between host and device, and calling the device's kernels.
 
-use super::pending;
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::cpu;
@@ -14,7 +13,6 @@ use std::sync::Arc;
 /// Uninitialised memory for a dense layout that starts at 0.
 pub(super) fn empty(context: &Arc<Context>, layout: Layout, dtype: DType) -> Result<Array> {
     context.supports(dtype)?;
-    pending::sweep_left();
     let n = checked_numel(layout.shape(), element_size(dtype))?;
     let buffer = Buffer::new(context, n * element_size(dtype))?;
     Ok(Array::from_parts(Storage::on_device(buffer), layout, dtype))

@@ -3,8 +3,8 @@
 use super::pending::Step;
 use super::storage::{Access, Storage};
 use crate::backend::cpu::alloc::Buffer;
+use crate::backend::lock_order::{Ordered, Rank};
 use crate::backend::wgpu;
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -43,7 +43,7 @@ pub(super) struct Lazy {
     known: AtomicU32,
     /// When it last became pending, by count.
     number: AtomicU64,
-    step: Mutex<Option<Arc<Step>>>,
+    step: Ordered<Option<Arc<Step>>, { Rank::Storage as u8 }>,
 }
 
 impl Lazy {
@@ -54,7 +54,7 @@ impl Lazy {
             state: AtomicU32::new(0),
             known: AtomicU32::new(0),
             number: AtomicU64::new(0),
-            step: Mutex::new(None),
+            step: Ordered::new(None),
         }
     }
 
@@ -64,7 +64,7 @@ impl Lazy {
             state: AtomicU32::new(PENDING),
             known: AtomicU32::new(0),
             number: AtomicU64::new(0),
-            step: Mutex::new(Some(step)),
+            step: Ordered::new(Some(step)),
         }
     }
 

@@ -3,25 +3,25 @@
 //! A step belongs to the storage whose contents it will make, and holds the arrays that it reads. Those that are pending themselves
 //! are steps of the same program. Invariants: a storage that a pending step reads is not written before that step has run (a write
 //! settles its readers first), and its address is not known outside. A step reads memory only in `run`, under the lock `RUN`, which
-//! is also held while a step is put behind another one on the same storage. Nobody who has the host's lock waits for it.
+//! is also held while a step is put behind another one on the same storage. Its place among the locks: `lock_order`.
 
 use super::counted::Place;
-use super::fusion;
 use super::lazy::Lazy;
 use super::program::{Failure, Garbage, Graph, Owner, run};
 use super::storage::{Access, Inner, Storage};
 use super::value::Array;
 use crate::backend::cpu::reduce::{Blocks, Source};
 use crate::backend::host;
+use crate::backend::lock_order::{self, Held, Rank, Table, Way, assert_no_guard, suspend};
 use crate::backend::program::What;
 use crate::backend::wgpu::{self, element_size};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
-use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// More steps than this are not kept waiting together.
 pub(super) const MOST_STEPS: usize = 48;
@@ -142,7 +142,8 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub fn new(make: Make, out: DType, layout: Layout, ins: SmallVec<[In; 3]>, weight: Weight, strided: bool) -> Arc<Step> {
+    /// `site` is the caller's line, which is not asked for here: `RUN` may be held.
+    pub fn new(make: Make, out: DType, layout: Layout, ins: SmallVec<[In; 3]>, weight: Weight, strided: bool, site: u32) -> Arc<Step> {
         for a in ins.iter().filter_map(In::array) {
             if let Some(lazy) = a.storage().lazy() {
                 lazy.add_reader();
@@ -155,7 +156,7 @@ impl Step {
             _ => false,
         };
         let refolded = folded && ins.iter().any(refolds);
-        Arc::new(Step { folded, refolded, make, out, layout, ins, site: fusion::site(), weight, strided })
+        Arc::new(Step { folded, refolded, make, out, layout, ins, site, weight, strided })
     }
 
     /// Whether something is read expanded to this step's layout, which is not `layout`: a program goes through one only.
@@ -202,13 +203,16 @@ pub(super) enum Interrupts {
 /// Held while programs run or grow in place.
 static RUN: ReentrantMutex<()> = ReentrantMutex::new(());
 /// The storages that are pending, in the order in which they became so. Nobody drops a handle, or waits for another lock, while he holds this one.
-static LIVE: Mutex<BTreeMap<u64, Place<Inner>>> = Mutex::new(BTreeMap::new());
+static LIVE: Table<BTreeMap<u64, Place<Inner>>> = Table::new(BTreeMap::new());
 static ENTERED: AtomicU64 = AtomicU64::new(1);
-/// Whether memory is held by pending steps alone since the last sweep.
-static STALE: AtomicBool = AtomicBool::new(false);
-/// Whether a pending result that other steps read has lost its last other holder since the last sweep: what its program keeps
-/// alive may now be more than what it gives.
-static LEFT: AtomicBool = AtomicBool::new(false);
+/// Why to look for programs that keep more alive than they give: `STALE` and `LEFT`. Nothing runs where a handle ends, nor where memory
+/// is allocated: programs run at the next safe point, where no guard is held.
+static QUEUED: AtomicU8 = AtomicU8::new(0);
+/// Memory is held by pending steps alone since the last sweep.
+const STALE: u8 = 1;
+/// A pending result that other steps read has lost its last other holder since the last sweep: what its program keeps alive may now be
+/// more than what it gives.
+const LEFT: u8 = 2;
 /// Sweeps that are left out because the last one looked at many programs in vain.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 /// More programs than this are not looked at for every piece of memory that becomes theirs alone.
@@ -229,22 +233,54 @@ pub(super) fn forget(lazy: &Lazy) {
     LIVE.lock().remove(&lazy.number());
 }
 
-/// The lock `RUN`. Who runs a program on a device may need the host's lock to go on, so nobody waits here with it.
-fn alone() -> ReentrantMutexGuard<'static, ()> {
+/// The lock `RUN`, and its entry in the order of locks.
+struct Alone {
+    _run: ReentrantMutexGuard<'static, ()>,
+    _held: Held,
+}
+
+/// Takes the lock `RUN`. A program on a device may need the host's lock to go on, so a thread that holds that releases it to wait here.
+#[cfg_attr(debug_assertions, track_caller)]
+fn alone() -> Alone {
+    let _held = lock_order::enter(Rank::Program, Way::Beside);
+    Alone { _run: run_lock(), _held }
+}
+
+fn run_lock() -> ReentrantMutexGuard<'static, ()> {
     RUN.try_lock().unwrap_or_else(|| host::unlocked(|| RUN.lock()))
+}
+
+/// Runs `f`, which may run foreign code, in the middle of a program that may be interrupted, while other threads may run programs. They may
+/// run this very one, or write what it reads after they have run it: everything that it writes is new memory, and `compute` leaves alone
+/// what is there already.
+///
+/// # Safety
+/// This thread holds `RUN`.
+pub(super) unsafe fn outside<R>(f: impl FnOnce() -> R) -> R {
+    struct Back;
+    impl Drop for Back {
+        fn drop(&mut self) {
+            std::mem::forget(run_lock());
+        }
+    }
+    // SAFETY: the caller's; `Back` takes it again, also for a panic.
+    unsafe { RUN.force_unlock() };
+    let _back = Back;
+    let _suspended = suspend(Rank::Program);
+    f()
 }
 
 /// Holds the locks of this file across a fork, so that the child does not find them taken by a thread that it does not have.
 pub(super) fn before_fork() {
-    std::mem::forget(alone());
-    std::mem::forget(LIVE.lock());
+    std::mem::forget(run_lock());
+    LIVE.lock_for_fork();
 }
 
 /// The end of `before_fork`, in parent and child.
 pub(super) fn after_fork() {
     // SAFETY: the forking thread took the locks in `before_fork`; in the child it is that thread's copy.
     unsafe {
-        LIVE.force_unlock();
+        LIVE.unlock_after_fork();
         RUN.force_unlock();
     }
 }
@@ -252,9 +288,9 @@ pub(super) fn after_fork() {
 /// Called when a handle of a storage that pending steps read goes away and leaves `handles`; its memory is there, or pending too.
 #[cold]
 pub(super) fn left(handles: usize, readers: usize, there: bool) {
-    if handles <= readers {
-        let flag = if there { &STALE } else { &LEFT };
-        flag.store(true, Ordering::Release);
+    let flag = if there { STALE } else { LEFT };
+    if handles <= readers && QUEUED.load(Ordering::Relaxed) & flag == 0 {
+        QUEUED.fetch_or(flag, Ordering::Release);
     }
 }
 
@@ -321,7 +357,7 @@ fn settle_here(storage: &Storage, access: Access, interrupts: Interrupts) -> Res
     }
     let mut garbage = Garbage::default();
     let result = {
-        let _run = alone();
+        let _alone = alone();
         if storage.lazy().is_some_and(|l| l.is_pending()) { run(storage, &mut garbage, interrupts) } else { Ok(()) }
     };
     result.map_err(Failure::tell)
@@ -354,33 +390,40 @@ fn serve(storage: &Storage, interrupts: Interrupts) -> Result<()> {
     result.map_err(Failure::tell)
 }
 
-/// Runs what keeps more memory alive than its results will take. To be called before memory is asked for.
+/// Runs what keeps more memory alive than its results will take. A safe point: no guard is held.
 #[inline]
 pub(super) fn sweep() {
-    if STALE.load(Ordering::Relaxed) {
-        sweep_now();
+    if QUEUED.load(Ordering::Relaxed) & STALE != 0 {
+        sweep_now(STALE);
     }
 }
 
-/// As `sweep`, before memory is asked for at once: not only where a step is made, of which many are left by the next one.
+/// Whether `sweep_left` has something to look at.
+#[inline]
+pub(super) fn is_queued() -> bool {
+    QUEUED.load(Ordering::Relaxed) != 0
+}
+
+/// As `sweep`, before an operation that asks for memory at once: not only where a step is made, of which many are left by the next one.
 #[inline]
 pub(super) fn sweep_left() {
-    if LEFT.load(Ordering::Relaxed) && LEFT.swap(false, Ordering::AcqRel) {
-        STALE.store(true, Ordering::Release);
+    if is_queued() {
+        sweep_now(STALE | LEFT);
     }
-    sweep();
 }
 
 #[cold]
-fn sweep_now() {
-    if !STALE.swap(false, Ordering::AcqRel) {
+fn sweep_now(flags: u8) {
+    assert_no_guard("running deferred programs");
+    if QUEUED.fetch_and(!flags, Ordering::AcqRel) & flags == 0 {
         return;
     }
     // Whoever runs on a device may want the host's lock, which this thread may hold: nobody waits here.
     let Some(_run) = RUN.try_lock() else {
-        STALE.store(true, Ordering::Release);
+        QUEUED.fetch_or(STALE, Ordering::Release);
         return;
     };
+    let _held = lock_order::enter(Rank::Program, Way::Tried);
     if SKIPPED.load(Ordering::Relaxed) > 0 {
         SKIPPED.fetch_sub(1, Ordering::Relaxed);
         return;
@@ -391,7 +434,7 @@ fn sweep_now() {
         if s.lazy().is_some_and(|l| l.is_pending()) && hoards(s) {
             found = true;
             // What cannot be had now may be had when somebody looks.
-            let _ = settle_here(s, Access::Read, Interrupts::Unheard);
+            let _ = host::unlocked(|| settle_here(s, Access::Read, Interrupts::Unheard));
         }
     }
     if !found && all.len() > MANY {

@@ -4,10 +4,10 @@ use super::counted::{Counted, Findable};
 use super::lazy::{Lazy, Source};
 use super::pending::{self, Step};
 use crate::backend::cpu::alloc::{self, Buffer};
+use crate::backend::lock_order::{Ordered, Rank, assert_no_guard};
 use crate::backend::wgpu;
 use crate::error::Result;
 use crate::layout::DType;
-use parking_lot::Mutex;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -84,6 +84,7 @@ impl Drop for Inner {
         match &self.memory {
             Memory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
             Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.is_pending() => pending::forget(lazy),
+            Memory::External { .. } => assert_no_guard("dropping memory of somebody else"),
             _ => {}
         }
     }
@@ -124,7 +125,6 @@ impl Storage {
             }
             return Ok(made);
         }
-        pending::sweep_left();
         let memory = Memory::Host(Lazy::of(Source::Own(Buffer::new(bytes)?)));
         Ok(Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() })))
     }
@@ -398,14 +398,14 @@ pub(crate) struct Counter {
     count: AtomicU32,
     /// The call site that froze the storage plus one, 0 if none did; of the storage's own counter only.
     frozen: AtomicU32,
-    last: Mutex<Record>,
+    last: Ordered<Record, { Rank::Storage as u8 }>,
 }
 
 impl Default for Counter {
     #[inline(always)]
     fn default() -> Counter {
         let last = Record { op: None, site: 0, age: AGE.load(Ordering::Relaxed) };
-        Counter { count: AtomicU32::new(0), frozen: AtomicU32::new(0), last: Mutex::new(last) }
+        Counter { count: AtomicU32::new(0), frozen: AtomicU32::new(0), last: Ordered::new(last) }
     }
 }
 

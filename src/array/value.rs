@@ -362,11 +362,11 @@ impl Array {
 
     /// Itself if of this dtype, else a converted copy, which may be pending.
     pub fn converted(&self, dtype: DType) -> Result<Array> {
-        if dtype != self.dtype
-            && fusion::is_worth(self.shape())
-            && let Some(made) = self.pending_cast(dtype)?
-        {
-            return Ok(made);
+        if dtype != self.dtype && fusion::is_worth(self.shape()) {
+            if let Some(made) = self.pending_cast(dtype)? {
+                return Ok(made);
+            }
+            fusion::run_left();
         }
         self.cast(dtype)
     }
@@ -396,6 +396,7 @@ impl Array {
             if let Some(made) = Self::pending(func, compute, out_dtype, &layout, ins, params)? {
                 return Ok(made);
             }
+            fusion::run_left();
         }
         let out = if let Some(on) = ins.iter().find(|a| a.device() != Device::Cpu) {
             match like {

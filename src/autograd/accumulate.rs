@@ -4,16 +4,25 @@ use super::linear;
 use super::site::Inherit;
 use super::tensor::Tensor;
 use crate::backend::host;
+use crate::backend::lock_order::{Held, Rank, Way, enter};
 use crate::error::Result;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 /// Passes of several threads may come to one leaf: what they add is added one after the other. Leaves share these by their number.
-static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+/// A thread may take one again: what it computes in its turn may run foreign code (a signal's handler, a watcher of writes).
+static TURNS: [ReentrantMutex<()>; 64] = [const { ReentrantMutex::new(()) }; 64];
 
-/// Waits for this thread's turn at a leaf. Whoever has it may want the host's lock, which is therefore given away meanwhile.
-fn turn(leaf: &Tensor) -> MutexGuard<'static, ()> {
+/// This thread's turn at a leaf.
+struct Turn {
+    _turn: ReentrantMutexGuard<'static, ()>,
+    _held: Held,
+}
+
+/// Waits for this thread's turn at a leaf. The thread that has it may ask for the host's lock, which is therefore released meanwhile.
+fn turn(leaf: &Tensor) -> Turn {
+    let _held = enter(Rank::Turn, Way::Beside);
     let place = &TURNS[leaf.id() / 64 % TURNS.len()];
-    place.try_lock().unwrap_or_else(|| host::unlocked(|| place.lock()))
+    Turn { _turn: place.try_lock().unwrap_or_else(|| host::unlocked(|| place.lock())), _held }
 }
 
 /// Adds a gradient to a leaf's `.grad`. The first one is taken over if nobody else holds it, else copied; later ones
@@ -45,7 +54,8 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
         } else if same && grad.holders() == 1 {
             grad
         } else {
-            let copy = leaf.with_array(|l| l.empty_like(l.dtype()))?;
+            let like = leaf.array();
+            let copy = like.empty_like(like.dtype())?;
             copy.copy_from(&grad.array())?;
             Tensor::new(copy)
         };

@@ -9,7 +9,7 @@ use super::pointwise::PointwiseOp;
 use super::saved::Saved;
 use super::site;
 use super::tensor::{Core, Tensor, Value};
-use crate::array::{Array, Version};
+use crate::array::{Array, Version, fusion};
 use crate::backend::cpu::pointwise::Func;
 use crate::error::Result;
 use crate::pointwise::RowId;
@@ -25,6 +25,10 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
     }
     let cores = inputs.map(Tensor::read);
     let Some(first) = cores[0].plain() else { return Ok(None) };
+    if fusion::has_left() && first.numel() > 16 {
+        // Memory is asked for: programs that nobody waits for run first, at the door.
+        return Ok(None);
+    }
     let mut arrays = [first; N];
     for i in 1..N {
         let Some(a) = cores[i].plain() else { return Ok(None) };

@@ -15,7 +15,7 @@ use super::site::{self, Inherit};
 use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Core, Tensor, Value};
 use super::view::{self, ViewOp};
-use crate::array::{Access, Array, Change, Device, Version};
+use crate::array::{Access, Array, Change, Device, Version, fusion};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
@@ -159,6 +159,9 @@ pub(super) fn run_recorded(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Resu
 }
 
 fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<Outputs> {
+    if fusion::has_left() {
+        make_room(op, inputs);
+    }
     let mode = mode::current();
     let (outs, needs, any, cut) = {
         let cores: SmallVec<[ReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
@@ -217,6 +220,19 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
     record(op, inputs, &needs, outs, cut)
 }
 
+/// A safe point: runs deferred programs that keep more memory alive than they give, before an operation asks for memory. Not for one that
+/// becomes a step of a program: of what such a step leaves, most is taken up by the next one.
+#[cold]
+fn make_room(op: &dyn Op, inputs: &[&Tensor]) {
+    let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
+    let is_step =
+        op.takes_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
+    // Few numbers lie in their storage.
+    if !is_step && looks(|a| a.numel() > 16) {
+        fusion::run_left();
+    }
+}
+
 /// Whether some arrays lie on the CPU and some elsewhere.
 #[inline]
 fn is_mixed(arrays: &[&Array]) -> bool {
@@ -262,7 +278,8 @@ fn brought(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
 #[inline]
 fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
     let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
-    (grows || most >= host::LARGE) && op.work(arrays) >= host::LARGE
+    let large = fusion::large();
+    (grows || most >= large) && op.work(arrays) >= large
 }
 
 /// Runs an operation that is large, or that a device runs, while no lock of ours is held. Who waits for a device releases the host's
@@ -409,6 +426,9 @@ fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old)
 
 fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old, tangents: bool) -> Result<()> {
     let target = inputs[0];
+    if fusion::has_left() {
+        make_room(op, inputs);
+    }
     let mode = mode::current();
     debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
     let mut needs: SmallVec<[bool; 4]> = SmallVec::new();

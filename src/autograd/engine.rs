@@ -19,6 +19,7 @@ use super::plan;
 use super::running::{self, Inside, MAX_DEPTH};
 use super::site::{self, Inherit, Site};
 use super::tensor::Tensor;
+use crate::array::fusion;
 use crate::error::{Error, Kind, Result};
 use smallvec::SmallVec;
 use std::collections::BinaryHeap;
@@ -178,6 +179,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     }
     while let Some(Ready(_, i)) = pass.ready.pop() {
         forking::stand_still_for_forks();
+        fusion::run_stale();
         if let Err(e) = pass.run_node(i) {
             return Err(if anomaly.is_some() { anomaly::report(e, pass.visits[i].node) } else { e });
         }

@@ -21,11 +21,15 @@ impl Flow {
         match self {
             Flow::Bare(a) => f(a),
             Flow::Tensor(t) => {
-                let core = t.read();
-                match &core.value {
-                    Value::Array(a) if !core.has_tangent() => f(a),
-                    _ => None,
-                }
+                // A copy of the handle: `f` locks nodes.
+                let array = {
+                    let core = t.read();
+                    match &core.value {
+                        Value::Array(a) if !core.has_tangent() => a.clone(),
+                        _ => return None,
+                    }
+                };
+                f(&array)
             }
         }
     }

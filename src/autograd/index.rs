@@ -1,21 +1,21 @@
 //! Finds a node's place in the pass that is looking for nodes.
 
 use super::node::Node;
-use parking_lot::{Mutex, MutexGuard};
+use crate::backend::lock_order::{Ordered, OrderedGuard, Rank};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// By marks in the nodes themselves while no other thread looks too, else by a table.
 pub(super) enum Index {
-    Marks(MutexGuard<'static, u64>),
+    Marks(OrderedGuard<'static, u64>),
     Table(FxHashMap<*const Node, u32>),
 }
 
 impl Index {
     pub fn new() -> Index {
         /// Held while nodes are being marked; the number of the last pass that did.
-        static MARKING: Mutex<u64> = Mutex::new(0);
+        static MARKING: Ordered<u64, { Rank::Marks as u8 }> = Ordered::new(0);
         match MARKING.try_lock() {
             Some(mut pass) => {
                 *pass += 1;

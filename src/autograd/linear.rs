@@ -1,6 +1,6 @@
 //! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
-use super::door::{Arrays, Devices, Old, Op, Outputs, apply_inplace, apply1};
+use super::door::{Arrays, Devices, Old, Op, Outputs, apply_inplace, apply1, apply1_growing};
 use super::hooks::Grads;
 use super::lanes::Lanes;
 use super::node::{NodeOp, OutMeta, Vjp, VjpCx};
@@ -90,6 +90,10 @@ impl Op for ToDevice {
     fn devices(&self) -> Devices {
         Devices::Any
     }
+    fn work(&self, _x: &[&Array]) -> usize {
+        // However small: a device may be waited for, or be brought in by foreign code.
+        usize::MAX
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].to_device(self.to)?])
     }
@@ -110,7 +114,7 @@ pub fn to_device(t: &Tensor, to: Device) -> Result<Tensor> {
     if from == to {
         return Ok(t.clone());
     }
-    apply1(&ToDevice { from, to }, &[t])
+    apply1_growing(&ToDevice { from, to }, &[t])
 }
 
 // ---- sum to a shape --------------------------------------------------------------------------------------------------

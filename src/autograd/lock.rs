@@ -1,49 +1,76 @@
 //! Locks for what is held for a moment and hardly ever by two threads: to take and to give back costs one atomic instruction each (giving
-//! back the exclusive ones none), where a lock that can put a thread to sleep needs twice as many. Who has to wait turns the processor over.
+//! back the exclusive ones none), where a lock that can put a thread to sleep needs twice as many.
+//!
+//! A thread that has to wait spins for a bounded number of turns, and then sleeps between looks. It may hold the host's lock meanwhile: the
+//! thread that has the lock never waits for that one, nor runs foreign code or a large kernel ("Note: lock order" in docs/architecture.md).
 
-use parking_lot::lock_api::{GuardNoSend, Mutex, MutexGuard, RawMutex};
+use crate::backend::lock_order::{Held, Rank, Way, enter};
 use std::cell::UnsafeCell;
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Waits until `free`: soon first, then politely, then rarely.
-#[cold]
-fn wait_until(mut free: impl FnMut() -> bool) {
-    for round in 0u32.. {
-        if free() {
-            return;
+/// Turns without sleep: first the thread looks again at once, then it yields its processor.
+const SPINS: u32 = 64;
+const YIELDS: u32 = 16;
+const LONGEST_NAP: Duration = Duration::from_micros(500);
+/// So long a reader lets a writer go first that has waited for all its turns. A thread that reads a tensor already must not wait for that
+/// writer any longer.
+const COURTESY: Duration = Duration::from_millis(2);
+
+/// A wait for a lock, turn by turn.
+struct Wait {
+    turns: u32,
+    nap: Duration,
+}
+
+impl Wait {
+    fn new() -> Wait {
+        Wait { turns: 0, nap: Duration::from_micros(20) }
+    }
+
+    /// Whether the turns without sleep are over.
+    fn is_long(&self) -> bool {
+        self.turns >= SPINS + YIELDS
+    }
+
+    fn turn(&mut self) {
+        match self.turns {
+            0..SPINS => std::hint::spin_loop(),
+            _ if !self.is_long() => std::thread::yield_now(),
+            _ => {
+                std::thread::sleep(self.nap);
+                self.nap = (self.nap * 2).min(LONGEST_NAP);
+                return;
+            }
         }
-        match round {
-            0..64 => std::hint::spin_loop(),
-            64..1024 => std::thread::yield_now(),
-            _ => std::thread::sleep(Duration::from_micros(50)),
-        }
+        self.turns += 1;
     }
 }
 
 const WRITER: u32 = 1 << 31;
+/// A writer has waited long.
+const WAITING: u32 = 1 << 30;
 
 /// Read all the time, written now and then. Readers may lock it again; a writer waits until none is left.
 pub(crate) struct Shared<T> {
-    /// The number of readers, those who wait for a writer included, and `WRITER`.
+    /// The number of readers, those who wait for a writer to end included, `WRITER` and `WAITING`.
     readers: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: a writer comes in by changing 0 to WRITER, so beside no reader; a reader goes on only when it is counted and WRITER is gone, and
-// while it is counted no writer comes in.
+// SAFETY: a writer comes in by changing 0 readers to WRITER, so beside no reader; a reader goes on only when it is counted and WRITER is
+// gone, and while it is counted no writer comes in.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 /// Must end on the thread that began it, which may hold others of the same lock.
 pub(crate) struct ReadGuard<'a, T> {
     lock: &'a Shared<T>,
-    here: PhantomData<*mut ()>,
+    _held: Held,
 }
 pub(crate) struct WriteGuard<'a, T> {
     lock: &'a Shared<T>,
-    here: PhantomData<*mut ()>,
+    _held: Held,
 }
 
 impl<T> Shared<T> {
@@ -65,35 +92,75 @@ impl<T> Shared<T> {
     }
 
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn read(&self) -> ReadGuard<'_, T> {
-        if self.readers.fetch_add(1, Ordering::Acquire) & WRITER != 0 {
-            wait_until(|| self.readers.load(Ordering::Acquire) & WRITER == 0);
+        let _held = enter(Rank::Tensor, Way::Beside);
+        let seen = self.readers.fetch_add(1, Ordering::Acquire);
+        if seen & (WRITER | WAITING) != 0 {
+            self.wait_to_read(seen);
         }
-        ReadGuard { lock: self, here: PhantomData }
+        ReadGuard { lock: self, _held }
+    }
+
+    /// For a reader that is counted.
+    #[cold]
+    fn wait_to_read(&self, mut seen: u32) {
+        let mut wait = Wait::new();
+        if seen & WRITER == 0 {
+            // Not counted for a while: that is what the writer waits for.
+            self.readers.fetch_sub(1, Ordering::Release);
+            let begun = std::time::Instant::now();
+            while self.readers.load(Ordering::Relaxed) & WAITING != 0 && begun.elapsed() < COURTESY {
+                wait.turn();
+            }
+            seen = self.readers.fetch_add(1, Ordering::Acquire);
+        }
+        while seen & WRITER != 0 {
+            wait.turn();
+            seen = self.readers.load(Ordering::Acquire);
+        }
     }
 
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_read(&self) -> Option<ReadGuard<'_, T>> {
         if self.readers.fetch_add(1, Ordering::Acquire) & WRITER != 0 {
             self.readers.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        Some(ReadGuard { lock: self, here: PhantomData })
+        Some(ReadGuard { lock: self, _held: enter(Rank::Tensor, Way::Tried) })
     }
 
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn write(&self) -> WriteGuard<'_, T> {
-        let come_in = || self.readers.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if !come_in() {
-            wait_until(come_in);
+        let _held = enter(Rank::Tensor, Way::Alone);
+        if self.readers.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.wait_to_write();
         }
-        WriteGuard { lock: self, here: PhantomData }
+        WriteGuard { lock: self, _held }
+    }
+
+    #[cold]
+    fn wait_to_write(&self) {
+        let mut wait = Wait::new();
+        loop {
+            // Coming in takes `WAITING` away; others who wait for long say so again.
+            let seen = self.readers.load(Ordering::Relaxed) & WAITING;
+            if self.readers.compare_exchange(seen, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return;
+            }
+            wait.turn();
+            if wait.is_long() {
+                self.readers.fetch_or(WAITING, Ordering::Relaxed);
+            }
+        }
     }
 
     #[cfg(test)]
     fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         let free = self.readers.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        free.then_some(WriteGuard { lock: self, here: PhantomData })
+        free.then(|| WriteGuard { lock: self, _held: enter(Rank::Tensor, Way::Tried) })
     }
 }
 
@@ -140,33 +207,84 @@ impl<T> Drop for WriteGuard<'_, T> {
     }
 }
 
-/// Held by one at a time.
-pub(crate) type Brief<T> = Mutex<RawBrief, T>;
-pub(crate) type BriefGuard<'a, T> = MutexGuard<'a, RawBrief, T>;
+/// Held by one at a time: the state of a node.
+#[derive(Default)]
+pub(crate) struct Brief<T> {
+    taken: AtomicBool,
+    value: UnsafeCell<T>,
+}
 
-pub(crate) struct RawBrief(AtomicBool);
+// SAFETY: only the thread that changes false to true comes in.
+unsafe impl<T: Send> Sync for Brief<T> {}
 
-// SAFETY: only who changes false to true comes in.
-unsafe impl RawMutex for RawBrief {
-    #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: RawBrief = RawBrief(AtomicBool::new(false));
-    type GuardMarker = GuardNoSend;
+/// Must end on the thread that began it.
+pub(crate) struct BriefGuard<'a, T> {
+    lock: &'a Brief<T>,
+    _held: Held,
+}
+
+impl<T> Brief<T> {
+    #[inline]
+    pub const fn new(value: T) -> Brief<T> {
+        Brief { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
 
     #[inline]
-    fn lock(&self) {
-        if self.0.swap(true, Ordering::Acquire) {
-            wait_until(|| self.try_lock());
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn lock(&self) -> BriefGuard<'_, T> {
+        let _held = enter(Rank::Node, Way::Alone);
+        if self.taken.swap(true, Ordering::Acquire) {
+            self.wait_to_lock();
+        }
+        BriefGuard { lock: self, _held }
+    }
+
+    #[cold]
+    fn wait_to_lock(&self) {
+        let mut wait = Wait::new();
+        while !self.take() {
+            wait.turn();
         }
     }
 
     #[inline]
-    fn try_lock(&self) -> bool {
-        !self.0.load(Ordering::Relaxed) && !self.0.swap(true, Ordering::Acquire)
+    fn take(&self) -> bool {
+        !self.taken.load(Ordering::Relaxed) && !self.taken.swap(true, Ordering::Acquire)
     }
 
     #[inline]
-    unsafe fn unlock(&self) {
-        self.0.store(false, Ordering::Release);
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn try_lock(&self) -> Option<BriefGuard<'_, T>> {
+        self.take().then(|| BriefGuard { lock: self, _held: enter(Rank::Node, Way::Tried) })
+    }
+}
+
+impl<T> Deref for BriefGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the only guard.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for BriefGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for BriefGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.taken.store(false, Ordering::Release);
     }
 }
 
@@ -224,5 +342,52 @@ mod tests {
         assert!(brief.try_lock().is_none());
         drop(held);
         assert!(brief.try_lock().is_some());
+    }
+
+    #[test]
+    fn a_writer_comes_in_between_readers_that_never_leave_it_free() {
+        let lock = shared(0u64);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            for k in 0..3u64 {
+                let (lock, done) = (&lock, &done);
+                s.spawn(move || {
+                    // Each begins to read before another one ends, and now and then reads twice at a time.
+                    for i in 0.. {
+                        if done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let first = lock.read();
+                        std::thread::sleep(Duration::from_micros(300 + 100 * k));
+                        let second = (i % 8 == 0).then(|| lock.read());
+                        assert!(second.is_none_or(|second| *second == *first));
+                    }
+                });
+            }
+            for _ in 0..20 {
+                *lock.write() += 1;
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(*lock.read(), 20);
+        assert_eq!(lock.readers.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "lock order: Node is asked for")]
+    fn a_node_is_not_locked_while_a_tensor_is() {
+        let (tensor, node) = (shared(1), Brief::new(1));
+        let _reading = tensor.read();
+        let _state = node.lock();
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "lock order: asking for the host's lock")]
+    fn the_hosts_lock_is_not_asked_for_while_a_tensor_is_read() {
+        let tensor = shared(1);
+        let _reading = tensor.read();
+        crate::backend::host::unlocked(|| ());
     }
 }

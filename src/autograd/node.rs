@@ -290,10 +290,11 @@ impl Node {
 
     /// Keeps the tangent of output `j` with it, if the output is saved.
     pub(super) fn keep_tangent(&self, j: usize, tangent: &Tensor) -> bool {
+        let mut old = None;
         self.each_output(|nr, kept| {
             let here = nr as usize == j;
             if here {
-                *kept = Some(tangent.clone());
+                old = kept.replace(tangent.clone());
             }
             here
         })
@@ -331,11 +332,14 @@ impl Node {
 
     /// What is saved in a place.
     pub fn saved_at(&self, place: usize) -> Result<Saved> {
-        let state = self.state.lock();
-        if state.freed {
-            return Err(self.freed_error());
+        {
+            let state = self.state.lock();
+            if !state.freed {
+                return Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing));
+            }
         }
-        Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing))
+        // Not under the lock: the error names lines, which asks the host.
+        Err(self.freed_error())
     }
 
     pub fn unpack(self: &Arc<Node>, place: usize) -> Result<Tensor> {
@@ -417,7 +421,8 @@ impl Node {
             return m.clone();
         }
         let made = make();
-        self.state.lock().metadata.get_or_insert(made).clone()
+        // Another thread may have come first; then `made` ends here, after the lock.
+        self.state.lock().metadata.get_or_insert_with(|| made.clone()).clone()
     }
 
     // ---- hooks -------------------------------------------------------------------------------------------------------

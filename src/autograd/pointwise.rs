@@ -8,7 +8,7 @@ use super::node::{NodeOp, Vjp, VjpCx};
 use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Tensor, Value};
 use super::view::{ViewOp, view};
-use crate::array::Array;
+use crate::array::{Array, fusion};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
@@ -117,16 +117,27 @@ impl PointwiseOp {
         // Without a fused kernel the derivative is composed of forward ones.
         if reads != 0 && !recorded && !dual && g.device().has_kernel(func, self.compute) {
             let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
-            let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
-            let arrays: Option<SmallVec<[&Array; 5]>> = cores
-                .iter()
-                .map(|c| match &c.value {
-                    Value::Array(a) => Some(a),
-                    Value::Leveled(_) => None,
-                })
-                .collect();
-            if let Some(arrays) = arrays {
-                return Ok(Some(Tensor::new(Array::pointwise(func, self.compute, self.compute, &arrays, self.params())?)));
+            let run = |arrays: &[&Array]| Array::pointwise(func, self.compute, self.compute, arrays, self.params());
+            let mut kept: SmallVec<[Array; 5]> = SmallVec::new();
+            {
+                let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
+                let arrays: Option<SmallVec<[&Array; 5]>> = cores
+                    .iter()
+                    .map(|c| match &c.value {
+                        Value::Array(a) => Some(a),
+                        Value::Leveled(_) => None,
+                    })
+                    .collect();
+                if let Some(arrays) = arrays {
+                    if arrays.iter().all(|a| a.numel() < fusion::large() && a.storage().is_plain()) {
+                        return Ok(Some(Tensor::new(run(&arrays)?)));
+                    }
+                    kept.extend(arrays.into_iter().cloned());
+                }
+            }
+            // Programs may run here, and a device may be waited for: no tensor is locked.
+            if !kept.is_empty() {
+                return Ok(Some(Tensor::new(run(&kept.iter().collect::<SmallVec<[&Array; 5]>>())?)));
             }
         }
         self.composed(i, g, xs, y).map(Some)

@@ -96,8 +96,10 @@ impl Saved {
             Saved::Input { tensor, version } => {
                 let now = tensor.version();
                 if now != version {
-                    let core = tensor.read();
-                    let last = core.with_storage(|s| core.version.last_change(s));
+                    let last = {
+                        let core = tensor.read();
+                        core.with_storage(|s| core.version.last_change(s))
+                    };
                     return Err(modified(&tensor, None, node, version, now, last));
                 }
                 Ok(tensor)
@@ -133,10 +135,10 @@ fn modified(
 ) -> Error {
     let what = match output {
         Some(nr) => format!(", which is output {nr} of {},", node.name()),
-        None => match tensor.read().grad_fn.as_ref() {
-            Some(e) => format!(", which is output {} of {},", e.nr, e.node.name()),
-            None => String::new(),
-        },
+        None => {
+            let edge = tensor.read().grad_fn.clone();
+            edge.map_or_else(String::new, |e| format!(", which is output {} of {},", e.nr, e.node.name()))
+        }
     };
     let number = |v: Option<u32>| v.map_or_else(|| "untracked".into(), |v| v.to_string());
     let saved_at = node.site().text();

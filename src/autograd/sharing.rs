@@ -21,7 +21,8 @@ impl Tensor {
         let out = self.without_history(Why::Detach, "detach");
         if self.level() > 0 {
             let value = self.read().value.clone();
-            out.write().value = value;
+            let old = std::mem::replace(&mut out.write().value, value);
+            drop(old);
         }
         out
     }
@@ -103,6 +104,14 @@ impl Tensor {
         {
             return Err(e);
         }
+        // Before the lock: what lies at lower levels has locks of its own.
+        let version = {
+            let (version, before) = {
+                let core = self.read();
+                (core.version.clone(), core.value.clone())
+            };
+            version.moved(before.bottom().storage(), value.bottom().storage())
+        };
         let old = {
             let mut core = self.write();
             let same = matches!((&core.value, &value), (Value::Array(a), Value::Array(b)) if a.layout() == b.layout());
@@ -113,8 +122,7 @@ impl Tensor {
             if let Some(m) = core.meta.as_mut() {
                 m.accumulate = Weak::new();
             }
-            core.version = core.version.moved(core.value.bottom().storage(), value.bottom().storage());
-            std::mem::replace(&mut core.value, value)
+            (std::mem::replace(&mut core.version, version), std::mem::replace(&mut core.value, value))
         };
         drop(old);
         Ok(())

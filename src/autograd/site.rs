@@ -3,7 +3,7 @@
 //! The core knows no Python; the embedding language registers how to find the current site and how to describe one.
 
 use crate::array::fusion;
-use parking_lot::Mutex;
+use crate::backend::lock_order::Table;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -85,7 +85,7 @@ struct Derivations {
     ids: FxHashMap<Derivation, u32>,
 }
 
-static DERIVED: Mutex<Derivations> = Mutex::new(Derivations { all: Vec::new(), ids: FxHashMap::with_hasher(rustc_hash::FxBuildHasher) });
+static DERIVED: Table<Derivations> = Table::new(Derivations { all: Vec::new(), ids: FxHashMap::with_hasher(rustc_hash::FxBuildHasher) });
 
 /// The site of what the node named `by`, which has the site `parent`, records in a pass that was called at `here`.
 pub fn derive(here: Site, parent: Site, by: String) -> Site {

@@ -133,9 +133,12 @@ impl Tensor {
 
     fn alias(&self) -> Result<Tensor> {
         let edge = self.gradient_edge()?;
-        let core = self.read();
-        let out = Tensor::with_history(core.value.clone(), core.version.clone(), edge);
-        if core.inference {
+        let (value, version, inference) = {
+            let core = self.read();
+            (core.value.clone(), core.version.clone(), core.inference)
+        };
+        let out = Tensor::with_history(value, version, edge);
+        if inference {
             out.write().inference = true;
         }
         Ok(out)
@@ -192,7 +195,8 @@ fn laid_as(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
     if !shared && (same || primal.with_array(|p| p.layout().has_zero_stride())) {
         return Ok(tangent.clone());
     }
-    let place = Tensor::new(primal.with_array(|p| p.empty_like(p.dtype()))?);
+    let like = primal.array();
+    let place = Tensor::new(like.empty_like(like.dtype())?);
     let out = if tangent.level() > primal.level() { tangent.beside(place)? } else { primal.beside(place)? };
     linear::copy_(&out, tangent)?;
     Ok(out)

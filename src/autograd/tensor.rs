@@ -10,6 +10,7 @@ use super::node::{Edge, Node, defer_drop};
 use super::slot::Slot;
 use super::view::ViewInfo;
 use crate::array::{Array, Change, Device, Version};
+use crate::backend::lock_order::assert_no_guard;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Rank};
 use std::fmt;
@@ -103,6 +104,8 @@ impl Drop for Inner {
         // Graphs are long: the chain grad_fn -> saved tensor -> grad_fn must not become a chain of destructors.
         let core = self.core.get_mut();
         if let Some(e) = core.grad_fn.take() {
+            // A history may own foreign objects.
+            assert_no_guard("dropping a tensor with a history");
             defer_drop(e.node);
         }
     }
@@ -393,6 +396,8 @@ impl Tensor {
         }
         // Not under the lock: finding it may run foreign code.
         let site = super::site::current();
+        // Nor this: it may read tensors of lower levels.
+        let out = { super::door::out_meta(&self.read().value) };
         let mut core = self.write();
         if !core.requires_grad {
             return Ok(None);
@@ -401,7 +406,7 @@ impl Tensor {
         if let Some(node) = meta.accumulate.upgrade() {
             return Ok(Some(Edge { node, nr: 0 }));
         }
-        let node = Node::accumulate(self.clone(), super::door::out_meta(&core.value), site);
+        let node = Node::accumulate(self.clone(), out, site);
         if let Some(meta) = core.meta.as_mut() {
             meta.accumulate = Arc::downgrade(&node);
         }

@@ -5,6 +5,7 @@ use super::door::{Arrays, Op, Outputs, out_meta, run_vjp};
 use super::hooks::Grads;
 use super::kept::Keeps;
 use super::lanes::Lanes;
+use super::level::Leveled;
 use super::linear;
 use super::mode::{self, ModeGuard, Watch};
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
@@ -144,19 +145,20 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     {
         return view_as(&now, op, name, creation);
     }
+    // A level's rule comes through the door again, so before the tensor is looked at.
+    let of_level = t.leveled().map(|l| lower_view(t, &l, &op, name)).transpose()?;
     let (value, version, needs, ends, inherited, tangent, mut info) = {
         let core = t.read();
-        let value = match &core.value {
-            Value::Array(a) => Value::Array(op.apply_to(a)?),
-            Value::Leveled(l) => {
-                let level = l.level.clone();
-                let call = ViewCall { op: op.clone(), name, in_shape: Dims::from_slice(l.bottom().shape()), in_geometry: None };
-                let made = level.apply(&level, &call, &[t])?;
-                made[0].read().value.clone()
-            }
+        let value = match (of_level, &core.value) {
+            (Some(made), _) => made,
+            (None, Value::Array(a)) => Value::Array(op.apply_to(a)?),
+            // Another thread has made it a tensor of a level meanwhile.
+            (None, Value::Leveled(_)) => return Err(Error::runtime("a view of a tensor that another thread takes into a transform")),
         };
         if core.inference {
-            let out = Tensor::with_history(value, core.version.clone(), None);
+            let version = core.version.clone();
+            drop(core);
+            let out = Tensor::with_history(value, version, None);
             out.write().inference = true;
             return Ok(out);
         }
@@ -218,6 +220,15 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     Ok(out)
 }
 
+/// What a view of a tensor of a level is, by the level's rule.
+#[cold]
+fn lower_view(t: &Tensor, l: &Leveled, op: &ViewOp, name: Option<&'static str>) -> Result<Value> {
+    let call = ViewCall { op: op.clone(), name, in_shape: Dims::from_slice(l.bottom().shape()), in_geometry: None };
+    let made = l.level.apply(&l.level, &call, &[t])?;
+    let value = made[0].read().value.clone();
+    Ok(value)
+}
+
 /// Several views of one tensor as the outputs of one node; its vjp puts their gradients together again.
 pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
     let mode = mode::current();
@@ -265,9 +276,10 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
     };
     t.increment_version(label);
     let now = t.version();
+    let old;
     {
         let mut core = t.write();
-        core.value = new;
+        old = std::mem::replace(&mut core.value, new);
         let meta = core.meta.get_or_insert_default();
         match meta.view.as_mut() {
             Some(v) => {
@@ -277,6 +289,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
             None => meta.relaid = meta.relaid.wrapping_add(1),
         }
     }
+    drop(old);
     if tangent.is_some() {
         t.set_tangent(tangent);
     }
@@ -478,9 +491,9 @@ fn set_grad_fn(t: &Tensor, edge: Edge) {
     let retains = t.meta(|m| m.is_some_and(|m| m.retains_grad));
     if retains {
         let weak = t.downgrade();
-        if let Some(old) = t.read().grad_fn.as_ref() {
-            let id = t.id();
-            old.node.with_hooks(|h| h.retain.retain(|(_, w)| w.upgrade().is_none_or(|x| x.id() != id)));
+        let old = t.read().grad_fn.clone();
+        if let Some(old) = old {
+            old.node.with_hooks(|h| h.retain.retain(|(_, w)| !w.same(&weak)));
         }
         edge.node.with_hooks(|h| h.retain.push((edge.nr, weak)));
     }

@@ -1,6 +1,7 @@
 //! What the language that the engine is embedded in lends its kernels: release of its lock during long work, and its interrupts.
 //! Without one, `unlocked` just runs the work and nothing ever interrupts.
 
+use super::lock_order::assert_no_guard;
 use crate::error::Result;
 use std::sync::OnceLock;
 
@@ -26,9 +27,11 @@ pub fn register(host: Host) {
 /// Runs `f` with the host's lock released, if this thread holds it. For long work only: the release costs about 100 ns, and the way
 /// back may have to wait for another thread.
 ///
-/// The caller must hold no lock of the engine that a thread of the host could wait for while it holds the host's lock: the two would
-/// wait for each other. `f` must not touch objects of the host.
+/// The caller holds no guard (see `lock_order`): a thread of the host could wait for it with the host's lock, and the two would wait for
+/// each other. `f` must not touch objects of the host.
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
+    assert_no_guard("asking for the host's lock");
     let Some(host) = HOST.get() else { return f() };
     let (mut work, mut result) = (Some(f), None);
     (host.unlocked)(&mut || {
@@ -46,6 +49,7 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
 
 /// As `unlocked` if there is much to do (`work` elements or operations), else just `f`.
 #[inline]
+#[cfg_attr(debug_assertions, track_caller)]
 pub fn unlocked_if_large<R>(work: usize, f: impl FnOnce() -> R) -> R {
     if work < LARGE { f() } else { unlocked(f) }
 }
@@ -53,6 +57,7 @@ pub fn unlocked_if_large<R>(work: usize, f: impl FnOnce() -> R) -> R {
 /// Whether the host wants the current work to stop (Ctrl-C): then the error carries its exception. For loops that wait; it takes the
 /// host's lock for a moment, so that the same rule about locks holds, and calls a few milliseconds apart are often enough.
 pub fn interrupted() -> Result<()> {
+    assert_no_guard("asking for the host's lock");
     HOST.get().map_or(Ok(()), |host| (host.interrupted)())
 }
 

@@ -2,5 +2,6 @@
 
 pub mod cpu;
 pub mod host;
+pub mod lock_order;
 pub mod program;
 pub mod wgpu;

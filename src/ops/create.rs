@@ -1,6 +1,6 @@
 //! New tensors from sizes and numbers.
 
-use crate::array::{Array, Device, Element};
+use crate::array::{Array, Device, Element, fusion};
 use crate::autograd::Tensor;
 use crate::backend::cpu::threads::parallel_for;
 use crate::backend::host;
@@ -16,12 +16,21 @@ pub fn sizes(given: &[i64]) -> Result<Dims> {
         .collect()
 }
 
+/// A safe point before memory for so many elements is asked for: deferred programs that keep more memory alive than they give run first.
+pub(crate) fn make_room(elements: usize) {
+    // Few numbers lie in their storage.
+    if elements > 16 {
+        fusion::run_left();
+    }
+}
+
 /// Uninitialised memory.
 pub fn empty(shape: &[usize], dtype: DType) -> Result<Tensor> {
     empty_on(Device::Cpu, shape, dtype)
 }
 
 pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Tensor> {
+    make_room(shape.iter().fold(1, |n, d| n.saturating_mul(*d)));
     Ok(Tensor::new(Array::empty_on(device, shape, dtype)?))
 }
 
@@ -29,6 +38,7 @@ pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Tensor>
 pub fn empty_strided(shape: &[usize], strides: &[isize], dtype: DType) -> Result<Tensor> {
     use crate::layout::Layout;
     let layout = Layout::as_strided(shape, strides, 0, isize::MAX as usize / dtype.size())?;
+    make_room(layout.numel());
     let all = Array::empty(&[layout.extent().1], dtype)?;
     Ok(Tensor::new(all.with_layout(layout)))
 }
@@ -44,6 +54,7 @@ pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DTy
     // Refuses what does not fit.
     pointwise::number(value, dtype)?;
     let n: usize = shape.iter().fold(1, |n, d| n.saturating_mul(*d));
+    make_room(n);
     Ok(Tensor::new(host::unlocked_if_large(n, || Array::full_on(device, shape, value, dtype))?))
 }
 
@@ -51,6 +62,7 @@ pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DTy
 pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     pointwise::number(value, dtype)?;
+    make_room(t.numel());
     let a = t.array().empty_like(dtype)?;
     host::unlocked_if_large(a.numel(), || a.fill(value))?;
     t.beside(Tensor::new(a))
@@ -58,6 +70,7 @@ pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tens
 
 pub fn empty_like(t: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
+    make_room(t.numel());
     t.beside(Tensor::new(t.array().empty_like(dtype)?))
 }
 
@@ -69,6 +82,7 @@ pub fn eye(n: i64, m: Option<i64>, dtype: DType) -> Result<Tensor> {
             return Err(Error::runtime(format!("{name} must be greater or equal to 0, got {v}")));
         }
     }
+    make_room((n as usize).saturating_mul(m as usize));
     let a = Array::zeros(&[n as usize, m as usize], dtype)?;
     a.with_layout(a.layout().diagonal(0, 0, 1)?).fill(Scalar::Int(1))?;
     Ok(Tensor::new(a))
@@ -92,6 +106,7 @@ unsafe impl<T> Sync for Out<T> {}
 
 /// A vector of `f(0), f(1), ...`.
 fn sequence<T: Element>(n: usize, f: impl Fn(usize) -> T + Sync) -> Result<Tensor> {
+    make_room(n);
     let a = Array::empty(&[n], T::DTYPE)?;
     let out = Out(a.ptr_mut().cast::<T>());
     let some = |from: usize, to: usize| {

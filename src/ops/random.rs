@@ -1,14 +1,15 @@
 //! Random numbers: a generator is a seed and a place in its stream; each call takes the counters that it needs.
 
 use super::batch;
+use super::create::make_room;
 use crate::array::{Array, Device, Element};
 use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Old, Op, Tangents, Tensor, Vjp, VjpCx, apply_inplace, level, linear};
 use crate::backend::cpu::random::{self, Bits, Draw, Exponential, Normal, Uniform, blocks};
 use crate::backend::host;
+use crate::backend::lock_order::Table;
 use crate::backend::wgpu::random::Draw as DeviceDraw;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, fmt_shape};
-use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +21,7 @@ struct State {
 
 /// A stream of random numbers. Clones are the same stream.
 #[derive(Debug, Clone)]
-pub struct Generator(Arc<Mutex<State>>);
+pub struct Generator(Arc<Table<State>>);
 
 /// What PyTorch starts its generators with.
 pub const DEFAULT_SEED: u64 = 67280421310721;
@@ -33,7 +34,7 @@ impl Default for Generator {
 
 impl Generator {
     pub fn new(seed: u64) -> Generator {
-        Generator(Arc::new(Mutex::new(State { seed, offset: 0 })))
+        Generator(Arc::new(Table::new(State { seed, offset: 0 })))
     }
 
     pub fn manual_seed(&self, seed: u64) {
@@ -325,6 +326,7 @@ pub fn sample(shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) 
 pub fn sample_on(device: Device, shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
     dist.check(dtype)?;
     let plain = |shape: &[usize]| {
+        make_room(shape.iter().fold(1, |n, d| n.saturating_mul(*d)));
         let a = Array::empty_on(device, shape, dtype)?;
         draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
         Ok(Tensor::new(a))
@@ -338,6 +340,7 @@ pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) 
     if level::depth() > 0 {
         return sample_on(t.device(), &t.shape(), dtype, dist, g);
     }
+    make_room(t.numel());
     let a = t.array().empty_like(dtype)?;
     // Dense memory is filled in its own order.
     draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;

@@ -2,6 +2,7 @@
 
 use super::args::{as_tensor, tensor, type_name};
 use super::errors::{foreign, runtime, type_error};
+use super::host::attach;
 use super::identity::{release_pending, wrap_option};
 use super::node::PyNode;
 use super::tensor::PyTensor;
@@ -326,7 +327,7 @@ fn unused(i: usize, outputs: &[Target], input: &Target) -> PyErr {
 /// Has `callback()` called once the backward pass that this thread is inside of has ended.
 #[pyfunction]
 fn _queue_callback(callback: Py<PyAny>) -> PyResult<()> {
-    running::queue(Box::new(move || Python::attach(|py| callback.call0(py).map(drop)).map_err(foreign)))?;
+    running::queue(Box::new(move || attach(|py| callback.call0(py).map(drop)).map_err(foreign)))?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use crate::array::{Array, Device};
 use crate::autograd::{Tensor, linear};
 use crate::error::Error;
 use crate::layout::{DType, Dims, Scalar};
+use crate::ops::create::make_room;
 use crate::ops::pointwise;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
@@ -194,6 +195,7 @@ fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
 }
 
 fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array> {
+    make_room(collected.leaves.len());
     let a = Array::empty(shape, dtype)?;
     debug_assert_eq!(a.numel(), collected.leaves.len());
     macro_rules! write {

@@ -1,5 +1,6 @@
 //! The one conversion between the core's errors and Python's exceptions.
 
+use super::host::attach;
 use crate::error::{Error, Kind};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
@@ -52,7 +53,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 impl From<Error> for PyErr {
     #[cold]
     fn from(mut e: Error) -> PyErr {
-        Python::attach(|py| {
+        attach(|py| {
             let err = match e.take_foreign().map(|f| f.downcast::<PyErr>()) {
                 Some(Ok(original)) => *original,
                 _ => {

@@ -4,6 +4,7 @@ use super::args::as_tensor;
 use super::errors::{foreign, runtime, type_error};
 use super::function_args;
 use super::hooks;
+use super::host::{EndsUnlocked, attach};
 use super::identity::{wrap, wrap_option};
 use super::kept_outputs::{self, is_of};
 use super::node::PyNode;
@@ -14,9 +15,9 @@ use crate::autograd::packing;
 use crate::autograd::site::{self, Inherit};
 use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, function_output};
 use crate::autograd::{level, owned, tangent};
+use crate::backend::lock_order::Table;
 use crate::error::Result;
 use crate::layout::Scalar;
-use parking_lot::Mutex;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -32,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[pyclass(name = "_FunctionCtx", module = "rgrad", extends = PyNode, subclass, dict, frozen)]
 pub(super) struct FunctionCtx {
     materialize: AtomicBool,
-    state: Mutex<State>,
+    state: Table<State>,
 }
 
 #[derive(Default)]
@@ -74,6 +75,7 @@ struct Backward {
     edges: usize,
     /// Which outputs are tensors; the others have no gradient.
     tensors: SmallVec<[bool; 2]>,
+    _ends: EndsUnlocked,
 }
 
 pub(super) fn traverse(f: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
@@ -99,7 +101,7 @@ impl Vjp for Backward {
 
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let _lines = Inherit::suspend();
-        Python::attach(|py| self.call(py, cx, grads)).map_err(foreign)
+        attach(|py| self.call(py, cx, grads)).map_err(foreign)
     }
 }
 
@@ -197,7 +199,7 @@ impl FunctionCtx {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(PyNode::unbound())
-            .add_subclass(FunctionCtx { materialize: AtomicBool::new(true), state: Mutex::default() })
+            .add_subclass(FunctionCtx { materialize: AtomicBool::new(true), state: Table::default() })
     }
 
     /// Saves tensors (or None) for `backward`, which finds them in `saved_tensors`. They are checked for writes in between.
@@ -249,13 +251,15 @@ impl FunctionCtx {
     /// Says which inputs `forward` has written in place; each must be returned.
     #[pyo3(signature = (*tensors))]
     fn mark_dirty(&self, tensors: Bound<'_, PyTuple>) {
-        self.state.lock().dirty = Some(tensors.unbind());
+        let old = self.state.lock().dirty.replace(tensors.unbind());
+        drop(old);
     }
 
     /// Says which outputs have no gradient.
     #[pyo3(signature = (*tensors))]
     fn mark_non_differentiable(&self, tensors: Bound<'_, PyTuple>) {
-        self.state.lock().non_differentiable = Some(tensors.unbind());
+        let old = self.state.lock().non_differentiable.replace(tensors.unbind());
+        drop(old);
     }
 
     /// Whether missing gradients come to `backward` as zeros (the default) or as None.
@@ -272,18 +276,17 @@ impl FunctionCtx {
     #[getter]
     fn saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
-        let (node, places) = {
+        // Errors and empty tuples are made after the lock: making an object may run the garbage collector.
+        let (node, places, given) = {
             let state = slf.get().state.lock();
-            if state.in_jvp {
-                return Ok(state.for_forward.as_ref().map_or_else(|| PyTuple::empty(py), |t| t.bind(py).clone()));
-            }
-            match state.node.as_ref().map(std::sync::Weak::upgrade) {
-                Some(Some(node)) => (node, state.places.clone()),
-                Some(None) => return Err(runtime("saved_tensors: the graph of this context is gone")),
-                None => {
-                    return Ok(state.to_save.as_ref().map_or_else(|| PyTuple::empty(py), |t| t.bind(py).clone()));
-                }
-            }
+            let given = if state.in_jvp { &state.for_forward } else { &state.to_save };
+            let node = if state.in_jvp { None } else { state.node.as_ref().map(std::sync::Weak::upgrade) };
+            (node, state.places.clone(), given.as_ref().map(|t| t.bind(py).clone()))
+        };
+        let node = match node {
+            Some(Some(node)) => node,
+            Some(None) => return Err(runtime("saved_tensors: the graph of this context is gone")),
+            None => return Ok(given.unwrap_or_else(|| PyTuple::empty(py))),
         };
         if node.is_freed() {
             return Err(node.freed_error().into());
@@ -336,15 +339,14 @@ impl FunctionCtx {
     /// For each argument of `forward`, whether its gradient is wanted.
     #[getter]
     fn get_needs_input_grad(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        match &self.state.lock().needs {
-            Some(n) => Ok(n.clone_ref(py)),
-            None => Err(PyAttributeError::new_err("needs_input_grad is set when the Function is applied")),
-        }
+        let needs = self.state.lock().needs.as_ref().map(|n| n.clone_ref(py));
+        needs.ok_or_else(|| PyAttributeError::new_err("needs_input_grad is set when the Function is applied"))
     }
 
     #[setter]
     fn set_needs_input_grad(&self, needs: Py<PyTuple>) {
-        self.state.lock().needs = Some(needs);
+        let old = self.state.lock().needs.replace(needs);
+        drop(old);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
@@ -432,7 +434,8 @@ fn apply_here(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, forward: Optio
     let inputs = inputs_of(args);
     let any = inputs.needs.contains(&true);
     let needs = PyTuple::new(py, inputs.args.iter().map(|a| a.is_some_and(|i| inputs.needs[i])))?;
-    cell.get().state.lock().needs = Some(needs.unbind());
+    let old = cell.get().state.lock().needs.replace(needs.unbind());
+    drop(old);
 
     let output = {
         let _no_grad = ModeGuard::grad(false);
@@ -519,6 +522,7 @@ fn finish(
         args: inputs.args.clone(),
         edges: edges.len(),
         tensors: raw.iter().map(Option::is_some).collect(),
+        _ends: EndsUnlocked,
     };
     let node = Node::new(NodeOp::Other(Arc::new(backward)), edges, metas, SmallVec::new(), Saves::NOTHING, site);
     ctx.cast::<PyNode>()?.get().tie(&node);

@@ -2,6 +2,7 @@
 
 use super::args::as_tensor;
 use super::errors::{foreign, runtime, type_error};
+use super::host::{EndsUnlocked, attach};
 use super::identity::{wrap, wrap_option};
 use crate::autograd::Tensor;
 use crate::autograd::hooks::{Grads, LeafHook, NodeHook, Registration, TensorHook};
@@ -16,6 +17,18 @@ pub(super) struct PyHook(pub Py<PyAny>);
 
 /// An object that a tensor keeps alive, in the shape of a hook that does nothing.
 pub(super) struct Keeps(pub Py<PyAny>);
+
+impl Drop for PyHook {
+    fn drop(&mut self) {
+        drop(EndsUnlocked);
+    }
+}
+
+impl Drop for Keeps {
+    fn drop(&mut self) {
+        drop(EndsUnlocked);
+    }
+}
 
 impl LeafHook for Keeps {
     fn call(&self, _leaf: &Tensor) -> Result<()> {
@@ -52,7 +65,7 @@ fn returned_tensor(value: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 
 impl TensorHook for PyHook {
     fn call(&self, grad: &Tensor) -> Result<Option<Tensor>> {
-        Python::attach(|py| {
+        attach(|py| {
             let value = self.0.bind(py).call1((wrap(py, grad.clone())?,))?;
             returned_tensor(&value)
         })
@@ -65,7 +78,7 @@ impl TensorHook for PyHook {
 
 impl LeafHook for PyHook {
     fn call(&self, leaf: &Tensor) -> Result<()> {
-        Python::attach(|py| {
+        attach(|py| {
             let value = self.0.bind(py).call1((wrap(py, leaf.clone())?,))?;
             if value.is_none() {
                 return Ok(());
@@ -106,14 +119,14 @@ fn replaced(value: &Bound<'_, PyAny>) -> PyResult<Option<Grads>> {
 
 impl NodeHook for PyHook {
     fn before(&self, grads: &Grads) -> Result<Option<Grads>> {
-        Python::attach(|py| {
+        attach(|py| {
             let value = self.0.bind(py).call1((tuple_of(py, grads)?,))?;
             replaced(&value)
         })
         .map_err(foreign)
     }
     fn after(&self, outputs: &Grads, grads: &Grads) -> Result<Option<Grads>> {
-        Python::attach(|py| {
+        attach(|py| {
             let value = self.0.bind(py).call1((tuple_of(py, outputs)?, tuple_of(py, grads)?))?;
             replaced(&value)
         })

@@ -2,6 +2,7 @@
 
 use super::errors::foreign;
 use crate::backend::host::{Host, register as register_host};
+use crate::backend::lock_order::assert_no_guard;
 use crate::error::Result;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -30,6 +31,24 @@ fn unlocked(f: &mut dyn FnMut()) {
         let here = Here(&mut *f);
         py.detach(move || here.run());
     });
+}
+
+/// `Python::attach`, for a thread that may have to wait for the GIL, and for calls under which anything may run. No guard is held: the thread
+/// that has the GIL may wait for it.
+#[cfg_attr(debug_assertions, track_caller)]
+pub(super) fn attach<R>(f: impl for<'py> FnOnce(Python<'py>) -> R) -> R {
+    assert_no_guard("asking for the GIL");
+    Python::attach(f)
+}
+
+/// A part of what holds Python objects: their end may run anything.
+pub(super) struct EndsUnlocked;
+
+impl Drop for EndsUnlocked {
+    #[inline]
+    fn drop(&mut self) {
+        assert_no_guard("dropping a Python object");
+    }
 }
 
 fn interrupted() -> Result<()> {

@@ -8,7 +8,7 @@ use super::tensor::PyTensor;
 use crate::autograd::Tensor;
 use crate::autograd::owned::{self, Foreign};
 use crate::autograd::slot;
-use parking_lot::Mutex;
+use crate::backend::lock_order::{Table, assert_no_guard};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -43,7 +43,7 @@ static OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// PyO3's own destructor of `Tensor` objects.
 static DEALLOC: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 /// Objects whose tensor died on a thread without the GIL.
-static PENDING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static PENDING: Table<Vec<usize>> = Table::new(Vec::new());
 
 /// A tensor in an object whose address is not known yet; `__init__` or `wrap` links them.
 pub(super) fn unlinked(t: Tensor) -> PyTensor {
@@ -331,6 +331,7 @@ pub(super) fn preserve_subclass(cls: &Bound<'_, PyType>) {
 
 /// Called by a dying tensor that owns an object.
 fn release(p: *mut ()) {
+    assert_no_guard("dropping a Python object");
     // SAFETY: the slot owned one count of a live object.
     unsafe {
         if ffi::PyGILState_Check() != 0 {

@@ -93,7 +93,9 @@ impl PyTensor {
     /// The sizes of the dimensions.
     #[getter]
     fn shape(slf: &Bound<'_, Self>) -> PyOut {
-        Self::of(slf).with_array(|a| size_object(slf.py(), a.shape()))
+        // Not under the tensor's lock: a new object may run the garbage collector.
+        let shape = Self::of(slf).shape();
+        size_object(slf.py(), &shape)
     }
 
     /// The sizes of the dimensions, or that of one.

@@ -8,7 +8,7 @@ use super::identity::{wrap, wrap_option};
 use super::saved;
 use crate::autograd::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine};
-use parking_lot::Mutex;
+use crate::backend::lock_order::Table;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,7 +26,7 @@ enum Hold {
 /// A node of the graph that backward walks.
 #[pyclass(name = "Node", module = "rgrad.autograd.graph", subclass, dict, weakref, frozen)]
 pub(super) struct PyNode {
-    hold: Mutex<Hold>,
+    hold: Table<Hold>,
 }
 
 thread_local! {
@@ -53,21 +53,22 @@ fn class_of<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
 
 impl PyNode {
     pub(super) fn unbound() -> PyNode {
-        PyNode { hold: Mutex::new(Hold::Nothing) }
+        PyNode { hold: Table::new(Hold::Nothing) }
     }
 
     /// Ties a Function's context to its node.
     pub(super) fn tie(&self, node: &Arc<Node>) {
-        *self.hold.lock() = Hold::Weak(Arc::downgrade(node));
+        let old = std::mem::replace(&mut *self.hold.lock(), Hold::Weak(Arc::downgrade(node)));
+        drop(old);
     }
 
     pub(super) fn node(&self) -> PyResult<Arc<Node>> {
-        match &*self.hold.lock() {
+        let node = match &*self.hold.lock() {
             Hold::Strong(n) => Some(n.clone()),
             Hold::Weak(w) => w.upgrade(),
             Hold::Nothing => None,
-        }
-        .ok_or_else(|| {
+        };
+        node.ok_or_else(|| {
             runtime(
                 "Attribute is invalid for this instance of a Function: its node is not part of a graph (the forward has not returned, no \
                  input requires grad, or the graph is gone)",
@@ -110,7 +111,7 @@ impl PyNode {
     #[new]
     fn new() -> PyResult<Self> {
         match NEXT.with(|n| n.borrow_mut().take()) {
-            Some(node) => Ok(PyNode { hold: Mutex::new(Hold::Strong(node)) }),
+            Some(node) => Ok(PyNode { hold: Table::new(Hold::Strong(node)) }),
             None => Err(type_error("nodes are made by operations on tensors, not by hand")),
         }
     }

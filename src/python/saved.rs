@@ -2,6 +2,7 @@
 
 use super::args::as_tensor;
 use super::errors::{foreign, type_error};
+use super::host::{EndsUnlocked, attach};
 use super::identity::wrap;
 use super::values::number;
 use crate::autograd::kept::Kept;
@@ -22,20 +23,22 @@ use std::sync::{Arc, Weak};
 struct PyPacker {
     pack: Py<PyAny>,
     unpack: Py<PyAny>,
+    _ends: EndsUnlocked,
 }
 
 /// What `pack` returned, with the `unpack` that understands it.
 struct PyPacked {
     value: Py<PyAny>,
     unpack: Py<PyAny>,
+    _ends: EndsUnlocked,
 }
 
 impl Packer for PyPacker {
     fn pack(&self, t: &Tensor) -> Result<Arc<dyn Packed>> {
         let _lines = Inherit::suspend();
-        Python::attach(|py| -> PyResult<Arc<dyn Packed>> {
+        attach(|py| -> PyResult<Arc<dyn Packed>> {
             let value = self.pack.bind(py).call1((wrap(py, t.clone())?,))?;
-            Ok(Arc::new(PyPacked { value: value.unbind(), unpack: self.unpack.clone_ref(py) }))
+            Ok(Arc::new(PyPacked { value: value.unbind(), unpack: self.unpack.clone_ref(py), _ends: EndsUnlocked }))
         })
         .map_err(foreign)
     }
@@ -44,7 +47,7 @@ impl Packer for PyPacker {
 impl Packed for PyPacked {
     fn unpack(&self) -> Result<Tensor> {
         let _lines = Inherit::suspend();
-        Python::attach(|py| {
+        attach(|py| {
             let made = self.unpack.bind(py).call1((&self.value,))?;
             as_tensor(&made).cloned().ok_or_else(|| {
                 type_error(format!(
@@ -78,7 +81,7 @@ fn packer(pack: &Bound<'_, PyAny>, unpack: &Bound<'_, PyAny>, caller: &str) -> P
             return Err(type_error(format!("{caller}: expected {name} to be callable, got {}", super::args::type_name(f))));
         }
     }
-    Ok(PyPacker { pack: pack.clone().unbind(), unpack: unpack.clone().unbind() })
+    Ok(PyPacker { pack: pack.clone().unbind(), unpack: unpack.clone().unbind(), _ends: EndsUnlocked })
 }
 
 /// Adds a pair of hooks for what this thread saves from now on.
@@ -99,19 +102,19 @@ fn _refuse_saved_tensors_hooks(message: Option<String>) -> PyResult<Option<Strin
     Ok(packing::refuse(message)?)
 }
 
-struct PyWatcher(Py<PyAny>);
+struct PyWatcher(Py<PyAny>, #[allow(dead_code)] EndsUnlocked);
 
 impl BeforeWrite for PyWatcher {
     fn before(&self, t: &Tensor) -> Result<()> {
         let _lines = Inherit::suspend();
-        Python::attach(|py| self.0.bind(py).call1((wrap(py, t.clone())?,)).map(drop)).map_err(foreign)
+        attach(|py| self.0.bind(py).call1((wrap(py, t.clone())?,)).map(drop)).map_err(foreign)
     }
 }
 
 /// Sets the function that sees every tensor before this thread writes it in place; None takes it away.
 #[pyfunction]
 fn _set_before_write(f: Option<Py<PyAny>>) {
-    writing::set(f.map(|f| Arc::new(PyWatcher(f)) as Arc<dyn BeforeWrite>));
+    writing::set(f.map(|f| Arc::new(PyWatcher(f, EndsUnlocked)) as Arc<dyn BeforeWrite>));
 }
 
 /// Where a gradient arrives, held weakly: hooks there may hold this.

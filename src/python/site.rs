@@ -1,8 +1,9 @@
 //! Call sites from CPython's frames: (code object, instruction offset) of the innermost frame outside rgrad's own package.
 
 use super::frames::{self, Place};
+use super::host::attach;
 use crate::autograd::site::{Site, Source, register as register_source};
-use parking_lot::Mutex;
+use crate::backend::lock_order::Table as Lock;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -30,7 +31,7 @@ struct Table {
     entries: Vec<Entry>,
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static TABLE: Lock<Option<Table>> = Lock::new(None);
 /// The directory of rgrad's Python files.
 static PACKAGE: OnceLock<String> = OnceLock::new();
 
@@ -219,7 +220,7 @@ fn current_with_stack() -> Site {
 /// # Safety
 /// `code` is a live code object, under the GIL.
 unsafe fn filename(code: *mut ffi::PyCodeObject) -> Option<String> {
-    Python::attach(|py| {
+    attach(|py| {
         // SAFETY: by the caller's promise.
         let code = unsafe { Bound::from_borrowed_ptr(py, code.cast()) };
         code.getattr("co_filename").ok()?.extract().ok()
@@ -228,7 +229,7 @@ unsafe fn filename(code: *mut ffi::PyCodeObject) -> Option<String> {
 
 fn describe(site: Site) -> Option<String> {
     let entry = entry(site.0)?;
-    Python::attach(|py| {
+    attach(|py| {
         // SAFETY: the table keeps the code object alive.
         let (code, line) = unsafe {
             let code = Bound::from_borrowed_ptr(py, entry.code as *mut ffi::PyObject);
@@ -251,7 +252,7 @@ fn stack(site: Site) -> Option<String> {
     while let Some(e) = frames.last().and_then(|e| entry(e.outer)) {
         frames.push(e);
     }
-    Python::attach(|py| {
+    attach(|py| {
         let getline = py.import("linecache").ok()?.getattr("getline").ok()?;
         let mut text = String::new();
         for e in frames.iter().rev() {
@@ -274,7 +275,7 @@ fn stack(site: Site) -> Option<String> {
 
 /// Shows a UserWarning. One that the user's filters turn into an exception gives way to the error under way, which says the same in a note.
 fn warn(text: &str) {
-    Python::attach(|py| {
+    attach(|py| {
         let Ok(message) = CString::new(text) else { return };
         let _ = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1);
     });

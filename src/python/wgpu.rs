@@ -1,6 +1,7 @@
 //! The device room's way to wgpu-py: the description of the interface, the installation of a device, its memory statistics.
 
 use super::errors::foreign;
+use super::host::attach;
 use crate::autograd::site;
 use crate::backend::wgpu::Context;
 use crate::backend::wgpu::context::{Features, Identity, Limits};
@@ -151,7 +152,7 @@ fn _wgpu_keep_pipelines(many: Option<usize>) -> PyResult<()> {
 
 /// Brings the default device in.
 fn install() -> Result<()> {
-    Python::attach(|py| py.import("rgrad.wgpu")?.call_method0("_install_default").map(drop)).map_err(foreign)
+    attach(|py| py.import("rgrad.wgpu")?.call_method0("_install_default").map(drop)).map_err(foreign)
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,8 +1,8 @@
 //! The one allocator of CPU tensors: accounts for every byte, keeps large buffers for reuse, refuses what the machine cannot hold.
 
 use super::tally;
+use crate::backend::lock_order::{Table, assert_no_guard};
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
 use std::alloc::Layout as Raw;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ const IDLE_SHARE: usize = 8;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
-static POOL: Mutex<Idle> = Mutex::new(Idle { buffers: Vec::new(), bytes: 0 });
+static POOL: Table<Idle> = Table::new(Idle { buffers: Vec::new(), bytes: 0 });
 
 struct Idle {
     /// (capacity, address), the latest freed last.
@@ -85,13 +85,13 @@ pub fn empty_cache() {
 
 /// Holds the pool's lock across a fork, so that the child does not find it taken by a thread that it does not have.
 pub fn before_fork() {
-    std::mem::forget(POOL.lock());
+    POOL.lock_for_fork();
 }
 
 /// The end of `before_fork`, in parent and child.
 pub fn after_fork() {
     // SAFETY: the forking thread took the lock in `before_fork`; in the child it is that thread's copy.
-    unsafe { POOL.force_unlock() };
+    unsafe { POOL.unlock_after_fork() };
 }
 
 /// Limits what tensors may hold together; 0 means what the machine and its cgroup have.
@@ -172,6 +172,9 @@ impl Buffer {
             return Err(refuse(bytes, "a test asked this request to fail"));
         }
         let cap = capacity(bytes);
+        if cap >= HUGE {
+            assert_no_guard("allocating a large buffer");
+        }
         if cap >= POOLED {
             if !tally::reserve(cap, limit()) {
                 return Err(refuse(bytes, &format!("the limit is {} bytes", limit())));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use crate::backend::lock_order::Table;
 
 /// How long a helper looks for the next loop: a few calls from Python.
 const LINGER: Duration = Duration::from_micros(50);
@@ -43,7 +43,7 @@ struct Call {
     /// Valid until CLOSED is set and everybody has left.
     work: *const (dyn Fn(usize) + Sync),
     caller: Thread,
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    panic: Table<Option<Box<dyn Any + Send>>>,
 }
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
@@ -70,7 +70,7 @@ impl Helpers {
     pub(super) fn run(&self, number: usize, work: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes; nobody is inside `work`, or enters any more, when this function is left.
         let work_for_all = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) };
-        let call = Arc::new(Call { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Mutex::new(None) });
+        let call = Arc::new(Call { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Table::new(None) });
         for at in 0..number {
             self.invite(at, &call);
         }

@@ -1,6 +1,7 @@
 //! Work on several threads. It is split by size alone, never by the number of threads, so results are the same for any number.
 
 use super::helpers::Helpers;
+use crate::backend::lock_order::{Rank, Way, enter};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -71,14 +72,20 @@ impl<T> ForceUnlock for RwLock<T> {
 /// So many helpers; None where the system refuses them: the work then runs where it is.
 fn helpers(number: usize) -> Option<Arc<Helpers>> {
     let pid = std::process::id();
-    if let Some(p) = POOL.read().as_ref()
-        && p.number == number
-        && p.pid == pid
     {
-        return Some(p.helpers.clone());
+        let _held = enter(Rank::Table, Way::Beside);
+        if let Some(p) = POOL.read().as_ref()
+            && p.number == number
+            && p.pid == pid
+        {
+            return Some(p.helpers.clone());
+        }
     }
     let helpers = Arc::new(Helpers::new(number)?);
-    let old = POOL.write().replace(Pool { pid, number, helpers: helpers.clone() });
+    let old = {
+        let _held = enter(Rank::Table, Way::Alone);
+        POOL.write().replace(Pool { pid, number, helpers: helpers.clone() })
+    };
     if let Some(old) = old
         && old.pid != pid
     {

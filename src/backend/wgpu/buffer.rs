@@ -4,8 +4,8 @@
 use super::context::Context;
 use super::native::api::Api;
 use super::native::types::{self as native, COPY_DST, COPY_SRC, STORAGE};
+use crate::backend::lock_order::{Table, assert_no_guard};
 use crate::error::{Error, Kind, Result};
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ struct Idle {
 /// The buffers of a device that nobody uses, and the account of those that somebody does. Its lock is never held across a native call.
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Mutex<Idle>,
+    idle: Table<Idle>,
     allocated: AtomicUsize,
     peak: AtomicUsize,
     next_id: AtomicU64,
@@ -55,7 +55,7 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new() -> Pool {
         Pool {
-            idle: Mutex::new(Idle::default()),
+            idle: Table::new(Idle::default()),
             allocated: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
@@ -139,6 +139,7 @@ impl Buffer {
     /// # Errors
     /// `Kind::Memory` beyond what the device can bind at once, or when it has no memory left; the device stays usable.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Buffer> {
+        assert_no_guard("allocating on a device");
         context.check()?;
         let most = context.limits().buffer_bytes();
         if bytes > most {

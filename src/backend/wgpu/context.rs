@@ -8,9 +8,10 @@ use super::native::api::{Api, Signal};
 use super::native::types::ErrorType;
 use super::pipeline::PIPELINES;
 use super::queue::Recorder;
+use crate::backend::lock_order::{Rank, Table, Way, assert_no_guard, enter};
 use crate::error::{Error, Result};
 use crate::layout::DType;
-use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard, RwLock};
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use std::any::Any;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -58,12 +59,12 @@ pub struct Identity {
 /// An object of the embedding language that holds the device.
 pub type Owner = Box<dyn Any + Send + Sync>;
 
-static CURRENT: RwLock<Option<Arc<Context>>> = RwLock::new(None);
+static CURRENT: Table<Option<Arc<Context>>> = Table::new(None);
 /// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
 const SPIN: Duration = Duration::from_micros(150);
 
 /// Every context that may still have tensors: one for each device.
-static KNOWN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
+static KNOWN: Table<Vec<Weak<Context>>> = Table::new(Vec::new());
 /// How many forks lie between this process and the one that took the first device into use.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
@@ -136,14 +137,14 @@ impl Context {
                 context
             }
         };
-        let before = CURRENT.write().replace(context.clone());
+        let before = CURRENT.lock().replace(context.clone());
         drop(before);
         Ok(context)
     }
 
     /// The device that is in use, if one is.
     pub fn installed() -> Option<Arc<Context>> {
-        CURRENT.read().clone()
+        CURRENT.lock().clone()
     }
 
     /// The device that new tensors go to; the default device if none is in use yet.
@@ -242,6 +243,7 @@ impl Context {
             })?;
             f(&mut recorder).map_err(|e| if self.api.is_lost() { self.lost_error(e.message()) } else { e })
         };
+        let _held = enter(Rank::Recorder, Way::Beside);
         match self.recorder.try_lock() {
             Some(guard) => alone(guard),
             // Who has it may need the host language's lock to go on. This thread asks for that one again only when it has given the
@@ -290,7 +292,9 @@ impl Context {
         let (x, y) = spread(work.groups, self.limits.max_compute_workgroups_per_dimension as usize).ok_or_else(|| {
             Error::runtime(format!("{op}: {} workgroups are more than {} can run at once; split the tensor", work.groups, self.name()))
         })?;
-        self.with(|r| r.record(&self.api, &work, x, y))
+        // Not under the recorder: it may run foreign code.
+        let site = host::site();
+        self.with(|r| r.record(&self.api, &work, x, y, site))
     }
 
     fn range(&self, op: &str, buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
@@ -379,6 +383,7 @@ impl Context {
 
     /// Waits without the recorder and without the host language's lock.
     fn wait(&self, op: &str, signal: &Arc<Signal>) -> Result<()> {
+        assert_no_guard("waiting for a device");
         host::unlocked(|| {
             let start = Instant::now();
             let limit = timeout();

@@ -2,8 +2,8 @@
 //! whoever waits for the device next raises it.
 
 use super::host;
+use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 /// Words of the status buffer: the ticket (0: no fault), the index (low, high), the dimension, its size.
@@ -46,7 +46,7 @@ struct Known {
 
 /// The calls behind tickets. One number for each: there are as many as the program has such lines.
 #[derive(Debug, Default)]
-pub(super) struct Tickets(Mutex<Known>);
+pub(super) struct Tickets(Table<Known>);
 
 impl Tickets {
     /// The ticket of an operation at the line that is running now; never 0.

@@ -162,8 +162,8 @@ impl Recorder {
         Ok(at as u32)
     }
 
-    /// Records a dispatch of `x` times `y` workgroups.
-    pub(super) fn record(&mut self, api: &Api, work: &Dispatch<'_>, x: u32, y: u32) -> Result<()> {
+    /// Records a dispatch of `x` times `y` workgroups that the line `site` asked for.
+    pub(super) fn record(&mut self, api: &Api, work: &Dispatch<'_>, x: u32, y: u32, site: u32) -> Result<()> {
         let pipeline = self.cache.pipeline(api, work)?;
         let group = self.cache.group(api, &self.own, &pipeline, work)?;
         let offset = match work.params {
@@ -191,7 +191,7 @@ impl Recorder {
             b.raw().batch.store(self.batch, Ordering::Relaxed);
         }
         self.unchecked |= work.checked;
-        let here = (work.op, host::site());
+        let here = (work.op, site);
         match &mut self.span {
             Some([_, last]) => *last = here,
             None => self.span = Some([here, here]),

@@ -270,7 +270,7 @@ macro_rules! disabling {
 
 /// What the entered blocks of one object have to give back.
 #[derive(Default)]
-struct Blocks(parking_lot::Mutex<Vec<Restricted>>);
+struct Blocks(crate::backend::lock_order::Table<Vec<Restricted>>);
 
 disabling! {
     /// A context in which no subclass's ``__torch_function__`` is called.

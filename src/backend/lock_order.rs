@@ -1,0 +1,344 @@
+//! The order in which locks are taken. The rules and their reasons: "Note: lock order" in docs/architecture.md.
+//!
+//! Builds with debug assertions keep a list of the locks that each thread holds, and panic with the names and places of both locks where one
+//! is asked for out of order. In other builds nothing of this is left.
+
+use parking_lot::{Mutex, MutexGuard};
+use std::ops::{Deref, DerefMut};
+
+/// What a lock guards. A thread asks only for locks that come after all those that it holds.
+///
+/// The first three are long: work, waits and Python may run under them, so nobody waits for one while it holds the host's lock. The others
+/// are guards: they are held for moments, and nothing that may wait, call or drop foreign objects happens under them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Rank {
+    /// The turn to add to a leaf's `.grad`.
+    Turn,
+    /// The lock under which deferred programs run.
+    Program,
+    /// The command recorder of a device.
+    Recorder,
+    /// The marks by which a backward pass finds its nodes.
+    Marks,
+    /// The state of a node.
+    Node,
+    /// A tensor.
+    Tensor,
+    /// The step and the last write of a storage.
+    Storage,
+    /// A table that is looked up or changed at once: caches, counters, registries.
+    Table,
+}
+
+impl Rank {
+    const ALL: [Rank; 8] = [Rank::Turn, Rank::Program, Rank::Recorder, Rank::Marks, Rank::Node, Rank::Tensor, Rank::Storage, Rank::Table];
+
+    /// Whether locks of this rank are held for moments only.
+    pub const fn is_guard(self) -> bool {
+        self as u8 >= Rank::Marks as u8
+    }
+}
+
+/// How a lock is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The only one of its rank that the thread holds.
+    Alone,
+    /// Beside others of its rank that were asked for in the same way: readers, and locks that a thread may take again.
+    Beside,
+    /// Without waiting, so in any order.
+    Tried,
+}
+
+#[cfg(debug_assertions)]
+mod list {
+    use super::{Rank, Way};
+    use std::cell::RefCell;
+    use std::marker::PhantomData;
+    use std::panic::Location;
+
+    #[derive(Debug)]
+    struct Entry {
+        number: u64,
+        rank: Rank,
+        way: Way,
+        at: &'static Location<'static>,
+    }
+
+    struct List {
+        next: u64,
+        held: Vec<Entry>,
+    }
+
+    thread_local! {
+        static LIST: RefCell<List> = const { RefCell::new(List { next: 1, held: Vec::new() }) };
+    }
+
+    /// The entry of a lock that is held, or about to be. Ends with the lock, on the same thread.
+    #[derive(Debug)]
+    pub struct Held {
+        /// 0 where there is no list: while a thread ends.
+        number: u64,
+        here: PhantomData<*mut ()>,
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            // Guards end in any order, but mostly the last one first.
+            let _ = LIST.try_with(|list| {
+                let held = &mut list.borrow_mut().held;
+                if let Some(at) = held.iter().rposition(|e| e.number == self.number) {
+                    held.remove(at);
+                }
+            });
+        }
+    }
+
+    /// To be called before a lock is waited for. Panics where that is out of order.
+    #[track_caller]
+    pub fn enter(rank: Rank, way: Way) -> Held {
+        let at = Location::caller();
+        let result = LIST.try_with(|list| {
+            let list = &mut *list.borrow_mut();
+            let wrong = |e: &&Entry| e.rank > rank || e.rank == rank && !(way == Way::Beside && e.way != Way::Alone);
+            if way != Way::Tried
+                && let Some(e) = list.held.iter().find(wrong)
+            {
+                return Err(format!(
+                    "lock order: {rank:?} is asked for at {at} ({way:?}) while {:?} is held since {} ({:?}). See \"Note: lock order\" in \
+                     docs/architecture.md",
+                    e.rank, e.at, e.way
+                ));
+            }
+            let number = list.next;
+            list.next += 1;
+            list.held.push(Entry { number, rank, way, at });
+            Ok(number)
+        });
+        let number = match result {
+            Ok(Ok(number)) => number,
+            // A second panic would end the process before the first is told.
+            Ok(Err(_)) if std::thread::panicking() => 0,
+            Ok(Err(text)) => panic!("{text}"),
+            Err(_) => 0,
+        };
+        Held { number, here: PhantomData }
+    }
+
+    /// Takes the last entry of a rank off the list, for a lock that is given back for a while. It comes back when dropped.
+    #[derive(Debug)]
+    pub struct Suspended(Option<Entry>);
+
+    pub fn suspend(rank: Rank) -> Suspended {
+        let taken = LIST.try_with(|list| {
+            let held = &mut list.borrow_mut().held;
+            held.iter().rposition(|e| e.rank == rank).map(|at| held.remove(at))
+        });
+        Suspended(taken.ok().flatten())
+    }
+
+    impl Drop for Suspended {
+        fn drop(&mut self) {
+            if let Some(entry) = self.0.take() {
+                let _ = LIST.try_with(|list| list.borrow_mut().held.push(entry));
+            }
+        }
+    }
+
+    /// Panics if this thread holds a lock that may be held for moments only. `what` says what is about to happen.
+    #[track_caller]
+    pub fn assert_no_guard(what: &str) {
+        let at = Location::caller();
+        let found = LIST.try_with(|list| {
+            let list = list.borrow();
+            list.held.iter().find(|e| e.rank.is_guard()).map(|e| {
+                format!(
+                    "lock order: {what} at {at} while {:?} is held since {}. See \"Note: lock order\" in docs/architecture.md",
+                    e.rank, e.at
+                )
+            })
+        });
+        if let Ok(Some(text)) = found
+            && !std::thread::panicking()
+        {
+            panic!("{text}");
+        }
+    }
+}
+
+#[cfg(not(debug_assertions))]
+mod list {
+    use super::{Rank, Way};
+    use std::marker::PhantomData;
+
+    #[derive(Debug)]
+    pub struct Held(PhantomData<*mut ()>);
+
+    #[inline(always)]
+    pub fn enter(_: Rank, _: Way) -> Held {
+        Held(PhantomData)
+    }
+
+    #[inline(always)]
+    pub fn assert_no_guard(_: &str) {}
+
+    #[derive(Debug)]
+    pub struct Suspended(());
+
+    #[inline(always)]
+    pub fn suspend(_: Rank) -> Suspended {
+        Suspended(())
+    }
+}
+
+pub use list::{Held, Suspended, assert_no_guard, enter, suspend};
+
+/// A mutex with a place in the order: `R` is a `Rank` as a number.
+#[derive(Debug, Default)]
+pub struct Ordered<T, const R: u8>(Mutex<T>);
+
+/// A lock of a table, the last in the order: nothing is asked for under it.
+pub type Table<T> = Ordered<T, { Rank::Table as u8 }>;
+
+#[derive(Debug)]
+pub struct OrderedGuard<'a, T> {
+    // First: the lock is given back before its entry ends.
+    guard: MutexGuard<'a, T>,
+    _held: Held,
+}
+
+impl<T, const R: u8> Ordered<T, R> {
+    pub const fn new(value: T) -> Self {
+        Ordered(Mutex::new(value))
+    }
+
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn lock(&self) -> OrderedGuard<'_, T> {
+        let _held = enter(Rank::ALL[R as usize], Way::Alone);
+        OrderedGuard { guard: self.0.lock(), _held }
+    }
+
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn try_lock(&self) -> Option<OrderedGuard<'_, T>> {
+        let guard = self.0.try_lock()?;
+        Some(OrderedGuard { guard, _held: enter(Rank::ALL[R as usize], Way::Tried) })
+    }
+
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+
+    /// Takes the lock on the thread that forks. It is no part of the order: everything may run until the fork.
+    pub fn lock_for_fork(&self) {
+        std::mem::forget(self.0.lock());
+    }
+
+    /// # Safety
+    /// The end of `lock_for_fork`, in the parent or the child.
+    pub unsafe fn unlock_after_fork(&self) {
+        // SAFETY: the forking thread took the lock; in the child it is that thread's copy.
+        unsafe { self.0.force_unlock() };
+    }
+}
+
+impl<T> Deref for OrderedGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for OrderedGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Storage<T> = Ordered<T, { Rank::Storage as u8 }>;
+
+    #[test]
+    fn ranks_are_their_places() {
+        assert!(Rank::ALL.iter().enumerate().all(|(i, r)| *r as usize == i));
+        let long: Vec<Rank> = Rank::ALL.into_iter().filter(|r| !r.is_guard()).collect();
+        assert_eq!(long, [Rank::Turn, Rank::Program, Rank::Recorder]);
+    }
+
+    #[test]
+    fn locks_in_order_are_taken_and_given_back_in_any() {
+        let (outer, inner) = (Storage::new(1), Table::new(2));
+        for _ in 0..3 {
+            let a = outer.lock();
+            let b = inner.lock();
+            assert!(inner.try_lock().is_none());
+            drop(a);
+            assert_eq!(*b, 2);
+            drop(b);
+            // Without waiting any order will do.
+            let b = inner.lock();
+            assert!(outer.try_lock().is_some_and(|a| *a == 1));
+            drop(b);
+            assert_no_guard("a test");
+        }
+        let _program = enter(Rank::Program, Way::Beside);
+        let _again = enter(Rank::Program, Way::Beside);
+        assert_no_guard("work under a long lock");
+    }
+
+    #[test]
+    fn each_thread_has_a_list_of_its_own() {
+        let (first, second) = (Table::new(()), Table::new(()));
+        let _held = first.lock();
+        std::thread::scope(|s| {
+            s.spawn(|| drop(second.lock()));
+        });
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "lock order: Storage is asked for at src/backend/lock_order.rs")]
+    fn a_lock_out_of_order_is_named() {
+        let (outer, inner) = (Storage::new(()), Table::new(()));
+        let _inner = inner.lock();
+        let _outer = outer.lock();
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "while Table is held since src/backend/lock_order.rs")]
+    fn two_of_one_rank_are_named() {
+        let (first, second) = (Table::new(()), Table::new(()));
+        let _first = first.lock();
+        let _second = second.lock();
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "lock order: waiting for a device at")]
+    fn what_may_not_happen_under_a_guard_is_named() {
+        let table = Table::new(());
+        let _held = table.lock();
+        assert_no_guard("waiting for a device");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "Tensor is asked for")]
+    fn a_writer_beside_a_reader_is_named() {
+        let _reader = enter(Rank::Tensor, Way::Beside);
+        let _writer = enter(Rank::Tensor, Way::Alone);
+    }
+}
