@@ -1,0 +1,36 @@
+"""Threads that run backward, clear gradients, print, collect garbage and use a device at once.
+
+Nothing stalls, and every result is right. It runs for some seconds; `RGRAD_STRESS_SECONDS=60` makes it a long one.
+Builds with debug assertions also check the order of locks, and a violation is a failure here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SECONDS = float(os.environ.get("RGRAD_STRESS_SECONDS", "4"))
+SCRIPT = Path(__file__).with_name("stress_threads.py")
+
+
+def stress(*devices: str) -> None:
+    command = [sys.executable, str(SCRIPT), str(SECONDS), *devices]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 300, check=False)
+    said = run.stdout + run.stderr
+    assert run.returncode == 0, said[-8000:]
+    assert "turns of" in run.stdout, said[-8000:]
+    for bad in ("lock order", "panicked", "Exception ignored"):
+        assert bad not in said, said[-8000:]
+
+
+def test_threads_on_the_cpu() -> None:
+    stress("cpu")
+
+
+@pytest.mark.wgpu
+def test_threads_on_the_cpu_and_on_wgpu_at_once() -> None:
+    stress("cpu", "wgpu")
