@@ -332,11 +332,14 @@ impl Node {
 
     /// What is saved in a place.
     pub fn saved_at(&self, place: usize) -> Result<Saved> {
-        let state = self.state.lock();
-        if state.freed {
-            return Err(self.freed_error());
+        {
+            let state = self.state.lock();
+            if !state.freed {
+                return Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing));
+            }
         }
-        Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing))
+        // Not under the lock: the error names lines, which asks the host.
+        Err(self.freed_error())
     }
 
     pub fn unpack(self: &Arc<Node>, place: usize) -> Result<Tensor> {

@@ -261,8 +261,11 @@ def duration(x: Tensor) -> float:
 
 @pytest.fixture(scope="module")
 def halves() -> Tensor:
-    """So many that `long` of them takes ten times as long as the strike waits, however fast the machine is."""
-    x = rgrad.full((1 << 22,), 0.5, dtype=rgrad.float64)
+    """So many that `long` of them takes ten times as long as the strike waits, however fast the machine is.
+
+    More than 4M, after which a program asks for interrupts: a busy machine takes long for fewer.
+    """
+    x = rgrad.full((1 << 23,), 0.5, dtype=rgrad.float64)
     while min(duration(x), duration(x)) < 10 * STRIKE:
         x = rgrad.cat([x, x])
     return x
