@@ -541,6 +541,9 @@ impl Vjp for CopySlices {
     }
 
     fn release(&self) {
-        self.inner.release();
+        // A derivative of a higher order may lead to the inner node itself, by an output that it saved; then it is freed when it has run.
+        if Arc::strong_count(&self.inner) == 1 {
+            self.inner.release();
+        }
     }
 }
