@@ -7,7 +7,7 @@ use super::lanes::Lanes;
 use super::level;
 use super::linear;
 use super::lock::ReadGuard;
-use super::mode;
+use super::mode::{self, Watch};
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp};
 use super::packing;
 use super::saved::Saved;
@@ -15,6 +15,7 @@ use super::site::{self, Inherit};
 use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Core, Tensor, Value};
 use super::view::{self, ViewOp};
+use super::writing;
 use crate::array::{Access, Array, Change, Device, Version};
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -396,8 +397,9 @@ fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old)
     // A history of the tangents, here or at a level below, keeps the old value.
     let recorded = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
     let kept = tangent::kept_apart(inputs[0], old == Old::Read && mode::is_grad_enabled() && recorded())?;
-    let mut ins: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(inputs);
-    ins[0] = &kept;
+    let rest = inputs[1..].iter().map(|t| tangent::beside_write(t, inputs[0]));
+    let ins: SmallVec<[Tensor; 3]> = std::iter::once(Ok(kept)).chain(rest).collect::<Result<_>>()?;
+    let ins: SmallVec<[&Tensor; 3]> = ins.iter().collect();
     let made = tangent::of_results(op, &ins, &looked, &apply(op, &refs)?)?.swap_remove(0);
     let mut written: SmallVec<[&Tensor; 3]> = looked.below.iter().collect();
     written[0] = inputs[0];
@@ -470,10 +472,27 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
                 };
                 saved.push(Saved::Copy(Box::new((copy, t.gradient_edge()?))));
             } else {
-                saved.push(Saved::input(t)?);
+                saved.push(Saved::input_of_write(t, out.storage())?);
             }
         }
     }
+    let make = |edges, saved, site| {
+        let metas = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
+        Node::new(op.node_op(), edges, metas, saved, saves, site)
+    };
+    let packed = match packing::current() {
+        // Hooks see inputs while these have the values and the history that are saved.
+        Some(hooks) if any => {
+            let node = make(std::mem::take(&mut edges), std::mem::take(&mut saved), site::current());
+            packing::pack_node(&node, &*hooks, &[])?;
+            if mode.watches(Watch::Writing) {
+                // What has been packed just now is about to be overwritten, too.
+                writing::announce(target)?;
+            }
+            Some((node, hooks))
+        }
+        _ => None,
+    };
     if let Some(level) = &level {
         level.apply_inplace(level, op, label, inputs, old)?;
     } else {
@@ -513,16 +532,25 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
         }
         return Ok(());
     }
-    if saves.has(16) {
-        saved.push(Saved::output(target, 0));
-    }
-    let metas = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
-    let node = Node::new(op.node_op(), edges, metas, saved, saves, site);
+    let output = saves.has(16).then(|| Saved::output(target, 0));
+    let (node, hooks) = match packed {
+        None => {
+            saved.extend(output);
+            (make(edges, saved, site), None)
+        }
+        Some((node, hooks)) => {
+            let hooks = output.is_some().then_some(hooks);
+            let mut saved = node.saved();
+            saved.extend(output);
+            node.save(saved);
+            (node, hooks)
+        }
+    };
     if cut {
         cut::mark_node(&node, inputs);
     }
     view::rebase(target, node.clone())?;
-    if let Some(hooks) = packing::current() {
+    if let Some(hooks) = hooks {
         packing::pack_node(&node, &*hooks, std::slice::from_ref(target))?;
     }
     Ok(())

@@ -381,6 +381,7 @@ impl Node {
         for s in &state.saved {
             match s {
                 Saved::Input { tensor, .. } => saved(tensor),
+                Saved::Alias(a) => saved(a.apart()),
                 Saved::Packed(p) if Arc::strong_count(p) == 1 && Arc::strong_count(p.packed()) == 1 => hook(p.packed().as_any()),
                 _ => {}
             }

@@ -183,6 +183,7 @@ fn pack(hooks: &dyn Packer, saved: &Saved, shown: &Tensor) -> Result<Option<Save
             edge => of(edge),
         },
         Saved::Output(o) => Was::Output(o.nr()),
+        Saved::Alias(a) => of(a.apart().read().grad_fn.clone()),
         Saved::Copy(c) => of(c.1.clone()),
     };
     let before = shown.version();
@@ -200,18 +201,19 @@ fn pack(hooks: &dyn Packer, saved: &Saved, shown: &Tensor) -> Result<Option<Save
     Ok(Some(Saved::Packed(Arc::new(PackedSaved { packed, was, meta }))))
 }
 
-/// Lets hooks pack all that a node has saved, in PyTorch's order; `outs` are the node's outputs.
+/// Lets hooks pack all that a node has saved and they have not packed yet, in PyTorch's order; `outs` are the node's outputs.
 ///
 /// # Errors
 /// A hook's own; then the node keeps what it had.
 pub(super) fn pack_node(node: &Node, hooks: &dyn Packer, outs: &[Tensor]) -> Result<()> {
     let mut all = node.saved();
     for place in node.saved_order() {
-        let shown = match &all[place] {
-            Saved::Nothing | Saved::Packed(_) => continue,
-            Saved::Input { tensor, .. } => tensor.clone(),
-            Saved::Output(o) => outs[o.nr() as usize].clone(),
-            Saved::Copy(c) => Tensor::with_history(c.0.clone(), Version::fresh(), c.1.clone()),
+        let shown = match all.get(place) {
+            None | Some(Saved::Nothing | Saved::Packed(_)) => continue,
+            Some(Saved::Input { tensor, .. }) => tensor.clone(),
+            Some(Saved::Alias(a)) => a.tensor(),
+            Some(Saved::Output(o)) => outs[o.nr() as usize].clone(),
+            Some(Saved::Copy(c)) => Tensor::with_history(c.0.clone(), Version::fresh(), c.1.clone()),
         };
         if let Some(packed) = pack(hooks, &all[place], &shown)? {
             all[place] = packed;
@@ -247,6 +249,7 @@ pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn Packer) -> Result<()
             ));
         }
         Some(Saved::Input { tensor, .. }) => tensor.detach(),
+        Some(Saved::Alias(a)) => a.apart().detach(),
         Some(other) => other.clone().unpack(node)?.detach(),
     };
     match pack(hooks, &all[place], &shown)? {

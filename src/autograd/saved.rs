@@ -3,8 +3,8 @@
 use super::node::{Edge, Node};
 use super::packing::PackedSaved;
 use super::site::Site;
-use super::tensor::{Core, Tensor, Value};
-use crate::array::{Array, Version};
+use super::tensor::{Core, Tensor, Value, WeakTensor};
+use crate::array::{Array, Change, Storage, Version};
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ pub enum Saved {
     /// An output of the node itself, kept without its `grad_fn` (else node and tensor would keep each other alive) and given it again
     /// when unpacked.
     Output(Box<SavedOutput>),
+    /// An input that shares memory with what the node's operation gives or writes.
+    Alias(Box<SavedAlias>),
     /// Any of the others, as hooks have packed it.
     Packed(Arc<PackedSaved>),
     /// A copy of an input that an in-place operation then overwrote, with the history it had.
@@ -35,6 +37,8 @@ pub struct SavedOutput {
     nr: u32,
     /// The output's tangent, while its dual level is open.
     tangent: Option<Tensor>,
+    /// The output itself, unpacked while it lives, if it is a view whose own node is not this one but made anew from the base's.
+    view: Option<WeakTensor>,
 }
 
 impl SavedOutput {
@@ -57,6 +61,44 @@ impl SavedOutput {
     }
 }
 
+/// An input that shares memory with a tensor whose history the node becomes: that tensor itself, its base, or a view of either. Kept as the
+/// tensor it is, it would lead to the node, and the two would keep each other alive. So a tensor is kept that has its value, its version and
+/// the history it had before, and no part in what later writes do to histories.
+#[derive(Clone)]
+pub struct SavedAlias {
+    apart: Tensor,
+    version: Option<u32>,
+    original: WeakTensor,
+    /// Whether the original, while it lives, is what is unpacked. Not where the operation overwrote it: its history is no longer this value's.
+    as_original: bool,
+}
+
+impl SavedAlias {
+    /// The input itself while it lives, else what is kept of it.
+    pub fn tensor(&self) -> Tensor {
+        self.original.upgrade().unwrap_or_else(|| self.apart.clone())
+    }
+
+    /// What is kept.
+    pub(super) fn apart(&self) -> &Tensor {
+        &self.apart
+    }
+}
+
+/// The version of a tensor that is about to be saved.
+#[inline]
+fn version_to_save(core: &Core) -> Result<Option<u32>> {
+    let version = core.with_storage(|s| core.version.current(s));
+    if version.is_none() && core.inference {
+        return Err(Error::runtime(
+            "Inference tensors cannot be saved for backward. Please do not save Tensors created in inference mode in computation tracked by \
+             autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use no_grad instead of \
+             inference_mode.",
+        ));
+    }
+    Ok(version)
+}
+
 impl Saved {
     pub fn input(tensor: &Tensor) -> Result<Saved> {
         Self::input_of(tensor, &tensor.read())
@@ -65,15 +107,37 @@ impl Saved {
     /// As `input`, of a tensor that is being read already.
     #[inline]
     pub(crate) fn input_of(tensor: &Tensor, core: &Core) -> Result<Saved> {
-        let version = core.with_storage(|s| core.version.current(s));
-        if version.is_none() && core.inference {
-            return Err(Error::runtime(
-                "Inference tensors cannot be saved for backward. Please do not save Tensors created in inference mode in computation tracked by \
-                 autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use no_grad instead of \
-                 inference_mode.",
-            ));
-        }
+        let version = version_to_save(core)?;
         Ok(Saved::Input { tensor: tensor.clone(), version })
+    }
+
+    /// As `input`, for an operation that is about to write to `memory`. The input's `grad_fn` is true to its version.
+    pub(super) fn input_of_write(tensor: &Tensor, memory: &Storage) -> Result<Saved> {
+        {
+            let core = tensor.read();
+            if !core.with_storage(|s| s.same(memory)) {
+                return Self::input_of(tensor, &core);
+            }
+        }
+        Self::alias(tensor, false)
+    }
+
+    /// An input of a custom Function, given the outputs that the Function's node is about to become the history of.
+    pub fn input_beside(tensor: &Tensor, outputs: &[Option<Tensor>]) -> Result<Saved> {
+        if outputs.iter().flatten().any(|o| o.shares_memory_with(tensor)) { Self::alias(tensor, true) } else { Self::input(tensor) }
+    }
+
+    #[cold]
+    fn alias(tensor: &Tensor, as_original: bool) -> Result<Saved> {
+        let version = {
+            let core = tensor.read();
+            if core.requires_grad && core.grad_fn.is_none() {
+                // A leaf's history leads nowhere, and no write that is recorded gives it another.
+                return Self::input_of(tensor, &core);
+            }
+            version_to_save(&core)?
+        };
+        Ok(Saved::Alias(Box::new(SavedAlias { apart: tensor.as_it_is(), version, original: tensor.downgrade(), as_original })))
     }
 
     pub fn output(tensor: &Tensor, nr: u32) -> Saved {
@@ -81,12 +145,21 @@ impl Saved {
         Self::output_value(core.value.clone(), core.version.clone(), nr)
     }
 
+    /// As `output`, of a view that a custom Function has written.
+    pub fn output_as_view(tensor: &Tensor, nr: u32) -> Saved {
+        let mut saved = Self::output(tensor, nr);
+        if let Saved::Output(o) = &mut saved {
+            o.view = Some(tensor.downgrade());
+        }
+        saved
+    }
+
     pub(crate) fn output_value(value: Value, follows: Version, nr: u32) -> Saved {
         let version = match &value {
             Value::Array(a) => follows.current(a.storage()),
             Value::Leveled(_) => follows.current(value.bottom().storage()),
         };
-        Saved::Output(Box::new(SavedOutput { value, follows, version, nr, tangent: None }))
+        Saved::Output(Box::new(SavedOutput { value, follows, version, nr, tangent: None, view: None }))
     }
 
     /// The tensor, if it still has the version it was saved with.
@@ -96,20 +169,28 @@ impl Saved {
             Saved::Input { tensor, version } => {
                 let now = tensor.version();
                 if now != version {
-                    let core = tensor.read();
-                    let last = core.with_storage(|s| core.version.last_change(s));
-                    return Err(modified(&tensor, None, node, version, now, last));
+                    return Err(modified(&tensor, None, node, version, now, last_change(&tensor)));
                 }
                 Ok(tensor)
             }
+            Saved::Alias(saved) => {
+                let now = saved.apart.version();
+                if now != saved.version {
+                    return Err(modified(&saved.tensor(), None, node, saved.version, now, last_change(&saved.apart)));
+                }
+                Ok(if saved.as_original { saved.tensor() } else { saved.apart })
+            }
             Saved::Output(saved) => {
-                let SavedOutput { value, follows, version, nr, tangent } = *saved;
+                let SavedOutput { value, follows, version, nr, tangent, view } = *saved;
                 let array = value.bottom();
                 let now = follows.current(array.storage());
                 let edge = Edge { node: node.clone(), nr };
                 let tensor = Tensor::with_history(value, follows.clone(), Some(edge));
                 if now != version {
                     return Err(modified(&tensor, Some(nr), node, version, now, follows.last_change(array.storage())));
+                }
+                if let Some(view) = view.and_then(|v| v.upgrade()) {
+                    return Ok(view);
                 }
                 if tangent.is_some() {
                     tensor.set_tangent(tangent);
@@ -123,14 +204,13 @@ impl Saved {
 }
 
 #[cold]
-fn modified(
-    tensor: &Tensor,
-    output: Option<u32>,
-    node: &Node,
-    expected: Option<u32>,
-    got: Option<u32>,
-    last: Option<crate::array::Change>,
-) -> Error {
+fn last_change(tensor: &Tensor) -> Option<Change> {
+    let core = tensor.read();
+    core.with_storage(|s| core.version.last_change(s))
+}
+
+#[cold]
+fn modified(tensor: &Tensor, output: Option<u32>, node: &Node, expected: Option<u32>, got: Option<u32>, last: Option<Change>) -> Error {
     let what = match output {
         Some(nr) => format!(", which is output {nr} of {},", node.name()),
         None => match tensor.read().grad_fn.as_ref() {

@@ -31,6 +31,46 @@ impl Tensor {
         self.without_history(Why::Data, "data")
     }
 
+    /// This tensor as it is now, with its version counter, history and tangent, as one that no write gives another history. Not a view: the
+    /// `grad_fn` of a view must be true to its version. A leaf that requires grad is its own history, and is given back itself.
+    pub(super) fn as_it_is(&self) -> Tensor {
+        let (mut value, version, edge, tangent, inference) = {
+            let core = self.read();
+            if core.requires_grad && core.grad_fn.is_none() {
+                return self.clone();
+            }
+            let tangent = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
+            (core.value.clone(), core.version.clone(), core.grad_fn.clone(), tangent, core.inference)
+        };
+        if let Value::Leveled(l) = &mut value {
+            l.inner = l.inner.as_it_is();
+        }
+        let out = Tensor::with_history(value, version, edge);
+        if inference {
+            out.write().inference = true;
+        }
+        if tangent.is_some() {
+            out.set_tangent(tangent);
+        }
+        out
+    }
+
+    /// Whether the two share memory.
+    pub fn shares_memory_with(&self, other: &Tensor) -> bool {
+        let (here, there) = (self.array(), other.array());
+        here.storage().same(there.storage())
+    }
+
+    /// This tensor, or, if it shares memory with `target`, what it is before a write to that. For an operation that computes its result from
+    /// this tensor first and then writes it over `target`: what the first step saves must not lead to the node of the second.
+    pub fn before_write_to(&self, target: &Tensor) -> Result<Tensor> {
+        if !self.shares_memory_with(target) {
+            return Ok(self.clone());
+        }
+        self.gradient_edge()?;
+        Ok(self.as_it_is())
+    }
+
     fn without_history(&self, why: Why, op: &'static str) -> Tensor {
         let (value, version, inference, needs, inherited) = {
             let core = self.read();

@@ -489,6 +489,19 @@ pub(super) fn kept_apart(target: &Tensor, value_too: bool) -> Result<Tensor> {
     Ok(out)
 }
 
+/// An input beside `target`, for rules that run before the target's tangent is written: what they save of a tangent that shares memory with
+/// that one must not lead to what is written there.
+pub(super) fn beside_write(t: &Tensor, target: &Tensor) -> Result<Tensor> {
+    match (t.tangent(), target.tangent()) {
+        (Some(own), Some(written)) if own.shares_memory_with(&written) => {
+            let out = t.alias()?;
+            out.set_tangent(Some(own.before_write_to(&written)?));
+            Ok(out)
+        }
+        _ => Ok(t.clone()),
+    }
+}
+
 /// After a write over `target`: its tangent becomes `made` (zero for None), in place where it has one, so that views see it.
 pub(super) fn written(target: &Tensor, made: Option<Tensor>) -> Result<()> {
     let have = target.tangent();

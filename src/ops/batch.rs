@@ -4,6 +4,7 @@ use super::join;
 use crate::autograd::captured::Trusted;
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::level::{self, Level, wrap};
+use crate::autograd::mode;
 use crate::autograd::slow::{self, Slow};
 use crate::autograd::{Old, Op, Outputs, Tensor, ViewOp, apply, apply_inplace, linear, view};
 use crate::error::{Error, Result};
@@ -135,8 +136,20 @@ impl Level for Batch {
                 return apply_inplace(op, label, &refs, old);
             }
         }
-        let made = on_batch(op, &lanes)?.swap_remove(0);
         let target = &inputs[0].tensor;
+        let made = {
+            let reads = |i: usize| op.saves(&SmallVec::<[bool; 4]>::from_elem(true, inputs.len())).has(i);
+            let mut before: SmallVec<[Lane; 3]> = SmallVec::new();
+            for (i, l) in inputs.iter().enumerate() {
+                let tensor = match i {
+                    // What is about to be overwritten is kept as a copy.
+                    0 if reads(0) && mode::is_grad_enabled() && target.requires_grad() => linear::clone(target)?,
+                    _ => l.tensor.before_write_to(target)?,
+                };
+                before.push(Lane { tensor, batched: l.batched });
+            }
+            on_batch(op, &Lanes { size: self.size, inputs: &before })?.swap_remove(0)
+        };
         if made.shape() != target.shape() {
             return Err(crate::autograd::inplace_shape(&inputs[0].shape(), &made.shape()[1..]));
         }

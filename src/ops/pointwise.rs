@@ -532,10 +532,8 @@ pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
 
 /// Clamps to tensors (or numbers); at least one bound. At a bound the gradient is the input's.
 pub fn clamp_tensor(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<Tensor> {
-    let mut all: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
-    all.extend([min, max].into_iter().flatten());
-    if promote(&all).is_float() {
-        let (lo, hi) = (min.unwrap_or(f64::NEG_INFINITY.into()), max.unwrap_or(f64::INFINITY.into()));
+    if promote_bounds(x, min, max).is_float() {
+        let [lo, hi] = both_bounds(min, max);
         return call(RowId::ClampTensor, &[x.into(), lo, hi], &[]);
     }
     let mut r = x.clone();
@@ -546,6 +544,28 @@ pub fn clamp_tensor(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> R
         r = minimum(&r, hi)?;
     }
     Ok(r)
+}
+
+/// As `clamp_tensor`, written over `target`.
+pub fn clamp_tensor_inplace(target: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<()> {
+    let common = promote_bounds(target, min, max);
+    if common.is_float() {
+        return call_inplace(RowId::ClampTensor, "clamp_", target, &both_bounds(min, max), &[]);
+    }
+    if !common.can_cast(target.dtype()) {
+        return Err(cannot_cast(common, target.dtype()));
+    }
+    linear::copy_(target, &clamp_tensor(target, min, max)?)
+}
+
+fn promote_bounds(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> DType {
+    let mut all: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
+    all.extend([min, max].into_iter().flatten());
+    promote(&all)
+}
+
+fn both_bounds<'a>(min: Option<Arg<'a>>, max: Option<Arg<'a>>) -> [Arg<'a>; 2] {
+    [min.unwrap_or(f64::NEG_INFINITY.into()), max.unwrap_or(f64::INFINITY.into())]
 }
 
 #[cfg(test)]

@@ -523,8 +523,10 @@ fn finish(
     let node = Node::new(NodeOp::Other(Arc::new(backward)), edges, metas, SmallVec::new(), Saves::NOTHING, site);
     ctx.cast::<PyNode>()?.get().tie(&node);
 
+    let kept = kept_inputs(to_save.as_ref(), &raw)?;
     let mut results: Vec<Py<PyAny>> = Vec::with_capacity(raw.len());
     let mut made: Vec<Option<Tensor>> = Vec::with_capacity(raw.len());
+    let mut rebased: SmallVec<[usize; 1]> = SmallVec::new();
     for (j, (o, t)) in outputs.iter().zip(&raw).enumerate() {
         let Some(t) = t else {
             results.push(o.unbind());
@@ -539,11 +541,14 @@ fn finish(
         let edge = Edge { node: node.clone(), nr: j as u32 };
         let is_input = inputs.tensors.iter().any(|i| i.same(t));
         let is_dirty = contains(dirty.as_ref(), t);
+        if is_input && is_dirty && t.base().is_some() {
+            rebased.push(j);
+        }
         let result = function_output(t, edge, is_input, is_dirty)?;
         results.push(if result.same(t) { o.unbind() } else { wrap(py, result.clone())? });
         made.push(Some(result));
     }
-    save(cell, &node, to_save.as_ref(), &raw, &made)?;
+    save(cell, &node, to_save.as_ref(), kept, &raw, &made, &rebased)?;
     if kept_outputs::noticed(cls, ctx, &node, &made)? {
         cell.get().state.lock().outputs = kept_outputs::hold(ctx, &node, &made)?;
     }
@@ -579,18 +584,29 @@ fn check_dirty(dirty: &Bound<'_, PyTuple>, inputs: &Inputs, outputs: &[Option<Te
     Ok(())
 }
 
-/// Moves what `save_for_backward` was given to the node: outputs without their own history, everything else as it is.
+/// What `save_for_backward` was given beside outputs, with the histories from before the node becomes the outputs'. Nothing for outputs.
+fn kept_inputs(to_save: Option<&Bound<'_, PyTuple>>, raw: &[Option<Tensor>]) -> PyResult<SmallVec<[Saved; 2]>> {
+    let input = |o: Bound<'_, PyAny>| match as_tensor(&o) {
+        Some(t) if !raw.iter().flatten().any(|r| r.same(t)) => Saved::input_beside(t, raw),
+        _ => Ok(Saved::Nothing),
+    };
+    Ok(to_save.into_iter().flatten().map(input).collect::<Result<_>>()?)
+}
+
+/// Moves what `save_for_backward` was given to the node: outputs without their own history, everything else as it was.
 fn save(
     cell: &Bound<'_, FunctionCtx>,
     node: &Arc<Node>,
     to_save: Option<&Bound<'_, PyTuple>>,
+    inputs: SmallVec<[Saved; 2]>,
     raw: &[Option<Tensor>],
     made: &[Option<Tensor>],
+    rebased: &[usize],
 ) -> PyResult<()> {
     let hooks = packing::current();
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     let mut places = Vec::new();
-    for o in to_save.into_iter().flatten() {
+    for (o, input) in to_save.into_iter().flatten().zip(inputs) {
         let Some(t) = as_tensor(&o) else {
             places.push(None);
             continue;
@@ -600,7 +616,9 @@ fn save(
         let own = output.and_then(|j| made[j].as_ref().map(|m| (j, m)));
         let (kept, tensor) = match own {
             Some((j, m)) if is_of(m, node)? => (Saved::output(m, j as u32), m),
-            _ => (Saved::input(t)?, t),
+            Some((j, m)) if rebased.contains(&j) => (Saved::output_as_view(m, j as u32), m),
+            Some(_) => (Saved::input(t)?, t),
+            None => (input, t),
         };
         saved.push(match &hooks {
             Some(hooks) => packing::packed(&**hooks, kept, tensor)?,

@@ -254,9 +254,7 @@ impl PyTensor {
         let of =
             |o: Option<&Obj<'py>>| -> PyResult<Option<Scalar>> { o.filter(|o| !o.is_none()).map(scalar).transpose().map(Option::flatten) };
         if min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some() {
-            // The derivative reads what stood here before.
-            let r = clamp_call(&crate::autograd::linear::clone(t)?, min, max)?;
-            crate::autograd::linear::copy_(t, &r)?;
+            pw::clamp_tensor_inplace(t, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?;
             return Ok(slf.clone());
         }
         pw::clamp_inplace(t, of(min)?, of(max)?)?;

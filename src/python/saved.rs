@@ -218,6 +218,7 @@ impl SavedTensor {
                 None => Ok(py.None()),
             },
             Saved::Input { tensor, .. } => wrap(py, tensor),
+            Saved::Alias(a) => wrap(py, a.tensor()),
             Saved::Nothing => Ok(py.None()),
             other => wrap(py, other.unpack(&self.node)?.detach()),
         }
