@@ -458,3 +458,16 @@ def test_increment_version() -> None:
     assert a._version == before + 3
     with pytest.raises(TypeError):
         increment_version([1])  # type: ignore[list-item]
+
+
+def test_a_value_copied_before_a_write_is_not_taken_for_one_in_the_same_place() -> None:
+    x = rgrad.tensor([2.0, 3.0], requires_grad=True)
+    with allow_mutation_on_saved_tensors():
+        results = []
+        for k in range(50):
+            # What is saved here is copied, and its memory is free for the next round.
+            y = x * (k + 1)
+            results.append(y.square().sum())
+            y.zero_()
+        got = [rgrad.autograd.grad(r, x)[0].tolist() for r in results]
+    assert got == [[4.0 * (k + 1) ** 2, 6.0 * (k + 1) ** 2] for k in range(50)]

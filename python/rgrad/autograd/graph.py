@@ -232,10 +232,11 @@ def _memory(tensor: Tensor) -> int:
 class _Kept:
     """A saved value: shares the tensor's memory until somebody is about to write there, then is a copy."""
 
-    __slots__ = ("__weakref__", "tensor")
+    __slots__ = ("__weakref__", "key", "tensor")
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: Tensor, key: tuple[Any, ...]) -> None:
         self.tensor: Tensor | None = tensor
+        self.key = key
 
 
 class _AllowMutationOnSavedContext:
@@ -260,7 +261,7 @@ class _AllowMutationOnSavedContext:
         key = (memory, plain._version, plain.storage_offset(), tuple(plain.shape), tuple(plain.stride()), plain.dtype)
         kept = self._same.get(key)
         if kept is None:
-            kept = self._same[key] = _Kept(plain)
+            kept = self._same[key] = _Kept(plain, key)
             self._at[memory].add(kept)
             self._all.add(kept)
         return kept
@@ -277,6 +278,8 @@ class _AllowMutationOnSavedContext:
         for kept in self._at.pop(_memory(tensor), ()):
             if kept.tensor is not None:
                 kept.tensor = kept.tensor.clone()
+                # The memory is not this value's any more: once it is freed, other memory may have its number.
+                self._same.pop(kept.key, None)
 
 
 _mutation_allowed = threading.local()
