@@ -74,6 +74,9 @@ class HookHandle:
     def remove(self) -> None:
         """Takes the hook away; doing so again changes nothing."""
 
+class InternalError(RgradError, RuntimeError):
+    """An rgrad error of kind Internal; a RuntimeError."""
+
 class MissingError(RgradError, NotImplementedError):
     """An rgrad error of kind NotImplemented; a NotImplementedError."""
 
@@ -1500,8 +1503,8 @@ def _exit_dual(_number: _int) -> None:
 def _exit_level(number: _int) -> None:
     """Leaves a level, and what was left open inside it."""
 
-def _fail_allocation_in(n: _int) -> None:
-    """Makes the n-th allocation from now fail (0: the next); negative switches this off. For tests."""
+def _fail_allocation_in(n: _int, panic: Any = False) -> None:
+    """Makes the n-th allocation from now fail (0: the next), or panic; negative switches this off. For tests."""
 
 def _function_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """`cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along."""
@@ -1547,6 +1550,9 @@ def _make_dual(t: Any, tangent: Any) -> Tensor:
 
 def _make_saved_tensor(tensor: Tensor) -> SavedTensor:
     """A tensor saved as an operation would save it: packed by the hooks in force, checked for writes in between."""
+
+def _panic(what: Any) -> Tensor:
+    """Panics. For tests of what becomes of it."""
 
 def _plan_number() -> _int:
     """A number for the backward pass that this thread is inside of; -1 outside."""
@@ -1657,7 +1663,7 @@ def _wgpu_fail_in(n: _int) -> None:
     """
 
 def _wgpu_install(
-    owner: Any, addresses: Any, device: _Device, queue: Any, limits: Any, features: Any, name: Any, software: Any
+    owner: Any, addresses: Any, device: _Device, queue: Any, limits: Any, features: Any, name: Any
 ) -> None:
     """Makes a device the current one.
 
@@ -3226,6 +3232,7 @@ __all__ = [
     "Generator",
     "GraphError",
     "HookHandle",
+    "InternalError",
     "MissingError",
     "Node",
     "OperationError",
@@ -3268,6 +3275,7 @@ __all__ = [
     "_level_of",
     "_make_dual",
     "_make_saved_tensor",
+    "_panic",
     "_plan_number",
     "_pop_saved_tensors_hooks",
     "_pop_torch_function_mode",

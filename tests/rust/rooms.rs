@@ -118,39 +118,3 @@ fn every_lock_has_a_rank() {
 fn python_is_entered_in_one_place() {
     assert_eq!(files_with(&["Python::attach", "Python::try_attach"]), ["python/host.rs"]);
 }
-
-/// Where bare locks are made: each has a rank there all the same.
-const BARE_LOCKS: [&str; 5] =
-    ["array/pending.rs", "autograd/accumulate.rs", "backend/cpu/threads.rs", "backend/lock_order.rs", "backend/wgpu/context.rs"];
-
-/// The files under src/ of which a line of code has one of these words.
-fn files_with(words: &[&str]) -> Vec<String> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut all = Vec::new();
-    files(&src, &mut all);
-    let mut found = Vec::new();
-    for path in all {
-        let text = fs::read_to_string(&path).expect("text");
-        // Tests of single files may lock as they like.
-        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
-        if code.lines().filter_map(|l| l.split("//").next()).any(|l| words.iter().any(|w| l.contains(w))) {
-            found.push(path.strip_prefix(&src).expect("below src").to_string_lossy().replace('\\', "/"));
-        }
-    }
-    found.sort();
-    found
-}
-
-#[test]
-fn every_lock_has_a_rank() {
-    assert_eq!(files_with(&["parking_lot", "sync::Mutex", "sync::RwLock", "sync::{Mutex"]), BARE_LOCKS);
-    for file in BARE_LOCKS {
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).expect("text");
-        assert!(text.contains("enter(Rank::"), "{file} has a lock without a rank");
-    }
-}
-
-#[test]
-fn python_is_entered_in_one_place() {
-    assert_eq!(files_with(&["Python::attach", "Python::try_attach"]), ["python/host.rs"]);
-}
