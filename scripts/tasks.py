@@ -275,8 +275,7 @@ def run_shipped() -> int:
 
 def long_python() -> int:
     build()
-    seed = f"--hypothesis-seed={secrets.randbits(32)}"
-    return call([VENV / "bin" / "python", "-m", "pytest", *workers(), seed, "tests/python"], extra={"RGRAD_LONG": "1"})
+    return call([VENV / "bin" / "python", "-m", "pytest", *workers(), "tests/python"], extra={"RGRAD_LONG": "1"})
 
 
 def long_oracle() -> int:
@@ -289,6 +288,28 @@ def long_accuracy() -> int:
     return call(["cargo", "test", "--release", "--test", "rust", "accuracy", "--", "--ignored", "--nocapture"])
 
 
+def long_programs() -> int:
+    """Ten minutes of random programs on each device, from a seed never used before."""
+    build()
+    failed = 0
+    for device in ("cpu", "wgpu"):
+        extra = {
+            "RGRAD_FUSION_MINUTES": "10",
+            "RGRAD_FUSION_SEED": str(secrets.randbits(24)),
+            "RGRAD_FUSION_DEVICE": device,
+        }
+        print(extra, flush=True)
+        tests = ["tests/python/test_fusion_random.py", "-k", "for_minutes"]
+        failed |= call([VENV / "bin" / "python", "-m", "pytest", *tests], extra=extra)
+    return failed
+
+
+def long_stress() -> int:
+    build()
+    tests = ["tests/python/test_stress_threads.py"]
+    return call([VENV / "bin" / "python", "-m", "pytest", *tests], extra={"RGRAD_STRESS_SECONDS": "60"})
+
+
 def long_assertions() -> int:
     """The Rust tests with the assertions and overflow checks of kernels, which the profile `work` leaves out."""
     return call(["cargo", "test", "--workspace", "--no-fail-fast"], extra={"CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "true"})
@@ -297,6 +318,8 @@ def long_assertions() -> int:
 LONG: dict[str, tuple[str, Callable[[], int]]] = {
     "python": ("Every combination of operation, dtype and layout", long_python),
     "oracle": ("The same beside PyTorch", long_oracle),
+    "programs": ("Random programs, fused and unfused", long_programs),
+    "stress": ("Threads against each other for a minute", long_stress),
     "accuracy": ("Every float32 through every row", long_accuracy),
     "assertions": ("Rust tests with assertions in kernels", long_assertions),
     "sanitize": ("Rust tests under AddressSanitizer", lambda: run_sanitize([])),

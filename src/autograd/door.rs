@@ -130,6 +130,11 @@ pub trait Op: Vjp {
         None
     }
 
+    /// Whether `forward` runs operations on tensors. No tensor is locked then.
+    fn is_composed(&self) -> bool {
+        false
+    }
+
     /// Whether each element of the result depends on the elements in the same place of the inputs, broadcast, and on nothing else.
     fn is_elementwise(&self) -> bool {
         false
@@ -218,7 +223,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
             any &= !level::is_quiet(number);
             outs
         } else {
-            let made = if is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
+            let made = if op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
                 // Another thread may wait for one of these tensors with the host's lock in its hands.
                 let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
                 drop(arrays);

@@ -64,7 +64,9 @@ impl Leveled {
     }
 
     pub(super) fn bottom(&self) -> Array {
-        let below = self.inner.read().value.bottom();
+        // Of an empty batch the array is made here, which nothing may be locked for.
+        let below = self.inner.read().value.clone();
+        let below = below.bottom();
         match self.level.batch() {
             None => below,
             Some(_) => {

@@ -220,7 +220,8 @@ impl Tensor {
     /// The array under the tensor (under all of its levels).
     #[inline]
     pub fn array(&self) -> Array {
-        self.read().value.bottom()
+        let value = self.read().value.clone();
+        value.bottom()
     }
 
     #[inline]
@@ -233,10 +234,12 @@ impl Tensor {
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
         let core = self.read();
-        match &core.value {
-            Value::Array(a) => f(a),
-            Value::Leveled(l) => l.with_array(f),
-        }
+        let leveled = match &core.value {
+            Value::Array(a) => return f(a),
+            Value::Leveled(l) => l.clone(),
+        };
+        drop(core);
+        leveled.with_array(f)
     }
 
     pub fn shape(&self) -> Dims {

@@ -98,6 +98,9 @@ impl Op for Extreme {
             }
         }])
     }
+    fn is_composed(&self) -> bool {
+        matches!(self.what, Shared::Middle { .. })
+    }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
@@ -308,6 +311,9 @@ impl Op for Choose {
     }
     fn takes_pending(&self) -> bool {
         matches!(self.how, Choice::Extreme { .. })
+    }
+    fn is_composed(&self) -> bool {
+        matches!(self.how, Choice::Middle { .. })
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let (values, places) = match self.how {

@@ -1,8 +1,8 @@
 """Functions of one float64 are as accurate as they say, over all exponents: beside the extended precision.
 
 The extended type of x86 has eleven bits more than float64, and its functions are within a few of their own units.
-Machines without it have the true values of `tests/data/f64_functions.txt`. `tests/rust/accuracy.rs` looks at all inputs of
-float32.
+Machines without it have the true values of `tests/data/f64_functions.txt`. `tests/rust/accuracy.rs` looks at all inputs
+of float32.
 """
 
 from __future__ import annotations

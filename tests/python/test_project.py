@@ -259,7 +259,10 @@ def test_compare_bench_lists_and_runs_a_row() -> None:
 
 
 def cargo() -> dict[str, str]:
-    package: dict[str, str] = tomllib.loads(read("Cargo.toml"))["package"]
+    package: dict[str, str] = tomllib.loads(read("Cargo.toml"))["workspace"]["package"]
+    for name in ("Cargo.toml", "src/kernels/Cargo.toml"):
+        stated = tomllib.loads(read(name))["package"]
+        assert all(stated[key] == {"workspace": True} for key in package), name
     return package
 
 

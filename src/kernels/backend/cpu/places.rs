@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_first_of_equals_and_the_first_nan_win() {
-        let x = [1.0, 3.0, 3.0, 2.0, 0.0, 0.0];
+        let x = [1.0f32, 3.0, 3.0, 2.0, 0.0, 0.0];
         let places = |max, shape| extremes(max, shape, Source::Memory(x.as_ptr().cast())).1;
         assert_eq!(places(true, (1, 6, 1)), [1]);
         assert_eq!(places(false, (1, 6, 1)), [4]);
