@@ -162,7 +162,7 @@ def test_names_that_are_not_interned_are_known() -> None:
         keyword = name + {"sec": "tions", "ind": "ices"}[name]
         assert len(rgrad.vsplit(x, **{keyword: 2 if name == "sec" else [1]})) == 2
     out = rgrad.zeros(2, 3)
-    assert rgrad.tril(x, **{bytes(b"out").decode(): out}) is out
+    assert rgrad.tril(x, **{b"out".decode(): out}) is out
 
 
 def test_the_short_check_of_names_knows_all_of_them() -> None:

@@ -372,7 +372,7 @@ static SPREAD: [[Spread; 16]; ROWS[3]] = numbered!(spread from first(3), 0 1 2 3
 fn take(kind: usize, name: &str) -> PyResult<(usize, usize, usize)> {
     let at = USED[kind].fetch_add(1, Ordering::Relaxed);
     if at >= ROWS[kind] * 16 {
-        return Err(Error::internal(&name.to_string(), "no place is left for its cover").into());
+        return Err(Error::internal(name, "no place is left for its cover").into());
     }
     Ok((first(kind) + at, at / 16, at % 16))
 }
@@ -403,7 +403,7 @@ unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Optio
             let (at, row, column) = take(3, name)?;
             (at, p.PyCFunctionWithKeywords as *mut (), ffi::PyMethodDefPointer { PyCFunctionWithKeywords: SPREAD[row][column] })
         } else {
-            return Err(Error::internal(&name.to_string(), &format!("it is called in an unknown way, flags {flags}")).into());
+            return Err(Error::internal(name, &format!("it is called in an unknown way, flags {flags}")).into());
         };
         ALL[at].original.store(was, Ordering::Relaxed);
         let given = if (*def).ml_doc.is_null() { "" } else { CStr::from_ptr((*def).ml_doc).to_str().unwrap_or("") };

@@ -40,7 +40,7 @@ impl Block {
         Block { dims, len: shape.iter().product() }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 

@@ -116,7 +116,7 @@ mod tests {
         assert_eq!((s.first_bad(targets), s.first_bad(bad)), (None, Some(3)));
         // What another thread has made no class after the check counts for nothing.
         let mut y = [0.0];
-        s.pick(|i| x_at(i), bad, None, &mut y);
+        s.pick(x_at, bad, None, &mut y);
         assert_eq!(y, [-x_at(0)]);
     }
 }

@@ -53,7 +53,7 @@ impl<'a> Bindings<'a> {
         self.slots.iter().enumerate().fold(0, |m, (i, (_, w))| m | u32::from(*w) << i)
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 }
