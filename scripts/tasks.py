@@ -341,10 +341,8 @@ def run_sanitize(arguments: list[str]) -> int:
     """With the sanitizer that comes with the toolchain; stable ones let it be used with RUSTC_BOOTSTRAP only."""
     check_rust()
     target = "x86_64-unknown-linux-gnu"
-    programs = ["--lib"]
-    programs += ["--test", "rust"]
     return call(
-        ["cargo", "test", "--no-fail-fast", "--target", target, *programs, *arguments],
+        ["cargo", "test", "--workspace", "--no-fail-fast", "--target", target, "--lib", "--test", "rust", *arguments],
         extra={
             "RUSTC_BOOTSTRAP": "1",
             "RUSTFLAGS": "-Zsanitizer=address",

@@ -126,7 +126,7 @@ impl Layout {
                 _ => return self.end_of_empty(),
             }
         }
-        (count <= isize::MAX as usize && last < isize::MAX as usize).then_some(last + 1)
+        (count <= isize::MAX as usize && last < isize::MAX as usize).then(|| last + 1)
     }
 
     #[cold]
