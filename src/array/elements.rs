@@ -50,7 +50,7 @@ impl Array {
     /// # Errors
     /// The array is strided, of another dtype or on a device; what is pending in it cannot be computed.
     pub fn elements<T: Element>(&self) -> Result<RawSlice<'_, T::Raw>> {
-        if self.dtype() != T::DTYPE || !self.is_contiguous() || self.device() != Device::Cpu {
+        if self.dtype() != T::DTYPE || !self.is_contiguous() || !self.device().is_host() {
             return Err(Error::runtime(format!(
                 "expected a row-major array of {} on the CPU, got one of {} with strides {:?} on {}; use to_vec()",
                 T::DTYPE,
@@ -75,7 +75,7 @@ impl Array {
     /// else reads or writes it while the slice is in use.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn new_elements<T: Element<Raw = T>>(&self) -> &mut [T] {
-        debug_assert!(self.dtype() == T::DTYPE && self.is_contiguous() && self.device() == Device::Cpu && self.storage().is_sole_owner());
+        debug_assert!(self.dtype() == T::DTYPE && self.is_contiguous() && self.device().is_host() && self.storage().is_sole_owner());
         let n = self.numel();
         if n == 0 {
             return &mut [];
@@ -86,7 +86,7 @@ impl Array {
 
     /// All elements in row-major order, converted to T's dtype. Waits for a device.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let a = self.to_device(Device::Cpu)?.cast(T::DTYPE)?.contiguous()?;
+        let a = self.to_device(Device::CPU)?.cast(T::DTYPE)?.contiguous()?;
         let (all, mut out) = (a.elements::<T>()?, Vec::new());
         if out.try_reserve_exact(all.len()).is_err() {
             return Err(Error::memory(format!("no memory for a list of {} elements", all.len())));
@@ -103,9 +103,9 @@ impl Array {
         if self.numel() == 0 {
             return Err(Error::runtime(format!("expected at least one element, got an array of shape {:?}", self.shape())));
         }
-        if self.device() != Device::Cpu {
+        if !self.device().is_host() {
             let one = Layout::from_parts(Dims::new(), Strides::new(), self.layout().offset())?;
-            return self.with_layout(one)?.to_device(Device::Cpu)?.first();
+            return self.with_layout(one)?.to_device(Device::CPU)?.first();
         }
         self.ready()?;
         let p = self.ptr();

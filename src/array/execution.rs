@@ -1,21 +1,20 @@
-//! Runs programs: gives results their places, and hands the steps to the backends.
+//! Runs programs: gives results their places, and hands the steps to the backend.
 
 use super::fusion;
 use super::lazy::{Lazy, Source};
-use super::pending::{self, DeviceFold, DeviceFrom, Fold, Folding, From, In, Interrupts, Make, Step};
+use super::pending::{self, In, Interrupts, Make, Step};
 use super::program::{Garbage, Graph};
 use super::storage::Storage;
 use super::value::Array;
+use crate::backend::contract::{Memory, Operand, Program, ProgramInput, View};
 use crate::backend::cpu::alloc::Buffer;
-use crate::backend::cpu::program::{Input, Runner};
-use crate::backend::cpu::reduce::Blocks;
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::backend::program::{self, Code};
-use crate::backend::wgpu;
+use crate::backend::requests::{Reads, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,27 +24,29 @@ use std::time::{Duration, Instant};
 /// Computes what `root` is to hold, and whatever else of the program is held by somebody. A failure leaves everything as it was.
 pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrupts: Interrupts) -> Result<()> {
     let mut written: Vec<bool> = g.owners.iter().map(|o| o.storage.same(root) || g.is_held(o)).collect();
-    if let Some((at, fold)) = fold_of(g)
+    if let Some((at, request, _)) = request_of(g)
         && at > 0
-        && fold.picks()
+        && request.reads(0) == Reads::AtRandom
         && g.nodes[..at].iter().any(|n| written[n.owner])
     {
         // Elements that are made in any order must not be made again.
         written[g.nodes[at - 1].owner] = true;
     }
     // Memory first: a failure here leaves everything as it is.
-    let mut places = vec![std::ptr::null_mut::<u8>(); g.nodes.len()];
-    let provided = provide(g, &written, &mut places)?;
-    let mut through = g.nodes.len();
-    let mut result = Ok(());
-    if root.context().is_some() {
-        (through, result) = on_device(g, root, &written, &provided);
-    } else {
-        // What writes over its own inputs cannot be begun anew.
-        let fresh = provided.iter().filter(|(_, s)| matches!(s, Source::Own(_))).count();
-        let watch = Watch::new(interrupts == Interrupts::Told && fresh == written.iter().filter(|w| **w).count());
-        on_host(g, &mut places, &watch)?;
-        watch.end()?;
+    let provided = provide(g, root, &written)?;
+    // What writes over its own inputs cannot be begun anew.
+    let fresh = provided.iter().filter(|(_, s)| matches!(s, Source::Own(_))).count();
+    let watch = Watch::new(interrupts == Interrupts::Told && fresh == written.iter().filter(|w| **w).count());
+    let mut through = 0;
+    let result = run(g, root, &written, &provided, &watch, &mut through);
+    match result {
+        Ok(()) => {
+            watch.end()?;
+            through = g.nodes.len();
+        }
+        // Nothing of the host's is written before everything is known to run.
+        Err(_) if root.device().is_host() => return result,
+        Err(_) => {}
     }
 
     let mut unwritten = 0;
@@ -71,45 +72,36 @@ pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrup
     result
 }
 
-/// Where results go: memory that is there, that nobody needs any more, or that is new.
-fn provide(g: &Graph, written: &[bool], places: &mut [*mut u8]) -> Result<Vec<(usize, Source)>> {
+/// Where results go that have no memory yet: memory that nobody needs any more, or that is new.
+fn provide(g: &Graph, root: &Storage, written: &[bool]) -> Result<Vec<(usize, Source)>> {
     let mut provided: Vec<(usize, Source)> = Vec::new();
     let mut donated = vec![false; g.externals.len()];
-    let folded = g.nodes.last().is_some_and(|n| n.step.folded);
+    let reduces = g.nodes.last().is_some_and(|n| n.step.folded);
     for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
-        let Some(lazy) = o.storage.lazy() else { continue };
-        if lazy.is_there() {
-            places[o.node] = o.storage.start().unwrap_or(std::ptr::null_mut());
+        if o.storage.lazy().is_none_or(Lazy::is_there) {
             continue;
         }
         let out = g.nodes[o.node].step.out;
-        // A fold writes elsewhere than where it reads. A shader knows each of its buffers by one type.
+        // A request writes elsewhere than where it reads.
         let donor = g.externals.iter().enumerate().position(|(k, e)| {
-            !folded
+            !reduces
                 && !donated[k]
                 && !e.across
                 && e.last <= o.node
                 && e.storage.bytes() == o.storage.bytes()
-                && (o.storage.context().is_none() || e.dtype == out)
+                && root.backend().may_take_over(e.dtype, out)
                 && e.storage.0.count() <= 1 + e.refs
                 && e.storage.lazy().is_some_and(|l| !l.is_exposed())
         });
-        let source = match (donor, o.storage.context()) {
+        let source = match (donor, o.storage.home()) {
             (Some(k), _) => {
                 donated[k] = true;
                 let from = &g.externals[k].storage;
                 Source::Taken(from.lazy().and_then(|l| l.taken()).unwrap_or(from).clone())
             }
-            (None, Some(context)) => Source::Device(wgpu::Buffer::new(context, o.storage.bytes())?),
+            (None, Some(home)) => Source::Device(home.backend.allocate(o.storage.bytes())?),
             (None, None) => Source::Own(Buffer::new(o.storage.bytes())?),
         };
-        if let Some(place) = match &source {
-            Source::Own(b) => Some(b.as_ptr()),
-            Source::Taken(s) => s.start(),
-            Source::Device(_) => None,
-        } {
-            places[o.node] = place;
-        }
         provided.push((i, source));
     }
     Ok(provided)
@@ -162,186 +154,98 @@ impl Watch {
     }
 }
 
-fn on_host(g: &Graph, places: &mut [*mut u8], watch: &Watch) -> Result<()> {
-    let all = g.nodes.len();
-    let Some((at, fold)) = fold_of(g) else {
-        points(&Part::new(g, 0..all), places, 0..all)?.run(&|| watch.goes_on());
-        return Ok(());
-    };
-    // The steps behind a fold work in place on its result.
-    let to = places[all - 1];
-    places[at] = to;
-    let step = &g.nodes[at].step;
-    let others: SmallVec<[*const u8; 2]> = step.ins[1..].iter().filter_map(In::array).map(Array::ptr).collect();
-    if at > 0 {
-        let (kept, size) = (places[at - 1], g.nodes[at - 1].step.out.size());
-        let made = Made { runner: points(&Part::new(g, 0..at), places, 0..at)?, kept, size, watch };
-        // SAFETY: the program gives every element of the fold's input, in its order of memory; the other inputs are in memory.
-        unsafe { fold.run(From::Made(&made), &others, to) };
-    } else {
-        let from = step.ins[0].array().map_or(std::ptr::null(), Array::ptr);
-        // SAFETY: what the fold reads has been computed meanwhile.
-        unsafe { fold.run(From::Memory(from), &others, to) };
-    }
-    if at + 1 < all {
-        points(&Part::new(g, at + 1..all), places, at + 1..all)?.run(&|| true);
-    }
-    Ok(())
-}
-
-/// The fold among a program's steps, if there is one of the host.
-fn fold_of(g: &Graph) -> Option<(usize, &Arc<dyn Fold>)> {
-    g.nodes.iter().enumerate().find_map(|(i, n)| if let Make::Fold(Folding::Host(fold)) = &n.step.make { Some((i, fold)) } else { None })
-}
-
-/// As `fold_of`, of a device.
-fn device_fold_of(g: &Graph) -> Option<(usize, &Arc<dyn DeviceFold>)> {
-    g.nodes.iter().enumerate().find_map(|(i, n)| if let Make::Fold(Folding::Device(fold)) = &n.step.make { Some((i, fold)) } else { None })
-}
-
-/// The steps of a part, ready to run.
-fn points(part: &Part, places: &[*mut u8], range: Range<usize>) -> Result<Runner> {
-    let inputs: Vec<Input<'_>> = part
-        .inputs
-        .iter()
-        .map(|a| Input { ptr: a.place.address(a.dtype, places), dtype: a.dtype, strides: a.strides.as_deref() })
-        .collect();
-    // SAFETY: inputs are settled, and their storages are held by the graph; places are storages of the graph with this many elements,
-    // new, or taken over from an input that nobody reads later, or the result's own.
-    unsafe { Ok(Runner::new(&part.code, part.shape(), part.strides(), &inputs, &places[range])?) }
-}
-
-/// Runs a program on a device: one dispatch, with a fold the fold's own, which reads the steps before it as they are made unless somebody
-/// holds one of them. Gives how many steps have been run for good, which after a failure are all or those before a fold: they may have
-/// written over what they read.
-fn on_device(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]) -> (usize, Result<()>) {
-    let mut through = 0;
-    let result = dispatch(g, root, written, provided, &mut through);
-    if result.is_ok() { (g.nodes.len(), result) } else { (through, result) }
-}
-
-fn dispatch(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)], through: &mut usize) -> Result<()> {
-    let Some(context) = root.context() else { return Ok(()) };
-    let all = g.nodes.len();
-    let buffer_of = |owner: usize| {
-        let new = provided.iter().find(|(k, _)| *k == owner).and_then(|(_, s)| s.buffer());
-        new.or_else(|| g.owners[owner].storage.lazy().and_then(Lazy::buffer)).ok_or_else(|| missing("a result"))
-    };
-    // The results of a range of steps that are kept.
-    let kept = |range: Range<usize>| -> Result<Vec<(usize, &wgpu::Buffer)>> {
-        let owners = g.owners.iter().enumerate().filter(|(i, o)| written[*i] && range.contains(&o.node));
-        owners.map(|(i, o)| Ok((o.node - range.start, buffer_of(i)?))).collect()
-    };
-    let Some((at, fold)) = device_fold_of(g) else {
-        let part = Part::new(g, 0..all);
-        let inputs = part.reads(None)?;
-        return Ok(wgpu::program::run(context, &part.code, part.shape(), part.strides(), &inputs, &kept(0..all)?)?);
-    };
-    let step = &g.nodes[at].step;
-    let to = buffer_of(g.nodes[at].owner)?;
-    let others = step.ins[1..].iter().filter_map(In::array).map(in_memory).collect::<Result<SmallVec<[&wgpu::Buffer; 2]>>>()?;
-    if at > 0 {
-        let part = Part::new(g, 0..at);
-        let inputs = part.reads(None)?;
-        let mut outputs = kept(0..at)?;
-        let program = wgpu::program::Program { code: &part.code, shape: part.shape(), strides: part.strides(), inputs: &inputs };
-        if outputs.is_empty() {
-            fold.run(DeviceFrom::Made(program), &others, to)?;
-        } else {
-            let own;
-            let last = match outputs.iter().find(|o| o.0 == at - 1) {
-                Some((_, b)) => *b,
-                None => {
-                    own = wgpu::Buffer::new(context, g.owners[g.nodes[at - 1].owner].storage.bytes())?;
-                    outputs.push((at - 1, &own));
-                    &own
-                }
-            };
-            wgpu::program::run(context, program.code, program.shape, program.strides, program.inputs, &outputs)?;
-            *through = at;
-            fold.run(DeviceFrom::Memory(last), &others, to)?;
-        }
-    } else {
-        let from = step.ins[0].array().ok_or_else(|| missing("an input")).and_then(in_memory)?;
-        fold.run(DeviceFrom::Memory(from), &others, to)?;
-    }
-    if at + 1 < all {
-        // The steps behind a fold work in place on its result.
-        let part = Part::new(g, at + 1..all);
-        let inputs = part.reads(Some(to))?;
-        wgpu::program::run(context, &part.code, part.shape(), part.strides(), &inputs, &[(all - at - 2, to)])?;
-    }
-    Ok(())
-}
-
-fn in_memory(a: &Array) -> Result<&wgpu::Buffer> {
-    a.storage().lazy().and_then(Lazy::buffer).ok_or_else(|| missing("an input"))
+/// The step of a program that is a request, if there is one: its place, and which output it makes.
+fn request_of(g: &Graph) -> Option<(usize, &Arc<Request>, usize)> {
+    g.nodes.iter().enumerate().find_map(|(i, n)| match &n.step.make {
+        Make::Request { request, output } => Some((i, request, *output)),
+        Make::Point(_) => None,
+    })
 }
 
 #[cold]
 fn missing(what: &str) -> Error {
-    Error::internal("a pending program", &format!("{what} has no memory on the device"))
+    Error::internal("a deferred program", &format!("{what} has no memory"))
 }
 
-/// A program whose last result a fold reads as it is made.
-struct Made<'a> {
-    runner: Runner,
-    /// Where that result is kept, if it is.
-    kept: *mut u8,
-    size: usize,
-    watch: &'a Watch,
+/// Runs the steps: those before a request as its first operand, unless somebody holds them, and those behind it in place on its result.
+/// `through` becomes the number of steps that have run for good, which after a failure are none or those before the request: they may have
+/// written over what they read.
+fn run(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)], watch: &Watch, through: &mut usize) -> Result<()> {
+    let backend = root.backend();
+    let all = g.nodes.len();
+    let memory_of = |owner: usize| {
+        let new = provided.iter().find(|(k, _)| *k == owner).and_then(|(_, s)| s.memory());
+        new.or_else(|| g.owners[owner].storage.start()).ok_or_else(|| missing("a result"))
+    };
+    // The results of a range of steps that are kept.
+    let kept = |range: Range<usize>| -> Result<Vec<(usize, Memory<'_>)>> {
+        let owners = g.owners.iter().enumerate().filter(|(i, o)| written[*i] && range.contains(&o.node));
+        owners.map(|(i, o)| Ok((o.node - range.start, memory_of(i)?))).collect()
+    };
+    let goes_on = || watch.goes_on();
+    let Some((at, request, output)) = request_of(g) else {
+        let part = Part::new(g, 0..all);
+        let (inputs, outputs, is_written) = (part.inputs(None)?, kept(0..all)?, AtomicBool::new(false));
+        // SAFETY: inputs are settled, and their storages are held by the graph; outputs are storages of the graph with this many elements, new,
+        // or taken over from an input that nobody reads later, or the result's own.
+        return unsafe { Ok(backend.run_program(&part.program(&inputs, &outputs, &goes_on, &is_written))?) };
+    };
+    let step = &g.nodes[at].step;
+    let to = memory_of(g.nodes[at].owner)?;
+    let mut outs: SmallVec<[Option<View<'_>>; 2]> = smallvec![None; request.outputs()];
+    outs[output] = Some(View { memory: to, offset: 0, shape: step.layout.shape(), strides: step.layout.strides(), dtype: step.out });
+    let others = step.ins[1..].iter().filter_map(In::array).map(|a| in_memory(a).map(Operand::View));
+    let others = others.collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
+    let x = step.ins[0].array().ok_or_else(|| missing("an input"))?;
+    let is_written = AtomicBool::new(false);
+    // SAFETY, of both: as above; the request's output is new or its own, and overlaps no operand.
+    let ask = |first: Operand<'_>| unsafe {
+        let operands: SmallVec<[Operand<'_>; 4]> = std::iter::once(first).chain(others.iter().copied()).collect();
+        backend.run(request, &operands, &outs)
+    };
+    let result = if at > 0 {
+        let part = Part::new(g, 0..at);
+        let (inputs, outputs) = (part.inputs(None)?, kept(0..at)?);
+        let program = part.program(&inputs, &outputs, &goes_on, &is_written);
+        ask(Operand::Made { program: &program, shape: x.shape(), strides: x.strides() })
+    } else {
+        ask(Operand::View(in_memory(x)?))
+    };
+    if is_written.load(Ordering::Relaxed) {
+        *through = at;
+    }
+    result?;
+    if at + 1 < all {
+        // The steps behind a request work in place on its result.
+        let part = Part::new(g, at + 1..all);
+        let (inputs, outputs) = (part.inputs(Some(to))?, [(all - at - 2, to)]);
+        // SAFETY: as above; the last step writes where the first one reads, element for element.
+        unsafe { backend.run_program(&part.program(&inputs, &outputs, &|| true, &is_written))? };
+    }
+    Ok(())
 }
 
-// SAFETY: each range of elements is made, and written, by one thread.
-unsafe impl Sync for Made<'_> {}
-
-impl Blocks for Made<'_> {
-    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
-        // SAFETY: the caller's.
-        unsafe {
-            if self.kept.is_null() {
-                self.runner.range(start, len, Some(buffer));
-                return buffer;
-            }
-            self.runner.range(start, len, None);
-        }
-        self.kept.wrapping_add(start * self.size)
-    }
-
-    fn all(&self) -> Option<*const u8> {
-        if self.kept.is_null() {
-            return None;
-        }
-        self.runner.run(&|| self.watch.goes_on());
-        Some(self.kept)
-    }
-
-    fn goes_on(&self) -> bool {
-        self.watch.goes_on()
-    }
+/// An array whose memory is there.
+fn in_memory(a: &Array) -> Result<View<'_>> {
+    let memory = a.storage().start().ok_or_else(|| missing("an input"))?;
+    let l = a.layout();
+    Ok(View { memory, offset: l.offset(), shape: l.shape(), strides: l.strides(), dtype: a.dtype() })
 }
 
 /// Where an input lies.
 enum Place {
     /// In a storage, from this element on.
     In(Storage, usize),
-    /// Where an earlier part of the program left the result of this node.
-    Of(usize),
+    /// Where an earlier part of the program left its result.
+    Left,
 }
 
 impl Place {
     fn same(&self, other: &Place) -> bool {
         match (self, other) {
             (Place::In(a, i), Place::In(b, j)) => a.same(b) && i == j,
-            (Place::Of(a), Place::Of(b)) => a == b,
+            (Place::Left, Place::Left) => true,
             _ => false,
-        }
-    }
-
-    fn address(&self, dtype: DType, places: &[*mut u8]) -> *const u8 {
-        match self {
-            Place::In(storage, offset) => storage.start().map_or(std::ptr::null(), |p| p.wrapping_add(offset * dtype.size()).cast_const()),
-            Place::Of(node) => places[*node],
         }
     }
 }
@@ -380,7 +284,7 @@ impl Part {
             let ins = step.ins.iter().map(|input| {
                 let mut made = |s: &Arc<Step>| match g.find(s) {
                     Some(j) if j >= range.start => program::From::Step(j - range.start),
-                    Some(j) => load(Place::Of(j), s.out, None),
+                    Some(_) => load(Place::Left, s.out, None),
                     None => program::From::Nothing,
                 };
                 let from = match input {
@@ -406,24 +310,26 @@ impl Part {
         part
     }
 
-    /// The inputs in a device's memory; what an earlier part left lies in `left`.
-    fn reads<'a>(&'a self, left: Option<&'a wgpu::Buffer>) -> Result<Vec<wgpu::program::Read<'a>>> {
-        let buffer = |a: &'a Loaded| match &a.place {
-            Place::In(storage, offset) => Some((storage.lazy()?.buffer()?, *offset)),
-            Place::Of(_) => Some((left?, 0)),
+    /// The inputs with their memory; what an earlier part left lies in `left`.
+    fn inputs<'a>(&'a self, left: Option<Memory<'a>>) -> Result<Vec<ProgramInput<'a>>> {
+        let input = |i: &'a Loaded| {
+            let (memory, offset) = match &i.place {
+                Place::In(storage, offset) => (storage.start(), *offset),
+                Place::Left => (left, 0),
+            };
+            let memory = memory.ok_or_else(|| missing("an input"))?;
+            Ok(ProgramInput { memory, offset, dtype: i.dtype, strides: i.strides.as_deref() })
         };
-        let read = |a| {
-            let (b, offset) = buffer(a).ok_or_else(|| missing("an input"))?;
-            Ok((b, offset, a.dtype, a.strides.as_deref()))
-        };
-        self.inputs.iter().map(read).collect()
+        self.inputs.iter().map(input).collect()
     }
 
-    fn shape(&self) -> &[usize] {
-        self.layout.shape()
-    }
-
-    fn strides(&self) -> &[isize] {
-        self.layout.strides()
+    fn program<'a>(
+        &'a self,
+        inputs: &'a [ProgramInput<'a>],
+        outputs: &'a [(usize, Memory<'a>)],
+        goes_on: &'a (dyn Fn() -> bool + Sync),
+        is_written: &'a AtomicBool,
+    ) -> Program<'a> {
+        Program { code: &self.code, shape: self.layout.shape(), strides: self.layout.strides(), inputs, outputs, goes_on, is_written }
     }
 }

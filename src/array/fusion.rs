@@ -1,19 +1,16 @@
 //! Which pointwise results stay pending, and what has become of them.
 
 use super::lazy::Lazy;
-use super::pending::{self, Folding, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight};
+use super::pending::{self, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight};
 use super::storage::{Access, Device, Storage};
 use super::value::Array;
-use crate::backend::cpu::alloc::fits;
-use crate::backend::cpu::walk::collapse;
+use crate::backend::contract::Backend;
 use crate::backend::host::LARGE;
 use crate::backend::program::{MAX_PARAMS, What};
-use crate::backend::wgpu::program::most_buffers;
-use crate::backend::wgpu::{Context, element_size};
 use crate::error::Result;
 use crate::layout::{DType, Layout, Scalar};
 use crate::pointwise::Func;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -79,18 +76,23 @@ pub fn set_least(elements: usize) -> usize {
 /// # Errors
 /// As for whoever looks at a result.
 pub fn settle_all(device: Device) -> Result<()> {
-    pending::settle_all(device != Device::Cpu)
+    pending::settle_all(device)
 }
 
-/// Whether the host, or a device, has the type and may have memory for so many elements of it: what cannot be had is refused at once.
-fn has_room(context: Option<&Arc<Context>>, numel: usize, dtype: DType) -> bool {
-    let Some(context) = context else { return fits(numel * dtype.size()) };
-    context.supports(dtype).is_ok() && numel.checked_mul(element_size(dtype)).is_some_and(|n| n <= context.limits().buffer_bytes())
+/// Whether the backend has the type and may have memory for so many elements of it: what cannot be had is refused at once.
+fn has_room(backend: &dyn Backend, numel: usize, dtype: DType) -> bool {
+    backend.has_dtype(dtype).is_ok() && numel.checked_mul(backend.element_size(dtype)).is_some_and(|n| backend.has_room(n))
+}
+
+/// Where a step runs: beside the first of its arrays that is not on the host.
+fn backend_of<'a>(own: Option<&'a Array>, ins: &[&'a Array]) -> &'a Storage {
+    let first = own.or(ins.first().copied()).expect("a step has an operand");
+    own.into_iter().chain(ins.iter().copied()).find(|a| !a.device().is_host()).unwrap_or(first).storage()
 }
 
 /// Whether a program of this size may run as one.
-fn fits_together(w: Weight, context: Option<&Arc<Context>>) -> bool {
-    let most = context.map_or(usize::MAX, |c| most_buffers(c));
+fn fits_together(w: Weight, backend: &dyn Backend) -> bool {
+    let most = backend.most_buffers();
     // In the worst case every step's result is kept.
     w.steps <= MOST_STEPS && w.inputs <= MOST_INPUTS && w.steps + w.inputs <= most
 }
@@ -182,13 +184,11 @@ impl Array {
             return Ok(None);
         }
         pending::sweep();
-        let context = ins.iter().find_map(|a| a.storage().context());
-        if !has_room(context, layout.numel(), out) {
+        let backend = backend_of(None, ins).backend();
+        if !backend.defers() || !has_room(backend, layout.numel(), out) {
             return Ok(None);
         }
-        let Some(what) = row(func, compute, out, params, if context.is_some() { Device::Wgpu } else { Device::Cpu }) else {
-            return Ok(None);
-        };
+        let Some(what) = row(func, compute, out, params, backend) else { return Ok(None) };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
         Ok(Some(pending::make(plan.step(what, out, layout, site()))))
     }
@@ -199,7 +199,8 @@ impl Array {
             return Ok(None);
         }
         pending::sweep();
-        if !has_room(self.storage().context(), self.numel(), to) {
+        let backend = self.storage().backend();
+        if !backend.defers() || !has_room(backend, self.numel(), to) {
             return Ok(None);
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
@@ -210,7 +211,7 @@ impl Array {
     /// Whether a write to all of this array may wait.
     fn takes_steps(&self) -> Option<&Lazy> {
         // What is pending already may wait for one step more, however small it is.
-        if self.numel() < least() && self.storage().is_plain() || !is_enabled() || !covers(self) {
+        if self.numel() < least() && self.storage().is_plain() || !is_enabled() || !self.is_whole() || !self.storage().backend().defers() {
             return None;
         }
         self.storage().lazy().filter(|l| !l.is_exposed())
@@ -220,11 +221,11 @@ impl Array {
     pub(super) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
         let Some(lazy) = self.takes_steps() else { return Ok(false) };
         pending::sweep();
-        let Some(what) = row(func, compute, self.dtype(), params, self.device()) else { return Ok(false) };
+        let Some(what) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
         self.storage().settle_readers()?;
         let more = |w: Weight| Weight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
         let site = site();
-        if lazy.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().context())) {
+        if lazy.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().backend())) {
             self.ready()?;
         }
         let Some(mut plan) = plan(func.reads(), self.layout(), ins, Some(self))? else { return Ok(false) };
@@ -248,46 +249,17 @@ impl Array {
 }
 
 impl Array {
-    /// The pending result of `fold` over this array if that is pending itself, so that it may never have to be written; None where there is
-    /// nothing to gain.
-    ///
-    /// `others` are what else the fold reads: row-major, and computed here if they are not.
-    pub(super) fn pending_fold(
-        &self,
-        fold: impl FnOnce() -> Folding,
-        others: &[Array],
-        shape: &[usize],
-        out: DType,
-    ) -> Result<Option<Array>> {
-        if !is_enabled() || !covers(self) {
-            return Ok(None);
-        }
-        let Some(step) = self.storage().lazy().and_then(|l| l.step()) else { return Ok(None) };
-        if step.refolded || step.out != self.dtype() {
-            return Ok(None);
-        }
-        let mut ins: SmallVec<[In; 3]> = smallvec![In::Aligned(self.clone())];
-        for a in others {
-            if a.storage().is_external() || a.storage().lazy().is_some_and(Lazy::is_exposed) {
-                return Ok(None);
-            }
-            a.ready()?;
-            ins.push(In::Aligned(if a.storage().lazy().is_none() { a.clone_dense()? } else { a.clone() }));
-        }
-        pending::sweep();
-        let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs + others.len() };
-        Ok(Some(pending::make(Step::new(Make::Fold(fold()), out, Layout::contiguous(shape), ins, weight, false, site()))))
+    /// Whether the array is its storage's every element, in the order of memory.
+    pub(super) fn is_whole(&self) -> bool {
+        self.layout().offset() == 0
+            && self.layout().is_dense()
+            && self.numel() * self.storage().element_size(self.dtype()) == self.storage().bytes()
     }
 }
 
-/// Whether the array is its storage's every element, in the order of memory.
-fn covers(a: &Array) -> bool {
-    a.layout().offset() == 0 && a.layout().is_dense() && a.numel() * a.storage().element_size(a.dtype()) == a.storage().bytes()
-}
-
 /// The row as a step, if its kernel exists and cannot fail on values.
-fn row(func: Func, compute: DType, out: DType, params: &[Scalar], device: Device) -> Option<What> {
-    if func.divides() && !compute.is_float() || func.out_dtype(compute) != out || !device.has_kernel(func, compute) {
+fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn Backend) -> Option<What> {
+    if func.divides() && !compute.is_float() || func.out_dtype(compute) != out || !backend.has_row(func, compute) {
         return None;
     }
     let mut all = [Scalar::Int(0); MAX_PARAMS];
@@ -297,7 +269,7 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar], device: Device
 
 /// How each input is read by a result of this layout, which is to overwrite `own` if that is given; None where one cannot be read late.
 fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<Plan>> {
-    let context = own.into_iter().chain(ins.iter().copied()).find_map(|a| a.storage().context());
+    let on = backend_of(own, ins);
     // What follows a fold is a program of its own: the one before it is over.
     let alone = own.and_then(|a| a.storage().lazy()?.step()).is_some_and(|s| s.folded);
     let mut all: SmallVec<[In; 3]> = SmallVec::new();
@@ -306,36 +278,32 @@ fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Res
             all.push(In::Nothing);
             continue;
         }
-        let Some(input) = look(layout, a, own, context)? else { return Ok(None) };
+        let Some(input) = look(layout, a, own, on)? else { return Ok(None) };
         if let (true, In::Aligned(a)) = (alone, &input) {
             a.ready()?;
         }
         all.push(input);
     }
-    Plan::fitting(all, layout, context).map(Some)
+    Plan::fitting(all, layout, on.backend()).map(Some)
 }
 
-fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Context>>) -> Result<Option<In>> {
+fn look(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> Result<Option<In>> {
     if let Some(own) = own
         && a.storage().same(own.storage())
     {
         return Ok((a.layout() == own.layout() && a.dtype() == own.dtype()).then(|| In::Old(None, a.dtype())));
     }
-    let device = a.device() != Device::Cpu;
-    if !device && (a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1)) {
+    if a.device().is_host()
+        && (a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1))
+    {
         a.ready()?;
         let mut bytes = [0u8; 8];
         // SAFETY: one element of at most 8 bytes is there.
         unsafe { std::ptr::copy_nonoverlapping(a.ptr(), bytes.as_mut_ptr(), a.dtype().size()) };
         return Ok(Some(In::Value(bytes, a.dtype())));
     }
-    // Numbers apart, operands of the other device are for the operation itself to refuse.
-    let elsewhere = match (a.storage().context(), context) {
-        (None, None) => false,
-        (Some(x), Some(y)) => !Arc::ptr_eq(x, y),
-        _ => true,
-    };
-    if a.storage().is_external() || elsewhere || a.storage().lazy().is_some_and(Lazy::is_exposed) {
+    // Numbers apart, operands of another device are for the operation itself to refuse.
+    if a.storage().is_external() || !a.storage().is_beside(on) || a.storage().lazy().is_some_and(Lazy::is_exposed) {
         return Ok(None);
     }
     let same = a.shape() == layout.shape() && a.strides().iter().zip(layout.strides()).zip(a.shape()).all(|((x, y), n)| x == y || *n == 1);
@@ -343,7 +311,7 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Co
         if a.storage().lazy().is_none() {
             return Ok(Some(In::Aligned(a.clone_dense()?)));
         }
-        let whole = covers(a) && a.storage().lazy().and_then(|l| l.step()).is_none_or(|s| s.out == a.dtype());
+        let whole = a.is_whole() && a.storage().lazy().and_then(|l| l.step()).is_none_or(|s| s.out == a.dtype());
         if !whole {
             a.ready()?;
         }
@@ -351,9 +319,7 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Co
     }
     a.ready()?;
     let expanded = a.layout().expand(layout.shape())?;
-    let dims = collapse::<2>(layout.shape(), [layout.strides(), expanded.strides()], [1, a.dtype().size()]);
-    let along = dims.last().is_none_or(|d| d.strides[1] == 0 || d.strides[1] == a.dtype().size() as isize);
-    if !along && !device {
+    if !on.backend().reads_strided(layout.shape(), layout.strides(), expanded.strides(), a.dtype()) {
         return Ok(None);
     }
     // Small arrays are copied: nobody keeps watch over who writes to them.
@@ -364,7 +330,7 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, context: Option<&Arc<Co
 
 impl Plan {
     /// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
-    fn fitting(ins: SmallVec<[In; 3]>, layout: &Layout, context: Option<&Arc<Context>>) -> Result<Plan> {
+    fn fitting(ins: SmallVec<[In; 3]>, layout: &Layout, backend: &dyn Backend) -> Result<Plan> {
         let across = ins.iter().filter(|i| matches!(i, In::Strided(_))).count();
         let mut plan = Plan { weight: Weight { steps: 1, inputs: across }, strided: across > 0, ins };
         let mut waiting: SmallVec<[&Storage; 3]> = SmallVec::new();
@@ -381,10 +347,10 @@ impl Plan {
                 None => plan.weight.inputs += 1,
             }
         }
-        if !fits_together(plan.weight, context) {
+        if !fits_together(plan.weight, backend) {
             let exact = pending::exact_weight(&waiting);
             plan.weight = Weight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
-            if !fits_together(plan.weight, context) {
+            if !fits_together(plan.weight, backend) {
                 waiting.iter().try_for_each(|s| s.settle(Access::Read))?;
                 plan.weight = Weight { steps: 1, inputs: plan.ins.len() };
                 plan.strided = across > 0;

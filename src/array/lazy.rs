@@ -2,9 +2,9 @@
 
 use super::pending::Step;
 use super::storage::{Access, Storage};
+use crate::backend::contract::{DeviceMemory, Memory};
 use crate::backend::cpu::alloc::Buffer;
 use crate::backend::lock_order::{Ordered, Rank};
-use crate::backend::wgpu;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -12,19 +12,19 @@ use std::sync::{Arc, OnceLock};
 pub(super) enum Source {
     Own(Buffer),
     /// A device's.
-    Device(wgpu::Buffer),
+    Device(Box<dyn DeviceMemory>),
     /// Taken over from a storage that only the program held which wrote the result.
     Taken(Storage),
 }
 
 impl Source {
-    /// The device's buffer, if it is one's.
+    /// Where it begins.
     #[inline]
-    pub fn buffer(&self) -> Option<&wgpu::Buffer> {
+    pub fn memory(&self) -> Option<Memory<'_>> {
         match self {
-            Source::Own(_) => None,
-            Source::Device(b) => Some(b),
-            Source::Taken(s) => s.lazy().and_then(Lazy::buffer),
+            Source::Own(b) => Some(Memory::Host(b.as_ptr())),
+            Source::Device(m) => Some(Memory::Device(&**m)),
+            Source::Taken(s) => s.lazy().and_then(Lazy::memory),
         }
     }
 }
@@ -164,13 +164,10 @@ impl Lazy {
         }
     }
 
-    /// The device's buffer, once it is there.
+    /// Where the memory begins, once it is there.
     #[inline]
-    pub fn buffer(&self) -> Option<&wgpu::Buffer> {
-        match self.memory.get() {
-            Some(source) => source.buffer(),
-            None => None,
-        }
+    pub fn memory(&self) -> Option<Memory<'_>> {
+        self.memory.get().and_then(Source::memory)
     }
 
     /// The memory's address.

@@ -1,9 +1,10 @@
 //! Matrix products of arrays, over batches that broadcast.
 
-use super::{Array, Device};
-use crate::backend::cpu::matmul::{Mat, Product, batched};
+use super::Array;
+use super::run::run1;
+use crate::backend::requests::Request;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Strides, broadcast};
+use crate::layout::{DType, Layout, Strides, broadcast};
 
 /// How messages name an element type of a matrix (the C type).
 fn c_name(d: DType) -> &'static str {
@@ -32,6 +33,10 @@ impl Array {
                 c_name(other.dtype())
             )));
         }
+        if self.dtype() == DType::Bool {
+            let name = if ra == 2 && rb == 2 { "addmm_impl_cpu_" } else { "baddbmm" };
+            return Err(Error::not_implemented(format!("\"{name}\" not implemented for 'Bool'")));
+        }
         let last = |a: &Array, swap: bool| {
             let (r, s, t) = (a.rank(), a.shape(), a.strides());
             let (rows, cols) = ((s[r - 2], t[r - 2]), (s[r - 1], t[r - 1]));
@@ -53,33 +58,14 @@ impl Array {
         shape.extend([m, n]);
         let mut sa = spread(ba, self.strides(), &batch);
         let mut sb = spread(bb, other.strides(), &batch);
-        if self.device() == Device::Wgpu {
-            sa.extend([a_rs, a_cs]);
-            sb.extend([b_rs, b_cs]);
-            return self.gpu_matmul(sa, other, sb, &shape, k);
-        }
-        let out = Array::empty(&shape, self.dtype())?;
-        if out.numel() == 0 {
-            return Ok(out);
-        }
-        self.ready()?;
-        other.ready()?;
-        let sizes = (count, (m, n, k));
-        // SAFETY: the layouts stay inside their storages, sizes agree, and `out` is fresh; each call reads its own dtype.
-        unsafe {
-            match self.dtype() {
-                DType::F32 => run::<f32>(self, (a_rs, a_cs, &sa), other, (b_rs, b_cs, &sb), &batch, sizes, &out),
-                DType::F64 => run::<f64>(self, (a_rs, a_cs, &sa), other, (b_rs, b_cs, &sb), &batch, sizes, &out),
-                DType::I64 => run::<i64>(self, (a_rs, a_cs, &sa), other, (b_rs, b_cs, &sb), &batch, sizes, &out),
-                DType::I32 => run::<i32>(self, (a_rs, a_cs, &sa), other, (b_rs, b_cs, &sb), &batch, sizes, &out),
-                DType::U8 => run::<u8>(self, (a_rs, a_cs, &sa), other, (b_rs, b_cs, &sb), &batch, sizes, &out),
-                DType::Bool => {
-                    let name = if batch.is_empty() { "addmm_impl_cpu_" } else { "baddbmm" };
-                    return Err(Error::not_implemented(format!("\"{name}\" not implemented for 'Bool'")));
-                }
-            }
-        }
-        Ok(out)
+        sa.extend([a_rs, a_cs]);
+        sb.extend([b_rs, b_cs]);
+        let (mut of_a, mut of_b) = (shape.clone(), shape.clone());
+        of_a[batch.len() + 1] = k;
+        of_b[batch.len()] = k;
+        let a = self.with_layout(Layout::from_parts(of_a, sa, self.layout().offset())?)?;
+        let b = other.with_layout(Layout::from_parts(of_b, sb, other.layout().offset())?)?;
+        run1(Request::Gemm, &[&a, &b], &shape, self.dtype())
     }
 }
 
@@ -87,35 +73,6 @@ impl Array {
 fn spread(shape: &[usize], strides: &[isize], batch: &[usize]) -> Strides {
     let extra = batch.len() - shape.len();
     (0..batch.len()).map(|i| if i < extra || shape[i - extra] == 1 { 0 } else { strides[i - extra] }).collect()
-}
-
-type Side<'a> = (isize, isize, &'a [isize]);
-
-/// # Safety
-/// T is the element type of all three; layouts, batch strides and sizes belong together.
-unsafe fn run<T: Product>(
-    a: &Array,
-    (a_rs, a_cs, sa): Side<'_>,
-    b: &Array,
-    (b_rs, b_cs, sb): Side<'_>,
-    batch: &Dims,
-    (count, sizes): (usize, (usize, usize, usize)),
-    out: &Array,
-) {
-    let a = Mat { ptr: a.ptr().cast::<T>(), rs: a_rs, cs: a_cs };
-    let b = Mat { ptr: b.ptr().cast::<T>(), rs: b_rs, cs: b_cs };
-    let offsets = |mut i: usize| {
-        let (mut p, mut q) = (0, 0);
-        for d in (0..batch.len()).rev() {
-            let at = (i % batch[d]) as isize;
-            i /= batch[d];
-            p += at * sa[d];
-            q += at * sb[d];
-        }
-        (p, q)
-    };
-    // SAFETY: the caller's promise.
-    unsafe { batched(count, sizes, a, b, out.ptr_mut().cast(), offsets) }
 }
 
 #[cfg(test)]

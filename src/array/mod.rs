@@ -4,22 +4,21 @@ mod counted;
 mod elements;
 mod execution;
 pub mod fusion;
-mod gpu;
-mod gpu_index;
-mod gpu_reduce;
 mod index;
 mod lazy;
-mod losses;
 mod matmul;
 mod pending;
 mod program;
 mod reduce;
-mod running;
+mod run;
 mod storage;
 mod value;
 
+pub use crate::backend::requests::{
+    Bounds, Classes, Distribution, Index as Plan, NllReduction, Random, ScanKind, SoftmaxPass, Sort, Write, below,
+};
 pub use elements::Element;
-pub use index::{Bounds, Plan, Write};
-pub use reduce::{Classes, Reduction, Scan, SoftmaxPass, SortPart, reduced_shape};
+pub use index::index_shape;
+pub use reduce::reduced_shape;
 pub use storage::{Access, Change, Device, Storage, Version, new_age};
 pub use value::Array;

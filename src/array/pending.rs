@@ -8,13 +8,12 @@
 use super::counted::Place;
 use super::lazy::Lazy;
 use super::program::{Failure, Garbage, Graph, Owner, run};
-use super::storage::{Access, Inner, Storage};
+use super::storage::{Access, Device, Inner, Storage};
 use super::value::Array;
-use crate::backend::cpu::reduce::{Blocks, Source};
 use crate::backend::host;
 use crate::backend::lock_order::{self, Held, Rank, Table, Way, assert_no_guard, suspend};
 use crate::backend::program::What;
-use crate::backend::wgpu::{self, element_size};
+use crate::backend::requests::Request;
 use crate::error::{Result, throw};
 use crate::layout::{DType, Layout};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
@@ -65,64 +64,13 @@ pub(super) struct Weight {
     pub inputs: usize,
 }
 
-/// Makes a smaller result from all elements of an array.
-pub(super) trait Fold: Send + Sync {
-    fn name(&self) -> &'static str;
-
-    /// Whether it reads a few of the elements, in any order.
-    fn picks(&self) -> bool {
-        false
-    }
-
-    /// Reads the elements from `from` and leaves the result in `to`; `others` are where the fold's other inputs begin.
-    ///
-    /// # Safety
-    /// `from` gives every element of the array that the fold was made for, `others` are those that it was made with, and `to` has room for
-    /// the result.
-    unsafe fn run(&self, from: From<'_>, others: &[*const u8], to: *mut u8);
-}
-
-/// As `Fold`, on a device.
-pub(super) trait DeviceFold: Send + Sync {
-    fn name(&self) -> &'static str;
-
-    /// Reads the elements, in the device's memory or as a program makes them, and leaves the result in `to`.
-    fn run(&self, from: DeviceFrom<'_>, others: &[&wgpu::Buffer], to: &wgpu::Buffer) -> Result<()>;
-}
-
-/// Where the elements of a fold on a device come from.
-pub(super) enum DeviceFrom<'a> {
-    Memory(&'a wgpu::Buffer),
-    Made(wgpu::program::Program<'a>),
-}
-
-/// A fold of the host or of a device.
-#[derive(Clone)]
-pub(super) enum Folding {
-    Host(Arc<dyn Fold>),
-    Device(Arc<dyn DeviceFold>),
-}
-
-/// Where a fold's elements come from.
-pub(super) enum From<'a> {
-    Memory(*const u8),
-    Made(&'a dyn Blocks),
-}
-
-impl<'a> From<'a> {
-    /// For the loops of the host.
-    pub fn elements(self) -> Source<'a> {
-        match self {
-            From::Memory(p) => Source::Memory(p),
-            From::Made(blocks) => Source::Made(blocks),
-        }
-    }
-}
-
 pub(super) enum Make {
     Point(What),
-    /// From the first input, which lies in any dense order; others are in memory.
-    Fold(Folding),
+    /// One output of a request, from the first input, which lies in any dense order; others are in memory.
+    Request {
+        request: Arc<Request>,
+        output: usize,
+    },
 }
 
 pub(super) struct Step {
@@ -149,7 +97,7 @@ impl Step {
                 lazy.add_reader();
             }
         }
-        let folded = matches!(make, Make::Fold(_)) || ins.iter().any(|i| matches!(i, In::Old(Some(s), _) if s.folded));
+        let folded = matches!(make, Make::Request { .. }) || ins.iter().any(|i| matches!(i, In::Old(Some(s), _) if s.folded));
         let refolds = |i: &In| match i {
             In::Aligned(a) => a.storage().lazy().and_then(Lazy::step).is_some_and(|s| s.folded),
             In::Old(Some(s), _) => s.refolded,
@@ -177,8 +125,7 @@ impl Step {
         match &self.make {
             Make::Point(What::Row { func, .. }) => func.row.info().name,
             Make::Point(What::Cast) => "to",
-            Make::Fold(Folding::Host(fold)) => fold.name(),
-            Make::Fold(Folding::Device(fold)) => fold.name(),
+            Make::Request { request, .. } => request.name(),
         }
     }
 }
@@ -307,9 +254,9 @@ fn live() -> Vec<Storage> {
 /// A new array whose values `step` makes.
 pub(super) fn make(step: Arc<Step>) -> Array {
     let (layout, dtype) = (step.layout.clone(), step.out);
-    let context = step.ins.iter().filter_map(In::array).find_map(|a| a.storage().context()).cloned();
-    let size = if context.is_some() { element_size(dtype) } else { dtype.size() };
-    let storage = Storage::pending(layout.numel() * size, step, context);
+    let home = step.ins.iter().filter_map(In::array).find_map(|a| a.storage().home()).cloned();
+    let size = home.as_ref().map_or(dtype.size(), |h| h.backend.element_size(dtype));
+    let storage = Storage::pending(layout.numel() * size, step, home);
     enter(&storage);
     // SAFETY: the storage is as large as the layout, which is dense.
     let made = unsafe { Array::from_parts_unchecked(storage, layout, dtype) };
@@ -446,9 +393,9 @@ fn sweep_now(flags: u8) {
     }
 }
 
-/// Computes everything that is pending on the host, or on devices.
-pub(super) fn settle_all(on_device: bool) -> Result<()> {
-    ends().iter().filter(|s| s.context().is_some() == on_device).try_for_each(|s| s.settle(Access::Read))
+/// Computes everything that is pending on a device.
+pub(super) fn settle_all(device: Device) -> Result<()> {
+    ends().iter().filter(|s| s.device() == device).try_for_each(|s| s.settle(Access::Read))
 }
 
 /// The pending storages that no step reads: their programs contain all pending steps. Handles of others must not be held while programs

@@ -3,9 +3,10 @@
 use super::counted::{Counted, Findable};
 use super::lazy::{Lazy, Source};
 use super::pending::{self, Step};
+use crate::backend::contract::{self, Backend, DeviceMemory};
 use crate::backend::cpu::alloc::{self, Buffer};
+use crate::backend::cpu::backend::CPU;
 use crate::backend::lock_order::{Ordered, Rank, assert_no_guard};
-use crate::backend::wgpu;
 use crate::error::Result;
 use crate::layout::DType;
 use std::any::Any;
@@ -15,23 +16,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where memory lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Device {
-    #[default]
-    Cpu,
-    /// A GPU (or a software adapter) driven through wgpu.
-    Wgpu,
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Device::Cpu => f.write_str("cpu"),
-            Device::Wgpu => f.write_str("wgpu"),
-        }
-    }
-}
+pub use crate::backend::registry::Device;
 
 /// What somebody is about to do with a storage's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +42,26 @@ enum Memory {
         _owner: Box<dyn Any + Send + Sync>,
     },
     /// Memory of a device that the host cannot address, or what will be.
-    Device(Lazy, Arc<wgpu::Context>),
+    Device(Lazy, Home),
+}
+
+/// A device, and the backend that drives it.
+#[derive(Clone, Debug)]
+pub(super) struct Home {
+    pub device: Device,
+    pub backend: Arc<dyn Backend>,
+}
+
+impl Home {
+    /// # Errors
+    /// As for `Device::backend`.
+    pub fn of(device: Device) -> Result<Home> {
+        Ok(Home { device, backend: device.backend()? })
+    }
+
+    fn same(&self, other: &Home) -> bool {
+        self.device == other.device && self.backend.unit() == other.backend.unit()
+    }
 }
 
 pub(super) struct Inner {
@@ -92,7 +96,7 @@ impl Drop for Inner {
 
 #[cold]
 fn no_address() -> ! {
-    panic!("memory of a wgpu device was asked for its address")
+    panic!("memory of a device was asked for its address")
 }
 
 /// A shared handle of a piece of memory.
@@ -130,20 +134,20 @@ impl Storage {
     }
 
     /// Memory of `bytes` bytes that is not there yet: `step` says what will be in it.
-    pub(super) fn pending(bytes: usize, step: Arc<Step>, context: Option<Arc<wgpu::Context>>) -> Storage {
-        let memory = match context {
+    pub(super) fn pending(bytes: usize, step: Arc<Step>, home: Option<Home>) -> Storage {
+        let memory = match home {
             None => Memory::Host(Lazy::pending(step)),
-            Some(context) => Memory::Device(Lazy::pending(step), context),
+            Some(home) => Memory::Device(Lazy::pending(step), home),
         };
         Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
     }
 
-    /// Memory of a device.
-    pub(crate) fn on_device(buffer: wgpu::Buffer) -> Storage {
-        let bytes = buffer.bytes();
-        let context = buffer.context().clone();
-        let memory = Memory::Device(Lazy::of(Source::Device(buffer)), context);
-        Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
+    /// New memory of a device.
+    pub(super) fn on_device(home: Home, bytes: usize) -> Result<Storage> {
+        let made = home.backend.allocate(bytes)?;
+        let bytes = made.bytes();
+        let memory = Memory::Device(Lazy::of(Source::Device(made)), home);
+        Ok(Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() })))
     }
 
     /// Memory of somebody else.
@@ -162,45 +166,72 @@ impl Storage {
 
     #[inline]
     pub fn device(&self) -> Device {
-        match self.0.memory {
-            Memory::Device(..) => Device::Wgpu,
-            _ => Device::Cpu,
+        match &self.0.memory {
+            Memory::Device(_, home) => home.device,
+            _ => Device::CPU,
+        }
+    }
+
+    /// The backend whose memory it is.
+    #[inline]
+    pub(super) fn backend(&self) -> &dyn Backend {
+        match &self.0.memory {
+            Memory::Device(_, home) => &*home.backend,
+            _ => &CPU,
+        }
+    }
+
+    /// The device, unless it is the host.
+    #[inline]
+    pub(super) fn home(&self) -> Option<&Home> {
+        match &self.0.memory {
+            Memory::Device(_, home) => Some(home),
+            _ => None,
+        }
+    }
+
+    /// Whether both are memory of one backend.
+    #[inline]
+    pub(super) fn is_beside(&self, other: &Storage) -> bool {
+        match (self.home(), other.home()) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.same(b),
+            _ => false,
         }
     }
 
     /// Bytes of one element as this storage's device lays it out.
     #[inline]
     pub fn element_size(&self, dtype: DType) -> usize {
-        match self.device() {
-            Device::Cpu => dtype.size(),
-            Device::Wgpu => wgpu::element_size(dtype),
+        match &self.0.memory {
+            Memory::Device(_, home) => home.backend.element_size(dtype),
+            _ => dtype.size(),
         }
     }
 
-    /// The device's buffer, if the memory is a device's. With `memory` the only way to what is stored.
+    /// The memory of a device.
+    pub(super) fn device_memory(&self) -> Option<&dyn DeviceMemory> {
+        match self.start()? {
+            contract::Memory::Device(m) => Some(m),
+            contract::Memory::Host(_) => None,
+        }
+    }
+
+    /// The memory for a backend. What was pending has been computed, and what the backend does with it is the caller's to settle before.
     #[inline]
-    pub(crate) fn buffer(&self) -> Option<&wgpu::Buffer> {
+    pub(super) fn backend_memory(&self) -> contract::Memory<'_> {
         match &self.0.memory {
             Memory::Device(lazy, _) => {
                 if !lazy.is_settled_for(Access::Read) {
                     pending::must_settle(self, Access::Read);
                 }
-                lazy.buffer()
+                lazy.memory().unwrap_or(contract::Memory::Host(std::ptr::null_mut()))
             }
-            _ => None,
+            _ => contract::Memory::Host(self.memory(Access::Read)),
         }
     }
 
-    /// The device's context, if the memory is (or will be) a device's.
-    #[inline]
-    pub(crate) fn context(&self) -> Option<&Arc<wgpu::Context>> {
-        match &self.0.memory {
-            Memory::Device(_, context) => Some(context),
-            _ => None,
-        }
-    }
-
-    /// The memory itself, of a storage on the CPU. Every reader and writer in the crate comes through here (or `buffer`): it is the
+    /// The memory itself, of a storage on the CPU. Every reader and writer in the crate comes through here (or `backend_memory`): it is the
     /// place where a result that is still pending gets computed.
     ///
     /// # Panics
@@ -275,13 +306,12 @@ impl Storage {
         matches!(self.0.memory, Memory::External { .. })
     }
 
-    /// Where the memory begins, whatever is pending in it. None where it is not there, or has no address.
-    pub(super) fn start(&self) -> Option<*mut u8> {
+    /// Where the memory begins, whatever is pending in it. None where it is not there.
+    pub(super) fn start(&self) -> Option<contract::Memory<'_>> {
         match &self.0.memory {
-            Memory::Inline(a) => Some(a.0.get().cast()),
-            Memory::Host(lazy) if lazy.is_there() => Some(lazy.address()),
-            Memory::External { ptr, .. } => Some(*ptr),
-            _ => None,
+            Memory::Inline(a) => Some(contract::Memory::Host(a.0.get().cast())),
+            Memory::Host(lazy) | Memory::Device(lazy, _) => lazy.memory(),
+            Memory::External { ptr, .. } => Some(contract::Memory::Host(*ptr)),
         }
     }
 

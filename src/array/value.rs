@@ -2,12 +2,13 @@
 
 use super::elements::Element;
 use super::fusion;
-use super::gpu;
-use super::storage::{Access, Device, INLINE, Storage};
+use super::run::{ask, elsewhere, run_into};
+use super::storage::{Access, Device, Home, INLINE, Storage};
+use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::direct::Direct;
-use crate::backend::cpu::pointwise::Operand;
-use crate::backend::cpu::{copy, kernels, pointwise};
-use crate::backend::wgpu;
+use crate::backend::cpu::kernels;
+use crate::backend::cpu::raw_slice::RawSlice;
+use crate::backend::requests::{Pointwise, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, broadcast, checked_numel};
 use crate::pointwise::Func;
@@ -99,33 +100,38 @@ impl Array {
         Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout: Layout::contiguous(shape), dtype })
     }
 
+    /// Uninitialised memory of a device for a dense layout that starts at 0.
+    fn on_device(home: Home, layout: Layout, dtype: DType) -> Result<Array> {
+        home.backend.has_dtype(dtype)?;
+        let n = checked_numel(layout.shape(), home.backend.element_size(dtype))?;
+        let bytes = n * home.backend.element_size(dtype);
+        Array::from_parts(Storage::on_device(home, bytes)?, layout, dtype)
+    }
+
     /// As `empty`, on a device.
     #[inline]
     pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
-        match device {
-            Device::Cpu => Array::empty(shape, dtype),
-            Device::Wgpu => gpu::empty(&wgpu::Context::current()?, Layout::contiguous(shape), dtype),
-        }
+        if device.is_host() { Array::empty(shape, dtype) } else { Array::on_device(Home::of(device)?, Layout::contiguous(shape), dtype) }
     }
 
     /// As `empty`, on the device where this array lies.
     #[inline]
     pub fn empty_beside(&self, shape: &[usize], dtype: DType) -> Result<Array> {
-        match self.storage.context() {
+        match self.storage.home() {
             None => Array::empty(shape, dtype),
-            Some(c) => gpu::empty(c, Layout::contiguous(shape), dtype),
+            Some(home) => Array::on_device(home.clone(), Layout::contiguous(shape), dtype),
         }
     }
 
     /// Uninitialised on this array's device, dense, dimensions ordered as by the strides `like`.
     fn empty_ordered(&self, shape: &[usize], like: &[isize], dtype: DType) -> Result<Array> {
         let layout = Layout::dense_like(shape, like);
-        match self.storage.context() {
+        match self.storage.home() {
             None => {
                 let n = checked_numel(shape, dtype.size())?;
                 Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout, dtype })
             }
-            Some(c) => gpu::empty(c, layout, dtype),
+            Some(home) => Array::on_device(home.clone(), layout, dtype),
         }
     }
 
@@ -255,6 +261,11 @@ impl Array {
         self.storage.device()
     }
 
+    /// Whether this array's backend has a kernel for a row, or a part of it, that computes in `dtype`.
+    pub fn has_row(&self, func: Func, dtype: DType) -> bool {
+        self.storage.backend().has_row(func, dtype)
+    }
+
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.layout.is_contiguous()
@@ -321,19 +332,13 @@ impl Array {
     /// Writes one value everywhere.
     #[inline]
     pub fn fill(&self, value: Scalar) -> Result<()> {
-        self.writable()?;
-        if let Some(v) = self.on_gpu() {
-            return Ok(wgpu::copy::fill(v, value)?);
-        }
-        // SAFETY: the layout stays inside the storage.
-        unsafe { copy::fill(self.dtype, self.shape(), self.ptr_mut(), self.strides(), value) };
-        Ok(())
+        run_into(&Request::Fill(value), &[], &[self])
     }
 
     /// Copies `src`, broadcast to this shape, converted to this dtype and brought to this device. Overlapping memory is copied through a
     /// temporary.
     pub fn copy_from(&self, src: &Array) -> Result<()> {
-        if self.device() != src.device() {
+        if !self.storage.is_beside(&src.storage) {
             return self.copy_from(&src.to_device_of(self)?);
         }
         let layout = if src.shape() == self.shape() { src.layout.clone() } else { src.layout.expand(self.shape())? };
@@ -346,22 +351,59 @@ impl Array {
         }
         src.ready()?;
         self.writable()?;
-        if let (Some(to), Some(from)) = (self.on_gpu(), src.on_gpu()) {
-            return Ok(wgpu::copy::copy(to, wgpu::View { shape: to.shape, strides: layout.strides(), offset: layout.offset(), ..from })?);
+        let from = View { shape: layout.shape(), strides: layout.strides(), offset: layout.offset(), ..src.view() };
+        ask(&Request::Copy, &[Operand::View(from)], &[self])
+    }
+
+    /// A copy on another device, with the same order of dimensions where it is dense; itself if it is there already.
+    pub fn to_device(&self, device: Device) -> Result<Array> {
+        if self.device() == device {
+            return Ok(self.clone());
         }
-        // SAFETY: both layouts stay inside their storages, shapes agree, and the memory does not overlap.
-        unsafe {
-            copy::copy(
-                src.dtype,
-                self.dtype,
-                self.shape(),
-                src.storage.memory(Access::Read).wrapping_add(layout.offset() * src.dtype.size()),
-                layout.strides(),
-                self.ptr_mut(),
-                self.strides(),
-            );
+        if device.is_host() { self.download() } else { self.upload(Home::of(device)?) }
+    }
+
+    /// A copy beside `other`; itself if it lies on the same device.
+    pub fn to_device_of(&self, other: &Array) -> Result<Array> {
+        match other.storage.home() {
+            _ if self.storage.is_beside(&other.storage) => Ok(self.clone()),
+            None => self.download(),
+            Some(home) => self.upload(home.clone()),
         }
-        Ok(())
+    }
+
+    fn upload(&self, home: Home) -> Result<Array> {
+        if !self.device().is_host() {
+            return self.download()?.upload(home);
+        }
+        home.backend.has_dtype(self.dtype)?;
+        let dense = if self.layout.is_dense() && self.layout.offset() == 0 { self.clone() } else { self.clone_dense()? };
+        let out = Array::on_device(home, dense.layout.clone(), self.dtype)?;
+        let n = self.numel();
+        if n > 0
+            && let Some(to) = out.storage.device_memory()
+        {
+            dense.ready()?;
+            // SAFETY: the layout is dense and starts at 0, so the storage begins with n initialised elements of this dtype.
+            let bytes = unsafe { RawSlice::new(dense.storage.memory(Access::Read), n * self.dtype.size()) };
+            out.storage.backend().upload(bytes, self.dtype, to)?;
+        }
+        Ok(out)
+    }
+
+    fn download(&self) -> Result<Array> {
+        self.ready()?;
+        let dense = if self.layout.is_dense() { self.clone() } else { self.contiguous_copy()? };
+        let (start, n) = (dense.layout.offset(), self.numel());
+        let out = Array::from_parts(Storage::alloc(n * self.dtype.size())?, dense.layout.rewound(), self.dtype)?;
+        dense.ready()?;
+        if n > 0
+            && let Some(from) = dense.storage.device_memory()
+        {
+            // SAFETY: the layout is dense, so n elements lie behind one another there; the new storage has room for them.
+            unsafe { dense.storage.backend().download(from, start, n, self.dtype, out.storage.memory(Access::Write))? };
+        }
+        Ok(out)
     }
 
     /// A new row-major array with the same values.
@@ -423,7 +465,7 @@ impl Array {
             }
             fusion::run_left();
         }
-        let out = if let Some(on) = ins.iter().find(|a| a.device() != Device::Cpu) {
+        let out = if let Some(on) = ins.iter().find(|a| !a.device().is_host()) {
             match like {
                 Some(a) if a.device() == on.device() => a.empty_like(out_dtype)?,
                 _ => on.empty_beside(&shape, out_dtype)?,
@@ -434,7 +476,7 @@ impl Array {
                 _ => Array::empty(&shape, out_dtype)?,
             }
         };
-        out.run_into(func, compute, ins, params)?;
+        out.pointwise_now(func, compute, ins, params)?;
         Ok(out)
     }
 
@@ -527,52 +569,52 @@ impl Array {
         if (fusion::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {
             return Ok(());
         }
-        self.run_into(func, compute, ins, params)
+        self.pointwise_now(func, compute, ins, params)
     }
 
     /// As `pointwise_into`, at once.
-    fn run_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+    fn pointwise_now(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
         check_call(func, compute, self.dtype, ins, params)?;
         ins.iter().try_for_each(|a| a.ready())?;
         self.writable()?;
-        if self.device() != Device::Cpu {
-            return self.gpu_pointwise_into(func, compute, ins, params);
-        }
+        let request = Request::Pointwise(Pointwise::new(func, compute, params));
         let reads = func.reads();
-        let plain = |k: usize, a: &Array| reads & (1 << k) == 0 || (a.shape() == self.shape() && !a.storage.same(&self.storage));
-        if ins.iter().enumerate().all(|(k, a)| plain(k, a)) {
-            let operands: SmallVec<[Operand<'_>; 5]> = ins
-                .iter()
-                .enumerate()
-                .map(|(k, a)| {
-                    let ptr = if reads & (1 << k) != 0 { a.ptr() } else { std::ptr::null() };
-                    Operand { ptr, strides: a.strides(), dtype: a.dtype }
-                })
-                .collect();
-            // SAFETY: every operand that is read has this shape, stays inside its storage, and shares no memory with this array.
-            return unsafe { Ok(pointwise::run(func, compute, self.shape(), self.ptr_mut(), self.strides(), &operands, params)?) };
+        let beside = |a: &Array| a.shape() == self.shape() && !a.storage.same(&self.storage) && a.storage.is_beside(&self.storage);
+        if ins.iter().enumerate().all(|(k, a)| reads & (1 << k) == 0 || beside(a)) {
+            let read = |k: usize| reads & (1 << k) != 0;
+            let operands: SmallVec<[Operand<'_>; 5]> =
+                (0..ins.len()).map(|k| if read(k) { Operand::View(ins[k].view()) } else { Operand::Unread }).collect();
+            return ask(&request, &operands, &[self]);
         }
         let clashes = |a: &Array| a.storage.same(&self.storage) && (a.layout != self.layout || a.dtype != self.dtype) && a.overlaps(self);
         let mut copies: SmallVec<[Option<Array>; 5]> = SmallVec::new();
         let mut layouts: SmallVec<[Option<Layout>; 5]> = SmallVec::new();
         for (k, a) in ins.iter().enumerate() {
-            let read = reads & (1 << k) != 0;
+            let read = reads & (1 << k) != 0 && a.storage.is_beside(&self.storage);
             copies.push(if read && clashes(a) { Some(a.contiguous_copy()?) } else { None });
             let a = copies[k].as_ref().unwrap_or(a);
-            layouts.push(if !read || a.shape() == self.shape() || a.rank() == 0 { None } else { Some(a.layout.expand(self.shape())?) });
+            layouts.push(if !read || a.shape() == self.shape() { None } else { Some(a.layout.expand(self.shape())?) });
         }
-        let operands: SmallVec<[Operand<'_>; 5]> = (0..ins.len())
-            .map(|k| {
-                let a = copies[k].as_ref().unwrap_or(ins[k]);
-                // A single value needs no strides; what is not read needs nothing at all.
-                let strides = layouts[k].as_ref().map_or(a.strides(), |l| l.strides());
-                let ptr = if reads & (1 << k) != 0 { a.ptr() } else { std::ptr::null() };
-                Operand { ptr, strides, dtype: a.dtype }
-            })
-            .collect();
-        // SAFETY: every operand that is read has a layout that, expanded to this shape, stays inside its storage; partial overlap was
-        // removed above.
-        unsafe { Ok(pointwise::run(func, compute, self.shape(), self.ptr_mut(), self.strides(), &operands, params)?) }
+        let mut operands: SmallVec<[Operand<'_>; 5]> = SmallVec::new();
+        for k in 0..ins.len() {
+            let a = copies[k].as_ref().unwrap_or(ins[k]);
+            operands.push(if reads & (1 << k) == 0 {
+                Operand::Unread
+            } else if a.storage.is_beside(&self.storage) {
+                let view = a.view();
+                Operand::View(layouts[k].as_ref().map_or(view, |l| View {
+                    shape: l.shape(),
+                    strides: l.strides(),
+                    offset: l.offset(),
+                    ..view
+                }))
+            } else if a.device().is_host() && a.numel() == 1 {
+                Operand::Number(a.first()?)
+            } else {
+                return Err(elsewhere(func.row.info().name, a, self.device()));
+            });
+        }
+        ask(&request, &operands, &[self])
     }
 }
 

@@ -277,11 +277,11 @@ fn with_moved<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> SmallVec
 #[cold]
 fn brought(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
     let mut out = Vec::new();
-    let Some(there) = arrays.iter().find(|a| a.device() != Device::Cpu) else { return Ok(out) };
+    let Some(there) = arrays.iter().find(|a| a.device() != Device::CPU) else { return Ok(out) };
     if op.devices() == Devices::Any {
         return Ok(out);
     }
-    for (i, a) in arrays.iter().enumerate().filter(|(_, a)| a.device() == Device::Cpu) {
+    for (i, a) in arrays.iter().enumerate().filter(|(_, a)| a.device() == Device::CPU) {
         if a.rank() > 0 {
             return Err(Error::runtime(format!(
                 "Expected all tensors to be on the same device, but found at least two devices, {} and cpu! ({}: input {i} of shape {} is on \
@@ -330,7 +330,7 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
 
 /// Whether a device may be told of an operation at once: nothing is pending, or large enough to become so.
 fn is_quick(arrays: &[&Array]) -> bool {
-    arrays.iter().any(|a| a.device() != Device::Cpu) && arrays.iter().all(|a| a.numel() < host::LARGE && !a.storage().is_pending())
+    arrays.iter().any(|a| a.device() != Device::CPU) && arrays.iter().all(|a| a.numel() < host::LARGE && !a.storage().is_pending())
 }
 
 /// The highest level among the inputs applies its rule; the results are values of that level.
@@ -545,7 +545,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
         let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
         let mut moved = Vec::new();
         if is_mixed(&refs) {
-            if out.device() == Device::Cpu && op.devices() != Devices::Any {
+            if out.device() == Device::CPU && op.devices() != Devices::Any {
                 return Err(Error::runtime(format!(
                     "Expected all tensors to be on the same device: {label} writes to a tensor on cpu, but another input is on a device; move \
                      one of them with .to() first"

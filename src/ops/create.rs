@@ -26,7 +26,7 @@ pub(crate) fn make_room(elements: usize) {
 
 /// Uninitialised memory.
 pub fn empty(shape: &[usize], dtype: DType) -> Result<Tensor> {
-    empty_on(Device::Cpu, shape, dtype)
+    empty_on(Device::CPU, shape, dtype)
 }
 
 pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Tensor> {
@@ -45,7 +45,7 @@ pub fn empty_strided(shape: &[usize], strides: &[isize], dtype: DType) -> Result
 
 /// As `full_on`, on the CPU.
 pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
-    full_on(Device::Cpu, shape, value, dtype)
+    full_on(Device::CPU, shape, value, dtype)
 }
 
 /// One number everywhere. Without dtype: bool for bool, int64 for int, the default dtype for float.

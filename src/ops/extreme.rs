@@ -4,7 +4,7 @@ use super::gather::{gather, spread};
 use super::pointwise as pw;
 use super::reduce::{Over, node_op, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
-use crate::array::{Array, SortPart};
+use crate::array::{Array, Sort};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
@@ -218,7 +218,8 @@ enum Choice {
         keepdim: bool,
     },
     Sort {
-        part: SortPart,
+        descending: bool,
+        keep: usize,
         node: &'static str,
     },
     /// The k-th smallest, counted from 0.
@@ -318,16 +319,16 @@ impl Op for Choose {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let (values, places) = match self.how {
             Choice::Extreme { max, keepdim } => x[0].extreme_along(max, self.dim, keepdim)?,
-            Choice::Sort { part, .. } => x[0].sort_along(self.dim, part)?,
-            Choice::Running { max } => x[0].running_extreme(max, self.dim)?,
+            Choice::Sort { descending, keep, .. } => x[0].sort_along(Sort { dim: self.dim, descending, keep })?,
+            Choice::Running { max } => x[0].cumulative_extreme(max, self.dim)?,
             Choice::Mode { keepdim } => x[0].mode_along(self.dim, keepdim)?,
             Choice::Middle { keepdim, skip_nan } => {
                 let (v, p) = middle(&Tensor::new(x[0].clone()), self.dim as i64, keepdim, skip_nan)?;
                 (v.array(), p.array())
             }
             Choice::Nth { k, keepdim } => {
-                let part = SortPart { descending: false, keep: k + 1 };
-                let (v, p) = x[0].sort_along(self.dim, part)?;
+                let sort = Sort { dim: self.dim, descending: false, keep: k + 1 };
+                let (v, p) = x[0].sort_along(sort)?;
                 let pick = |a: Array| -> Result<Array> {
                     if a.rank() == 0 {
                         return Ok(a);
@@ -478,7 +479,7 @@ impl Op for Place {
 pub fn sort(x: &Tensor, dim: i64, descending: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     let keep = x.shape().get(d).copied().unwrap_or(1);
-    choose(x, d, Choice::Sort { part: SortPart { descending, keep }, node: "SortBackward0" })
+    choose(x, d, Choice::Sort { descending, keep, node: "SortBackward0" })
 }
 
 /// The `k` largest (or smallest) elements along `dim`, in order.
@@ -492,7 +493,7 @@ pub fn topk(x: &Tensor, k: i64, dim: i64, largest: bool) -> Result<(Tensor, Tens
     if x.dtype() == DType::Bool {
         return Err(Error::runtime("topk does not support bool dtypes on CPU; convert the tensor first, as with .int()"));
     }
-    choose(x, d, Choice::Sort { part: SortPart { descending: largest, keep }, node: "TopkBackward0" })
+    choose(x, d, Choice::Sort { descending: largest, keep, node: "TopkBackward0" })
 }
 
 fn refuse_bool(x: &Tensor, kernel: &str) -> Result<()> {

@@ -207,7 +207,7 @@ pub fn take_along_dim(x: &Tensor, index: &Tensor, dim: Option<i64>) -> Result<Te
 
 /// Positions with the negative ones counted from the end.
 fn wrapped(index: &Tensor, size: usize, dim: usize) -> Result<Tensor> {
-    if index.device() != Device::Cpu || index.is_batched() {
+    if index.device() != Device::CPU || index.is_batched() {
         // What is too small even so is found when it is used.
         let back = pointwise::add(index, Scalar::Int(size as i64))?;
         return pointwise::where_(&pointwise::lt(index, Scalar::Int(0))?, &back, index);
@@ -222,7 +222,7 @@ fn wrapped(index: &Tensor, size: usize, dim: usize) -> Result<Tensor> {
     let to = unsafe { out.new_elements::<i64>() };
     for (o, i) in to.iter_mut().zip(values.iter()) {
         if i < -(size as i64) {
-            return Err(crate::array::Bounds::Wrap.error(i, dim, size));
+            return Err(crate::array::Bounds::Wrap.error(i, dim, size).into());
         }
         *o = if i < 0 { i + size as i64 } else { i };
     }

@@ -1,6 +1,6 @@
 //! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
-use crate::array::{Array, Bounds, Device, Plan, Write};
+use crate::array::{Array, Bounds, Device, Plan, Write, index_shape};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{
@@ -174,7 +174,7 @@ impl Op for Spread {
 /// Positions where the tensor lies that they index; those on the CPU are brought there.
 pub(crate) fn beside(index: &Tensor, x: &Tensor) -> Result<Tensor> {
     let (at, there) = (index.device(), x.device());
-    if at != there && at != Device::Cpu {
+    if at != there && at != Device::CPU {
         return Err(Error::runtime(format!(
             "indices should be either on cpu or on the same device as the indexed tensor ({there}): got positions on {at}; move them with .cpu()"
         )));
@@ -418,7 +418,7 @@ fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &Plan, index: &[Tenso
     let shape = values.shape();
     let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::array).collect();
     let refs: SmallVec<[&Array; 4]> = arrays.iter().collect();
-    let rank = plan.shape(&x.shape(), &plan.index_shape(&refs)?).len();
+    let rank = plan.shape(&x.shape(), &index_shape(&refs)?).len();
     let extra = shape.len().saturating_sub(rank);
     if extra > 0 && shape[..extra].iter().all(|n| *n == 1) {
         return linear::reshape(values, &shape[extra..]);

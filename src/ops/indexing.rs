@@ -270,7 +270,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
     let values = match value {
         Arg::Scalar(s) => pointwise::number(s, x.dtype())?,
         // A tensor without dimensions is converted, as a number is.
-        Arg::Tensor(t) if t.rank() == 0 && x.device() == Device::Cpu => linear::to_device(&linear::cast(t, x.dtype())?, Device::Cpu)?,
+        Arg::Tensor(t) if t.rank() == 0 && x.device() == Device::CPU => linear::to_device(&linear::cast(t, x.dtype())?, Device::CPU)?,
         Arg::Tensor(t) if t.rank() == 0 => linear::cast(t, x.dtype())?,
         Arg::Tensor(t) => t.clone(),
     };

@@ -14,7 +14,7 @@ use crate::pointwise::RowId;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-pub use crate::array::{Classes, Reduction};
+pub use crate::array::{Classes, NllReduction as Reduction};
 
 /// Reads PyTorch's name of a reduction.
 pub fn reduction(name: &str) -> Result<Reduction> {

@@ -407,7 +407,7 @@ impl Op for Over {
 pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tensor) -> Result<bool> {
     let plan = plan(row, args, params)?;
     let inputs = plan.inputs(args);
-    let outside = |t: &Tensor| !t.is_bare() || t.device() != Device::Cpu;
+    let outside = |t: &Tensor| !t.is_bare() || t.device() != Device::CPU;
     if plan.op.out != target.dtype() || outside(target) || inputs.iter().any(|t| outside(t)) {
         return Ok(false);
     }

@@ -2,14 +2,12 @@
 
 use super::batch;
 use super::create::make_room;
-use crate::array::{Array, Device, Element};
+use crate::array::{Array, Device, Distribution, Element, Random, below};
 use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Old, Op, Tangents, Tensor, Vjp, VjpCx, apply_inplace, level, linear};
-use crate::backend::cpu::random::{self, Bits, Draw, Exponential, Normal, Uniform, blocks};
 use crate::backend::host;
 use crate::backend::lock_order::Table;
-use crate::backend::wgpu::random::Draw as DeviceDraw;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, Scalar, fmt_shape};
+use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
@@ -80,10 +78,10 @@ impl Generator {
     }
 
     /// Takes counters for `n` numbers.
-    fn take<T: Draw>(&self, n: usize) -> (u64, u64) {
+    fn take(&self, blocks: u64) -> (u64, u64) {
         let mut s = self.0.lock();
         let at = s.offset;
-        s.offset = at.wrapping_add(blocks::<T>(n));
+        s.offset = at.wrapping_add(blocks);
         (s.seed, at)
     }
 
@@ -176,6 +174,18 @@ impl Dist {
         }
     }
 
+    /// What a backend is asked for.
+    fn distribution(self, dtype: DType) -> Distribution {
+        match self {
+            Dist::Uniform { from, to } => Distribution::Uniform { from, to },
+            Dist::Normal { mean, std } => Distribution::Normal { mean, std },
+            Dist::Exponential { rate } => Distribution::Exponential { rate },
+            Dist::Bernoulli { p } => Distribution::Bernoulli { p },
+            Dist::Integers { from, to } => Distribution::Integers { from, range: to.wrapping_sub(from) as u64 },
+            Dist::Any => Distribution::Integers { from: 0, range: any_range(dtype) },
+        }
+    }
+
     fn node(self) -> &'static str {
         match self {
             Dist::Uniform { .. } => "UniformBackward0",
@@ -198,12 +208,6 @@ impl Dist {
     }
 }
 
-/// Maps 64 random bits to 0..range without a division (Lemire's multiplication; range 0 stands for 2^64).
-#[inline(always)]
-fn below(bits: u64, range: u64) -> u64 {
-    if range == 0 { bits } else { ((u128::from(bits) * u128::from(range)) >> 64) as u64 }
-}
-
 /// How many integers there are that the dtype holds exactly, from 0 on.
 fn any_range(dtype: DType) -> u64 {
     match dtype {
@@ -216,110 +220,16 @@ fn any_range(dtype: DType) -> u64 {
     }
 }
 
-/// As `draw`, for an array in a device's memory: the same numbers from the same counters.
-fn draw_on_device(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
-    let n = out.numel();
-    let what = match dist {
-        Dist::Uniform { from, to } => {
-            let (a, below) = (from as f32, (to as f32).next_down().max(from as f32));
-            DeviceDraw::Uniform { from: a, width: (to - from) as f32, to: to as f32, below }
-        }
-        Dist::Normal { mean, std } => DeviceDraw::Normal { mean: mean as f32, std: std as f32 },
-        Dist::Exponential { rate } => DeviceDraw::Exponential { rate: rate as f32 },
-        Dist::Bernoulli { p } => DeviceDraw::Bernoulli { threshold: DeviceDraw::threshold(p) },
-        Dist::Integers { from, to } => DeviceDraw::Integers { from, range: to.wrapping_sub(from) as u64 },
-        Dist::Any => DeviceDraw::Integers { from: 0, range: any_range(out.dtype()) },
-    };
-    if !what.writes(out.dtype()) {
-        // Double precision is drawn by the host.
-        let made = Array::empty(&[n], out.dtype())?;
-        draw(&made, dist, g)?;
-        let flat = Layout::from_parts(smallvec![n], smallvec![1], out.layout().offset())?;
-        return out.with_layout(flat)?.copy_from(&made);
-    }
-    let (seed, at) = match what {
-        DeviceDraw::Uniform { .. } | DeviceDraw::Normal { .. } => g.take::<f32>(n),
-        _ => g.take::<u64>(n),
-    };
-    out.draw(dist.label(), what, seed, at)
-}
-
 /// Fills the memory of a dense array from its first element on.
 fn draw(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
-    if out.device() != Device::Cpu {
-        return draw_on_device(out, dist, g);
-    }
-    host::unlocked_if_large(out.numel(), || draw_here(out, dist, g));
-    Ok(())
-}
-
-fn draw_here(out: &Array, dist: Dist, g: &Generator) {
-    let n = out.numel();
-    let p = out.ptr_mut();
-    /// SAFETY of every call below: `out` is contiguous and writable for n elements of the type.
-    macro_rules! go {
-        ($T:ty, $draw:ty, $kind:expr, $f:expr) => {{
-            let (seed, at) = g.take::<$draw>(n);
-            // SAFETY: see above.
-            unsafe { random::fill::<$draw, _, $T>(p.cast(), n, seed, at, $kind, $f) }
-        }};
-    }
-    macro_rules! ints {
-        ($from:expr, $range:expr) => {{
-            let (from, range) = ($from, $range);
-            let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
-            match out.dtype() {
-                DType::Bool => go!(bool, u64, Bits, |i, b| at(i, b) != 0),
-                DType::U8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
-                DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
-                DType::I64 => go!(i64, u64, Bits, at),
-                DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
-                DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
-            }
-        }};
-    }
-    match (dist, out.dtype()) {
-        (Dist::Uniform { from, to }, DType::F32) => {
-            let (a, w) = (from as f32, (to - from) as f32);
-            // Rounding may reach `to` itself, which is outside.
-            let (to, below) = (to as f32, (to as f32).next_down().max(a));
-            go!(f32, f32, Uniform, move |_, u: f32| {
-                let v = a + u * w;
-                if v >= to { below } else { v }
-            });
-        }
-        (Dist::Uniform { from, to }, _) => {
-            let below = to.next_down().max(from);
-            go!(f64, f64, Uniform, move |_, u: f64| {
-                let v = from + u * (to - from);
-                if v >= to { below } else { v }
-            });
-        }
-        (Dist::Normal { mean, std }, DType::F32) => go!(f32, f32, Normal, move |_, z: f32| mean as f32 + z * std as f32),
-        (Dist::Normal { mean, std }, _) => go!(f64, f64, Normal, move |_, z: f64| mean + z * std),
-        (Dist::Exponential { rate }, DType::F32) => {
-            go!(f32, f64, Exponential, move |_, e: f64| (e / rate) as f32);
-        }
-        (Dist::Exponential { rate }, _) => go!(f64, f64, Exponential, move |_, e: f64| e / rate),
-        (Dist::Bernoulli { p: prob }, d) => {
-            let hit = move |_: usize, u: f64| u < prob;
-            match d {
-                DType::Bool => go!(bool, f64, Uniform, hit),
-                DType::U8 => go!(u8, f64, Uniform, |i, u| u8::from(hit(i, u))),
-                DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from(hit(i, u))),
-                DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from(hit(i, u))),
-                DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from(hit(i, u)))),
-                DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from(hit(i, u)))),
-            }
-        }
-        (Dist::Integers { from, to }, _) => ints!(from, to.wrapping_sub(from) as u64),
-        (Dist::Any, d) => ints!(0i64, any_range(d)),
-    }
+    let (n, distribution) = (out.numel(), dist.distribution(out.dtype()));
+    let (seed, start) = g.take(distribution.blocks(n, out.dtype()));
+    host::unlocked_if_large(n, || out.draw(Random { op: dist.label(), distribution, seed, start }, None))
 }
 
 /// A new tensor of random numbers.
 pub fn sample(shape: &[usize], dtype: DType, dist: Dist, g: Option<&Generator>) -> Result<Tensor> {
-    sample_on(Device::Cpu, shape, dtype, dist, g)
+    sample_on(Device::CPU, shape, dtype, dist, g)
 }
 
 /// As `sample`, on a device; the numbers are the same on every device (normal and exponential ones but for their last digits).
@@ -419,34 +329,19 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
 
 fn tossed(p: &Array, g: &Generator) -> Result<Array> {
     let refuse = |bad: f64| Err(Error::runtime(format!("Expected p_in >= 0 && p_in <= 1 to be true: bernoulli got the probability {bad}")));
-    if p.device() != Device::Cpu && p.dtype() == DType::F32 {
-        let out = p.empty_beside(p.shape(), p.dtype())?;
-        let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, p.rank());
-        for max in [false, true] {
-            let end = if p.numel() == 0 { 0.0 } else { p.extreme(max, &all, false)?.first()?.to_f64() };
-            if !(0.0..=1.0).contains(&end) {
-                return refuse(end);
-            }
-        }
-        let (seed, at) = g.take::<f64>(p.numel());
-        out.draw_where("bernoulli", p, seed, at)?;
-        return Ok(out);
-    }
-    let probabilities = p.to_vec::<f64>()?;
-    if let Some(bad) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-        return refuse(*bad);
-    }
-    let n = probabilities.len();
-    let out = Array::empty(p.shape(), p.dtype())?;
-    let (seed, at) = g.take::<f64>(n);
-    let hit = |i: usize, u: f64| u8::from(u < probabilities[i]);
-    // SAFETY: fresh and contiguous, n elements.
-    unsafe {
-        match p.dtype() {
-            DType::F32 => random::fill::<f64, _, f32>(out.ptr_mut().cast(), n, seed, at, Uniform, |i, u| f32::from(hit(i, u))),
-            _ => random::fill::<f64, _, f64>(out.ptr_mut().cast(), n, seed, at, Uniform, |i, u| f64::from(hit(i, u))),
+    let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, p.rank());
+    for max in [false, true] {
+        let end = if p.numel() == 0 { 0.0 } else { p.extreme(max, &all, false)?.first()?.to_f64() };
+        if !(0.0..=1.0).contains(&end) {
+            return refuse(end);
         }
     }
+    // Double precision is drawn by the host.
+    let chances = if p.dtype() == DType::F32 { p.clone() } else { p.to_device(Device::CPU)? };
+    let out = chances.empty_beside(p.shape(), p.dtype())?;
+    let distribution = Distribution::BernoulliOf;
+    let (seed, start) = g.take(distribution.blocks(p.numel(), p.dtype()));
+    out.draw(Random { op: "bernoulli", distribution, seed, start }, Some(&chances))?;
     out.to_device_of(p)
 }
 
@@ -482,7 +377,7 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     }
     let g = g.unwrap_or_else(|| default_generator());
     let one = || -> Result<Tensor> {
-        let stream = g.take::<u64>(count);
+        let stream = g.take(Distribution::Integers { from: 0, range: 0 }.blocks(count, DType::I64));
         Ok(Tensor::new(host::unlocked_if_large(count, || shuffled(count, dtype, stream))?))
     };
     if level::depth() == 0 {
@@ -499,17 +394,15 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
 }
 
 fn shuffled(count: usize, dtype: DType, (seed, at): (u64, u64)) -> Result<Array> {
-    let a = Array::empty(&[count], DType::I64)?;
-    let bits = Array::empty(&[count], DType::I64)?;
-    // SAFETY: both made just now, `count` elements, all of which are written.
-    let (order, words) = unsafe {
-        random::fill::<u64, _, u64>(bits.ptr_mut().cast(), count, seed, at, Bits, |_, b| b);
-        random::fill::<u64, _, i64>(a.ptr_mut().cast(), count, seed, at, Bits, |i, _| i as i64);
-        (a.new_elements::<i64>(), bits.new_elements::<i64>())
-    };
+    let (a, bits) = (Array::empty(&[count], DType::I64)?, Array::empty(&[count], DType::I64)?);
+    bits.draw(Random { op: "randperm", distribution: Distribution::Integers { from: 0, range: 0 }, seed, start: at }, None)?;
+    // SAFETY: made just now; all of it is written.
+    let order = unsafe { a.new_elements::<i64>() };
+    order.iter_mut().enumerate().for_each(|(i, o)| *o = i as i64);
+    let words = bits.elements::<i64>()?;
     // Fisher and Yates, from the end.
     for i in (1..count).rev() {
-        order.swap(i, below(words[i] as u64, i as u64 + 1) as usize);
+        order.swap(i, below(words.get(i).unwrap_or(0) as u64, i as u64 + 1) as usize);
     }
     a.cast(dtype)
 }
@@ -568,12 +461,8 @@ fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Re
         return Err(Error::runtime("probability tensor contains either `inf`, `nan` or element < 0"));
     }
     let units = Array::empty(&[rows * count], DType::F64)?;
-    let (seed, at) = g.take::<f64>(rows * count);
-    // SAFETY: made just now; all of it is written.
-    let units = unsafe {
-        random::fill::<f64, _, f64>(units.ptr_mut().cast(), rows * count, seed, at, Uniform, |_, u| u);
-        units.new_elements::<f64>()
-    };
+    draw(&units, Dist::Uniform { from: 0.0, to: 1.0 }, g)?;
+    let units = units.elements::<f64>()?;
     let mut picked: Vec<i64> = Vec::with_capacity(rows * count);
     for r in 0..rows {
         let mut row = w[r * k..(r + 1) * k].to_vec();
@@ -588,7 +477,7 @@ fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Re
                     "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)",
                 ));
             }
-            let mut left = units[r * count + c] * total;
+            let mut left = units.get(r * count + c).unwrap_or(0.0) * total;
             let mut at = row.iter().rposition(|p| *p > 0.0).unwrap_or(0);
             for (i, p) in row.iter().enumerate() {
                 if left < *p {

@@ -2,7 +2,7 @@
 
 use super::pointwise as pw;
 use super::reduce::{node_op, one, one_dim, shifted};
-use crate::array::{Array, Scan as Kind};
+use crate::array::{Array, ScanKind as Kind};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};

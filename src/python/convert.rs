@@ -295,7 +295,7 @@ fn tensor(
         PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &std::ffi::CString::new(message)?, 1)?;
     }
     let t = tensor_from(data, dtype)?;
-    let device = device.unwrap_or_else(|| as_tensor(data).map_or(Device::Cpu, Tensor::device));
+    let device = device.unwrap_or_else(|| as_tensor(data).map_or(Device::CPU, Tensor::device));
     let t = linear::to_device(&t, device)?;
     require_grad(&t, requires_grad)?;
     wrap(py, t)
@@ -337,7 +337,7 @@ fn asarray(
     requires_grad: bool,
 ) -> PyOut {
     let out = if copy == Some(true) {
-        let on = device_or_default(device)?.unwrap_or_else(|| as_tensor(obj).map_or(Device::Cpu, Tensor::device));
+        let on = device_or_default(device)?.unwrap_or_else(|| as_tensor(obj).map_or(Device::CPU, Tensor::device));
         wrap(py, linear::to_device(&tensor_from(obj, dtype_option(dtype, "asarray()")?)?, on)?)?
     } else {
         as_tensor_(py, obj, dtype, device)?
@@ -346,7 +346,7 @@ fn asarray(
     if copy == Some(false) {
         let shares = match as_tensor(obj) {
             Some(given) => given.array().storage().same(t.array().storage()),
-            None => NdArray::of(obj)?.is_some_and(|a| t.device() == Device::Cpu && a.pointer() == t.array().ptr()),
+            None => NdArray::of(obj)?.is_some_and(|a| t.device() == Device::CPU && a.pointer() == t.array().ptr()),
         };
         if !shares {
             return Err(PyValueError::new_err("asarray(): can't alias the data without a copy, but copy=False was given"));

@@ -53,10 +53,7 @@ fn get_device(input: &Bound<'_, PyAny>) -> PyResult<i64> {
 impl PyTensor {
     /// The number of the tensor's device: 0 on wgpu, -1 on the CPU.
     fn get_device(slf: &Bound<'_, Self>) -> i64 {
-        match Self::of(slf).device() {
-            Device::Cpu => -1,
-            Device::Wgpu => 0,
-        }
+        if Self::of(slf).device() == Device::WGPU { 0 } else { -1 }
     }
 }
 

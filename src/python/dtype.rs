@@ -179,10 +179,8 @@ impl PyDevice {
 
 /// The object of a tensor's device.
 pub(super) fn device_object(d: Device) -> PyDevice {
-    match d {
-        Device::Cpu => PyDevice { kind: "cpu", index: None },
-        Device::Wgpu => PyDevice { kind: "wgpu", index: Some(0) },
-    }
+    // The host, and what has no memory, are not numbered.
+    PyDevice { kind: d.name(), index: if d == Device::WGPU { Some(0) } else { None } }
 }
 
 /// A device argument, refused if it is not there; None stands for no say.
@@ -193,12 +191,13 @@ pub(super) fn device_of(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Devic
         Err(_) => PyDevice::new(obj, None)?,
     };
     match (d.kind, d.index) {
-        ("cpu", _) => Ok(Some(Device::Cpu)),
-        ("wgpu", None | Some(0)) => Ok(Some(Device::Wgpu)),
+        ("cpu", _) => Ok(Some(Device::CPU)),
+        ("wgpu", None | Some(0)) => Ok(Some(Device::WGPU)),
+        ("meta", _) => Ok(Some(Device::META)),
         ("wgpu", Some(i)) => Err(runtime(format!(
             "device wgpu:{i} is not available: rgrad uses one wgpu device at a time; choose it with rgrad.wgpu.set_device(...)"
         ))),
-        _ => Err(runtime(format!("device {} is not available: rgrad has tensors on cpu and wgpu", d.__str__()))),
+        _ => Err(runtime(format!("device {} is not available: rgrad has tensors on cpu, wgpu and meta", d.__str__()))),
     }
 }
 

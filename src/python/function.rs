@@ -509,7 +509,7 @@ fn finish(
         .iter()
         .map(|t| match t {
             Some(t) => t.with_array(OutMeta::of),
-            None => OutMeta { shape: SmallVec::new(), dtype: crate::layout::DType::F32, device: crate::array::Device::Cpu },
+            None => OutMeta { shape: SmallVec::new(), dtype: crate::layout::DType::F32, device: crate::array::Device::CPU },
         })
         .collect();
     let mut edges = Edges::new();

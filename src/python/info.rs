@@ -34,7 +34,7 @@ impl PyStorage {
     /// The address of the first byte. RuntimeError on a device: its memory has no address here.
     fn data_ptr(&self) -> PyResult<usize> {
         match self.0.device() {
-            Device::Cpu => {
+            Device::CPU => {
                 self.0.expose()?;
                 Ok(self.0.memory(crate::array::Access::Read) as usize)
             }
@@ -72,7 +72,7 @@ fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) 
         return if copy { wrap(x.py(), linear::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
     }
     // A device may lack a dtype that the CPU has: conversions happen on the CPU.
-    let t = if t.device() == Device::Cpu {
+    let t = if t.device() == Device::CPU {
         linear::to_device(&linear::cast(t, dtype)?, device)?
     } else {
         linear::cast(&linear::to_device(t, device)?, dtype)?
@@ -141,7 +141,7 @@ impl PyTensor {
         }
         let a = Self::of(slf).array();
         match a.device() {
-            Device::Cpu => {
+            Device::CPU => {
                 a.storage().expose()?;
                 Ok(if a.numel() == 0 { 0 } else { a.ptr() as usize })
             }
@@ -353,7 +353,7 @@ impl PyTensor {
     #[pyo3(signature = (memory_format=None))]
     fn cpu(slf: &Bound<'_, Self>, memory_format: Option<&Obj<'_>>) -> PyOut {
         let _ = memory_format;
-        converted(slf, Self::of(slf).dtype(), Device::Cpu, false)
+        converted(slf, Self::of(slf).dtype(), Device::CPU, false)
     }
 
     /// This tensor on the wgpu device; itself if it is there already. `device` may name it; `non_blocking` is accepted and uploads never wait.
@@ -361,19 +361,24 @@ impl PyTensor {
     fn wgpu(slf: &Bound<'_, Self>, device: Option<&Obj<'_>>, non_blocking: bool) -> PyOut {
         let _ = non_blocking;
         match device_of(device)? {
-            None | Some(Device::Wgpu) => converted(slf, Self::of(slf).dtype(), Device::Wgpu, false),
+            None | Some(Device::WGPU) => converted(slf, Self::of(slf).dtype(), Device::WGPU, false),
             Some(d) => Err(Error::runtime(format!("Invalid device, must be wgpu device, got {d}")).into()),
         }
     }
 
     #[getter]
     fn is_wgpu(slf: &Bound<'_, Self>) -> bool {
-        Self::of(slf).device() == Device::Wgpu
+        Self::of(slf).device() == Device::WGPU
+    }
+
+    #[getter]
+    fn is_meta(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).device() == Device::META
     }
 
     #[getter]
     fn is_cpu(slf: &Bound<'_, Self>) -> bool {
-        Self::of(slf).device() == Device::Cpu
+        Self::of(slf).device() == Device::CPU
     }
 }
 

@@ -81,7 +81,7 @@ impl PyGenerator {
 
     #[getter]
     fn device(&self) -> PyDevice {
-        device_object(Device::Cpu)
+        device_object(Device::CPU)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {

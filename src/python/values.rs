@@ -74,14 +74,14 @@ fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyOut {
     if t.requires_grad() && !force && mode::is_grad_enabled() {
         return Err(Error::runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.").into());
     }
-    if t.device() != Device::Cpu {
+    if t.device() != Device::CPU {
         if !force {
             return Err(type_error(format!(
                 "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
                 t.device()
             )));
         }
-        return numpy_memory::export(slf.py(), &t.values(".numpy()")?.to_device(Device::Cpu)?);
+        return numpy_memory::export(slf.py(), &t.values(".numpy()")?.to_device(Device::CPU)?);
     }
     numpy_memory::export(slf.py(), &t.values(".numpy()")?)
 }
@@ -135,7 +135,7 @@ impl PyTensor {
 
     /// Nested lists of Python numbers; a number for a 0-d tensor.
     fn tolist(slf: &Bound<'_, Self>) -> PyOut {
-        lists(slf.py(), &Self::of(slf).values(".tolist()")?.to_device(Device::Cpu)?)
+        lists(slf.py(), &Self::of(slf).values(".tolist()")?.to_device(Device::CPU)?)
     }
 
     fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {

@@ -100,7 +100,7 @@ fn _wgpu_installed() -> bool {
 /// Submits what is recorded and waits for it.
 #[pyfunction]
 fn _wgpu_synchronize() -> PyResult<()> {
-    crate::array::fusion::settle_all(crate::array::Device::Wgpu)?;
+    crate::array::fusion::settle_all(crate::array::Device::WGPU)?;
     Ok(Context::current().map_err(crate::error::Error::from)?.synchronize().map_err(crate::error::Error::from)?)
 }
 

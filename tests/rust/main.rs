@@ -2,10 +2,12 @@
 
 mod accuracy;
 mod common;
+mod contract;
 mod gradients;
 mod kernels;
 mod levels;
 mod passes;
+mod reference;
 mod rooms;
 mod rows;
 mod soundness;

@@ -118,3 +118,25 @@ fn every_lock_has_a_rank() {
 fn python_is_entered_in_one_place() {
     assert_eq!(files_with(&["Python::attach", "Python::try_attach"]), ["python/host.rs"]);
 }
+
+#[test]
+fn arrays_name_no_backend() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let folders: Vec<String> = fs::read_dir(src.join("kernels/backend"))
+        .expect("readable")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.is_dir() && p.file_name().is_some_and(|n| n != "requests" && n != "cpu"))
+        .map(|p| p.file_name().and_then(|n| n.to_str()).expect("a name").to_uppercase())
+        .collect();
+    assert!(folders.len() >= 2);
+    let mut all = Vec::new();
+    files(&src.join("array"), &mut all);
+    for path in all {
+        let text = fs::read_to_string(&path).expect("text").to_uppercase();
+        for backend in &folders {
+            let word = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric());
+            let named = text.match_indices(backend.as_str()).any(|(at, _)| word(at));
+            assert!(!named, "{} names the backend {backend}", path.display());
+        }
+    }
+}

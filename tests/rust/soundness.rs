@@ -1,7 +1,7 @@
 //! What safe functions refuse: layouts that reach out of their memory, operands that do not belong together, writes to memory that was
 //! lent for reading. And what they read of memory that others write: positions are checked as they are used, bytes are no `bool`.
 
-use rgrad::array::{Array, Bounds, Classes, Device, Plan, Reduction, Scan, SoftmaxPass, SortPart, Storage, Write};
+use rgrad::array::{Array, Bounds, Classes, Device, NllReduction as Reduction, Plan, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write};
 use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Result;
 use rgrad::layout::{DType, Dims, Layout, Scalar, Strides};
@@ -168,12 +168,12 @@ fn reductions_have_something_to_reduce() {
     for dim in [2, 3, usize::MAX] {
         assert!(x.extreme_along(true, dim, false).is_err());
         assert!(x.mode_along(dim, false).is_err());
-        assert!(x.running_extreme(true, dim).is_err());
+        assert!(x.cumulative_extreme(true, dim).is_err());
         assert!(x.scan(Scan::Sum, dim).is_err());
-        assert!(x.sort_along(dim, SortPart { descending: false, keep: 1 }).is_err());
+        assert!(x.sort_along(Sort { dim, descending: false, keep: 1 }).is_err());
         assert!(x.softmax(SoftmaxPass { log: false, backward: false }, dim, None).is_err());
     }
-    assert!(x.sort_along(1, SortPart { descending: false, keep: 5 }).is_err());
+    assert!(x.sort_along(Sort { dim: 1, descending: false, keep: 5 }).is_err());
     assert!(x.softmax(SoftmaxPass { log: false, backward: true }, 1, Some(&zeros(&[3, 3]))).is_err());
     assert!(x.softmax(SoftmaxPass { log: false, backward: true }, 1, None).is_err());
     assert!(x.matmul(&zeros(&[4]), (false, false)).is_err());
@@ -214,7 +214,7 @@ fn memory_that_is_lent_for_reading_is_not_written() {
         assert!(r.unwrap_err().message().contains("lent for reading only"));
     }
     assert_eq!(a.to_vec::<i64>().unwrap(), [0, 1, 2, 3]);
-    assert_eq!(b.device(), Device::Cpu);
+    assert_eq!(b.device(), Device::CPU);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn positions_that_another_thread_writes_reach_nothing_else() {
     raced(&memory, || {
         let (_, places) = index.extreme_along(true, 0, false).unwrap();
         assert!((0..N as i64).contains(&places.to_vec::<i64>().unwrap()[0]));
-        let (_, places) = index.sort_along(0, SortPart { descending: false, keep: N }).unwrap();
+        let (_, places) = index.sort_along(Sort { dim: 0, descending: false, keep: N }).unwrap();
         assert!(places.to_vec::<i64>().unwrap().iter().all(|i| (0..N as i64).contains(i)));
     });
 }

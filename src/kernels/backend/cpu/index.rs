@@ -5,20 +5,13 @@
 
 use super::raw_slice::RawSlice;
 use super::threads::{Shared, parallel_for};
+use crate::backend::requests::Write;
 use crate::layout::DType;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements that one piece of parallel work touches.
 const PIECE: usize = 16 << 10;
-
-/// What a write does with the value that stands at its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Write {
-    Set,
-    Add,
-    Multiply,
-}
 
 /// Sizes and strides of some dimensions, joined where they lie behind one another.
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,10 @@
 //! The CPU backend: memory, threads, and kernels over strided memory.
 
 pub mod alloc;
+mod answer;
+mod answer_gather;
+mod answer_random;
+pub mod backend;
 pub mod cast;
 pub mod copy;
 pub mod direct;
@@ -20,6 +24,7 @@ pub mod nll;
 pub mod nonzero;
 pub mod num;
 pub mod places;
+mod operands;
 pub mod pointwise;
 pub mod program;
 pub mod random;

@@ -2,6 +2,8 @@
 
 use super::raw_slice::{Plain, RawSlice};
 use super::reducers::Float;
+use crate::backend::requests::Classes;
+use crate::backend::requests::NllReduction as Reduction;
 
 /// The weight of each class.
 type Weight<'a, T> = Option<RawSlice<'a, T>>;
@@ -9,25 +11,6 @@ type Weight<'a, T> = Option<RawSlice<'a, T>>;
 #[inline(always)]
 fn of<T: Float + Plain>(weight: Weight<'_, T>, class: usize) -> f64 {
     weight.map_or(1.0, |w| w.get(class).map_or(0.0, T::wide))
-}
-
-/// How losses are combined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reduction {
-    None,
-    Mean,
-    Sum,
-}
-
-/// Input of (outer, classes, inner), dense; targets and single losses of (outer, inner).
-#[derive(Debug, Clone, Copy)]
-pub struct Classes {
-    pub outer: usize,
-    pub classes: usize,
-    pub inner: usize,
-    /// A target that counts for nothing.
-    pub ignore: i64,
-    pub reduction: Reduction,
 }
 
 impl Classes {

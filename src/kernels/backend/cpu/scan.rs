@@ -2,9 +2,11 @@
 //! loops of a type and operation through a table.
 
 use super::num::{Level, level};
+use super::reduce::Blocks;
 use super::reduce_loops::instances;
 use super::reducers::{Number, Prod, Reducer, Sum};
 use super::threads::{Shared, num_threads, parallel_for};
+use crate::backend::requests::ScanKind;
 use crate::layout::DType;
 use smallvec::SmallVec;
 
@@ -15,13 +17,6 @@ const TASK: usize = 1 << 15;
 const CHAINS: usize = 8;
 const CHAIN: usize = 1024 + 16;
 const PIECE: usize = CHAINS * CHAIN;
-
-/// What a scan accumulates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scan {
-    Sum,
-    Prod,
-}
 
 /// Runs along `count` chains of `n` elements whose beginnings lie `step` apart, side by side; each has an accumulator.
 type Chains = unsafe fn(count: usize, n: usize, step: usize, x: *const u8, out: *mut u8, acc: *mut u64);
@@ -64,12 +59,12 @@ impl Loops {
 }
 
 impl Loops {
-    fn new(kind: Scan, dtype: DType) -> Self {
+    fn new(kind: ScanKind, dtype: DType) -> Self {
         macro_rules! of {
             ($T:ty, $A:ty, $O:ty) => {
                 match kind {
-                    Scan::Sum => const { Loops::of::<Sum<$T, $A>, $O>() },
-                    Scan::Prod => const { Loops::of::<Prod<$T, $A>, $O>() },
+                    ScanKind::Sum => const { Loops::of::<Sum<$T, $A>, $O>() },
+                    ScanKind::Prod => const { Loops::of::<Prod<$T, $A>, $O>() },
                 }
             };
         }
@@ -287,12 +282,34 @@ unsafe fn long_rows(k: &Loops, outer: usize, n: usize, p: (Shared<*mut u8>, Shar
     }
 }
 
+/// Makes all elements where a scan's results will be.
+///
+/// # Safety
+/// There is room for `numel` elements of `size` bytes, and they are those that the blocks make.
+pub unsafe fn make(blocks: &dyn Blocks, to: *mut u8, numel: usize, size: usize) {
+    const STRETCH: usize = 1 << 15;
+    let to = Shared::new(to);
+    parallel_for(numel.div_ceil(STRETCH), |k| {
+        if !blocks.goes_on() {
+            return;
+        }
+        let (start, len) = (k * STRETCH, STRETCH.min(numel - k * STRETCH));
+        let here = to.at(start * size);
+        // SAFETY: the caller's.
+        let made = unsafe { blocks.make(start, len, here) };
+        if !std::ptr::eq(made, here) {
+            // SAFETY: so many elements were made, and there is room for them.
+            unsafe { std::ptr::copy_nonoverlapping(made, here, len * size) };
+        }
+    });
+}
+
 /// Accumulates elements of `dtype`: floats in double precision, of which the results are rounded to it, others in int64.
 ///
 /// # Safety
 /// Both pointers have `outer * n * inner` elements, `out` those of the results. They do not overlap, or are the same if the types are: each
 /// element is read before it is written, by the task that writes it.
-pub unsafe fn scan(kind: Scan, dtype: DType, (outer, n, inner): (usize, usize, usize), x: *const u8, out: *mut u8) {
+pub unsafe fn scan(kind: ScanKind, dtype: DType, (outer, n, inner): (usize, usize, usize), x: *const u8, out: *mut u8) {
     // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
     const ROWS: usize = 4;
     let k = Loops::new(kind, dtype);
@@ -314,7 +331,7 @@ pub unsafe fn scan(kind: Scan, dtype: DType, (outer, n, inner): (usize, usize, u
         });
         return;
     }
-    if inner == 1 && kind == Scan::Sum && n >= 2 * PIECE {
+    if inner == 1 && kind == ScanKind::Sum && n >= 2 * PIECE {
         // SAFETY: the caller's.
         return unsafe { long_rows(&k, outer, n, p) };
     }
@@ -370,7 +387,7 @@ mod tests {
             let x: Vec<f64> = (0..outer * n * inner).map(|i| (i % 7) as f64 - 3.0).collect();
             let mut y = vec![f64::NAN; x.len()];
             // SAFETY: both have outer * n * inner elements.
-            unsafe { scan(Scan::Sum, DType::F64, (outer, n, inner), x.as_ptr().cast(), y.as_mut_ptr().cast()) };
+            unsafe { scan(ScanKind::Sum, DType::F64, (outer, n, inner), x.as_ptr().cast(), y.as_mut_ptr().cast()) };
             for (i, v) in y.iter().enumerate() {
                 let (row, column) = (i / inner % n, i % inner);
                 let before = if row == 0 { 0.0 } else { y[i - inner] };
@@ -379,17 +396,17 @@ mod tests {
             let mut there = x.clone();
             let to = there.as_mut_ptr().cast::<u8>();
             // SAFETY: in place.
-            unsafe { scan(Scan::Sum, DType::F64, (outer, n, inner), to.cast_const(), to) };
+            unsafe { scan(ScanKind::Sum, DType::F64, (outer, n, inner), to.cast_const(), to) };
             assert_eq!(there, y, "{outer} {n} {inner} in place");
             let narrow: Vec<f32> = x.iter().map(|v| *v as f32).collect();
             let mut z = vec![f32::NAN; x.len()];
             // SAFETY: as above.
-            unsafe { scan(Scan::Sum, DType::F32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
+            unsafe { scan(ScanKind::Sum, DType::F32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
             assert!(z.iter().zip(&y).all(|(z, y)| f64::from(*z) == *y), "{outer} {n} {inner} in float32");
             let narrow: Vec<i32> = x.iter().map(|v| *v as i32).collect();
             let mut z = vec![i64::MIN; x.len()];
             // SAFETY: as above.
-            unsafe { scan(Scan::Sum, DType::I32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
+            unsafe { scan(ScanKind::Sum, DType::I32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
             assert!(z.iter().zip(&y).all(|(z, y)| *z as f64 == *y), "{outer} {n} {inner} in int32");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::reducers::Number;
 use super::threads::parallel_for;
+use crate::backend::requests::Sort;
 use std::cmp::Ordering;
 
 /// Elements that one task handles.
@@ -38,23 +39,15 @@ fn compare<T: Number>(a: &T, b: &T) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// Which part of the sorted row to write.
-#[derive(Debug, Clone, Copy)]
-pub struct Part {
-    pub descending: bool,
-    /// How many elements of each row are wanted, from the front of the sorted row.
-    pub keep: usize,
-}
-
 /// Sorts along `n`, stably, and writes the first `keep` of each row with the places they came from.
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements, the outputs `outer * keep * inner` with `keep` at most n; nothing overlaps.
-pub unsafe fn sort<T: Number>(part: Part, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
+pub unsafe fn sort<T: Number>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
     let p = Ptrs { x, values, places };
     let jobs = outer * inner;
     let together = (TASK / (8 * n).max(1)).max(1);
-    let Part { descending, keep } = part;
+    let Sort { descending, keep, .. } = part;
     let order = move |a: &(T, u32), b: &(T, u32)| {
         let o = if descending { compare(&b.0, &a.0) } else { compare(&a.0, &b.0) };
         o.then(a.1.cmp(&b.1))
@@ -92,10 +85,10 @@ mod tests {
         let x = [2.0f32, f32::NAN, 1.0, 2.0, -1.0];
         let (mut v, mut i) = ([0.0f32; 5], [0i64; 5]);
         // SAFETY: five elements each.
-        unsafe { sort(Part { descending: false, keep: 5 }, (1, 5, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
+        unsafe { sort(Sort { dim: 0, descending: false, keep: 5 }, (1, 5, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
         assert_eq!(i, [4, 2, 0, 3, 1]);
         // SAFETY: as above, two elements are written.
-        unsafe { sort(Part { descending: true, keep: 3 }, (1, 5, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
+        unsafe { sort(Sort { dim: 0, descending: true, keep: 3 }, (1, 5, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
         assert_eq!(i[..3], [1, 0, 3]);
     }
 }

@@ -1,8 +1,9 @@
-//! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
+//! SoftmaxPass and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
 
 use super::num::{Base, Cell, F32, F64, dispatch};
 use super::reduce::Blocks;
 use super::threads::parallel_for;
+use crate::backend::requests::SoftmaxPass;
 use crate::pointwise::Real;
 
 /// Elements that one task handles.
@@ -38,13 +39,6 @@ impl<T> Ptrs<T> {
     }
 }
 
-/// Which function, and which pass of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pass {
-    pub log: bool,
-    pub backward: bool,
-}
-
 /// Element types with a softmax.
 pub trait Soft: Copy {
     /// `x` is the input, backward the forward pass's output; `g` is read backward only. What is `made` stands for the input, backward for
@@ -52,7 +46,7 @@ pub trait Soft: Copy {
     ///
     /// # Safety
     /// All of them have `outer * n * inner` elements of this type; `out` is written and overlaps none of the others.
-    unsafe fn softmax(pass: Pass, shape: Shape, x: *const Self, g: *const Self, made: Option<&dyn Blocks>, out: *mut Self);
+    unsafe fn softmax(pass: SoftmaxPass, shape: Shape, x: *const Self, g: *const Self, made: Option<&dyn Blocks>, out: *mut Self);
 }
 
 /// The operands from element `start` on, `len` elements of one of them made meanwhile: in their places in the output, or where they lie
@@ -60,7 +54,7 @@ pub trait Soft: Copy {
 ///
 /// # Safety
 /// The elements are there, and so is room for them in the output.
-unsafe fn brought<T>(pass: Pass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, len: usize) -> Option<Ptrs<T>> {
+unsafe fn brought<T>(pass: SoftmaxPass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, len: usize) -> Option<Ptrs<T>> {
     let Some(made) = made else { return Some(at) };
     if !made.goes_on() {
         return None;
@@ -73,7 +67,7 @@ unsafe fn brought<T>(pass: Pass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: 
 macro_rules! soft {
     ($t:ty, $rows:ident, $cell:ident) => {
         impl Soft for $t {
-            unsafe fn softmax(pass: Pass, s: Shape, x: *const $t, g: *const $t, made: Option<&dyn Blocks>, out: *mut $t) {
+            unsafe fn softmax(pass: SoftmaxPass, s: Shape, x: *const $t, g: *const $t, made: Option<&dyn Blocks>, out: *mut $t) {
                 let x = if x.is_null() { out.cast_const() } else { x };
                 let all = Ptrs { x, g: if g.is_null() { x } else { g }, out };
                 if s.inner == 1 {
@@ -120,13 +114,13 @@ macro_rules! instance {
             use super::*;
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, p: Ptrs<C::Raw>) {
+            pub(super) unsafe fn rows_of<C: Cell + Real>(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<C::Raw>) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::rows_of::<C>(pass, rows, n, p) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+            pub(super) unsafe fn columns<C: Cell + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::columns::<C>(pass, n, step, width, p) }
             }
@@ -143,7 +137,7 @@ soft!(f64, rows_of_f64, F64);
 
 /// # Safety
 /// As for `rows_of`.
-unsafe fn rows_of_f32(pass: Pass, rows: usize, n: usize, p: Ptrs<f32>) {
+unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<f32>) {
     // SAFETY: the caller's; the features were found on this machine.
     unsafe {
         #[cfg(target_arch = "x86_64")]
@@ -159,7 +153,7 @@ unsafe fn rows_of_f32(pass: Pass, rows: usize, n: usize, p: Ptrs<f32>) {
 
 /// # Safety
 /// As for `rows_of`.
-unsafe fn rows_of_f64(pass: Pass, rows: usize, n: usize, p: Ptrs<f64>) {
+unsafe fn rows_of_f64(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<f64>) {
     // SAFETY: the caller's; the features were found on this machine.
     unsafe { dispatch!(rows_of, F64, (pass, rows, n, p)) }
 }
@@ -234,7 +228,7 @@ impl<T> Ptrs<T> {
 /// # Safety
 /// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may lie where the results go.
 #[inline(always)]
-unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+unsafe fn rows_of<C: Cell + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         match all.shared() {
@@ -248,7 +242,7 @@ unsafe fn rows_of<C: Cell + Real>(pass: Pass, rows: usize, n: usize, all: Ptrs<C
 /// # Safety
 /// As for `rows_of`, where `S` is true.
 #[inline(always)]
-unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: Pass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: SoftmaxPass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
     for row in 0..rows {
         let p = all.moved(row * n).sharing::<S>();
         // SAFETY: indices stay below n.
@@ -260,7 +254,7 @@ unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: Pass, rows: usize, n: 
             continue;
         }
         match pass {
-            Pass { log: false, backward: false } => {
+            SoftmaxPass { log: false, backward: false } => {
                 let m = fold(n, x(0), x, larger);
                 for i in 0..n {
                     put(i, (x(i) - m).exp());
@@ -272,20 +266,20 @@ unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: Pass, rows: usize, n: 
                     put(i, e(i).div(s));
                 }
             }
-            Pass { log: true, backward: false } => {
+            SoftmaxPass { log: true, backward: false } => {
                 let m = fold(n, x(0), x, larger);
                 let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b).log();
                 for i in 0..n {
                     put(i, x(i) - m - s);
                 }
             }
-            Pass { log: false, backward: true } => {
+            SoftmaxPass { log: false, backward: true } => {
                 let s = fold(n, zero, |i| g(i) * x(i), |a, b| a + b);
                 for i in 0..n {
                     put(i, x(i) * (g(i) - s));
                 }
             }
-            Pass { log: true, backward: true } => {
+            SoftmaxPass { log: true, backward: true } => {
                 let s = fold(n, zero, g, |a, b| a + b);
                 for i in 0..n {
                     put(i, g(i) - x(i).exp() * s);
@@ -299,7 +293,7 @@ unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: Pass, rows: usize, n: 
 /// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass. An operand may lie
 /// where the results go.
 #[inline(always)]
-unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+unsafe fn columns<C: Cell + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         match p.shared() {
@@ -313,7 +307,7 @@ unsafe fn columns<C: Cell + Real>(pass: Pass, n: usize, step: usize, width: usiz
 /// # Safety
 /// As for `columns`, where `S` is true.
 #[inline(always)]
-unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: Pass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
     let p = p.sharing::<S>();
     let zero = C::from_bool(0);
     // SAFETY: the caller's promise covers i < n and j < width.
@@ -339,7 +333,7 @@ unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: Pass, n: usize, ste
     }
     // The pass is decided outside of the loops, which then vectorise.
     match pass {
-        Pass { log: false, backward: false } => {
+        SoftmaxPass { log: false, backward: false } => {
             for i in 0..n {
                 for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
                     let e = (x(i, j) - *t).exp();
@@ -351,7 +345,7 @@ unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: Pass, n: usize, ste
                 sum.iter().enumerate().for_each(|(j, s)| put(i, j, out(i, j).div(*s)));
             }
         }
-        Pass { log: true, backward: false } => {
+        SoftmaxPass { log: true, backward: false } => {
             for i in 0..n {
                 for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
                     *s = *s + (x(i, j) - *t).exp();
@@ -362,7 +356,7 @@ unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: Pass, n: usize, ste
                 top.iter().zip(sum.iter()).enumerate().for_each(|(j, (t, s))| put(i, j, x(i, j) - *t - *s));
             }
         }
-        Pass { log: false, backward: true } => {
+        SoftmaxPass { log: false, backward: true } => {
             for i in 0..n {
                 sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j) * x(i, j));
             }
@@ -370,7 +364,7 @@ unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: Pass, n: usize, ste
                 sum.iter().enumerate().for_each(|(j, s)| put(i, j, x(i, j) * (g(i, j) - *s)));
             }
         }
-        Pass { log: true, backward: true } => {
+        SoftmaxPass { log: true, backward: true } => {
             for i in 0..n {
                 sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j));
             }
@@ -394,7 +388,7 @@ mod tests {
                 let mut y = vec![f64::NAN; len];
                 let s = Shape { outer, n, inner };
                 // SAFETY: all buffers have outer * n * inner elements.
-                unsafe { f64::softmax(Pass { log, backward: false }, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr()) };
+                unsafe { f64::softmax(SoftmaxPass { log, backward: false }, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr()) };
                 for o in 0..outer {
                     for c in 0..inner {
                         let at = |i: usize| (o * n + i) * inner + c;
@@ -420,7 +414,7 @@ mod tests {
             for log in [false, true] {
                 let (mut y, mut d, mut wide_y, mut wide_d) =
                     (vec![f32::NAN; 3 * n], vec![f32::NAN; 3 * n], vec![0.0; 3 * n], vec![0.0; 3 * n]);
-                let (there, back) = (Pass { log, backward: false }, Pass { log, backward: true });
+                let (there, back) = (SoftmaxPass { log, backward: false }, SoftmaxPass { log, backward: true });
                 // SAFETY: all buffers have 3 * n elements.
                 unsafe {
                     f32::softmax(there, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr());

@@ -1,8 +1,8 @@
-//! Softmax along rows of `f32`, sixteen at once with AVX-512.
+//! SoftmaxPass along rows of `f32`, sixteen at once with AVX-512.
 
 use super::math::{f32 as scalar, lanes};
 use super::num::{Avx512, F32x16};
-use super::softmax::Pass;
+use crate::backend::requests::SoftmaxPass;
 
 const LANES: usize = F32x16::LANES;
 /// Vectors that are folded side by side, so that one need not wait for the other.
@@ -59,7 +59,7 @@ fn fold(n: usize, start: F32x16, f: impl Fn(usize) -> F32x16, merge: impl Fn(F32
 /// # Safety
 /// The machine has AVX-512; all rows are readable and writable. An operand may be the output's memory element for element.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
-pub(super) unsafe fn rows(pass: Pass, count: usize, n: usize, x: *const f32, g: *const f32, out: *mut f32) {
+pub(super) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f32, g: *const f32, out: *mut f32) {
     for r in 0..count {
         let (x, g, out) = (Row { x: x.wrapping_add(r * n), n }, Row { x: g.wrapping_add(r * n), n }, out.wrapping_add(r * n));
         // SAFETY: the caller's; blocks begin below n.
@@ -67,7 +67,7 @@ pub(super) unsafe fn rows(pass: Pass, count: usize, n: usize, x: *const f32, g: 
             let (zero, low) = (F32x16::splat(0.0), F32x16::splat(f32::NEG_INFINITY));
             let put = |i: usize, v: F32x16| if i + LANES <= n { v.store(out.add(i)) } else { v.store_some(out.add(i), n - i) };
             match pass {
-                Pass { log: false, backward: false } => {
+                SoftmaxPass { log: false, backward: false } => {
                     let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
                     let s = fold(
                         n,
@@ -90,7 +90,7 @@ pub(super) unsafe fn rows(pass: Pass, count: usize, n: usize, x: *const f32, g: 
                         put(i, q.neg_fma(s, e).fma(share, q));
                     }
                 }
-                Pass { log: true, backward: false } => {
+                SoftmaxPass { log: true, backward: false } => {
                     let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
                     let s = fold(n, zero, |i| lanes::exp(x.block(i, low) - top), |a, b| a + b).total();
                     let s = F32x16::splat(scalar::log::<Avx512>(s));
@@ -98,13 +98,13 @@ pub(super) unsafe fn rows(pass: Pass, count: usize, n: usize, x: *const f32, g: 
                         put(i, x.block(i, zero) - top - s);
                     }
                 }
-                Pass { log: false, backward: true } => {
+                SoftmaxPass { log: false, backward: true } => {
                     let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero) * x.block(i, zero), |a, b| a + b).total());
                     for i in (0..n).step_by(LANES) {
                         put(i, x.block(i, zero) * (g.block(i, zero) - s));
                     }
                 }
-                Pass { log: true, backward: true } => {
+                SoftmaxPass { log: true, backward: true } => {
                     let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero), |a, b| a + b).total());
                     for i in (0..n).step_by(LANES) {
                         put(i, lanes::exp(x.block(i, zero)).neg_fma(s, g.block(i, zero)));

@@ -6,7 +6,7 @@ use super::strided::Walk;
 use super::words::{Kernel, Launch, NONE, Names, Numbers, each, groups_for, load, scratch, store, wgsl_type, words};
 use super::write::{combine, source_value};
 use super::{Bindings, Buffer, View};
-use crate::backend::cpu::index::Write;
+use crate::backend::requests::Write;
 use crate::error::Result;
 use crate::layout::DType;
 

@@ -6,7 +6,7 @@ use super::words::{Kernel, Launch, NONE, Names, Numbers, countable, each, groups
 pub use super::write::Source;
 use super::write::{IN_ORDER, Writes};
 use super::{Bindings, Buffer, View};
-use crate::backend::cpu::index::Write;
+use crate::backend::requests::Write;
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;

@@ -5,6 +5,10 @@
 //! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
 
 mod accumulate;
+mod answer;
+mod answer_gather;
+mod answer_random;
+pub mod backend;
 mod buffer;
 pub mod context;
 pub mod copy;

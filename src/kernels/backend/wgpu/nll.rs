@@ -7,7 +7,7 @@ use super::words::{
     store_real, unsupported, words,
 };
 use super::{Bindings, Buffer, View};
-use crate::backend::cpu::nll::{Classes, Reduction};
+use crate::backend::requests::{Classes, NllReduction as Reduction};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 

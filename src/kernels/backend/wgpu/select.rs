@@ -5,7 +5,7 @@ use super::radix::{self, Digits};
 use super::strided::Walk;
 use super::words::{Kernel, Launch, Names, Numbers, countable, each, groups, groups_for, load, scratch, store, wgsl_type, words};
 use super::{Bindings, Buffer, View};
-use crate::backend::cpu::select::Part;
+use crate::backend::requests::Sort;
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -60,7 +60,7 @@ impl Rows {
 
 /// Sorts along `dim`, stably, and writes the first `part.keep` of each row (`values`) with the places they came from (`places`, int64);
 /// both are row-major.
-pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, dim: usize, part: Part) -> Result<()> {
+pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, dim: usize, part: Sort) -> Result<()> {
     let rows = Rows::new(&x, dim);
     let all = countable(op, x.shape)?;
     if rows.length <= ROW {
@@ -152,7 +152,7 @@ var s = {first} + j * {stride};
 }
 
 /// A bitonic sort of each row in one workgroup; the place decides between equals.
-fn sort_rows(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, rows: &Rows, part: Part) -> Result<()> {
+fn sort_rows(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, rows: &Rows, part: Sort) -> Result<()> {
     let (dtype, descending) = (x.dtype, part.descending);
     let size = rows.length.next_power_of_two().max(2);
     let mut bindings = Bindings::new();

@@ -1,4 +1,4 @@
-//! Softmax and log-softmax along one dimension, forward and backward.
+//! SoftmaxPass and log-softmax along one dimension, forward and backward.
 //!
 //! A program may make the input, backward the gradient: its elements lie in the output then, until results take their places.
 //!
@@ -11,7 +11,7 @@ use super::reduce::{Reducer, reduce};
 use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::{types, with_library};
 use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
-use crate::backend::cpu::softmax::Pass;
+use crate::backend::requests::SoftmaxPass;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
 use smallvec::SmallVec;
@@ -25,30 +25,30 @@ const FIXED: usize = 9;
 /// A word of them that is 0.
 const ZERO: usize = 8;
 
-impl Pass {
+impl SoftmaxPass {
     /// What is written (functions without their type), of the element `x`, its gradient `g`, the row's maximum `m` and its sum `t`.
     fn result(self) -> &'static str {
         match self {
-            Pass { log: false, backward: false } => "exp(x - m) / t",
-            Pass { log: true, backward: false } => "x - m - log(t)",
-            Pass { log: false, backward: true } => "x * (g - t)",
-            Pass { log: true, backward: true } => "g - exp(x) * t",
+            SoftmaxPass { log: false, backward: false } => "exp(x - m) / t",
+            SoftmaxPass { log: true, backward: false } => "x - m - log(t)",
+            SoftmaxPass { log: false, backward: true } => "x * (g - t)",
+            SoftmaxPass { log: true, backward: true } => "g - exp(x) * t",
         }
     }
 
     /// What a row sums up.
     fn summand(self) -> &'static str {
         match self {
-            Pass { backward: false, .. } => "exp(x - m)",
-            Pass { log: false, backward: true } => "g * x",
-            Pass { log: true, backward: true } => "g",
+            SoftmaxPass { backward: false, .. } => "exp(x - m)",
+            SoftmaxPass { log: false, backward: true } => "g * x",
+            SoftmaxPass { log: true, backward: true } => "g",
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Form {
-    pass: Pass,
+    pass: SoftmaxPass,
     dtype: DType,
     /// Rows of a workgroup, and whether neighbouring invocations are neighbours in a row; None where maxima and sums are given and
     /// every invocation writes one element.
@@ -76,7 +76,7 @@ impl Form {
     }
 
     fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
-        let Pass { backward, .. } = self.pass;
+        let SoftmaxPass { backward, .. } = self.pass;
         let float = element(self.dtype);
         let [x, g, out, tops, sums] = self.slots;
         // All buffers by their storage type: a program may read one of them as well.
@@ -194,9 +194,9 @@ impl Form {
     }
 }
 
-/// Softmax or its logarithm of `x` along `dim` into `out`, row-major and of the same shape; or, with a gradient `g`, the backward pass,
+/// SoftmaxPass or its logarithm of `x` along `dim` into `out`, row-major and of the same shape; or, with a gradient `g`, the backward pass,
 /// for which `x` is the forward output. Floats only.
-pub fn softmax(pass: Pass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: View<'_>) -> Result<()> {
+pub fn softmax(pass: SoftmaxPass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: View<'_>) -> Result<()> {
     let op = if pass.log { "log_softmax" } else { "softmax" };
     if !x.dtype.is_float() {
         return Err(Error::dtype(format!("{op}: expected a floating point tensor, got {}", x.dtype)));
@@ -230,7 +230,7 @@ pub fn softmax(pass: Pass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: Vi
 }
 
 /// As `softmax`, of an input that a program makes, or backward, where `y` is the forward output, of a gradient that it makes; row-major.
-pub fn softmax_made(pass: Pass, made: &Program<'_>, y: Option<View<'_>>, dim: usize, out: View<'_>) -> Result<()> {
+pub fn softmax_made(pass: SoftmaxPass, made: &Program<'_>, y: Option<View<'_>>, dim: usize, out: View<'_>) -> Result<()> {
     let op = if pass.log { "log_softmax" } else { "softmax" };
     check(op, &out)?;
     let x = y.unwrap_or(out);
@@ -249,7 +249,7 @@ pub fn softmax_made(pass: Pass, made: &Program<'_>, y: Option<View<'_>>, dim: us
 
 struct Job<'a> {
     op: &'static str,
-    pass: Pass,
+    pass: SoftmaxPass,
     x: Option<View<'a>>,
     g: Option<View<'a>>,
     made: Option<&'a Program<'a>>,
@@ -262,7 +262,7 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// Operands that lie as `x` and `g` do; None where there is nothing to compute.
-    fn new(op: &'static str, pass: Pass, x: View<'_>, g: View<'_>, dim: usize, out: View<'a>) -> Option<Job<'a>> {
+    fn new(op: &'static str, pass: SoftmaxPass, x: View<'_>, g: View<'_>, dim: usize, out: View<'a>) -> Option<Job<'a>> {
         let (n, steps) = if x.shape.is_empty() { (1, [1, 1]) } else { (x.shape[dim], [x.strides[dim], g.strides[dim]]) };
         let inner: usize = x.shape.iter().skip(dim + 1).product();
         let kept = Walk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d], g.strides[d]])));
@@ -347,8 +347,15 @@ mod tests {
             for (log, backward, rank) in [(false, false, 0), (true, false, 1), (false, true, 2), (true, true, 3)] {
                 let slots = if backward { [0, 1, 2, 0, 3] } else { [0, 0, 1, 2, 3] };
                 for dtype in [DType::F32, DType::F64] {
-                    let form =
-                        Form { pass: Pass { log, backward }, dtype, tile, made: false, rank, slots, writes: if backward { 4 } else { 2 } };
+                    let form = Form {
+                        pass: SoftmaxPass { log, backward },
+                        dtype,
+                        tile,
+                        made: false,
+                        rank,
+                        slots,
+                        writes: if backward { 4 } else { 2 },
+                    };
                     validate::check(&format!("{form:?}"), &form.source(None));
                 }
             }

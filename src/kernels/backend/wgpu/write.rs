@@ -9,7 +9,7 @@ use super::words::{
     Kernel, Launch, NONE, Names, Numbers, WIDE_MUL, each, fill, groups_for, load, number_words, scratch, store, wgsl_type, words,
 };
 use super::{Bindings, Buffer, View};
-use crate::backend::cpu::index::Write;
+use crate::backend::requests::Write;
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 

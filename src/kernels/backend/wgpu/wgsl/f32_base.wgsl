@@ -11,6 +11,19 @@ fn f32_lit(bits: u32) -> f32 {
     return bitcast<f32>(bits ^ unknown);
 }
 
+// The built-in min, max and clamp are not used on floats: beside a test for nan Mesa's compiler makes wrong code of them.
+fn f32_at_most(x: f32, high: f32) -> f32 {
+    return select(x, high, high < x);
+}
+
+fn f32_at_least(x: f32, low: f32) -> f32 {
+    return select(x, low, low > x);
+}
+
+fn f32_clamp(x: f32, low: f32, high: f32) -> f32 {
+    return f32_at_most(f32_at_least(x, low), high);
+}
+
 fn f32_is_nan(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }

@@ -27,16 +27,16 @@ fn f32_erfc_large(a: f32) -> f32 {
 
 fn f32_erf(x: f32) -> f32 {
     let a = f32_abs(x);
-    let c = min(a, 5.0);
-    let y = select(1.0 - f32_erfc_large(max(c, 0.5)), f32_erf_small(c), c < 0.8);
+    let c = f32_at_most(a, 5.0);
+    let y = select(1.0 - f32_erfc_large(f32_at_least(c, 0.5)), f32_erf_small(c), c < 0.8);
     return select(f32_copysign(y, x), x, f32_is_nan(x));
 }
 
 fn f32_erfc(x: f32) -> f32 {
     let a = f32_abs(x);
-    let c = min(a, 10.2);
-    let near = 1.0 - f32_erf_small(min(c, 1.0));
-    let y = select(f32_erfc_large(max(c, 0.5)), near, c < 0.5);
+    let c = f32_at_most(a, 10.2);
+    let near = 1.0 - f32_erf_small(f32_at_most(c, 1.0));
+    let y = select(f32_erfc_large(f32_at_least(c, 0.5)), near, c < 0.5);
     let both = select(y, 2.0 - y, f32_is_negative(x));
     return select(both, x, f32_is_nan(x));
 }

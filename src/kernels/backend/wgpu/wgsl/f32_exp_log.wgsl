@@ -45,18 +45,18 @@ fn f32_one_plus(r: f32, p: f32) -> f32 {
 }
 
 fn f32_exp(x: f32) -> f32 {
-    let v = f32_exp_parts(clamp(x, -105.0, 89.0), 0.0);
+    let v = f32_exp_parts(f32_clamp(x, -105.0, 89.0), 0.0);
     return select(f32_scale(f32_one_plus(v.y, v.z), i32(v.x)), x, f32_is_nan(x));
 }
 
 // exp(x) / 2, which overflows later.
 fn f32_half_exp(x: f32) -> f32 {
-    let v = f32_exp_parts(clamp(x, -105.0, 90.0), 0.0);
+    let v = f32_exp_parts(f32_clamp(x, -105.0, 90.0), 0.0);
     return select(f32_scale(f32_one_plus(v.y, v.z), i32(v.x) - 1), x, f32_is_nan(x));
 }
 
 fn f32_exp2(x: f32) -> f32 {
-    let c = clamp(x, -160.0, 130.0);
+    let c = f32_clamp(x, -160.0, 130.0);
     let n = f32_round(c);
     let r = (c - n) * 0.693147182;
     let q = 0.5 + r * (0.166666672 + r * (0.0416662693 + r * (0.00833326578 + r * (0.00139460841 + r * 0.000199178263))));
@@ -65,7 +65,7 @@ fn f32_exp2(x: f32) -> f32 {
 
 // Half of it is computed: 2^128 does not exist.
 fn f32_expm1(x: f32) -> f32 {
-    let v = f32_exp_parts(clamp(x, -60.0, 89.0), 0.0);
+    let v = f32_exp_parts(f32_clamp(x, -60.0, 89.0), 0.0);
     let h = f32_keep(v.y + v.z);
     let l = f32_keep(v.y - h) + v.z;
     let t = f32_pow2(i32(v.x) - 1);
@@ -83,15 +83,15 @@ fn f32_sigmoid(x: f32) -> f32 {
 
 fn f32_tanh(x: f32) -> f32 {
     let a = f32_abs(x);
-    let e = f32_expm1(-2.0 * min(a, 1.0));
+    let e = f32_expm1(-2.0 * f32_at_most(a, 1.0));
     let near = f32_div(f32_neg(e), 2.0 + e);
-    let y = select(near, 1.0 - 2.0 / (f32_exp(2.0 * min(a, 10.0)) + 1.0), f32_lt(1.0, a));
+    let y = select(near, 1.0 - 2.0 / (f32_exp(2.0 * f32_at_most(a, 10.0)) + 1.0), f32_lt(1.0, a));
     return select(f32_copysign(y, x), x, f32_is_nan(x));
 }
 
 fn f32_sinh(x: f32) -> f32 {
     let a = f32_abs(x);
-    let e = f32_expm1(min(a, 20.0));
+    let e = f32_expm1(f32_at_most(a, 20.0));
     let near = 0.5 * (e + e / (e + 1.0));
     let y = select(near, f32_half_exp(a), f32_lt(20.0, a));
     return select(f32_copysign(y, x), x, f32_is_nan(x) | ((bitcast<u32>(x) & 0x7fffffffu) < 0x33000000u));
@@ -99,7 +99,7 @@ fn f32_sinh(x: f32) -> f32 {
 
 fn f32_cosh(x: f32) -> f32 {
     let h = f32_half_exp(f32_abs(x));
-    return h + 0.25 / min(h, 1e30) * select(1.0, 0.0, f32_lt(1e30, h));
+    return h + 0.25 / f32_at_most(h, 1e30) * select(1.0, 0.0, f32_lt(1e30, h));
 }
 
 // (k, f) with |x| = 2^k * (1 + f) and f from sqrt(1/2) - 1 to sqrt(2) - 1, for x neither 0 nor infinite nor nan.
@@ -166,7 +166,7 @@ fn f32_log1p(x: f32) -> f32 {
 
 fn f32_asinh(x: f32) -> f32 {
     let a = f32_abs(x);
-    let m = min(a, 4096.0);
+    let m = f32_at_most(a, 4096.0);
     let z = m * m;
     let near = f32_log1p(m + z / (1.0 + sqrt(1.0 + z)));
     let y = select(near, f32_log(a) + 0.693147182, f32_lt(4096.0, a));
@@ -174,7 +174,7 @@ fn f32_asinh(x: f32) -> f32 {
 }
 
 fn f32_acosh(x: f32) -> f32 {
-    let t = min(x, 4096.0) - 1.0;
+    let t = f32_at_most(x, 4096.0) - 1.0;
     let near = f32_log1p(t + f32_sqrt(t * (t + 2.0)));
     let y = select(near, f32_log(x) + 0.693147182, f32_lt(4096.0, x));
     return select(y, f32_lit(0x7fc00000u), !f32_le(1.0, x));
@@ -195,7 +195,7 @@ fn f32_pow_edges(x: f32, e: f32, y: f32) -> f32 {
     let inf = f32_lit(0x7f800000u);
     let whole = f32_trunc(e);
     let is_whole = bitcast<u32>(whole) == bitcast<u32>(e);
-    let odd = is_whole & f32_lt(b, 16777216.0) & ((i32(clamp(e, -16777216.0, 16777216.0)) & 1) == 1);
+    let odd = is_whole & f32_lt(b, 16777216.0) & ((i32(f32_clamp(e, -16777216.0, 16777216.0)) & 1) == 1);
     let grows = f32_lt(1.0, a) == f32_lt(0.0, e);
     let end = select(0.0, inf, grows);
     var r = select(y, end, f32_is_zero(x) | f32_is_inf(x) | f32_is_inf(e));
@@ -222,9 +222,9 @@ fn f32_pow(x: f32, e: f32) -> f32 {
     let t = f32_two_sum(v.x, p.x);
     let l = f32_two_sum(t.x, t.y + low);
     // From 2^34 on every exponent is as good as infinite.
-    let w = clamp(e, -1.7179869e10, 1.7179869e10);
+    let w = f32_clamp(e, -1.7179869e10, 1.7179869e10);
     let h = f32_two_prod(w, l.x);
-    let c = clamp(h.x, -160.0, 130.0);
+    let c = f32_clamp(h.x, -160.0, 130.0);
     let n = f32_round(c);
     let r = (c - n) * 0.693147182 + select(0.0, (h.y + w * l.y) * 0.693147182 + (c - n) * -1.90465421e-9, c == h.x);
     let g = 0.5 + r * (0.166666672 + r * (0.0416662693 + r * (0.00833326578 + r * (0.00139460841 + r * 0.000199178263))));

@@ -1,0 +1,161 @@
+//! Asking a backend: every computation of an array comes through `run` (new outputs), `run_into` (given ones), or `count` (a size that
+//! depends on values). Devices, deferral, allocation and execution happen here, once for all families.
+
+use super::fusion;
+use super::lazy::Lazy;
+use super::pending::{self, In, Make, Step, Weight};
+use super::storage::Device;
+use super::value::Array;
+use crate::backend::contract::{Counted, Operand, View};
+use crate::backend::requests::{Reads, Request};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Layout};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// What a new output looks like: row-major, of this shape and dtype.
+pub(super) type Wanted<'a> = (&'a [usize], DType);
+pub(super) type Outputs = SmallVec<[Array; 2]>;
+
+/// Which array is on the wrong device, and how to go on.
+#[cold]
+pub(super) fn elsewhere(op: &str, a: &Array, wanted: Device) -> Error {
+    if a.device() == wanted {
+        return Error::runtime(format!("{op}: tensors of two {wanted} devices; move one with .cpu().to(\"{wanted}\")"));
+    }
+    Error::runtime(format!(
+        "Expected all tensors to be on the same device, but found at least two devices, {wanted} and {}! ({op}: an argument of shape {:?} is on {}; \
+         move it with .to(\"{wanted}\"))",
+        a.device(),
+        a.shape(),
+        a.device()
+    ))
+}
+
+impl Array {
+    /// The elements as a backend sees them. What is pending has been computed.
+    #[inline]
+    pub(super) fn view(&self) -> View<'_> {
+        let l = self.layout();
+        View { memory: self.storage().backend_memory(), offset: l.offset(), shape: l.shape(), strides: l.strides(), dtype: self.dtype() }
+    }
+
+    /// As an operand beside `target`: a view, or the value of a 0-d array of the host.
+    fn operand<'a>(&'a self, op: &str, target: &Array) -> Result<Operand<'a>> {
+        if self.storage().is_beside(target.storage()) {
+            Ok(Operand::View(self.view()))
+        } else if self.device().is_host() && self.numel() == 1 {
+            Ok(Operand::Number(self.first()?))
+        } else {
+            Err(elsewhere(op, self, target.device()))
+        }
+    }
+}
+
+/// Runs a request on new, row-major outputs beside the first operand; or keeps it as steps of the program that makes that operand.
+pub(super) fn run(request: Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Result<Outputs> {
+    debug_assert_eq!(outs.len(), request.outputs());
+    let Some(first) = ins.first() else { return Err(Error::internal(request.name(), "a request that says no device")) };
+    if let Some(made) = deferred(&request, ins, outs)? {
+        return Ok(made);
+    }
+    let made: Outputs = outs.iter().map(|(shape, dtype)| first.empty_beside(shape, *dtype)).collect::<Result<_>>()?;
+    {
+        let targets: SmallVec<[&Array; 2]> = made.iter().collect();
+        run_into(&request, ins, &targets)?;
+    }
+    Ok(made)
+}
+
+/// As `run`, for requests with one output.
+pub(super) fn run1(request: Request, ins: &[&Array], shape: &[usize], dtype: DType) -> Result<Array> {
+    let mut made = run(request, ins, &[(shape, dtype)])?;
+    made.pop().ok_or_else(|| Error::internal("a request", "no output"))
+}
+
+/// Runs a request at once into arrays that are there. None of them overlaps an operand, unless the request's family allows it.
+pub(super) fn run_into(request: &Request, ins: &[&Array], outs: &[&Array]) -> Result<()> {
+    let op = request.name();
+    ins.iter().try_for_each(|a| a.ready())?;
+    outs.iter().try_for_each(|a| a.writable())?;
+    let target = outs[0];
+    let operands = ins.iter().map(|a| a.operand(op, target)).collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
+    ask(request, &operands, outs)
+}
+
+/// As `run_into`, of operands that are views already.
+pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
+    let backend = outs[0].storage().backend();
+    if request.checks() {
+        // SAFETY: as for `run` below.
+        unsafe { backend.check(request, operands)? };
+    }
+    if outs.iter().all(|a| a.numel() == 0) && !request.looks_at_nothing() {
+        return Ok(());
+    }
+    let views: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|a| Some(a.view())).collect();
+    // SAFETY: layouts stay inside their storages, which live as long as the arrays; all are this backend's. Sizes, dtypes and overlap are what
+    // the request's family describes: the methods of `Array` that make requests check them.
+    unsafe { Ok(backend.run(request, operands, &views)?) }
+}
+
+/// Looks how large a result is, allocates it, and writes it: for sizes that depend on values. `shape` says what shape a count gives.
+pub(super) fn count(request: &Request, x: &Array, shape: impl FnOnce(usize) -> SmallVec<[usize; 2]>, dtype: DType) -> Result<Array> {
+    x.ready()?;
+    let backend = x.storage().backend();
+    // SAFETY: as in `ask`.
+    let counted: Box<dyn Counted + '_> = unsafe { backend.count(request, x.view())? };
+    let out = x.empty_beside(&shape(counted.count()), dtype)?;
+    if out.numel() > 0 {
+        // SAFETY: as in `ask`; the output is new.
+        unsafe { counted.fill(out.view())? };
+    }
+    Ok(out)
+}
+
+/// The request as steps behind what is pending in its first operand, so that this may never have to be written; None where there is nothing
+/// to gain, or the request cannot wait.
+fn deferred(request: &Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Result<Option<Outputs>> {
+    let x = ins[0];
+    if request.reads(0) == Reads::InMemory || !fusion::is_enabled() || x.storage().is_plain() {
+        return Ok(None);
+    }
+    let Some(step) = x.storage().lazy().and_then(Lazy::step) else { return Ok(None) };
+    let backend = x.storage().backend();
+    if step.refolded || step.out != x.dtype() || !x.is_whole() || !(request.reads_any_order() || x.is_contiguous()) {
+        return Ok(None);
+    }
+    if !backend.defers() || !backend.reads_programs(request, x.dtype()) {
+        return Ok(None);
+    }
+    let mut operands: SmallVec<[In; 3]> = smallvec![In::Aligned(x.clone())];
+    for a in &ins[1..] {
+        if !a.storage().is_beside(x.storage()) || a.storage().lazy().is_some_and(Lazy::is_exposed) {
+            return Ok(None);
+        }
+        // What is read late, and perhaps was checked, must be memory that nobody else writes unnoticed.
+        let owned = if a.storage().lazy().is_none() { a.contiguous_copy()? } else { a.contiguous()? };
+        operands.push(In::Aligned(owned));
+    }
+    if request.checks() {
+        let views: SmallVec<[Operand<'_>; 4]> = operands
+            .iter()
+            .enumerate()
+            .map(|(k, i)| if k == 0 { Operand::Unread } else { i.array().map_or(Operand::Unread, |a| Operand::View(a.view())) })
+            .collect();
+        // SAFETY: as in `ask`; the first operand is not looked at.
+        unsafe { backend.check(request, &views)? };
+    }
+    let ticket = if request.checks() { backend.ticket(request.name()) } else { 0 };
+    let request = Arc::new(request.clone().with_ticket(ticket));
+    pending::sweep();
+    let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs + ins.len() - 1 };
+    let site = fusion::site();
+    let made = outs.iter().enumerate().map(|(output, (shape, dtype))| {
+        // Each output is a step, of which nobody may want one.
+        let ins = operands.iter().filter_map(|i| i.array().cloned().map(In::Aligned)).collect();
+        let make = Make::Request { request: request.clone(), output };
+        pending::make(Step::new(make, *dtype, Layout::contiguous(shape), ins, weight, false, site))
+    });
+    Ok(Some(made.collect()))
+}

@@ -1,0 +1,313 @@
+//! Answers of the CPU: from a request's operands to the kernels' arguments, family by family.
+
+use super::alloc::Buffer;
+use super::operands::{Dense, InOrder, around, float, malformed, not_floating, output, typed, view};
+use super::raw_slice::RawSlice;
+use super::reduce::{Source, run as run_reduce};
+use super::reducers::Number;
+use super::softmax::{Shape, Soft};
+use super::{copy, index, matmul, nonzero, places, pointwise, reductions, running, scan, select};
+use crate::backend::contract::{Counted, Operand, View};
+use crate::backend::requests::{
+    ArgReduce, CumulativeExtreme, Mode, Nll, NllReduction, Pointwise, Reduce, Reducer, Scan, Softmax, Sort, Triangle,
+};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use smallvec::SmallVec;
+
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
+
+pub(super) unsafe fn fill(value: Scalar, out: View<'_>) {
+    // SAFETY: see above.
+    unsafe { copy::fill(out.dtype, out.shape, out.ptr(), out.strides, value) }
+}
+
+pub(super) unsafe fn copied(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let x = view("copy", ins, 0)?;
+    // SAFETY: see above.
+    unsafe { copy::copy(x.dtype, out.dtype, out.shape, x.ptr(), x.strides, out.ptr(), out.strides) };
+    Ok(())
+}
+
+pub(super) unsafe fn row(p: &Pointwise, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let mut operands: SmallVec<[pointwise::Operand<'_>; 5]> = SmallVec::new();
+    for i in ins {
+        operands.push(match i {
+            Operand::View(v) => pointwise::Operand { ptr: v.ptr(), strides: v.strides, dtype: v.dtype },
+            Operand::Unread => pointwise::Operand { ptr: std::ptr::null(), strides: &[], dtype: DType::Bool },
+            _ => return Err(malformed(p.func.row.info().name)),
+        });
+    }
+    // SAFETY: see above.
+    unsafe { pointwise::run(p.func, p.compute, out.shape, out.ptr(), out.strides, &operands, &p.params) }
+}
+
+pub(super) unsafe fn triangle(t: &Triangle, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let x = view(t.name(), ins, 0)?;
+    let Some(r) = out.shape.len().checked_sub(2) else { return Err(malformed(t.name())) };
+    let (to, from) = (index::Block::new(&out.shape[..r], &out.strides[..r]), index::Block::new(&out.shape[..r], &x.strides[..r]));
+    let size = out.dtype.size() as isize;
+    for b in 0..out.shape[..r].iter().product() {
+        // SAFETY: each matrix lies inside its array; the arrays are equal or disjoint.
+        unsafe {
+            index::triangle(
+                (out.ptr().offset(to.offset(b) * size), [out.strides[r], out.strides[r + 1]]),
+                (x.ptr().offset(from.offset(b) * size), [x.strides[r], x.strides[r + 1]]),
+                size as usize,
+                (out.shape[r], out.shape[r + 1]),
+                t.diagonal,
+                t.upper,
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn reduce(r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    // SAFETY: see above.
+    let x = unsafe { InOrder::strided(r.reducer.name(), ins)? };
+    let d = x.dtype();
+    let kernel = match r.reducer {
+        Reducer::Sum => Some(reductions::sum(d)),
+        Reducer::Prod => Some(reductions::prod(d)),
+        Reducer::Extreme { max } => Some(reductions::extreme(max, d)),
+        Reducer::Truth { all } => Some(reductions::truth(all, d)),
+        Reducer::CountNonzero => Some(reductions::count_nonzero(d)),
+        Reducer::SquaredDeviations => reductions::squares(d),
+        Reducer::LogSumExp => reductions::logsumexp(d),
+        Reducer::Norm(p) => reductions::norm(p, d),
+    };
+    let kernel = kernel.ok_or_else(|| not_floating(d))?;
+    // SAFETY: see above.
+    unsafe { run_reduce(&kernel, x.shape(), x.strides(), &r.reduced, x.source(), out.ptr()) };
+    Ok(())
+}
+
+pub(super) unsafe fn arg_reduce(r: &ArgReduce, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    // SAFETY: see above.
+    let x = unsafe { InOrder::dense(r.name(), ins)? };
+    let [values, positions] = outs else { return Err(malformed(r.name())) };
+    let sizes = around(x.shape(), r.dim);
+    let all = sizes.0 * sizes.2;
+    if all == 0 {
+        return Ok(());
+    }
+    let other;
+    let (v, p) = match (values, positions) {
+        (Some(v), Some(p)) => (v.ptr(), p.ptr()),
+        (Some(v), None) => {
+            // Memory for an output that nobody wants.
+            other = Buffer::new(all * size_of::<i64>())?;
+            (v.ptr(), other.as_ptr())
+        }
+        (None, Some(p)) => {
+            other = Buffer::new(all * x.dtype().size())?;
+            (other.as_ptr(), p.ptr())
+        }
+        (None, None) => return Ok(()),
+    };
+    // SAFETY: see above; the spare memory has as many elements.
+    unsafe { places::extreme(r.max, x.dtype(), sizes, x.source(), v, p.cast()) };
+    Ok(())
+}
+
+pub(super) unsafe fn scanned(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    // SAFETY: see above.
+    let x = unsafe { InOrder::dense(s.name(), ins)? };
+    let sizes = around(x.shape(), s.dim);
+    if sizes.0 * sizes.1 * sizes.2 == 0 {
+        return Ok(());
+    }
+    let from = match x.source() {
+        Source::Memory(p) => p,
+        Source::Made(blocks) => {
+            // SAFETY: such results are of the elements' type (`reads_programs`), so they are made where the scan writes.
+            unsafe { scan::make(blocks, out.ptr(), sizes.0 * sizes.1 * sizes.2, x.dtype().size()) };
+            if !blocks.goes_on() {
+                return Ok(());
+            }
+            out.ptr().cast_const()
+        }
+    };
+    // SAFETY: see above; in place both are of one type.
+    unsafe { scan::scan(s.kind, x.dtype(), sizes, from, out.ptr()) };
+    Ok(())
+}
+
+pub(super) unsafe fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let x = view(c.name(), ins, 0)?;
+    let (values, positions) = (output(c.name(), outs, 0)?, output(c.name(), outs, 1)?);
+    // SAFETY: see above.
+    unsafe {
+        let from = Dense::of(&x)?;
+        typed!(x.dtype, T => {
+            running::running_extreme::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
+        });
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn sort(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let x = view("sort", ins, 0)?;
+    let (values, positions) = (output("sort", outs, 0)?, output("sort", outs, 1)?);
+    let sizes = around(x.shape, s.dim);
+    if sizes.1 > u32::MAX as usize {
+        return Err(Error::not_implemented(format!("sort: dimensions of more than {} elements are not supported", u32::MAX)));
+    }
+    // SAFETY: see above.
+    unsafe {
+        let from = Dense::of(&x)?;
+        typed!(x.dtype, T => select::sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn mode(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let x = view("mode", ins, 0)?;
+    let (values, positions) = (output("mode", outs, 0)?, output("mode", outs, 1)?);
+    // SAFETY: see above.
+    unsafe {
+        let from = Dense::of(&x)?;
+        typed!(x.dtype, T => running::mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn softmax(s: &Softmax, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    // SAFETY: see above.
+    let first = unsafe { InOrder::dense(s.name(), ins)? };
+    let second = if s.pass.backward { Some(view(s.name(), ins, 1)?) } else { None };
+    // SAFETY: see above.
+    let second = second.as_ref().map(|y| unsafe { Dense::of(y) }).transpose()?;
+    let (outer, n, inner) = around(first.shape(), s.dim);
+    if outer * n * inner == 0 {
+        return Ok(());
+    }
+    let (from, made) = match first.source() {
+        Source::Memory(p) => (p, None),
+        Source::Made(blocks) => (std::ptr::null(), Some(blocks)),
+    };
+    let (x, g) = second.as_ref().map_or((from, std::ptr::null()), |y| (y.ptr(), from));
+    // SAFETY: see above.
+    float!(first.dtype(), T => unsafe {
+        <T as Soft>::softmax(s.pass, Shape { outer, n, inner }, x.cast(), g.cast(), made, out.ptr().cast());
+    });
+    Ok(())
+}
+
+/// Refuses a target that is no class.
+pub(super) unsafe fn check_nll(n: &Nll, ins: &[Operand<'_>]) -> Result<()> {
+    let targets = view("nll_loss", ins, 1)?;
+    // SAFETY: see above.
+    unsafe {
+        let dense = Dense::cast(&targets, DType::I64)?;
+        let targets = RawSlice::new(dense.ptr().cast::<i64>(), n.classes.outer * n.classes.inner);
+        match n.classes.first_bad(targets) {
+            None => Ok(()),
+            Some(bad) => Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", n.classes.classes))),
+        }
+    }
+}
+
+pub(super) unsafe fn picked(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let c = &n.classes;
+    let targets = view("nll_loss", ins, 1)?;
+    let weight = if ins.len() > 2 { Some(view("nll_loss", ins, 2)?) } else { None };
+    let losses = if n.adjoint { c.outer * c.classes * c.inner } else { out.numel() };
+    // SAFETY: see above. There is a target for each place beside the classes, and a weight for each class; what is picked lies inside the
+    // input, whatever the targets are.
+    unsafe {
+        let x = InOrder::dense("nll_loss", ins)?;
+        let (dense, weight) = (Dense::cast(&targets, DType::I64)?, weight.as_ref().map(|w| Dense::of(w)).transpose()?);
+        let targets = RawSlice::new(dense.ptr().cast::<i64>(), c.outer * c.inner);
+        float!(x.dtype(), T => {
+            let weight = weight.as_ref().map(|w| RawSlice::new(w.ptr().cast::<T>(), c.classes));
+            let to = std::slice::from_raw_parts_mut(out.ptr().cast::<T>(), losses);
+            match (x.source(), n.adjoint) {
+                (Source::Memory(g), true) => {
+                    let singles = if c.reduction == NllReduction::None { c.outer * c.inner } else { 1 };
+                    c.spread(RawSlice::new(g.cast::<T>(), singles), targets, weight, to);
+                }
+                (Source::Memory(p), false) => c.pick(|i| *p.cast::<T>().add(i), targets, weight, to),
+                (Source::Made(_), true) => return Err(malformed("nll_loss")),
+                (Source::Made(blocks), false) => match blocks.all() {
+                    Some(_) if !blocks.goes_on() => {}
+                    Some(p) => c.pick(|i| *p.cast::<T>().add(i), targets, weight, to),
+                    None => {
+                        let alone = |i: usize| {
+                            let mut element = <T as Number>::ZERO;
+                            let made = blocks.make(i, 1, (&raw mut element).cast());
+                            if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
+                        };
+                        c.pick(alone, targets, weight, to);
+                    }
+                },
+            }
+        });
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
+    let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
+    let batch = &out.shape[..lead];
+    let (m, n, k) = (out.shape[lead], out.shape[lead + 1], a.shape[lead + 1]);
+    let offsets = |mut i: usize| {
+        let (mut p, mut q) = (0, 0);
+        for d in (0..lead).rev() {
+            let at = (i % batch[d]) as isize;
+            i /= batch[d];
+            p += at * a.strides[d];
+            q += at * b.strides[d];
+        }
+        (p, q)
+    };
+    let count = batch.iter().product();
+    macro_rules! run {
+        ($T:ty) => {{
+            let (pa, pb) = (a.ptr().cast_const().cast::<$T>(), b.ptr().cast_const().cast::<$T>());
+            let a = matmul::Mat { ptr: pa, rs: a.strides[lead], cs: a.strides[lead + 1] };
+            let b = matmul::Mat { ptr: pb, rs: b.strides[lead], cs: b.strides[lead + 1] };
+            // SAFETY: see above.
+            unsafe { matmul::batched::<$T>(count, (m, n, k), a, b, out.ptr().cast(), offsets) }
+        }};
+    }
+    match a.dtype {
+        DType::F32 => run!(f32),
+        DType::F64 => run!(f64),
+        DType::I64 => run!(i64),
+        DType::I32 => run!(i32),
+        DType::U8 => run!(u8),
+        DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
+    }
+    Ok(())
+}
+
+/// A mask, and how many of its elements hold.
+pub(super) struct Found<'a> {
+    x: View<'a>,
+    mask: Dense<'a>,
+    counts: Vec<usize>,
+}
+
+pub(super) unsafe fn count_nonzero<'a>(x: View<'a>) -> Result<Found<'a>> {
+    // SAFETY: see above. Elements of bool are read as bytes, of which any but 0 holds.
+    let mask = unsafe { Dense::cast(&x, DType::Bool)? };
+    // SAFETY: as many bytes as elements.
+    let counts = nonzero::count(unsafe { RawSlice::new(mask.ptr(), x.numel()) });
+    Ok(Found { x, mask, counts })
+}
+
+impl Counted for Found<'_> {
+    fn count(&self) -> usize {
+        self.counts.last().copied().unwrap_or(0)
+    }
+
+    unsafe fn fill(&self, out: View<'_>) -> Result<()> {
+        // SAFETY: as for `count_nonzero`; there is room for all that were counted, even if another thread changed the mask after that.
+        unsafe { nonzero::positions(RawSlice::new(self.mask.ptr(), self.x.numel()), self.x.shape, &self.counts, out.ptr().cast()) };
+        Ok(())
+    }
+}

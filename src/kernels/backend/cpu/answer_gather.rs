@@ -1,0 +1,150 @@
+//! Answers of the CPU to requests that read or write at positions. Positions are checked first, and each is read once after that: what others
+//! write to the index arrays meanwhile moves no bound.
+
+use super::alloc::Buffer;
+use super::index::{self, Along as Strided, Block, Rows, add_offsets};
+use super::operands::{Dense, output, view};
+use super::raw_slice::RawSlice;
+use crate::backend::contract::{Operand, View};
+use crate::backend::requests::{Along, Bounds, Index, IndexWrite, ScatterAlong};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Strides};
+use smallvec::SmallVec;
+
+// SAFETY, of every function here: as in `answer.rs`.
+
+/// For each position its distance from the array's first element, in elements.
+struct Offsets {
+    memory: Buffer,
+    n: usize,
+}
+
+impl Offsets {
+    fn get(&self) -> &[i64] {
+        // SAFETY: `offsets` has written all of them.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.n) }
+    }
+}
+
+unsafe fn offsets(i: &Index, x: &View<'_>, positions: &[Operand<'_>]) -> Result<Offsets> {
+    let op = i.bounds.name();
+    let n = view(op, positions, 0)?.numel();
+    let memory = Buffer::new(n * size_of::<i64>())?;
+    // SAFETY: room for n numbers, of which the first index writes all.
+    let to = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr().cast::<i64>(), n) };
+    for (k, &dim) in i.dims.iter().enumerate() {
+        let at = view(op, positions, k)?;
+        let (size, stride) = (x.shape[dim], x.strides[dim] as i64);
+        let low = if i.bounds.wraps() { -(size as i64) } else { 0 };
+        if n > 0 && size == 0 && i.bounds == Bounds::Wrap {
+            return Err(Error::index("index is out of bounds for dimension with size 0"));
+        }
+        // SAFETY: see above; all positions have one shape.
+        unsafe {
+            let at = Dense::cast(&at, DType::I64)?;
+            add_offsets(to, k == 0, RawSlice::new(at.ptr().cast(), n), (low, size as i64), stride)
+                .map_err(|bad| i.bounds.error(bad, dim, size))?;
+        }
+    }
+    Ok(Offsets { memory, n })
+}
+
+fn rows<'a>(i: &Index, x: &View<'_>, offsets: &'a [i64]) -> Rows<'a> {
+    let (before, after) = i.rest(x.shape.len());
+    let block = |dims: &[usize]| {
+        let shape: SmallVec<[usize; 6]> = dims.iter().map(|d| x.shape[*d]).collect();
+        let strides: SmallVec<[isize; 6]> = dims.iter().map(|d| x.strides[*d]).collect();
+        Block::new(&shape, &strides)
+    };
+    Rows { outer: block(&before), offsets, inner: block(&after) }
+}
+
+pub(super) unsafe fn read(i: &Index, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let x = view(i.bounds.name(), ins, 0)?;
+    // SAFETY: see above; the offsets were checked against the array's sizes.
+    unsafe {
+        let offsets = offsets(i, &x, &ins[1..])?;
+        index::take(out.ptr(), x.ptr(), x.dtype, &rows(i, &x, offsets.get()));
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> Result<()> {
+    let values = view(w.index.bounds.name(), ins, 0)?;
+    let single = values.strides.iter().zip(values.shape).all(|(s, n)| *s == 0 || *n == 1);
+    // SAFETY: see above; the offsets were checked against the array's sizes.
+    unsafe {
+        let offsets = offsets(&w.index, &x, &ins[1..])?;
+        if values.shape.contains(&0) {
+            return Ok(());
+        }
+        if single {
+            index::put(x.ptr(), values.ptr(), true, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
+        } else {
+            let values = Dense::of(&values)?;
+            index::put(x.ptr(), values.ptr(), false, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks an index of `gather` or `scatter` and brings it to int64.
+unsafe fn along<'a>(index: &View<'a>, dim: usize, size: usize) -> Result<Dense<'a>> {
+    // SAFETY: see above.
+    unsafe {
+        let dense = Dense::cast(index, DType::I64)?;
+        let bad = RawSlice::new(dense.ptr().cast::<i64>(), index.numel()).iter().find(|i| *i as u64 >= size as u64);
+        bad.map_or(Ok(dense), |i| Err(Bounds::Exact.error(i, dim, size)))
+    }
+}
+
+/// Strides over the dimensions of an index; 0-d counts as 1-d.
+fn over(x: &View<'_>, rank: usize) -> Strides {
+    if x.shape.len() == rank { Strides::from_slice(x.strides) } else { Strides::from_elem(1, rank) }
+}
+
+fn row_major(shape: &[usize]) -> Strides {
+    crate::layout::Layout::contiguous_strides(shape)
+}
+
+pub(super) unsafe fn gather(a: &Along, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let (x, at) = (view("gather", ins, 0)?, view("gather", ins, 1)?);
+    let size = x.shape.get(a.dim).copied().unwrap_or(1);
+    // SAFETY: see above; the index is no larger than the array apart from `dim`, where each position is checked as it is used.
+    unsafe {
+        let flat = along(&at, a.dim, size)?;
+        index::gather(
+            Strided { ptr: out.ptr(), strides: out.strides },
+            Strided { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
+            Strided { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+            x.dtype,
+            at.shape,
+            a.dim,
+            size,
+        );
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let (values, at) = (view("scatter", ins, 0)?, view("scatter", ins, 1)?);
+    let x = output("scatter", outs, 0)?;
+    let size = x.shape.get(s.dim).copied().unwrap_or(1);
+    let rank = at.shape.len();
+    let strides = if values.shape.is_empty() && rank > 0 { Strides::from_elem(0, rank) } else { over(&values, rank) };
+    // SAFETY: as for `gather`; the values reach over the index, or are one value.
+    unsafe {
+        let flat = along(&at, s.dim, size)?;
+        index::scatter(
+            Strided { ptr: x.ptr(), strides: &over(&x, rank) },
+            Strided { ptr: values.ptr(), strides: &strides },
+            Strided { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+            x.dtype,
+            s.how,
+            at.shape,
+            s.dim,
+            size,
+        );
+    }
+    Ok(())
+}

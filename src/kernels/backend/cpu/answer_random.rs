@@ -1,0 +1,80 @@
+//! Random numbers of every distribution and dtype.
+
+use super::operands::{Dense, view};
+use super::random::{Bits, Exponential, Normal, Uniform, fill};
+use super::raw_slice::RawSlice;
+use crate::backend::contract::{Operand, View};
+use crate::backend::requests::{Distribution, Random, below};
+use crate::error::Result;
+use crate::layout::DType;
+
+/// # Safety
+/// As in `answer.rs`.
+pub(super) unsafe fn random(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let (n, p) = (out.numel(), out.ptr());
+    macro_rules! go {
+        ($T:ty, $draw:ty, $kind:expr, $f:expr) => {
+            // SAFETY: the output is dense and writable for n elements of the type.
+            unsafe { fill::<$draw, _, $T>(p.cast(), n, r.seed, r.start, $kind, $f) }
+        };
+    }
+    macro_rules! hits {
+        ($hit:expr) => {
+            match out.dtype {
+                DType::Bool | DType::U8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
+                DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from($hit(i, u))),
+                DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from($hit(i, u))),
+                DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
+                DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from($hit(i, u)))),
+            }
+        };
+    }
+    let single = out.dtype == DType::F32;
+    match r.distribution {
+        Distribution::Uniform { from, to } if single => {
+            let (a, w) = (from as f32, (to - from) as f32);
+            // Rounding may reach `to` itself, which is outside.
+            let (to, below) = (to as f32, (to as f32).next_down().max(a));
+            go!(f32, f32, Uniform, move |_, u: f32| {
+                let v = a + u * w;
+                if v >= to { below } else { v }
+            });
+        }
+        Distribution::Uniform { from, to } => {
+            let below = to.next_down().max(from);
+            go!(f64, f64, Uniform, move |_, u: f64| {
+                let v = from + u * (to - from);
+                if v >= to { below } else { v }
+            });
+        }
+        Distribution::Normal { mean, std } if single => go!(f32, f32, Normal, move |_, z: f32| mean as f32 + z * std as f32),
+        Distribution::Normal { mean, std } => go!(f64, f64, Normal, move |_, z: f64| mean + z * std),
+        Distribution::Exponential { rate } if single => go!(f32, f64, Exponential, move |_, e: f64| (e / rate) as f32),
+        Distribution::Exponential { rate } => go!(f64, f64, Exponential, move |_, e: f64| e / rate),
+        Distribution::Bernoulli { p: chance } => {
+            let hit = move |_: usize, u: f64| u < chance;
+            hits!(hit);
+        }
+        Distribution::BernoulliOf => {
+            let chances = view(r.op, ins, 0)?;
+            // SAFETY: the caller's.
+            let chances = unsafe { Dense::cast(&chances, DType::F64)? };
+            // SAFETY: the caller's: as many probabilities as numbers.
+            let chances = unsafe { RawSlice::new(chances.ptr().cast::<f64>(), n) };
+            let hit = |i: usize, u: f64| u < chances.get(i).unwrap_or(0.0);
+            hits!(hit);
+        }
+        Distribution::Integers { from, range } => {
+            let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
+            match out.dtype {
+                DType::Bool => go!(u8, u64, Bits, |i, b| u8::from(at(i, b) != 0)),
+                DType::U8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
+                DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
+                DType::I64 => go!(i64, u64, Bits, at),
+                DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
+                DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
+            }
+        }
+    }
+    Ok(())
+}

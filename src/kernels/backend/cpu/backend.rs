@@ -1,0 +1,147 @@
+//! The CPU as a backend. Its memory is the host's: tensors hold it themselves (`alloc`), and it is read and written where it lies.
+
+use super::answer_gather as at_positions;
+use super::answer_random::random;
+use super::raw_slice::RawSlice;
+use super::walk::collapse;
+use super::{alloc, answer, operands, pointwise};
+use crate::backend::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, unanswered};
+use crate::backend::requests::{Reducer, Request};
+use crate::error::{Error, Result};
+use crate::layout::DType;
+use crate::pointwise::Func;
+
+/// The one backend of the host's memory.
+#[derive(Debug)]
+pub struct Cpu;
+
+pub static CPU: Cpu = Cpu;
+
+#[cold]
+fn lies_here() -> Error {
+    Error::internal("cpu", "memory of the host was handled as a device's")
+}
+
+impl Backend for Cpu {
+    #[inline]
+    fn element_size(&self, dtype: DType) -> usize {
+        dtype.size()
+    }
+
+    fn has_dtype(&self, _dtype: DType) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate(&self, _bytes: usize) -> Result<Box<dyn DeviceMemory>> {
+        Err(lies_here())
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        alloc::fits(bytes)
+    }
+
+    fn upload(&self, _from: RawSlice<'_, u8>, _dtype: DType, _to: &dyn DeviceMemory) -> Result<()> {
+        Err(lies_here())
+    }
+
+    unsafe fn download(&self, _from: &dyn DeviceMemory, _start: usize, _n: usize, _dtype: DType, _to: *mut u8) -> Result<()> {
+        Err(lies_here())
+    }
+
+    fn support(&self, request: &Request, dtype: DType) -> Support {
+        let floats = match request {
+            Request::Reduce(r) => r.reducer.is_float_only(),
+            Request::Softmax(_) | Request::Nll(_) => true,
+            Request::Gemm if dtype == DType::Bool => return Support::No("a product of bool has no meaning in PyTorch either"),
+            Request::Pointwise(p) if !pointwise::has_kernel(p.func, p.compute) => {
+                return Support::No("the row has no kernel for this dtype");
+            }
+            _ => false,
+        };
+        match request {
+            _ if floats && !dtype.is_float() => Support::No("it is defined for floating point"),
+            Request::Reduce(r) if matches!(r.reducer, Reducer::Sum | Reducer::Prod) && !dtype.is_float() && dtype != DType::I64 => {
+                Support::Converted(DType::I64)
+            }
+            _ => Support::Yes,
+        }
+    }
+
+    fn has_row(&self, func: Func, dtype: DType) -> bool {
+        pointwise::has_kernel(func, dtype)
+    }
+
+    fn reads_programs(&self, request: &Request, dtype: DType) -> bool {
+        match request {
+            // Elements are made where the scan writes, so both are of one type.
+            Request::Scan(_) => dtype.is_float() || dtype == DType::I64,
+            Request::Softmax(_) | Request::Nll(_) => dtype.is_float(),
+            _ => true,
+        }
+    }
+
+    fn reads_strided(&self, shape: &[usize], out_strides: &[isize], strides: &[isize], dtype: DType) -> bool {
+        let dims = collapse::<2>(shape, [out_strides, strides], [1, dtype.size()]);
+        dims.last().is_none_or(|d| d.strides[1] == 0 || d.strides[1] == dtype.size() as isize)
+    }
+
+    unsafe fn check(&self, request: &Request, ins: &[Operand<'_>]) -> Result<()> {
+        match request {
+            // SAFETY: the caller's.
+            Request::Nll(n) => unsafe { answer::check_nll(n, ins) },
+            _ => Ok(()),
+        }
+    }
+
+    unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        // SAFETY: the caller's, all of them.
+        unsafe {
+            match request {
+                Request::ArgReduce(r) => return answer::arg_reduce(r, ins, outs),
+                Request::CumulativeExtreme(c) => return answer::cumulative_extreme(c, ins, outs),
+                Request::Sort(s) => return answer::sort(s, ins, outs),
+                Request::Mode(m) => return answer::mode(m, ins, outs),
+                _ => {}
+            }
+            let out = operands::output(request.name(), outs, 0)?;
+            match request {
+                Request::Fill(value) => answer::fill(*value, out),
+                Request::Copy => answer::copied(ins, out)?,
+                Request::Pointwise(p) => answer::row(p, ins, out)?,
+                Request::Triangle(t) => answer::triangle(t, ins, out)?,
+                Request::Reduce(r) => answer::reduce(r, ins, out)?,
+                Request::Scan(s) => answer::scanned(s, ins, out)?,
+                Request::Softmax(s) => answer::softmax(s, ins, out)?,
+                Request::Nll(n) => answer::picked(n, ins, out)?,
+                Request::Gemm => answer::gemm(ins, out)?,
+                Request::IndexRead(i) => at_positions::read(i, ins, out)?,
+                Request::IndexWrite(w) => at_positions::write(w, ins, out)?,
+                Request::Gather(a) => at_positions::gather(a, ins, out)?,
+                Request::Scatter(s) => at_positions::scatter(s, ins, outs)?,
+                Request::Random(r) => random(r, ins, out)?,
+                Request::Custom(c) => {
+                    let views = (0..ins.len()).map(|k| operands::view(c.name(), ins, k)).collect::<Result<Vec<_>>>()?;
+                    let outs = (0..outs.len()).map(|k| operands::output(c.name(), outs, k)).collect::<Result<Vec<_>>>()?;
+                    c.run(&views, &outs)?;
+                }
+                Request::Nonzero | Request::ArgReduce(_) | Request::CumulativeExtreme(_) | Request::Sort(_) | Request::Mode(_) => {
+                    return Err(unanswered(request, "cpu"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { operands::run_program(program) }
+    }
+
+    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+        match request {
+            // SAFETY: the caller's.
+            Request::Nonzero => Ok(Box::new(unsafe { answer::count_nonzero(x)? })),
+            _ => Err(unanswered(request, "cpu")),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Operands of requests as the loops of the CPU want them: row-major memory, or blocks of elements that a program makes.
+
+use super::alloc::Buffer;
+use super::copy;
+use super::program::{Input, Runner};
+use super::reduce::{Blocks, Source};
+use crate::backend::contract::{Operand, Program, View};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Layout};
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+/// Runs `$body` with `$T` as the type in which elements of the dtype lie in memory.
+macro_rules! typed {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::layout::DType::Bool | $crate::layout::DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::layout::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::layout::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::layout::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::layout::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+
+/// As `typed`, for floats alone: others are refused.
+macro_rules! float {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::layout::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::layout::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            d => return Err($crate::backend::cpu::operands::not_floating(d)),
+        }
+    };
+}
+
+pub(super) use {float, typed};
+
+#[cold]
+pub(super) fn not_floating(d: DType) -> Error {
+    Error::dtype(format!("expected a floating point tensor, got {d}"))
+}
+
+/// Refuses operands or outputs of another number or kind than the family describes.
+#[cold]
+pub(super) fn malformed(op: &str) -> Error {
+    Error::internal(op, "a request with operands that its family does not describe")
+}
+
+/// The view that operand `k` is.
+#[inline]
+pub(super) fn view<'a>(op: &str, ins: &[Operand<'a>], k: usize) -> Result<View<'a>> {
+    match ins.get(k) {
+        Some(Operand::View(v)) => Ok(*v),
+        _ => Err(malformed(op)),
+    }
+}
+
+/// The output `k`, which is wanted.
+#[inline]
+pub(super) fn output<'a>(op: &str, outs: &[Option<View<'a>>], k: usize) -> Result<View<'a>> {
+    outs.get(k).copied().flatten().ok_or_else(|| malformed(op))
+}
+
+/// Row-major elements: where they lie, or a copy.
+pub(super) struct Dense<'a> {
+    start: *const u8,
+    _own: Option<Buffer>,
+    _from: PhantomData<View<'a>>,
+}
+
+impl<'a> Dense<'a> {
+    /// # Safety
+    /// The view lies inside memory of the host.
+    pub unsafe fn of(v: &View<'a>) -> Result<Dense<'a>> {
+        if is_row_major(v) {
+            return Ok(Dense { start: v.ptr(), _own: None, _from: PhantomData });
+        }
+        // SAFETY: the caller's.
+        unsafe { Dense::converted(v, v.dtype) }
+    }
+
+    /// As `of`, of another dtype.
+    ///
+    /// # Safety
+    /// As for `of`.
+    pub unsafe fn cast(v: &View<'a>, to: DType) -> Result<Dense<'a>> {
+        // SAFETY: the caller's.
+        unsafe { if v.dtype == to { Dense::of(v) } else { Dense::converted(v, to) } }
+    }
+
+    unsafe fn converted(v: &View<'a>, to: DType) -> Result<Dense<'a>> {
+        let own = Buffer::new(v.numel() * to.size())?;
+        // SAFETY: the caller's; the buffer has room for all elements.
+        unsafe { copy::copy(v.dtype, to, v.shape, v.ptr(), v.strides, own.as_ptr(), &Layout::contiguous_strides(v.shape)) };
+        Ok(Dense { start: own.as_ptr(), _own: Some(own), _from: PhantomData })
+    }
+
+    #[inline]
+    pub fn ptr(&self) -> *const u8 {
+        self.start
+    }
+}
+
+/// Whether the elements lie behind one another in row-major order.
+pub(super) fn is_row_major(v: &View<'_>) -> bool {
+    let mut step = 1isize;
+    for (&n, &s) in v.shape.iter().zip(v.strides).rev() {
+        if n != 1 && s != step {
+            return v.shape.contains(&0);
+        }
+        step = step.wrapping_mul(n as isize);
+    }
+    true
+}
+
+/// The first operand of a request that reads it in order: with shape and strides for those loops that take any.
+pub(super) enum InOrder<'a> {
+    Memory(View<'a>, Dense<'a>),
+    Made { blocks: Made<'a>, shape: &'a [usize], strides: &'a [isize] },
+}
+
+impl<'a> InOrder<'a> {
+    /// Any strides.
+    ///
+    /// # Safety
+    /// As for `Backend::run`.
+    pub unsafe fn strided(op: &str, ins: &[Operand<'a>]) -> Result<InOrder<'a>> {
+        // SAFETY: the caller's.
+        unsafe { Self::of(op, ins, |v| Ok(Dense { start: v.ptr(), _own: None, _from: PhantomData })) }
+    }
+
+    /// Row-major.
+    ///
+    /// # Safety
+    /// As for `Backend::run`.
+    pub unsafe fn dense(op: &str, ins: &[Operand<'a>]) -> Result<InOrder<'a>> {
+        // SAFETY: the caller's.
+        unsafe { Self::of(op, ins, |v| Dense::of(v)) }
+    }
+
+    unsafe fn of(op: &str, ins: &[Operand<'a>], find: impl FnOnce(&View<'a>) -> Result<Dense<'a>>) -> Result<InOrder<'a>> {
+        match ins.first() {
+            Some(Operand::View(v)) => Ok(InOrder::Memory(*v, find(v)?)),
+            // SAFETY: the caller's.
+            Some(Operand::Made { program, shape, strides }) => Ok(InOrder::Made { blocks: unsafe { Made::new(program)? }, shape, strides }),
+            _ => Err(malformed(op)),
+        }
+    }
+
+    pub fn shape(&self) -> &'a [usize] {
+        match self {
+            InOrder::Memory(v, _) => v.shape,
+            InOrder::Made { shape, .. } => shape,
+        }
+    }
+
+    pub fn strides(&self) -> &'a [isize] {
+        match self {
+            InOrder::Memory(v, _) => v.strides,
+            InOrder::Made { strides, .. } => strides,
+        }
+    }
+
+    pub fn dtype(&self) -> DType {
+        match self {
+            InOrder::Memory(v, _) => v.dtype,
+            InOrder::Made { blocks, .. } => blocks.program.dtype(),
+        }
+    }
+
+    /// For the loops.
+    pub fn source(&self) -> Source<'_> {
+        match self {
+            InOrder::Memory(_, d) => Source::Memory(d.ptr()),
+            InOrder::Made { blocks, .. } => Source::Made(blocks),
+        }
+    }
+}
+
+/// Sizes before, along and behind a dimension; a 0-d array is one element.
+pub(super) fn around(shape: &[usize], dim: usize) -> (usize, usize, usize) {
+    if shape.is_empty() {
+        return (1, 1, 1);
+    }
+    (shape[..dim].iter().product(), shape[dim], shape[dim + 1..].iter().product())
+}
+
+/// A program, ready to run.
+///
+/// # Errors
+/// A row without a kernel.
+///
+/// # Safety
+/// As for `Backend::run_program`, while the runner is used.
+pub(super) unsafe fn runner(program: &Program<'_>) -> Result<Runner> {
+    let inputs: Vec<Input<'_>> = program
+        .inputs
+        .iter()
+        .map(|i| Input { ptr: i.memory.address().wrapping_add(i.offset * i.dtype.size()), dtype: i.dtype, strides: i.strides })
+        .collect();
+    let mut places = vec![std::ptr::null_mut(); program.code.steps.len()];
+    for (step, memory) in program.outputs {
+        places[*step] = memory.address();
+    }
+    // SAFETY: the caller's.
+    unsafe { Runner::new(program.code, program.shape, program.strides, &inputs, &places) }
+}
+
+/// Runs a whole program.
+///
+/// # Errors
+/// As for `runner`.
+///
+/// # Safety
+/// As for `Backend::run_program`.
+pub(super) unsafe fn run_program(program: &Program<'_>) -> Result<()> {
+    // SAFETY: the caller's.
+    unsafe { runner(program)? }.run(&|| (program.goes_on)());
+    program.is_written.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// A program whose last result is read as it is made.
+pub(super) struct Made<'a> {
+    program: &'a Program<'a>,
+    runner: Runner,
+    /// Where that result is kept, if it is.
+    kept: *mut u8,
+    size: usize,
+}
+
+// SAFETY: each range of elements is made, and written, by one thread.
+unsafe impl Sync for Made<'_> {}
+
+impl<'a> Made<'a> {
+    unsafe fn new(program: &'a Program<'a>) -> Result<Made<'a>> {
+        let last = program.code.steps.len() - 1;
+        let kept = program.outputs.iter().find(|o| o.0 == last).map_or(std::ptr::null_mut(), |o| o.1.address());
+        // SAFETY: the caller's.
+        Ok(Made { program, runner: unsafe { runner(program)? }, kept, size: program.dtype().size() })
+    }
+}
+
+impl Blocks for Made<'_> {
+    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+        // SAFETY: the caller's.
+        unsafe {
+            if self.kept.is_null() {
+                self.runner.range(start, len, Some(buffer));
+                return buffer;
+            }
+            self.runner.range(start, len, None);
+        }
+        self.kept.wrapping_add(start * self.size)
+    }
+
+    fn all(&self) -> Option<*const u8> {
+        if self.kept.is_null() {
+            return None;
+        }
+        self.runner.run(&|| (self.program.goes_on)());
+        Some(self.kept)
+    }
+
+    fn goes_on(&self) -> bool {
+        (self.program.goes_on)()
+    }
+}

@@ -1,0 +1,100 @@
+//! The meta backend: shapes, dtypes and strides without memory. It answers every request by doing nothing, and refuses to give values.
+
+use super::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View};
+use super::cpu::backend::CPU;
+use super::cpu::raw_slice::RawSlice;
+use super::requests::Request;
+use crate::error::{Error, Result};
+use crate::layout::DType;
+use crate::pointwise::Func;
+use std::any::Any;
+use std::sync::{Arc, LazyLock};
+
+#[derive(Debug)]
+struct Meta;
+
+/// Memory that is not there.
+#[derive(Debug)]
+struct Nothing(usize);
+
+impl DeviceMemory for Nothing {
+    fn bytes(&self) -> usize {
+        self.0
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+static META: LazyLock<Arc<Meta>> = LazyLock::new(|| Arc::new(Meta));
+
+pub(super) fn current() -> Result<Arc<dyn Backend>> {
+    Ok(META.clone())
+}
+
+#[cold]
+fn no_values(what: &str) -> Error {
+    Error::not_implemented(format!(
+        "{what}: a meta tensor has a shape and a dtype, but no values; make the tensor on another device, or give it memory with .to_empty()"
+    ))
+}
+
+impl Backend for Meta {
+    fn element_size(&self, dtype: DType) -> usize {
+        dtype.size()
+    }
+
+    fn has_dtype(&self, _dtype: DType) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>> {
+        Ok(Box::new(Nothing(bytes)))
+    }
+
+    fn has_room(&self, _bytes: usize) -> bool {
+        true
+    }
+
+    fn upload(&self, _from: RawSlice<'_, u8>, _dtype: DType, _to: &dyn DeviceMemory) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn download(&self, _from: &dyn DeviceMemory, _start: usize, _n: usize, _dtype: DType, _to: *mut u8) -> Result<()> {
+        Err(no_values("Cannot copy out of meta tensor; no data!"))
+    }
+
+    fn support(&self, request: &Request, dtype: DType) -> Support {
+        CPU.support(request, dtype)
+    }
+
+    fn has_row(&self, func: Func, dtype: DType) -> bool {
+        CPU.has_row(func, dtype)
+    }
+
+    fn defers(&self) -> bool {
+        false
+    }
+
+    fn reads_strided(&self, _shape: &[usize], _out_strides: &[isize], _strides: &[isize], _dtype: DType) -> bool {
+        true
+    }
+
+    unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let first = ins.iter().find_map(|i| if let Operand::View(v) = i { Some(v.dtype) } else { None });
+        let dtype = first.or_else(|| outs.iter().flatten().next().map(|v| v.dtype));
+        if let (Some(dtype), Support::No(_)) = (dtype, dtype.map_or(Support::Yes, |d| CPU.support(request, d))) {
+            return Err(Error::not_implemented(format!("\"{}\" not implemented for '{}'", request.name(), dtype.type_name())));
+        }
+        Ok(())
+    }
+
+    unsafe fn run_program(&self, _program: &Program<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn count<'a>(&'a self, request: &Request, _x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+        Err(no_values(request.name()))
+    }
+}

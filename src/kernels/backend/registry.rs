@@ -1,0 +1,121 @@
+//! Which devices there are. A backend is one folder and one line here.
+
+use super::contract::Backend;
+use super::{meta, wgpu};
+use crate::error::{Error, Result};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// A place where memory is: a number of the registry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Device(u8);
+
+/// How a device is called, and how its backend is found when it is first wanted.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    name: &'static str,
+    find: fn() -> Result<Arc<dyn Backend>>,
+}
+
+/// The devices of this crate. The host's memory comes first; it is no `Arc`, since small values lie inside their storage.
+const OWN: [Entry; 3] =
+    [Entry { name: "cpu", find: host }, Entry { name: "wgpu", find: wgpu::backend::current }, Entry { name: "meta", find: meta::current }];
+
+/// Devices that came from outside.
+static OTHERS: [OnceLock<Entry>; 4] = [const { OnceLock::new() }; 4];
+
+fn host() -> Result<Arc<dyn Backend>> {
+    Ok(Arc::new(super::cpu::backend::Cpu))
+}
+
+impl Device {
+    /// The host.
+    pub const CPU: Device = Device(0);
+    pub const WGPU: Device = Device(1);
+    pub const META: Device = Device(2);
+
+    fn entry(self) -> Entry {
+        let k = usize::from(self.0);
+        OWN.get(k).or_else(|| OTHERS[k - OWN.len()].get()).copied().expect("a device comes from the registry")
+    }
+
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// The device of this name, if there is one.
+    pub fn named(name: &str) -> Option<Device> {
+        Device::all().find(|d| d.name() == name)
+    }
+
+    /// All devices, whether or not this machine has them.
+    pub fn all() -> impl Iterator<Item = Device> {
+        let others = OTHERS.iter().take_while(|e| e.get().is_some()).count();
+        (0..OWN.len() + others).map(|k| Device(k as u8))
+    }
+
+    /// Whether memory of the device has an address here.
+    #[inline]
+    pub fn is_host(self) -> bool {
+        self == Device::CPU
+    }
+
+    /// The device's backend.
+    ///
+    /// # Errors
+    /// This machine has no such device, or what drives it is missing.
+    pub fn backend(self) -> Result<Arc<dyn Backend>> {
+        (self.entry().find)()
+    }
+
+    /// Adds a device.
+    ///
+    /// # Errors
+    /// The name is taken, or there are too many devices.
+    pub fn register(name: &'static str, find: fn() -> Result<Arc<dyn Backend>>) -> Result<Device> {
+        if Device::named(name).is_some() {
+            return Err(Error::runtime(format!("a device named {name} is registered already")));
+        }
+        for (k, slot) in OTHERS.iter().enumerate() {
+            if slot.set(Entry { name, find }).is_ok() {
+                return Ok(Device((OWN.len() + k) as u8));
+            }
+        }
+        Err(Error::runtime(format!("no room for a device named {name}: {} have been registered", OTHERS.len())))
+    }
+}
+
+impl Default for Device {
+    fn default() -> Device {
+        Device::CPU
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_have_names_and_names_have_devices() {
+        for d in Device::all() {
+            assert_eq!(Device::named(d.name()), Some(d));
+        }
+        for (d, name) in [(Device::CPU, "cpu"), (Device::WGPU, "wgpu"), (Device::META, "meta")] {
+            assert_eq!(d.name(), name);
+        }
+        assert_eq!(Device::named("nowhere"), None);
+        assert!(Device::CPU.is_host() && Device::register("cpu", host).is_err());
+    }
+}

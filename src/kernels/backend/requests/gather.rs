@@ -1,0 +1,120 @@
+//! Reading and writing at positions that are data.
+
+use crate::error::Error;
+use crate::layout::Dims;
+use smallvec::SmallVec;
+
+/// What a write does with the value that stands at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Write {
+    Set,
+    Add,
+    Multiply,
+}
+
+/// Which positions an operation accepts, and what it says of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bounds {
+    /// `x[i]`: negative positions count from the end.
+    Wrap,
+    /// `index_select`.
+    Select,
+    /// `index_add`, `gather`, `scatter`: the reader is told position, dimension and size.
+    Exact,
+    /// `index_copy`.
+    Copy,
+    /// `take`: as `Wrap`, over all elements.
+    Take,
+}
+
+impl Bounds {
+    #[inline]
+    pub fn wraps(self) -> bool {
+        matches!(self, Bounds::Wrap | Bounds::Take)
+    }
+
+    /// The operation that reads or writes under this rule.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bounds::Wrap => "index",
+            Bounds::Select => "index_select",
+            Bounds::Exact => "index_add",
+            Bounds::Copy => "index_copy",
+            Bounds::Take => "take",
+        }
+    }
+
+    #[cold]
+    pub fn error(self, index: i64, dim: usize, size: usize) -> Error {
+        match self {
+            Bounds::Wrap => Error::index(format!("index {index} is out of bounds for dimension {dim} with size {size}")),
+            Bounds::Select => Error::index(format!("index out of range in self: got index {index} for dimension {dim} with size {size}")),
+            Bounds::Exact => Error::runtime(format!("index {index} is out of bounds for dimension {dim} with size {size}")),
+            Bounds::Copy => Error::index(format!("index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}")),
+            Bounds::Take => Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements.")),
+        }
+    }
+}
+
+/// Which dimensions of an array are indexed, and where the index's own dimensions stand in the result. An operand for each of `dims` follows
+/// the array: integers, all expanded to one shape.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Index {
+    /// One dimension for each index array, ascending.
+    pub dims: SmallVec<[usize; 4]>,
+    /// How many of the other dimensions stand before those of the index.
+    pub at: usize,
+    pub bounds: Bounds,
+}
+
+impl Index {
+    pub fn one(dim: usize, bounds: Bounds) -> Index {
+        Index { dims: SmallVec::from_elem(dim, 1), at: dim, bounds }
+    }
+
+    /// Indexed dimensions side by side keep their place; others go to the front, as in NumPy.
+    pub fn of(dims: SmallVec<[usize; 4]>) -> Index {
+        let adjacent = dims.windows(2).all(|w| w[1] == w[0] + 1);
+        let at = if adjacent { dims.first().copied().unwrap_or(0) } else { 0 };
+        Index { dims, at, bounds: Bounds::Wrap }
+    }
+
+    /// The dimensions that are not indexed: those before and those behind the index's in the result.
+    pub fn rest(&self, rank: usize) -> (SmallVec<[usize; 6]>, SmallVec<[usize; 6]>) {
+        let mut before: SmallVec<[usize; 6]> = (0..rank).filter(|d| !self.dims.contains(d)).collect();
+        let after = SmallVec::from_slice(&before[self.at..]);
+        before.truncate(self.at);
+        (before, after)
+    }
+
+    /// The shape of the result.
+    pub fn shape(&self, of: &[usize], index: &[usize]) -> Dims {
+        let (before, after) = self.rest(of.len());
+        let mut out = Dims::new();
+        out.extend(before.iter().map(|d| of[*d]));
+        out.extend_from_slice(index);
+        out.extend(after.iter().map(|d| of[*d]));
+        out
+    }
+}
+
+/// As `Index`, for a write. Operands: the values, expanded to the shape that a read gives (or one value), and the positions. Where two
+/// positions are the same, the later one writes last.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct IndexWrite {
+    pub index: Index,
+    pub how: Write,
+}
+
+/// Along one dimension. The index is no larger than the array that it reads or writes, `dim` apart; 0-d counts as 1-d.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Along {
+    pub dim: usize,
+}
+
+/// As `Along`, for a write. The values have at least the index's shape, or are 0-d: one value for all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ScatterAlong {
+    pub dim: usize,
+    pub how: Write,
+}

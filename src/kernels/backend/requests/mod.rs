@@ -1,0 +1,178 @@
+//! What can be asked of a backend. A request is plain data: it says what to compute, with which parameters, and how each operand is read. It
+//! holds no tensor and no memory. The same request runs at once, or is kept as a step of a deferred program.
+
+mod copy;
+mod gather;
+mod nll;
+mod pointwise;
+mod random;
+mod reduce;
+mod scan;
+mod softmax;
+mod sort;
+
+pub use copy::Triangle;
+pub use gather::{Along, Bounds, Index, IndexWrite, ScatterAlong, Write};
+pub use nll::{Classes, Nll, NllReduction};
+pub use pointwise::Pointwise;
+pub use random::{Distribution, Random, below};
+pub use reduce::{ArgReduce, Reduce, Reducer};
+pub use scan::{CumulativeExtreme, Scan, ScanKind};
+pub use softmax::{Softmax, SoftmaxPass};
+pub use sort::{Mode, Sort};
+
+use crate::layout::{DType, Scalar};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// How an operand of a request is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// Every element once, in memory order: it may be a deferred program, whose elements are made as they are read.
+    InOrder,
+    /// Some elements, in any order: it may be a deferred program whose steps nobody else holds.
+    AtRandom,
+    /// More than once, or in an order of the kernel's: it must be in memory.
+    InMemory,
+}
+
+/// One thing that a backend can be asked for. The operands and outputs are described at each family's struct.
+#[non_exhaustive]
+#[derive(Debug, Clone, Hash)]
+pub enum Request {
+    /// One value everywhere. No operand.
+    Fill(Scalar),
+    /// The operand, converted to the output's dtype.
+    Copy,
+    Pointwise(Pointwise),
+    Triangle(Triangle),
+    Reduce(Reduce),
+    ArgReduce(ArgReduce),
+    Scan(Scan),
+    CumulativeExtreme(CumulativeExtreme),
+    Sort(Sort),
+    Mode(Mode),
+    Softmax(Softmax),
+    Nll(Nll),
+    /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
+    Gemm,
+    /// `x[i, j]`: the elements of the first operand at the positions that the others name.
+    IndexRead(Index),
+    /// `x[i, j] = v`: the first operand is written to the output, at the positions that the others name.
+    IndexWrite(IndexWrite),
+    /// `out[.., j, ..] = x[.., index[.., j, ..], ..]` of x and an index.
+    Gather(Along),
+    /// `out[.., index[.., j, ..], ..] = x[.., j, ..]` of x and an index.
+    Scatter(ScatterAlong),
+    /// The positions of elements that are not zero: a result whose size depends on values (see `Backend::count`).
+    Nonzero,
+    /// Random numbers. One operand, the probabilities, for `Distribution::BernoulliOf`; otherwise none.
+    Random(Random),
+    /// Something that no family has. It reads memory and is never deferred.
+    Custom(Arc<dyn Custom>),
+}
+
+/// A request that comes from outside.
+pub trait Custom: fmt::Debug + Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// Computes the outputs, which are new, on the CPU.
+    ///
+    /// # Errors
+    /// Whatever the kernel refuses.
+    ///
+    /// # Safety
+    /// Operands and outputs are as those who made the request promised to each other; all views lie inside their memory.
+    unsafe fn run(&self, ins: &[super::contract::View<'_>], outs: &[super::contract::View<'_>]) -> crate::error::Result<()>;
+}
+
+impl Hash for dyn Custom {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl Hash for Scalar {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match *self {
+            Scalar::Bool(b) => (0u8, u64::from(b)).hash(state),
+            Scalar::Int(i) => (1u8, i as u64).hash(state),
+            Scalar::Float(f) => (2u8, f.to_bits()).hash(state),
+        }
+    }
+}
+
+impl Request {
+    /// The operation's name, for messages and diagnostics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Request::Fill(_) => "fill",
+            Request::Copy => "copy",
+            Request::Pointwise(p) => p.func.row.info().name,
+            Request::Triangle(t) => t.name(),
+            Request::Reduce(r) => r.reducer.name(),
+            Request::ArgReduce(r) => r.name(),
+            Request::Scan(s) => s.name(),
+            Request::CumulativeExtreme(c) => c.name(),
+            Request::Sort(_) => "sort",
+            Request::Mode(_) => "mode",
+            Request::Softmax(s) => s.name(),
+            Request::Nll(_) => "nll_loss",
+            Request::Gemm => "matmul",
+            Request::IndexRead(i) => i.bounds.name(),
+            Request::IndexWrite(w) => w.index.bounds.name(),
+            Request::Gather(_) => "gather",
+            Request::Scatter(_) => "scatter",
+            Request::Nonzero => "nonzero",
+            Request::Random(r) => r.op,
+            Request::Custom(c) => c.name(),
+        }
+    }
+
+    /// How many outputs there are.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Request::ArgReduce(_) | Request::CumulativeExtreme(_) | Request::Sort(_) | Request::Mode(_) => 2,
+            _ => 1,
+        }
+    }
+
+    /// Whether there may be something to refuse although no output has an element.
+    pub fn looks_at_nothing(&self) -> bool {
+        matches!(self, Request::IndexRead(_) | Request::IndexWrite(_))
+    }
+
+    /// How operand `k` is read. Only the first is ever read otherwise than in memory.
+    pub fn reads(&self, k: usize) -> Reads {
+        match self {
+            Request::Reduce(_) | Request::ArgReduce(_) | Request::Scan(_) | Request::Softmax(_) if k == 0 => Reads::InOrder,
+            Request::Nll(n) if k == 0 && !n.adjoint => Reads::AtRandom,
+            _ => Reads::InMemory,
+        }
+    }
+
+    /// Whether the first operand's elements may come in any dense order, as long as strides say which.
+    pub fn reads_any_order(&self) -> bool {
+        matches!(self, Request::Reduce(_))
+    }
+
+    /// Whether the operands from the second on have values that a kernel must refuse (see `Backend::check`).
+    pub fn checks(&self) -> bool {
+        matches!(self, Request::Nll(_))
+    }
+
+    /// The request under this ticket, for those that report what they find wrong later (see `Backend::ticket`).
+    #[must_use]
+    pub fn with_ticket(mut self, ticket: u32) -> Request {
+        if let Request::Nll(n) = &mut self {
+            n.ticket = ticket;
+        }
+        self
+    }
+}
+
+/// The accumulating dtype of sums and products: floats keep theirs, others give int64.
+pub fn summed(dtype: DType) -> DType {
+    if dtype.is_float() { dtype } else { DType::I64 }
+}

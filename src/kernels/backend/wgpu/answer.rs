@@ -1,0 +1,306 @@
+//! Answers of a wgpu device: from a request's operands to dispatches, family by family.
+
+use super::nll::From as NllFrom;
+use super::program::{Program, Read, run as run_code};
+use super::reduce::{Reducer, reduce as dispatch_reduce, reduce_made};
+use super::{Buffer, Context, Input, View, copy, element_size, matmul, nll, pointwise, running, scan, select, softmax, triangle};
+use crate::backend::contract::{self, Counted, Memory, Operand};
+use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Pointwise, Reduce, Scan, ScanKind, Softmax, Sort, Triangle};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Layout, Scalar};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The buffer that memory of the contract is.
+#[inline]
+pub(super) fn buffer(m: Memory<'_>) -> Result<&Buffer> {
+    match m {
+        Memory::Device(d) => d.as_any().downcast_ref().ok_or_else(|| foreign("memory of another device")),
+        Memory::Host(_) => Err(foreign("memory of the host")),
+    }
+}
+
+#[cold]
+pub(super) fn foreign(what: &str) -> Error {
+    Error::internal("wgpu", &format!("a request came with {what}"))
+}
+
+#[inline]
+pub(super) fn view<'a>(v: &contract::View<'a>) -> Result<View<'a>> {
+    Ok(View { buffer: buffer(v.memory)?, offset: v.offset, shape: v.shape, strides: v.strides, dtype: v.dtype })
+}
+
+/// The view that operand `k` is.
+#[inline]
+pub(super) fn operand<'a>(ins: &[Operand<'a>], k: usize) -> Result<View<'a>> {
+    match ins.get(k) {
+        Some(Operand::View(v)) => view(v),
+        _ => Err(foreign("operands that its family does not describe")),
+    }
+}
+
+/// The output `k`, which is wanted.
+#[inline]
+pub(super) fn output<'a>(outs: &[Option<contract::View<'a>>], k: usize) -> Result<View<'a>> {
+    outs.get(k).and_then(Option::as_ref).map_or_else(|| Err(foreign("an output missing")), view)
+}
+
+/// The first operand: an array, or what a program makes, with its shape and strides.
+enum Elements<'a> {
+    Memory(View<'a>),
+    Made(&'a Program<'a>, &'a [usize], &'a [isize]),
+}
+
+impl Elements<'_> {
+    fn shape(&self) -> &[usize] {
+        match self {
+            Elements::Memory(v) => v.shape,
+            Elements::Made(_, shape, _) => shape,
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self {
+            Elements::Memory(v) => v.dtype,
+            Elements::Made(p, ..) => p.dtype(),
+        }
+    }
+}
+
+fn inputs<'a>(program: &contract::Program<'a>) -> Result<SmallVec<[Read<'a>; 8]>> {
+    program.inputs.iter().map(|i| Ok((buffer(i.memory)?, i.offset, i.dtype, i.strides))).collect()
+}
+
+fn outputs<'a>(program: &contract::Program<'a>) -> Result<SmallVec<[(usize, &'a Buffer); 4]>> {
+    program.outputs.iter().map(|(step, m)| Ok((*step, buffer(*m)?))).collect()
+}
+
+/// Runs a whole program.
+pub(super) fn run_program(context: &Context, program: &contract::Program<'_>) -> Result<()> {
+    run_code(context, program.code, program.shape, program.strides, &inputs(program)?, &outputs(program)?)?;
+    program.is_written.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Calls `f` with the first operand. A program is read as it is made if nobody holds one of its steps and `can` says so; otherwise it is
+/// run first.
+fn first<R>(
+    context: &Arc<Context>,
+    ins: &[Operand<'_>],
+    can: impl FnOnce(&Program<'_>) -> bool,
+    f: impl FnOnce(Elements<'_>) -> Result<R>,
+) -> Result<R> {
+    let (program, shape, strides) = match ins.first() {
+        Some(Operand::View(v)) => return f(Elements::Memory(view(v)?)),
+        Some(Operand::Made { program, shape, strides }) => (*program, *shape, *strides),
+        _ => return Err(foreign("operands that its family does not describe")),
+    };
+    let own;
+    let (reads, mut outs) = (inputs(program)?, outputs(program)?);
+    let made = Program { code: program.code, shape: program.shape, strides: program.strides, inputs: &reads };
+    if outs.is_empty() && can(&made) {
+        return f(Elements::Made(&made, shape, strides));
+    }
+    let (last, dtype) = (program.code.steps.len() - 1, program.dtype());
+    let from = match outs.iter().find(|o| o.0 == last) {
+        Some((_, b)) => *b,
+        None => {
+            own = Buffer::new(context, shape.iter().product::<usize>() * element_size(dtype))?;
+            outs.push((last, &own));
+            &own
+        }
+    };
+    run_code(context, made.code, made.shape, made.strides, made.inputs, &outs)?;
+    program.is_written.store(true, Ordering::Relaxed);
+    f(Elements::Memory(View { buffer: from, offset: 0, shape, strides, dtype }))
+}
+
+pub(super) fn fill(value: Scalar, out: View<'_>) -> Result<()> {
+    copy::fill(out, value)
+}
+
+pub(super) fn copied(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let x = operand(ins, 0)?;
+    copy::copy(out, View { shape: out.shape, ..x })
+}
+
+pub(super) fn row(p: &Pointwise, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let mut operands: SmallVec<[Input<'_>; 5]> = SmallVec::new();
+    for i in ins {
+        operands.push(match i {
+            Operand::View(v) => Input::View(view(v)?),
+            Operand::Number(value) => Input::Number(*value),
+            Operand::Unread => Input::Unread,
+            Operand::Made { .. } => return Err(foreign("a program")),
+        });
+    }
+    pointwise::run(p.func, p.compute, out, &operands, &p.params)
+}
+
+pub(super) fn triangle(t: &Triangle, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    triangle::triangle(t.name(), out, operand(ins, 0)?, t.diagonal, t.upper)
+}
+
+fn reduced(
+    op: &'static str,
+    r: Reducer,
+    x: &Elements<'_>,
+    shift: Option<View<'_>>,
+    over: &[bool],
+    power: f64,
+    outs: &[View<'_>],
+) -> Result<()> {
+    match x {
+        Elements::Memory(x) => dispatch_reduce(op, r, &[*x], shift, over, power, outs),
+        Elements::Made(p, shape, strides) => reduce_made(op, r, p, (shape, strides), shift, over, power, outs),
+    }
+}
+
+pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    use requests::Reducer as Asked;
+    let op = r.reducer.name();
+    first(
+        context,
+        ins,
+        |p| p.can_be_read(context),
+        |x| {
+            let what = match r.reducer {
+                Asked::Sum => Reducer::Sum,
+                Asked::Prod => Reducer::Prod,
+                Asked::Extreme { max } => Reducer::Extreme { max },
+                Asked::Truth { all } => Reducer::Truth { all },
+                Asked::CountNonzero | Asked::Norm(0.0) => Reducer::CountNonzero,
+                Asked::SquaredDeviations => Reducer::Squares,
+                Asked::LogSumExp => Reducer::LogSumExp,
+                Asked::Norm(2.0) => Reducer::Root,
+                Asked::Norm(1.0) => Reducer::SumAbs,
+                Asked::Norm(f64::INFINITY) => Reducer::ExtremeAbs { max: true },
+                Asked::Norm(f64::NEG_INFINITY) => Reducer::ExtremeAbs { max: false },
+                Asked::Norm(p) => return power_norm(context, p, &x, &r.reduced, out),
+            };
+            reduced(op, what, &x, None, &r.reduced, 0.0, &[out])
+        },
+    )
+}
+
+/// The norm of any order. Powers of ratios to the size that counts most neither overflow nor vanish; the elements are read (made) twice.
+fn power_norm(context: &Arc<Context>, p: f64, x: &Elements<'_>, over: &[bool], out: View<'_>) -> Result<()> {
+    let numel: usize = out.shape.iter().product();
+    let scale = Buffer::new(context, numel * element_size(out.dtype))?;
+    let dense = Layout::contiguous_strides(out.shape);
+    let scale = View { buffer: &scale, offset: 0, strides: &dense, ..out };
+    reduced("norm", Reducer::ExtremeAbs { max: p > 0.0 }, x, None, over, 0.0, &[scale])?;
+    reduced("norm", Reducer::Power, x, Some(scale), over, p, &[out])
+}
+
+pub(super) fn arg_reduce(context: &Arc<Context>, r: &ArgReduce, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
+    first(
+        context,
+        ins,
+        |p| p.can_be_read(context),
+        |x| {
+            let over: SmallVec<[bool; 8]> = (0..x.shape().len()).map(|d| d == r.dim).collect();
+            let [values, positions] = outs else { return Err(foreign("other outputs than two")) };
+            let Some(like) = values.as_ref().or(positions.as_ref()) else { return Ok(()) };
+            let like = view(like)?;
+            let numel: usize = like.shape.iter().product();
+            let (own, dense);
+            let other = if values.is_some() && positions.is_some() {
+                None
+            } else {
+                let dtype = if values.is_some() { DType::I64 } else { x.dtype() };
+                own = Buffer::new(context, numel * element_size(dtype))?;
+                dense = Layout::contiguous_strides(like.shape);
+                Some(View { buffer: &own, offset: 0, shape: like.shape, strides: &dense, dtype })
+            };
+            match (values, positions, other) {
+                (Some(v), Some(p), _) => reduced(r.name(), Reducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, view(p)?]),
+                (Some(v), None, Some(p)) => reduced(r.name(), Reducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, p]),
+                (None, Some(p), Some(v)) => reduced(r.name(), Reducer::Place { max: r.max }, &x, None, &over, 0.0, &[v, view(p)?]),
+                _ => Ok(()),
+            }
+        },
+    )
+}
+
+pub(super) fn scanned(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let sum = s.kind == ScanKind::Sum;
+    first(
+        context,
+        ins,
+        |p| p.can_be_read(context),
+        |x| match x {
+            Elements::Memory(x) => scan::scan(s.name(), sum, x, s.dim, out),
+            Elements::Made(p, shape, strides) => scan::scan_made(s.name(), sum, p, (shape, strides), s.dim, out),
+        },
+    )
+}
+
+pub(super) fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
+    running::running_extreme(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
+}
+
+pub(super) fn sort(s: &Sort, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
+    select::sort("sort", values, positions, operand(ins, 0)?, s.dim, *s)
+}
+
+pub(super) fn mode(context: &Arc<Context>, m: &Mode, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
+    let x = operand(ins, 0)?;
+    let strides = Layout::contiguous_strides(x.shape);
+    let numel: usize = x.shape.iter().product();
+    let (sorted, order) = (Buffer::new(context, numel * element_size(x.dtype))?, Buffer::new(context, numel * element_size(DType::I64))?);
+    let sorted = View { buffer: &sorted, offset: 0, strides: &strides, ..x };
+    let order = View { buffer: &order, dtype: DType::I64, ..sorted };
+    let keep = x.shape.get(m.dim).copied().unwrap_or(1);
+    select::sort("mode", sorted, order, x, m.dim, Sort { dim: m.dim, descending: false, keep })?;
+    running::mode("mode", values, positions, sorted, order, m.dim)
+}
+
+pub(super) fn softmax(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let y = if s.pass.backward { Some(operand(ins, 1)?) } else { None };
+    first(
+        context,
+        ins,
+        |_| true,
+        |x| match (x, y) {
+            (Elements::Made(p, ..), y) => softmax::softmax_made(s.pass, p, y, s.dim, out),
+            (Elements::Memory(g), Some(y)) => softmax::softmax(s.pass, y, s.dim, Some(g), out),
+            (Elements::Memory(x), None) => softmax::softmax(s.pass, x, s.dim, None, out),
+        },
+    )
+}
+
+pub(super) fn picked(context: &Arc<Context>, n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let targets = operand(ins, 1)?;
+    let weight = if ins.len() > 2 { Some(operand(ins, 2)?) } else { None };
+    let ticket = if n.ticket == 0 { context.ticket("nll_loss") } else { n.ticket };
+    let loss = nll::Nll { op: "nll_loss", classes: n.classes, dim: n.dim, targets, weight, real: out.dtype, ticket };
+    let can = |p: &Program<'_>| p.can_be_read(context) && !p.reads(targets.buffer) && weight.is_none_or(|w| !p.reads(w.buffer));
+    first(context, ins, can, |x| match x {
+        Elements::Memory(g) if n.adjoint => loss.spread(out, g),
+        Elements::Memory(x) => loss.pick(out, NllFrom::Memory(x)),
+        Elements::Made(p, ..) => loss.pick(out, NllFrom::Made(p)),
+    })
+}
+
+pub(super) fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    matmul::matmul("matmul", operand(ins, 0)?, operand(ins, 1)?, out)
+}
+
+/// Elements that are not zero, counted on the device.
+pub(super) struct Found<'a>(select::Nonzero<'a>);
+
+pub(super) fn count_nonzero<'a>(x: &contract::View<'a>) -> Result<Found<'a>> {
+    Ok(Found(select::Nonzero::count("nonzero", view(x)?)?))
+}
+
+impl Counted for Found<'_> {
+    fn count(&self) -> usize {
+        self.0.count
+    }
+
+    unsafe fn fill(&self, out: contract::View<'_>) -> Result<()> {
+        self.0.positions(view(&out)?)
+    }
+}

@@ -1,0 +1,75 @@
+//! Answers of a wgpu device to requests that read or write at positions. A position out of range is found by the device: it touches nothing,
+//! and the next wait for the device raises the error.
+
+use super::View;
+use super::answer::{foreign, operand, view};
+use super::index::{Indexed, Rows, gather as dispatch_gather, scatter as dispatch_scatter};
+use super::write::Source;
+use crate::backend::contract::Operand;
+use crate::backend::requests::{Along, Index, IndexWrite, ScatterAlong};
+use crate::error::{Error, Result};
+use crate::layout::Strides;
+use smallvec::SmallVec;
+
+/// Calls `f` with what the kernels want to know; nothing is done where there is no position.
+fn rows(i: &Index, x: View<'_>, positions: &[Operand<'_>], f: impl FnOnce(Rows<'_>) -> Result<()>) -> Result<()> {
+    let (before, after) = i.rest(x.shape.len());
+    let mut indexed: SmallVec<[Indexed<'_>; 4]> = SmallVec::new();
+    for (k, &dim) in i.dims.iter().enumerate() {
+        let index = operand(positions, k)?;
+        if index.shape.contains(&0) {
+            return Ok(());
+        }
+        if x.shape[dim] == 0 {
+            return Err(Error::index("index is out of bounds for dimension with size 0"));
+        }
+        indexed.push(Indexed { index, dim, size: x.shape[dim], stride: x.strides[dim] });
+    }
+    f(Rows { op: i.bounds.name(), x, indexed: &indexed, wraps: i.bounds.wraps(), before: &before, after: &after })
+}
+
+/// What is written: an array, or one value of the host.
+fn source<'a>(values: &Operand<'a>) -> Result<Source<'a>> {
+    match values {
+        Operand::View(v) => Ok(Source::View(view(v)?)),
+        Operand::Number(value) => Ok(Source::Number(*value)),
+        _ => Err(foreign("values that are no array")),
+    }
+}
+
+pub(super) fn read(i: &Index, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    rows(i, operand(ins, 0)?, &ins[1..], |rows| if out.shape.contains(&0) { Ok(()) } else { rows.take(out) })
+}
+
+pub(super) fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> Result<()> {
+    let values = source(&ins[0])?;
+    let empty = x.shape.iter().enumerate().any(|(d, n)| *n == 0 && !w.index.dims.contains(&d));
+    rows(&w.index, x, &ins[1..], |rows| if empty { Ok(()) } else { rows.put(values, w.how) })
+}
+
+/// The view over the dimensions of an index; 0-d counts as 1-d.
+fn over<'a>(x: View<'a>, rank: usize, one: &'a ([usize; 1], [isize; 1])) -> View<'a> {
+    if x.shape.is_empty() && rank == 1 { View { shape: &one.0, strides: &one.1, ..x } } else { x }
+}
+
+pub(super) fn gather(a: &Along, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let (x, index) = (operand(ins, 0)?, operand(ins, 1)?);
+    let size = x.shape.get(a.dim).copied().unwrap_or(1);
+    let one = ([1], [1]);
+    dispatch_gather("gather", out, over(x, index.shape.len(), &one), index, a.dim, size)
+}
+
+pub(super) fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], x: View<'_>) -> Result<()> {
+    let index = operand(ins, 1)?;
+    if index.shape.contains(&0) {
+        return Ok(());
+    }
+    let size = x.shape.get(s.dim).copied().unwrap_or(1);
+    let zero = Strides::from_elem(0, index.shape.len());
+    let values = match source(&ins[0])? {
+        Source::View(v) if v.shape.is_empty() && !index.shape.is_empty() => Source::View(View { shape: index.shape, strides: &zero, ..v }),
+        values => values,
+    };
+    let one = ([1], [1]);
+    dispatch_scatter("scatter", over(x, index.shape.len(), &one), index, values, s.how, s.dim, size)
+}

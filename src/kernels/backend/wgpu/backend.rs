@@ -1,0 +1,190 @@
+//! A wgpu device as a backend.
+
+use super::answer::{self, buffer, output};
+use super::answer_gather as at_positions;
+use super::answer_random::random;
+use super::program::most_buffers;
+use super::{Buffer, Context, element_size, pointwise};
+use crate::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
+use crate::backend::cpu::raw_slice::RawSlice;
+use crate::backend::lock_order::Table;
+use crate::backend::requests::Request;
+use crate::error::Result;
+use crate::layout::DType;
+use crate::pointwise::Func;
+use std::any::Any;
+use std::sync::{Arc, Weak};
+
+/// A device.
+#[derive(Debug)]
+pub struct Wgpu(Arc<Context>);
+
+/// The backend of the device in use, while tensors hold it: a device lives as long as they do.
+static CURRENT: Table<Weak<Wgpu>> = Table::new(Weak::new());
+
+/// The device that is in use, asked for if there is none yet.
+///
+/// # Errors
+/// There is no device, or wgpu-py is missing.
+pub fn current() -> Result<Arc<dyn Backend>> {
+    let context = Context::current()?;
+    let mut current = CURRENT.lock();
+    let there = current.upgrade();
+    match &there {
+        Some(w) if Arc::ptr_eq(&w.0, &context) => {}
+        _ => {
+            let made = Arc::new(Wgpu(context));
+            *current = Arc::downgrade(&made);
+            drop(current);
+            return Ok(made);
+        }
+    }
+    drop(current);
+    there.map(|w| -> Arc<dyn Backend> { w }).ok_or_else(|| answer::foreign("no device"))
+}
+
+impl DeviceMemory for Buffer {
+    fn bytes(&self) -> usize {
+        Buffer::bytes(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(super) fn upload(context: &Context, from: RawSlice<'_, u8>, dtype: DType, to: &Buffer) -> Result<()> {
+    match dtype {
+        DType::Bool => {
+            let wide: Vec<u8> = from.iter().flat_map(|b| [u8::from(b != 0), 0, 0, 0]).collect();
+            context.write(to, 0, RawSlice::from(&wide[..]))
+        }
+        DType::U8 => {
+            let wide: Vec<u8> = from.iter().flat_map(|b| [b, 0, 0, 0]).collect();
+            context.write(to, 0, RawSlice::from(&wide[..]))
+        }
+        DType::I32 | DType::I64 | DType::F32 | DType::F64 => context.write(to, 0, from),
+    }
+}
+
+impl Backend for Wgpu {
+    fn unit(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    fn element_size(&self, dtype: DType) -> usize {
+        element_size(dtype)
+    }
+
+    fn has_dtype(&self, dtype: DType) -> Result<()> {
+        self.0.supports(dtype)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>> {
+        Ok(Box::new(Buffer::new(&self.0, bytes)?))
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.0.limits().buffer_bytes()
+    }
+
+    fn upload(&self, from: RawSlice<'_, u8>, dtype: DType, to: &dyn DeviceMemory) -> Result<()> {
+        upload(&self.0, from, dtype, buffer(Memory::Device(to))?)
+    }
+
+    unsafe fn download(&self, from: &dyn DeviceMemory, start: usize, n: usize, dtype: DType, to: *mut u8) -> Result<()> {
+        let size = element_size(dtype);
+        let bytes = self.0.read(buffer(Memory::Device(from))?, start * size, n * size)?;
+        match dtype {
+            DType::Bool | DType::U8 => {
+                for (i, word) in bytes.chunks_exact(4).enumerate() {
+                    // SAFETY: i < n, and there is room for n bytes.
+                    unsafe { *to.add(i) = word[0] };
+                }
+            }
+            // SAFETY: both sides hold n elements of the same size.
+            DType::I32 | DType::I64 | DType::F32 | DType::F64 => unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            },
+        }
+        Ok(())
+    }
+
+    fn support(&self, request: &Request, dtype: DType) -> Support {
+        if self.0.supports(dtype).is_err() {
+            return Support::No("the adapter has no such type");
+        }
+        match request {
+            Request::Pointwise(p) if !pointwise::has_kernel(p.func, p.compute) => Support::No("the row has no kernel for this dtype"),
+            Request::Gemm if dtype == DType::Bool => Support::No("a product of bool has no meaning in PyTorch either"),
+            Request::Reduce(r) if r.reducer.is_float_only() && !dtype.is_float() => Support::No("it is defined for floating point"),
+            Request::Softmax(_) | Request::Nll(_) if !dtype.is_float() => Support::No("it is defined for floating point"),
+            Request::Custom(_) => Support::No("custom kernels read memory of the host"),
+            _ => Support::Yes,
+        }
+    }
+
+    fn has_row(&self, func: Func, dtype: DType) -> bool {
+        pointwise::has_kernel(func, dtype)
+    }
+
+    fn reads_strided(&self, _shape: &[usize], _out_strides: &[isize], _strides: &[isize], _dtype: DType) -> bool {
+        true
+    }
+
+    fn most_buffers(&self) -> usize {
+        most_buffers(&self.0)
+    }
+
+    fn may_take_over(&self, from: DType, to: DType) -> bool {
+        // A shader knows each of its buffers by one type.
+        from == to
+    }
+
+    fn ticket(&self, op: &'static str) -> u32 {
+        self.0.ticket(op)
+    }
+
+    unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let context = &self.0;
+        if let Request::ArgReduce(r) = request {
+            return answer::arg_reduce(context, r, ins, outs);
+        }
+        let out = output(outs, 0)?;
+        match request {
+            Request::Fill(value) => answer::fill(*value, out),
+            Request::Copy => answer::copied(ins, out),
+            Request::Pointwise(p) => answer::row(p, ins, out),
+            Request::Triangle(t) => answer::triangle(t, ins, out),
+            Request::Reduce(r) => answer::reduce(context, r, ins, out),
+            Request::Scan(s) => answer::scanned(context, s, ins, out),
+            Request::CumulativeExtreme(c) => answer::cumulative_extreme(c, ins, out, output(outs, 1)?),
+            Request::Sort(s) => answer::sort(s, ins, out, output(outs, 1)?),
+            Request::Mode(m) => answer::mode(context, m, ins, out, output(outs, 1)?),
+            Request::Softmax(s) => answer::softmax(context, s, ins, out),
+            Request::Nll(n) => answer::picked(context, n, ins, out),
+            Request::Gemm => answer::gemm(ins, out),
+            Request::IndexRead(i) => at_positions::read(i, ins, out),
+            Request::IndexWrite(w) => at_positions::write(w, ins, out),
+            Request::Gather(a) => at_positions::gather(a, ins, out),
+            Request::Scatter(s) => at_positions::scatter(s, ins, out),
+            Request::Random(r) => random(context, r, ins, out),
+            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(unanswered(request, "wgpu")),
+        }
+    }
+
+    unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
+        answer::run_program(&self.0, program)
+    }
+
+    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+        match request {
+            Request::Nonzero => Ok(Box::new(answer::count_nonzero(&x)?)),
+            _ => Err(unanswered(request, "wgpu")),
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.0.synchronize()
+    }
+}

@@ -1,0 +1,269 @@
+//! Every request, and random programs, on the CPU and on the reference backend.
+
+use super::common::values;
+use super::reference;
+use rgrad::array::{Array, Bounds, Classes, Device, NllReduction, Plan, ScanKind, SoftmaxPass, Sort, Write, fusion};
+use rgrad::layout::{Layout, Scalar};
+use rgrad::pointwise::{Func, RowId};
+use rgrad::{DType, Result};
+use std::sync::LazyLock;
+
+static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::register("reference", reference::find).expect("a free name"));
+
+const DTYPES: [DType; 6] = [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64];
+
+fn array(shape: &[usize], dtype: DType, seed: usize) -> Array {
+    let v: Vec<f64> =
+        values(shape.iter().product(), seed).into_iter().map(|v| if dtype.is_float() { v } else { (v * 4.0).round() }).collect();
+    let v: Vec<f64> = if dtype == DType::U8 { v.into_iter().map(f64::abs).collect() } else { v };
+    Array::from_slice(&v, shape).unwrap().cast(dtype).unwrap()
+}
+
+/// The same elements lying in three ways: row-major, transposed, and every other one of a larger array.
+fn layouts(shape: &[usize], dtype: DType, seed: usize) -> Vec<Array> {
+    let dense = array(shape, dtype, seed);
+    let mut all = vec![dense.clone()];
+    if shape.len() > 1 {
+        let turned = dense.with_layout(dense.layout().transpose(0, shape.len() - 1)).unwrap().contiguous_copy().unwrap();
+        all.push(turned.with_layout(turned.layout().transpose(0, shape.len() - 1)).unwrap());
+    }
+    let mut wide = shape.to_vec();
+    *wide.last_mut().unwrap() *= 2;
+    let wide = array(&wide, dtype, seed + 1);
+    let strides = wide.strides().iter().enumerate().map(|(d, s)| if d + 1 == shape.len() { 2 * s } else { *s }).collect();
+    let part = wide.with_layout(Layout::from_parts(shape.iter().copied().collect(), strides, 1).unwrap()).unwrap();
+    part.copy_from(&dense).unwrap();
+    all.push(part);
+    all
+}
+
+fn there(a: &Array) -> Array {
+    let moved = a.to_device(*DEVICE).unwrap();
+    assert_eq!(moved.device(), *DEVICE);
+    moved
+}
+
+fn same(what: &str, here: &Result<Vec<Array>>, there: &Result<Vec<Array>>) {
+    match (here, there) {
+        (Ok(a), Ok(b)) => {
+            assert_eq!(a.len(), b.len());
+            for (a, b) in a.iter().zip(b) {
+                assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()), "{what}");
+                let (x, y) = (a.to_vec::<f64>().unwrap(), b.to_vec::<f64>().unwrap());
+                let close = if a.dtype() == DType::F32 { 2e-5 } else { 1e-12 };
+                for (i, (x, y)) in x.iter().zip(&y).enumerate() {
+                    let near = x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= close * (1.0 + x.abs());
+                    assert!(near, "{what} of {}: {x} on the CPU and {y} on the reference backend, at {i} of {:?}", a.dtype(), a.shape());
+                }
+            }
+        }
+        (Err(a), Err(b)) => assert_eq!(a.message(), b.message(), "{what}"),
+        (a, b) => panic!("{what}: {a:?} on the CPU and {b:?} on the reference backend"),
+    }
+}
+
+/// Runs `f` on operands of the CPU and on the same ones on the reference backend.
+fn both(what: &str, ins: &[&Array], f: impl Fn(&[&Array]) -> Result<Vec<Array>>) {
+    let copies: Vec<Array> = ins.iter().map(|a| a.clone_dense().unwrap()).collect();
+    let elsewhere: Vec<Array> = ins.iter().map(|a| there(a)).collect();
+    let here: Vec<&Array> = if ins.iter().all(|a| a.is_contiguous()) { copies.iter().collect() } else { ins.to_vec() };
+    same(what, &f(&here), &f(&elsewhere.iter().collect::<Vec<_>>()));
+}
+
+fn one(made: Result<Array>) -> Result<Vec<Array>> {
+    made.map(|a| vec![a])
+}
+
+fn two(made: Result<(Array, Array)>) -> Result<Vec<Array>> {
+    made.map(|(a, b)| vec![a, b])
+}
+
+#[test]
+fn reductions_scans_and_sorting() {
+    for dtype in DTYPES {
+        for x in layouts(&[3, 4, 5], dtype, 1) {
+            for reduced in [[true; 3], [false, true, false], [true, false, true], [false; 3]] {
+                for keepdim in [false, true] {
+                    let all = |a: &Array| -> Vec<(&str, Result<Array>)> {
+                        let r = &reduced[..];
+                        vec![
+                            ("sum", a.sum(r, keepdim)),
+                            ("prod", a.prod(r, keepdim)),
+                            ("amax", a.extreme(true, r, keepdim)),
+                            ("amin", a.extreme(false, r, keepdim)),
+                            ("all", a.truth(true, r, keepdim)),
+                            ("any", a.truth(false, r, keepdim)),
+                            ("count_nonzero", a.count_nonzero(r, keepdim)),
+                            ("squares", a.squares(r, keepdim)),
+                            ("logsumexp", a.logsumexp(r, keepdim)),
+                            ("norm 2", a.norm(2.0, r, keepdim)),
+                            ("norm 3", a.norm(3.0, r, keepdim)),
+                            ("norm inf", a.norm(f64::INFINITY, r, keepdim)),
+                            ("norm 0", a.norm(0.0, r, keepdim)),
+                        ]
+                    };
+                    for ((what, a), (_, b)) in all(&x).into_iter().zip(all(&there(&x))) {
+                        same(what, &one(a), &one(b));
+                    }
+                }
+            }
+            for dim in 0..3 {
+                for max in [true, false] {
+                    both("max along", &[&x], |i| two(i[0].extreme_along(max, dim, false)));
+                    both("cummax", &[&x], |i| two(i[0].cumulative_extreme(max, dim)));
+                    both("sort", &[&x], |i| two(i[0].sort_along(Sort { dim, descending: max, keep: 3 })));
+                }
+                both("cumsum", &[&x], |i| one(i[0].scan(ScanKind::Sum, dim)));
+                both("cumprod", &[&x], |i| one(i[0].scan(ScanKind::Prod, dim)));
+                both("mode", &[&x], |i| two(i[0].mode_along(dim, true)));
+                for log in [false, true] {
+                    both("softmax", &[&x], |i| one(i[0].softmax(SoftmaxPass { log, backward: false }, dim, None)));
+                    both("softmax backward", &[&x, &array(&[3, 4, 5], dtype, 9)], |i| {
+                        one(i[0].softmax(SoftmaxPass { log, backward: true }, dim, Some(i[1])))
+                    });
+                }
+            }
+            both("nonzero", &[&x], |i| Ok(i[0].nonzero()?.into_vec()));
+        }
+    }
+}
+
+#[test]
+fn copies_fills_triangles_and_products() {
+    for dtype in DTYPES {
+        for x in layouts(&[4, 6], dtype, 2) {
+            for to in DTYPES {
+                both("cast", &[&x], |i| one(i[0].cast(to)));
+            }
+            both("flip", &[&x], |i| one(i[0].flip(&[0, 1])));
+            both("repeat", &[&x], |i| one(i[0].repeat(&[2, 3])));
+            both("roll", &[&x], |i| one(i[0].roll(&[1, -2], &[0, 1])));
+            for diagonal in [-2, 0, 3] {
+                both("triu", &[&x], |i| {
+                    let out = i[0].empty_like(i[0].dtype())?;
+                    out.triangle_from(i[0], diagonal, true)?;
+                    Ok(vec![out])
+                });
+            }
+            both("fill", &[&x], |i| one(i[0].full_beside(&[2, 2], Scalar::Int(3), i[0].dtype())));
+            let y = array(&[2, 6, 3], dtype, 3);
+            both("matmul", &[&x, &y], |i| {
+                one(i[0].with_layout(Layout::contiguous(&[1, 4, 6]).clone()).and_then(|a| a.matmul(i[1], (false, false))))
+            });
+        }
+    }
+}
+
+#[test]
+fn positions() {
+    for dtype in DTYPES {
+        for x in layouts(&[4, 5, 3], dtype, 4) {
+            let index = |v: &[i64], shape: &[usize]| Array::from_slice(v, shape).unwrap();
+            let (i, j) = (index(&[0, -1, 2, 2], &[4]), index(&[1, 0, -2, 1], &[4]));
+            let plan = || Plan { dims: [0, 1].into_iter().collect(), at: 0, bounds: Bounds::Wrap };
+            both("index", &[&x, &i, &j], |a| one(a[0].take_rows(&plan(), &a[1..])));
+            both("index out of range", &[&x, &index(&[0, 4], &[2]), &index(&[0, 0], &[2])], |a| one(a[0].take_rows(&plan(), &a[1..])));
+            both("index_select", &[&x, &index(&[2, 0], &[2])], |a| one(a[0].take_rows(&Plan::one(1, Bounds::Select), &a[1..])));
+            for how in [Write::Set, Write::Add, Write::Multiply] {
+                both("index_put", &[&x, &array(&[4, 3], dtype, 5), &i, &j], |a| {
+                    let out = a[0].contiguous_copy()?;
+                    out.put_rows(&plan(), &a[2..], a[1], how)?;
+                    Ok(vec![out])
+                });
+                let at = index(&[0, 1, 2, 3, 3, 2, 1, 0, 0], &[3, 3, 1]);
+                both("scatter", &[&x, &at, &array(&[3, 3, 1], dtype, 6)], |a| {
+                    let out = a[0].contiguous_copy()?;
+                    out.scatter_into(0, a[1], a[2], how)?;
+                    Ok(vec![out])
+                });
+                both("gather", &[&x, &at], |a| one(a[0].gather(0, a[1])));
+            }
+        }
+    }
+}
+
+#[test]
+fn losses() {
+    for dtype in [DType::F32, DType::F64] {
+        let (x, w) = (array(&[4, 5, 2], dtype, 7), array(&[5], dtype, 8));
+        for (target, weighs) in [([0i64, 4, -100, 2, 1, 1, 3, 0], true), ([0, 4, 5, 2, 1, 1, 3, 0], false)] {
+            let targets = Array::from_slice(&target, &[4, 2]).unwrap();
+            for reduction in [NllReduction::None, NllReduction::Mean, NllReduction::Sum] {
+                let c = Classes { outer: 4, classes: 5, inner: 2, ignore: -100, reduction };
+                let losses: &[usize] = if reduction == NllReduction::None { &[4, 2] } else { &[] };
+                both("nll_loss", &[&x, &targets, &w], |a| one(a[0].nll(c, false, losses, a[1], weighs.then_some(a[2]))));
+                let g = array(losses, dtype, 10);
+                both("nll_loss backward", &[&g, &targets, &w], |a| one(a[0].nll(c, true, &[4, 5, 2], a[1], weighs.then_some(a[2]))));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_row_over_strides_and_broadcast() {
+    for row in RowId::ALL {
+        for compute in DTYPES {
+            let func = Func::forward(*row);
+            let x = array(&[3, 4], compute, 11);
+            if !x.has_row(func, compute) {
+                continue;
+            }
+            let out = func.out_dtype(compute);
+            let operands: Vec<Array> = (0..func.inputs())
+                .map(|k| layouts(if k == 1 { &[1, 4] } else { &[3, 4] }, func.in_dtype(k, compute), 12 + k)[k % 2].clone())
+                .collect();
+            let params: Vec<Scalar> = row.info().sample_params.iter().map(|p| Scalar::Float(*p)).collect();
+            let name = row.info().name;
+            both(name, &operands.iter().collect::<Vec<_>>(), |a| {
+                one(Array::pointwise(func, compute, out, a, &params))
+            });
+        }
+    }
+}
+
+/// Pointwise steps in a row, with what reads the last one, drawn from a seed.
+fn program(ins: &[&Array], mut seed: u64) -> Result<Vec<Array>> {
+    let mut draw = |n: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % n
+    };
+    const ROWS: [RowId; 10] =
+        [RowId::Add, RowId::Mul, RowId::Sub, RowId::Maximum, RowId::Tanh, RowId::Sin, RowId::Neg, RowId::Abs, RowId::Sigmoid, RowId::Erf];
+    let mut made: Vec<Array> = ins.iter().map(|a| (*a).clone()).collect();
+    let mut held = Vec::new();
+    for _ in 0..3 + draw(8) {
+        let func = Func::forward(ROWS[draw(ROWS.len())]);
+        let (a, b) = (made[draw(made.len())].clone(), made[draw(made.len())].clone());
+        let operands: Vec<&Array> = [&a, &b].into_iter().take(func.inputs()).collect();
+        let next = Array::pointwise(func, DType::F64, DType::F64, &operands, &[Scalar::Float(1.0); 3][..func.row.info().params.len()])?;
+        if draw(4) == 0 {
+            held.push(next.clone());
+        }
+        made.push(next);
+    }
+    let last = made.pop().expect("a step");
+    let last = if last.shape().len() == 2 { last } else { last.with_layout(last.layout().expand(&[8, 6])?)? };
+    drop(made);
+    held.extend(match draw(6) {
+        0 => vec![last.sum(&[true, false], false)?],
+        1 => vec![last.softmax(SoftmaxPass { log: false, backward: false }, 1, None)?],
+        2 => two(last.extreme_along(true, 0, false))?,
+        3 => vec![last.scan(ScanKind::Sum, 1)?],
+        4 => vec![last.logsumexp(&[false, true], true)?],
+        _ => vec![last],
+    });
+    Ok(held)
+}
+
+#[test]
+fn random_programs() {
+    // Deferred however small they are.
+    let before = fusion::set_least(1);
+    let steps = fusion::counts().steps;
+    for seed in 0..300 {
+        let ins = [array(&[8, 6], DType::F64, 20), array(&[6], DType::F64, 21), array(&[8, 1], DType::F64, 22)];
+        both(&format!("program {seed}"), &ins.iter().collect::<Vec<_>>(), |a| program(a, seed));
+    }
+    assert!(fusion::counts().steps > steps + 300, "nothing was deferred");
+    fusion::set_least(before);
+}

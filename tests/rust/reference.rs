@@ -1,0 +1,653 @@
+//! A backend of its own, outside the crate: scalar loops over operands, as plainly as the requests' descriptions say it. What it gives is
+//! compared with the CPU.
+
+use rgrad_kernels::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
+use rgrad_kernels::backend::cpu::backend::CPU;
+use rgrad_kernels::backend::cpu::raw_slice::RawSlice;
+use rgrad_kernels::backend::program::{From, What};
+use rgrad_kernels::backend::requests::{Index, NllReduction, Pointwise, Reducer, Request, ScanKind, Write};
+use rgrad_kernels::error::{Error, Result};
+use rgrad_kernels::layout::{DType, Layout};
+use rgrad_kernels::pointwise::Func;
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic;
+
+#[derive(Debug)]
+pub struct Reference;
+
+pub fn find() -> Result<Arc<dyn Backend>> {
+    Ok(Arc::new(Reference))
+}
+
+/// Elements as the host lays them out.
+#[derive(Debug)]
+struct Cells(UnsafeCell<Box<[u64]>>, usize);
+// SAFETY: tests use a tensor from one thread.
+unsafe impl Send for Cells {}
+// SAFETY: as above.
+unsafe impl Sync for Cells {}
+
+impl Cells {
+    fn new(bytes: usize) -> Cells {
+        Cells(UnsafeCell::new(vec![0; bytes.div_ceil(8)].into()), bytes)
+    }
+
+    fn start(&self) -> *mut u8 {
+        // SAFETY: nobody resizes the box.
+        unsafe { (*self.0.get()).as_mut_ptr().cast() }
+    }
+}
+
+impl DeviceMemory for Cells {
+    fn bytes(&self) -> usize {
+        self.1
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn start(m: Memory<'_>) -> *mut u8 {
+    match m {
+        Memory::Device(d) => d.as_any().downcast_ref::<Cells>().expect("memory of this backend").start(),
+        Memory::Host(_) => panic!("memory of the host came to the reference backend"),
+    }
+}
+
+/// An element.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum V {
+    I(i64),
+    F(f64),
+}
+use V::{F, I};
+
+impl V {
+    fn f(self) -> f64 {
+        match self {
+            I(i) => i as f64,
+            F(f) => f,
+        }
+    }
+    fn i(self) -> i64 {
+        match self {
+            I(i) => i,
+            F(f) => f as i64,
+        }
+    }
+    fn is_true(self) -> bool {
+        self.f() != 0.0
+    }
+    fn is_nan(self) -> bool {
+        self.f().is_nan()
+    }
+    fn plus(self, o: V) -> V {
+        if let (I(a), I(b)) = (self, o) { I(a.wrapping_add(b)) } else { F(self.f() + o.f()) }
+    }
+    fn times(self, o: V) -> V {
+        if let (I(a), I(b)) = (self, o) { I(a.wrapping_mul(b)) } else { F(self.f() * o.f()) }
+    }
+    /// nan is larger than everything.
+    fn order(self, o: V) -> Ordering {
+        match (self, o) {
+            (I(a), I(b)) => a.cmp(&b),
+            _ => self.f().partial_cmp(&o.f()).unwrap_or_else(|| self.is_nan().cmp(&o.is_nan())),
+        }
+    }
+    /// Whether this is a better extreme than `o`: nan wins, the first of equals stays.
+    fn beats(self, o: V, max: bool) -> bool {
+        !o.is_nan() && (self.is_nan() || if max { self.f() > o.f() } else { self.f() < o.f() } && self.order(o).is_ne())
+    }
+}
+
+/// # Safety
+/// There is an element.
+unsafe fn get(p: *const u8, dtype: DType) -> V {
+    // SAFETY: the caller's.
+    unsafe {
+        match dtype {
+            DType::Bool => I(i64::from(*p != 0)),
+            DType::U8 => I(i64::from(*p)),
+            DType::I32 => I(i64::from(*p.cast::<i32>())),
+            DType::I64 => I(*p.cast()),
+            DType::F32 => F(f64::from(*p.cast::<f32>())),
+            DType::F64 => F(*p.cast()),
+        }
+    }
+}
+
+/// # Safety
+/// There is room for an element.
+unsafe fn put(p: *mut u8, dtype: DType, v: V) {
+    // SAFETY: the caller's.
+    unsafe {
+        match dtype {
+            DType::Bool => *p = u8::from(v.is_true()),
+            DType::U8 => *p = v.i() as u8,
+            DType::I32 => *p.cast() = v.i() as i32,
+            DType::I64 => *p.cast() = v.i(),
+            DType::F32 => *p.cast() = v.f() as f32,
+            DType::F64 => *p.cast() = v.f(),
+        }
+    }
+}
+
+/// An operand with all its elements read, row-major; or an output to be written.
+struct X<'a> {
+    v: View<'a>,
+}
+
+impl X<'_> {
+    fn at(&self, index: &[usize]) -> *mut u8 {
+        let off: isize = index.iter().zip(self.v.strides).map(|(i, s)| *i as isize * s).sum();
+        start(self.v.memory).wrapping_add((self.v.offset as isize + off) as usize * self.v.dtype.size())
+    }
+    fn get(&self, index: &[usize]) -> V {
+        // SAFETY: the promise of `Backend::run`.
+        unsafe { get(self.at(index), self.v.dtype) }
+    }
+    fn put(&self, index: &[usize], v: V) {
+        // SAFETY: the promise of `Backend::run`.
+        unsafe { put(self.at(index), self.v.dtype, v) }
+    }
+    fn rank(&self) -> usize {
+        self.v.shape.len()
+    }
+    fn size(&self, d: usize) -> usize {
+        self.v.shape.get(d).copied().unwrap_or(1)
+    }
+    fn all(&self) -> Vec<V> {
+        indices(self.v.shape).map(|i| self.get(&i)).collect()
+    }
+}
+
+/// All indices of a shape, in row-major order.
+fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let shape = shape.to_vec();
+    (0..shape.iter().product()).map(move |mut n: usize| {
+        let mut at = vec![0; shape.len()];
+        for d in (0..shape.len()).rev() {
+            at[d] = n % shape[d];
+            n /= shape[d];
+        }
+        at
+    })
+}
+
+/// The rows along `dim`: for each the index with 0 there. A 0-d array is one row of one element.
+fn rows(shape: &[usize], dim: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let mut outer = shape.to_vec();
+    if let Some(n) = outer.get_mut(dim) {
+        *n = 1;
+    }
+    indices(&outer)
+}
+
+fn with(at: &[usize], dim: usize, i: usize) -> Vec<usize> {
+    let mut at = at.to_vec();
+    if let Some(n) = at.get_mut(dim) {
+        *n = i;
+    }
+    at
+}
+
+fn wrong(what: &str) -> Error {
+    Error::internal("the reference backend", what)
+}
+
+fn view<'a>(ins: &[Operand<'a>], k: usize) -> Result<X<'a>> {
+    match ins.get(k) {
+        Some(Operand::View(v)) => Ok(X { v: *v }),
+        _ => Err(wrong("no view")),
+    }
+}
+
+/// The first operand as memory, where it is a program that is run now.
+fn first<'a>(ins: &[Operand<'a>], cells: &'a Cells) -> Result<X<'a>> {
+    match ins.first() {
+        Some(Operand::Made { program, shape, strides }) => {
+            let made = all_steps(program)?;
+            let dtype = program.dtype();
+            let last = made.last().ok_or_else(|| wrong("no step"))?;
+            for (i, v) in last.iter().enumerate() {
+                // SAFETY: the cells have room for all elements.
+                unsafe { put(cells.start().add(i * dtype.size()), dtype, *v) };
+            }
+            Ok(X { v: View { memory: Memory::Device(cells), offset: 0, shape, strides, dtype } })
+        }
+        _ => view(ins, 0),
+    }
+}
+
+fn room(ins: &[Operand<'_>]) -> Cells {
+    match ins.first() {
+        Some(Operand::Made { shape, .. }) => Cells::new(shape.iter().product::<usize>() * 8),
+        _ => Cells::new(0),
+    }
+}
+
+/// One element of a row, by the table's own definition.
+fn row(p: &Pointwise, ins: &[Option<(V, DType)>]) -> Result<V> {
+    let out = p.func.out_dtype(p.compute);
+    let mut cells = [[0u64; 1]; 6];
+    let mut operands = Vec::new();
+    for (k, i) in ins.iter().enumerate() {
+        operands.push(match i {
+            None => Operand::Unread,
+            Some((v, dtype)) => {
+                let memory = cells[k].as_mut_ptr().cast::<u8>();
+                // SAFETY: eight bytes hold any element.
+                unsafe { put(memory, *dtype, *v) };
+                Operand::View(View { memory: Memory::Host(memory), offset: 0, shape: &[], strides: &[], dtype: *dtype })
+            }
+        });
+    }
+    let to = cells[5].as_mut_ptr().cast::<u8>();
+    let target = View { memory: Memory::Host(to), offset: 0, shape: &[], strides: &[], dtype: out };
+    // SAFETY: one element each.
+    unsafe {
+        CPU.run(&Request::Pointwise(p.clone()), &operands, &[Some(target)])?;
+        Ok(get(to, out))
+    }
+}
+
+/// What each step of a program makes, in its memory order; outputs are written.
+fn all_steps(program: &Program<'_>) -> Result<Vec<Vec<V>>> {
+    // The elements' places in memory order.
+    let mut order: Vec<Vec<usize>> = indices(program.shape).collect();
+    order.sort_by_key(|i| i.iter().zip(program.strides).map(|(i, s)| *i as isize * s).sum::<isize>());
+    let mut made: Vec<Vec<V>> = Vec::new();
+    for step in &program.code.steps {
+        let mut values = Vec::new();
+        for (n, at) in order.iter().enumerate() {
+            let read = |(from, dtype): &(From, DType)| match from {
+                From::Nothing => None,
+                // SAFETY: eight bytes.
+                From::Value(bytes) => Some((unsafe { get(u64::from_ne_bytes(*bytes).to_ne_bytes().as_ptr(), *dtype) }, *dtype)),
+                From::Step(j) => Some((made[*j][n], *dtype)),
+                From::Input(k) => {
+                    let i = &program.inputs[*k];
+                    let off = i.strides.map_or(n as isize, |s| at.iter().zip(s).map(|(i, s)| *i as isize * s).sum());
+                    // SAFETY: the promise of `Backend::run_program`.
+                    Some((unsafe { get(start(i.memory).add((i.offset as isize + off) as usize * i.dtype.size()), i.dtype) }, *dtype))
+                }
+            };
+            let ins: Vec<Option<(V, DType)>> = step.ins.iter().map(read).collect();
+            let v = match step.what {
+                What::Cast => ins[0].map_or(I(0), |i| i.0),
+                What::Row { func, compute, params } => row(&Pointwise { func, compute, params }, &ins)?,
+            };
+            let mut cell = 0u64;
+            // SAFETY: eight bytes hold any element: a step gives its dtype's values.
+            values.push(unsafe {
+                put((&raw mut cell).cast(), step.out, v);
+                get((&raw const cell).cast(), step.out)
+            });
+        }
+        made.push(values);
+    }
+    for (step, memory) in program.outputs {
+        let dtype = program.code.steps[*step].out;
+        for (i, v) in made[*step].iter().enumerate() {
+            // SAFETY: the promise of `Backend::run_program`.
+            unsafe { put(start(*memory).add(i * dtype.size()), dtype, *v) };
+        }
+    }
+    program.is_written.store(true, atomic::Ordering::Relaxed);
+    Ok(made)
+}
+
+fn reduce(r: Reducer, x: &[V]) -> V {
+    let best = |max: bool| x.iter().copied().reduce(|a, b| if b.beats(a, max) { b } else { a }).unwrap_or(I(0));
+    let float = x.first().is_none_or(|v| matches!(v, F(_)));
+    match r {
+        Reducer::Sum => x.iter().fold(if float { F(0.0) } else { I(0) }, |a, b| a.plus(*b)),
+        Reducer::Prod => x.iter().fold(if float { F(1.0) } else { I(1) }, |a, b| a.times(*b)),
+        Reducer::Extreme { max } => best(max),
+        Reducer::Truth { all } => I(i64::from(if all { x.iter().all(|v| v.is_true()) } else { x.iter().any(|v| v.is_true()) })),
+        Reducer::CountNonzero => I(x.iter().filter(|v| v.is_true()).count() as i64),
+        Reducer::SquaredDeviations => {
+            let mean = x.iter().map(|v| v.f()).sum::<f64>() / x.len() as f64;
+            F(x.iter().map(|v| (v.f() - mean).powi(2)).sum())
+        }
+        Reducer::LogSumExp => {
+            let top = best(true).f();
+            if x.is_empty() { F(f64::NEG_INFINITY) } else { F(top + x.iter().map(|v| (v.f() - top).exp()).sum::<f64>().ln()) }
+        }
+        Reducer::Norm(p) => {
+            let sizes = x.iter().map(|v| v.f().abs());
+            F(match p {
+                0.0 => sizes.filter(|v| *v != 0.0).count() as f64,
+                f64::INFINITY => sizes.fold(0.0, f64::max),
+                f64::NEG_INFINITY => sizes.fold(f64::INFINITY, f64::min),
+                _ => sizes.map(|v| v.powf(p)).sum::<f64>().powf(1.0 / p),
+            })
+        }
+    }
+}
+
+fn softmax(pass: rgrad::array::SoftmaxPass, first: &[V], y: &[V]) -> Vec<V> {
+    let first: Vec<f64> = first.iter().map(|v| v.f()).collect();
+    let y: Vec<f64> = y.iter().map(|v| v.f()).collect();
+    let made: Vec<f64> = if pass.backward {
+        let s: f64 = if pass.log { first.iter().sum() } else { first.iter().zip(&y).map(|(g, y)| g * y).sum() };
+        first.iter().zip(&y).map(|(g, y)| if pass.log { g - y.exp() * s } else { (g - s) * y }).collect()
+    } else {
+        let top = first.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = first.iter().map(|v| (v - top).exp()).sum();
+        first.iter().map(|v| if pass.log { v - top - total.ln() } else { (v - top).exp() / total }).collect()
+    };
+    made.into_iter().map(F).collect()
+}
+
+fn combine(how: Write, old: V, new: V) -> V {
+    match how {
+        Write::Set => new,
+        Write::Add => old.plus(new),
+        Write::Multiply => old.times(new),
+    }
+}
+
+/// Calls `f(index of the result, index of the array)` for each element that a plan names, in order.
+fn positions(i: &Index, x: &X<'_>, at: &[X<'_>], mut f: impl FnMut(&[usize], &[usize])) -> Result<()> {
+    let (before, after) = i.rest(x.rank());
+    let shape = i.shape(x.v.shape, at[0].v.shape);
+    // All positions are checked before anything is done.
+    for (a, dim) in at.iter().zip(&i.dims) {
+        for v in a.all() {
+            let low = if i.bounds.wraps() { -(x.size(*dim) as i64) } else { 0 };
+            if v.i() < low || v.i() >= x.size(*dim) as i64 {
+                return Err(i.bounds.error(v.i(), *dim, x.size(*dim)));
+            }
+        }
+    }
+    for to in indices(&shape) {
+        let inner = &to[before.len()..before.len() + at[0].rank()];
+        let mut from = vec![0; x.rank()];
+        for (k, d) in before.iter().enumerate() {
+            from[*d] = to[k];
+        }
+        for (k, d) in after.iter().enumerate() {
+            from[*d] = to[before.len() + inner.len() + k];
+        }
+        for (a, d) in at.iter().zip(&i.dims) {
+            from[*d] = a.get(inner).i().rem_euclid(x.size(*d) as i64) as usize;
+        }
+        f(&to, &from);
+    }
+    Ok(())
+}
+
+struct Found(Vec<Vec<usize>>, usize);
+
+impl Counted for Found {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+    unsafe fn fill(&self, out: View<'_>) -> Result<()> {
+        let out = X { v: out };
+        for (k, at) in self.0.iter().enumerate() {
+            (0..self.1).for_each(|d| out.put(&[d, k], I(at[d] as i64)));
+        }
+        Ok(())
+    }
+}
+
+impl Backend for Reference {
+    fn element_size(&self, dtype: DType) -> usize {
+        dtype.size()
+    }
+    fn has_dtype(&self, _dtype: DType) -> Result<()> {
+        Ok(())
+    }
+    fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>> {
+        Ok(Box::new(Cells::new(bytes)))
+    }
+    fn has_room(&self, _bytes: usize) -> bool {
+        true
+    }
+    fn upload(&self, from: RawSlice<'_, u8>, _dtype: DType, to: &dyn DeviceMemory) -> Result<()> {
+        for (i, b) in from.iter().enumerate() {
+            // SAFETY: the contract: there is room.
+            unsafe { *start(Memory::Device(to)).add(i) = b };
+        }
+        Ok(())
+    }
+    unsafe fn download(&self, from: &dyn DeviceMemory, at: usize, n: usize, dtype: DType, to: *mut u8) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { std::ptr::copy_nonoverlapping(start(Memory::Device(from)).add(at * dtype.size()), to, n * dtype.size()) };
+        Ok(())
+    }
+    fn support(&self, request: &Request, dtype: DType) -> Support {
+        CPU.support(request, dtype)
+    }
+    fn has_row(&self, func: Func, dtype: DType) -> bool {
+        CPU.has_row(func, dtype)
+    }
+    fn reads_strided(&self, _shape: &[usize], _out: &[isize], _strides: &[isize], _dtype: DType) -> bool {
+        true
+    }
+    unsafe fn check(&self, request: &Request, ins: &[Operand<'_>]) -> Result<()> {
+        let Request::Nll(n) = request else { return Ok(()) };
+        let bad = view(ins, 1)?.all().into_iter().find(|t| t.i() != n.classes.ignore && t.i() as u64 >= n.classes.classes as u64);
+        bad.map_or(Ok(()), |t| Err(Error::index(format!("Target {} is out of bounds. There are {} classes.", t.i(), n.classes.classes))))
+    }
+
+    unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let cells = room(ins);
+        let target = |k: usize| outs[k].map(|v| X { v });
+        let values = |k: usize, at: &[usize], v: V| {
+            if let Some(o) = target(k) {
+                o.put(at, v);
+            }
+        };
+        let out = target(0).or_else(|| target(1)).ok_or_else(|| wrong("no output"))?;
+        match request {
+            Request::Fill(s) => {
+                indices(out.v.shape).for_each(|i| out.put(&i, if let rgrad::Scalar::Int(n) = s { I(*n) } else { F(s.to_f64()) }))
+            }
+            Request::Copy => {
+                let x = view(ins, 0)?;
+                indices(out.v.shape).for_each(|i| out.put(&i, x.get(&i)));
+            }
+            Request::Pointwise(p) => {
+                for at in indices(out.v.shape) {
+                    let read = |i: &Operand<'_>| match i {
+                        Operand::View(v) => Some((X { v: *v }.get(&at), v.dtype)),
+                        Operand::Number(s) => Some((F(s.to_f64()), DType::F64)),
+                        _ => None,
+                    };
+                    out.put(&at, row(p, &ins.iter().map(read).collect::<Vec<_>>())?);
+                }
+            }
+            Request::Triangle(t) => {
+                let x = view(ins, 0)?;
+                for i in indices(out.v.shape) {
+                    let (r, c) = (i[i.len() - 2] as i64, i[i.len() - 1] as i64);
+                    let kept = if t.upper { c - r >= t.diagonal } else { c - r <= t.diagonal };
+                    out.put(&i, if kept { x.get(&i) } else { I(0) });
+                }
+            }
+            Request::Reduce(r) => {
+                let x = first(ins, &cells)?;
+                let kept: Vec<usize> = (0..x.rank()).filter(|d| !r.reduced[*d]).collect();
+                let dense = Layout::contiguous(&kept.iter().map(|d| x.size(*d)).collect::<Vec<_>>());
+                let out = X { v: View { shape: dense.shape(), strides: dense.strides(), ..out.v } };
+                let mut parts = vec![Vec::new(); dense.numel()];
+                for i in indices(x.v.shape) {
+                    let at: usize = kept.iter().zip(dense.strides()).map(|(d, s)| i[*d] * *s as usize).sum();
+                    parts[at].push(x.get(&i));
+                }
+                let zero = if x.v.dtype.is_float() { F(0.0) } else { I(0) };
+                let empty = |p: &Vec<V>| if p.is_empty() && matches!(r.reducer, Reducer::Sum) { zero } else { reduce(r.reducer, p) };
+                indices(dense.shape()).zip(&parts).for_each(|(i, p)| out.put(&i, empty(p)));
+            }
+            Request::ArgReduce(r) => {
+                let x = first(ins, &cells)?;
+                let size = x.size(r.dim);
+                let dense = |k: usize| outs[k].map(|v| start(v.memory).wrapping_add(v.offset * v.dtype.size()));
+                for (n, at) in rows(x.v.shape, r.dim).enumerate() {
+                    let all: Vec<V> = (0..size).map(|i| x.get(&with(&at, r.dim, i))).collect();
+                    let best = (1..size).fold(0, |b, i| if all[i].beats(all[b], r.max) { i } else { b });
+                    // SAFETY: outputs are row-major with an element for each row.
+                    unsafe {
+                        if let Some(p) = dense(0) {
+                            put(p.add(n * x.v.dtype.size()), x.v.dtype, all[best]);
+                        }
+                        if let Some(p) = dense(1) {
+                            put(p.add(n * 8), DType::I64, I(best as i64));
+                        }
+                    }
+                }
+            }
+            Request::Scan(s) => {
+                let x = first(ins, &cells)?;
+                for at in rows(x.v.shape, s.dim) {
+                    let mut acc = None;
+                    for i in 0..x.size(s.dim) {
+                        let v = x.get(&with(&at, s.dim, i));
+                        let next = acc.map_or(v, |a: V| if s.kind == ScanKind::Sum { a.plus(v) } else { a.times(v) });
+                        out.put(&with(&at, s.dim, i), next);
+                        acc = Some(next);
+                    }
+                }
+            }
+            Request::CumulativeExtreme(c) => {
+                let x = view(ins, 0)?;
+                for at in rows(x.v.shape, c.dim) {
+                    let mut best = 0;
+                    for i in 0..x.size(c.dim) {
+                        let (v, b) = (x.get(&with(&at, c.dim, i)), x.get(&with(&at, c.dim, best)));
+                        if i > 0 && (v.beats(b, c.max) || v == b || v.is_nan()) {
+                            best = i;
+                        }
+                        values(0, &with(&at, c.dim, i), x.get(&with(&at, c.dim, best)));
+                        values(1, &with(&at, c.dim, i), I(best as i64));
+                    }
+                }
+            }
+            Request::Sort(s) => {
+                let x = view(ins, 0)?;
+                for at in rows(x.v.shape, s.dim) {
+                    let mut order: Vec<usize> = (0..x.size(s.dim)).collect();
+                    let key = |i: usize| x.get(&with(&at, s.dim, i));
+                    order.sort_by(|a, b| if s.descending { key(*b).order(key(*a)) } else { key(*a).order(key(*b)) });
+                    for (i, from) in order.into_iter().take(s.keep).enumerate() {
+                        values(0, &with(&at, s.dim, i), key(from));
+                        values(1, &with(&at, s.dim, i), I(from as i64));
+                    }
+                }
+            }
+            Request::Mode(m) => {
+                let x = view(ins, 0)?;
+                let kept: Vec<usize> = rows(x.v.shape, m.dim).enumerate().map(|(n, _)| n).collect();
+                for (at, n) in rows(x.v.shape, m.dim).zip(kept) {
+                    let all: Vec<V> = (0..x.size(m.dim)).map(|i| x.get(&with(&at, m.dim, i))).collect();
+                    let times = |v: V| all.iter().filter(|o| o.order(v).is_eq()).count();
+                    let best = all.iter().copied().reduce(|a, b| match times(b).cmp(&times(a)) {
+                        Ordering::Greater => b,
+                        Ordering::Equal if b.order(a).is_lt() => b,
+                        _ => a,
+                    });
+                    let best = best.unwrap_or(I(0));
+                    let place = all.iter().rposition(|v| v.order(best).is_eq()).unwrap_or(0);
+                    let dense = |k: usize| outs[k].map(|v| start(v.memory).wrapping_add(v.offset * v.dtype.size()));
+                    // SAFETY: outputs are row-major with an element for each row.
+                    unsafe {
+                        dense(0).into_iter().for_each(|p| put(p.add(n * x.v.dtype.size()), x.v.dtype, best));
+                        dense(1).into_iter().for_each(|p| put(p.add(n * 8), DType::I64, I(place as i64)));
+                    }
+                }
+            }
+            Request::Softmax(s) => {
+                let x = first(ins, &cells)?;
+                let y = if s.pass.backward { Some(view(ins, 1)?) } else { None };
+                for at in rows(x.v.shape, s.dim) {
+                    let all = |x: &X<'_>| (0..x.size(s.dim)).map(|i| x.get(&with(&at, s.dim, i))).collect::<Vec<V>>();
+                    let made = softmax(s.pass, &all(&x), &y.as_ref().map(all).unwrap_or_default());
+                    made.into_iter().enumerate().for_each(|(i, v)| out.put(&with(&at, s.dim, i), v));
+                }
+            }
+            Request::Nll(n) => {
+                let (c, x, targets) = (&n.classes, first(ins, &cells)?.all(), view(ins, 1)?.all());
+                let weights = if ins.len() > 2 { view(ins, 2)?.all() } else { vec![F(1.0); c.classes] };
+                let chosen = targets.iter().enumerate().filter(|(_, t)| t.i() != c.ignore).map(|(i, t)| {
+                    let (o, r, t) = (i / c.inner, i % c.inner, t.i() as usize);
+                    (i, (o * c.classes + t) * c.inner + r, weights[t].f())
+                });
+                let total: f64 = if c.reduction == NllReduction::Mean { chosen.clone().map(|t| t.2).sum() } else { 1.0 };
+                let mut made = vec![0.0; out.v.numel()];
+                for (i, place, w) in chosen {
+                    match (n.adjoint, c.reduction) {
+                        (true, NllReduction::None) => made[place] = -w * x[i].f(),
+                        (true, _) => made[place] = -w * x[0].f() / total,
+                        (false, NllReduction::None) => made[i] = -w * x[place].f(),
+                        (false, _) => made[0] -= w * x[place].f() / total,
+                    }
+                }
+                indices(out.v.shape).zip(made).for_each(|(i, v)| out.put(&i, F(v)));
+            }
+            Request::Gemm => {
+                let (a, b) = (view(ins, 0)?, view(ins, 1)?);
+                let r = out.rank();
+                for at in indices(out.v.shape) {
+                    let product = |k: usize| a.get(&with(&at, r - 1, k)).times(b.get(&with(&at, r - 2, k)));
+                    out.put(&at, (0..a.size(r - 1)).map(product).reduce(V::plus).unwrap_or(I(0)));
+                }
+            }
+            Request::IndexRead(i) => {
+                let x = view(ins, 0)?;
+                let at = (1..ins.len()).map(|k| view(ins, k)).collect::<Result<Vec<_>>>()?;
+                positions(i, &x, &at, |to, from| out.put(to, x.get(from)))?;
+            }
+            Request::IndexWrite(w) => {
+                let x = view(ins, 0)?;
+                let at = (1..ins.len()).map(|k| view(ins, k)).collect::<Result<Vec<_>>>()?;
+                positions(&w.index, &out, &at, |from, to| out.put(to, combine(w.how, out.get(to), x.get(from))))?;
+            }
+            Request::Gather(a) => {
+                let (x, index) = (view(ins, 0)?, view(ins, 1)?);
+                for at in indices(index.v.shape) {
+                    out.put(&at, x.get(&with(&at, a.dim, index.get(&at).i() as usize)));
+                }
+            }
+            Request::Scatter(s) => {
+                let (x, index) = (view(ins, 0)?, view(ins, 1)?);
+                for at in indices(index.v.shape) {
+                    let to = with(&at, s.dim, index.get(&at).i() as usize);
+                    out.put(&to, combine(s.how, out.get(&to), x.get(if x.rank() == 0 { &[] } else { &at })));
+                }
+            }
+            Request::Random(_) => {
+                // The numbers are those of the counters, whoever draws them.
+                let host = Cells::new(out.v.numel() * 8);
+                let here =
+                    View { memory: Memory::Host(host.start()), offset: 0, shape: &[out.v.numel()], strides: &[1], dtype: out.v.dtype };
+                // SAFETY: room for all numbers.
+                unsafe { CPU.run(request, &[], &[Some(here)])? };
+                let size = out.v.dtype.size();
+                // SAFETY: the output is dense.
+                unsafe { std::ptr::copy_nonoverlapping(host.start(), start(out.v.memory).add(out.v.offset * size), out.v.numel() * size) };
+            }
+            _ => return Err(unanswered(request, "reference")),
+        }
+        Ok(())
+    }
+
+    unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
+        all_steps(program).map(|_| ())
+    }
+
+    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+        match request {
+            Request::Nonzero => {
+                let x = X { v: x };
+                Ok(Box::new(Found(indices(x.v.shape).filter(|i| x.get(i).is_true()).collect(), x.rank())))
+            }
+            _ => Err(unanswered(request, "reference")),
+        }
+    }
+}
