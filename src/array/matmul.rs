@@ -6,18 +6,6 @@ use crate::backend::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Strides, broadcast};
 
-/// How messages name an element type of a matrix (the C type).
-fn c_name(d: DType) -> &'static str {
-    match d {
-        DType::Bool => "bool",
-        DType::U8 => "unsigned char",
-        DType::I32 => "int",
-        DType::I64 => "long int",
-        DType::F32 => "float",
-        DType::F64 => "double",
-    }
-}
-
 impl Array {
     /// `op(self) @ op(other)` of (..., m, k) and (..., k, n), where `op` swaps the last two dimensions if asked to. Leading dimensions
     /// broadcast. Both must have rank 2 or more, one dtype and matching inner sizes.
@@ -29,8 +17,8 @@ impl Array {
         if self.dtype() != other.dtype() {
             return Err(Error::dtype(format!(
                 "expected m1 and m2 to have the same dtype, but got: {} != {}",
-                c_name(self.dtype()),
-                c_name(other.dtype())
+                self.dtype().row().c_name,
+                other.dtype().row().c_name
             )));
         }
         if self.dtype() == DType::Bool {

@@ -38,20 +38,20 @@ impl From<f64> for Arg<'_> {
     }
 }
 
-static DEFAULT_FLOAT: AtomicU8 = AtomicU8::new(0);
+/// The number of the default dtype.
+static DEFAULT_FLOAT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
 
 /// The dtype of new float tensors, float32 unless set otherwise.
 #[inline]
 pub fn default_dtype() -> DType {
-    if DEFAULT_FLOAT.load(Ordering::Relaxed) == 0 { DType::F32 } else { DType::F64 }
+    DType::numbered(DEFAULT_FLOAT.load(Ordering::Relaxed)).unwrap_or(DType::F32)
 }
 
 pub fn set_default_dtype(dtype: DType) -> Result<()> {
-    match dtype {
-        DType::F32 => DEFAULT_FLOAT.store(0, Ordering::Relaxed),
-        DType::F64 => DEFAULT_FLOAT.store(1, Ordering::Relaxed),
-        d => return Err(Error::type_(format!("only floating-point types are supported as the default type, got {d}"))),
+    if !dtype.is_float() {
+        return Err(Error::type_(format!("only floating-point types are supported as the default type, got {dtype}")));
     }
+    DEFAULT_FLOAT.store(dtype as u8, Ordering::Relaxed);
     Ok(())
 }
 
@@ -109,15 +109,10 @@ fn overflow(s: Scalar, dtype: DType) -> Error {
 
 /// A number as a 0-d tensor of `dtype`, refused where it does not fit.
 pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
-    if let Scalar::Int(i) = s {
-        let fits = match dtype {
-            DType::U8 => (0..=255).contains(&i),
-            DType::I32 => i32::try_from(i).is_ok(),
-            _ => true,
-        };
-        if !fits {
-            return Err(overflow(s, dtype));
-        }
+    if let (Scalar::Int(i), Some((low, high))) = (s, dtype.integers())
+        && !(low..=high).contains(&i)
+    {
+        return Err(overflow(s, dtype));
     }
     if !s.has_value_in(dtype) {
         return Err(overflow(s, dtype));

@@ -155,13 +155,7 @@ impl Dist {
                 Err(Error::runtime(format!("random_ expects 'from' to be less than 'to', but got from={from} >= to={to}")))
             }
             Dist::Integers { from, to } => {
-                let (low, high) = match dtype {
-                    DType::Bool => (0, 1),
-                    DType::U8 => (0, 255),
-                    DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-                    DType::I64 => (i64::MIN, i64::MAX),
-                    DType::F32 | DType::F64 => (i64::MIN, i64::MAX),
-                };
+                let (low, high) = if dtype == DType::Bool { (0, 1) } else { dtype.integers().unwrap_or((i64::MIN, i64::MAX)) };
                 if from < low || from > high {
                     return Err(Error::runtime(format!("from is out of bounds for {dtype}: got {from}")));
                 }

@@ -9,7 +9,7 @@ use super::numpy_memory::{self, NdArray};
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, linear};
 use crate::error::Error;
-use crate::layout::{DType, Dims, Scalar};
+use crate::layout::{Category, DType, Dims, NumberKind, Scalar};
 use crate::ops::create::make_room;
 use crate::ops::pointwise;
 use pyo3::exceptions::PyValueError;
@@ -123,10 +123,10 @@ fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
     }
     if let Some(d) = numpy_memory::scalar_dtype(obj)? {
         let item = obj.call_method0("item")?;
-        let value = match d {
-            DType::Bool => Leaf::Number(Scalar::Bool(item.extract()?)),
-            DType::F32 | DType::F64 => Leaf::Number(Scalar::Float(item.extract()?)),
-            _ => int_leaf(&item)?,
+        let value = match d.category() {
+            Category::Bool => Leaf::Number(Scalar::Bool(item.extract()?)),
+            Category::Float => Leaf::Number(Scalar::Float(item.extract()?)),
+            Category::Integer => int_leaf(&item)?,
         };
         out.push(value, d);
         return Ok(());
@@ -175,12 +175,11 @@ fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
         Leaf::Huge(v) => return Err(PyValueError::new_err(format!("Overflow when unpacking long long: got {v:e}"))),
         Leaf::Number(s) => s,
     };
-    let (low, high) = match dtype {
-        DType::Bool => return Ok(Scalar::Bool(value.to_bool())),
-        DType::F32 | DType::F64 => return Ok(value),
-        DType::U8 => (-255, 255),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        DType::I64 => (i64::MIN, i64::MAX),
+    let (low, high) = match (dtype.kind(), dtype.integers()) {
+        (NumberKind::Bool, _) => return Ok(Scalar::Bool(value.to_bool())),
+        (NumberKind::Float, _) | (_, None) => return Ok(value),
+        (NumberKind::Unsigned, Some((_, high))) => (-high, high),
+        (NumberKind::Signed, Some(both)) => both,
     };
     let i = match value {
         Scalar::Float(v) if !(v.trunc() >= low as f64 && v.trunc() <= high as f64 && v.abs() < 9.223372036854776e18) => {

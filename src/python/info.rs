@@ -228,7 +228,7 @@ impl PyTensor {
     }
 
     fn is_signed(slf: &Bound<'_, Self>) -> bool {
-        !matches!(Self::of(slf).dtype(), DType::Bool | DType::U8)
+        Self::of(slf).dtype().is_signed()
     }
 
     /// Whether the elements lie in row-major order without gaps.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import dtypes
 import rgrad
 import rotation
 from op_kit import Op, Sample, as_tuple, leaves, to_numpy, told, views
@@ -19,7 +20,6 @@ from op_table import BY_NAME, OPS, rows
 pytestmark = pytest.mark.usefixtures("device")
 
 DATA = Path(__file__).parent.parent / "data"
-DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
 # On wgpu floats are float32 for the most part; tests of float64 there are further down.
 FLOATS = ["float32", pytest.param("float64", marks=pytest.mark.cpu_only)]
 WORKING = {"cpu": "float64", "wgpu": "float32"}
@@ -274,7 +274,7 @@ def wrong_of(table: dict[str, str], call: Callable[[str], Any], device: str, key
 def agrees(got: str, want: str) -> bool:
     """An error must be caught by who catches PyTorch's; what PyTorch has no kernel for may be computed."""
     if want == "NotImplementedError":
-        return got in DTYPES or got == want
+        return got in dtypes.ALL or got == want
     return got == want or (got, want) == ("NotImplementedError", "RuntimeError")
 
 
@@ -309,9 +309,9 @@ def test_promotion_in_place(name: str, device: str) -> None:
     assert not wrong_of(PROMOTION["inplace"][name], call, device, f"promotion in place {name}")
 
 
-@pytest.mark.parametrize("a", DTYPES)
+@pytest.mark.parametrize("a", dtypes.ALL)
 def test_result_type_and_promote_types(a: str) -> None:
-    for b in DTYPES:
+    for b in dtypes.ALL:
         want = getattr(rgrad, PROMOTION["types"][f"{a} {b}"])
         x, y = rgrad.ones(1, dtype=getattr(rgrad, a)), rgrad.ones(1, dtype=getattr(rgrad, b))
         assert rgrad.promote_types(getattr(rgrad, a), getattr(rgrad, b)) == want
@@ -324,7 +324,7 @@ def test_result_type_and_promote_types(a: str) -> None:
 INTS = np.array([-7, -2, -1, 0, 1, 2, 3, 7])
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize("dtype", dtypes.INTEGERS)
 @pytest.mark.parametrize(
     "name", ["add", "sub", "mul", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"]
 )

@@ -1,17 +1,17 @@
 //! Element types, Python-like scalars, and PyTorch's promotion among them.
+//!
+//! A dtype is one row of the table below. `DType`, its names and everything that is asked of it come from there; a match over
+//! `DType` names every variant, so a new row makes the compiler list what it needs.
 
 use std::fmt;
 
-/// The type of a tensor's elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum DType {
+/// What the numbers of a dtype are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberKind {
     Bool,
-    U8,
-    I32,
-    I64,
-    F32,
-    F64,
+    Unsigned,
+    Signed,
+    Float,
 }
 
 /// The ladder of PyTorch's promotion: a higher category wins whatever the sizes.
@@ -22,63 +22,149 @@ pub enum Category {
     Float,
 }
 
-impl DType {
-    pub const ALL: [DType; 6] = [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64];
+/// A row of the table of dtypes.
+#[derive(Debug, Clone, Copy)]
+pub struct DTypeRow {
+    /// PyTorch's long name, as in `torch.float32`.
+    pub name: &'static str,
+    /// PyTorch's other names.
+    pub aliases: &'static [&'static str],
+    /// PyTorch's name in messages and in the names of tensor types ("Float", "Long").
+    pub type_name: &'static str,
+    /// The name of the C type, as messages about matrices have it.
+    pub c_name: &'static str,
+    pub kind: NumberKind,
+    /// Bytes of one element in memory.
+    pub size: usize,
+    /// The dtype that kernels compute in. Where it is another one, elements are converted block by block before and after.
+    pub computed: DType,
+    /// The dtype of sums and products of many elements.
+    pub accumulator: DType,
+    /// The dtype of absolute values, and of real and imaginary parts.
+    pub real: DType,
+    /// The dtype of complex numbers with parts of this dtype; None where there is none.
+    pub complex: Option<DType>,
+}
 
-    /// Bytes of one element.
-    #[inline]
-    pub const fn size(self) -> usize {
-        match self {
-            DType::Bool | DType::U8 => 1,
-            DType::I32 | DType::F32 => 4,
-            DType::I64 | DType::F64 => 8,
+/// Makes `DType` of the rows: `Variant: "name" ["alias"] "TypeName" "C name", Kind, type in memory, computed, accumulator, real, complex;`
+macro_rules! dtypes {
+    ($(
+        $(#[$doc:meta])*
+        $D:ident: $name:literal [$($alias:literal),*] $type_name:literal $c_name:literal,
+        $kind:ident, $raw:ty, $computed:ident, $accumulator:ident, $real:ident, $complex:expr;
+    )+) => {
+        /// The type of a tensor's elements.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DType { $($(#[$doc])* $D),+ }
+
+        impl DType {
+            /// Every dtype, in the order of their numbers.
+            pub const ALL: [DType; [$(DType::$D),+].len()] = [$(DType::$D),+];
+
+            /// The row of the table.
+            #[inline]
+            pub const fn row(self) -> &'static DTypeRow {
+                const ROWS: &[DTypeRow; DType::COUNT] = &[$(DTypeRow {
+                    name: $name,
+                    aliases: &[$($alias),*],
+                    type_name: $type_name,
+                    c_name: $c_name,
+                    kind: NumberKind::$kind,
+                    size: size_of::<$raw>(),
+                    computed: DType::$computed,
+                    accumulator: DType::$accumulator,
+                    real: DType::$real,
+                    complex: $complex,
+                }),+];
+                &ROWS[self as usize]
+            }
+
+            /// Bytes of one element.
+            #[inline]
+            pub const fn size(self) -> usize {
+                match self { $(DType::$D => size_of::<$raw>()),+ }
+            }
+
+            #[inline]
+            pub const fn kind(self) -> NumberKind {
+                match self { $(DType::$D => NumberKind::$kind),+ }
+            }
+
+            /// The dtype that kernels compute in.
+            #[inline]
+            pub const fn computed(self) -> DType {
+                match self { $(DType::$D => DType::$computed),+ }
+            }
         }
+    };
+}
+
+dtypes! {
+    Bool: "bool" [] "Bool" "bool", Bool, u8, Bool, I64, Bool, None;
+    U8: "uint8" [] "Byte" "unsigned char", Unsigned, u8, U8, I64, U8, None;
+    I32: "int32" ["int"] "Int" "int", Signed, i32, I32, I64, I32, None;
+    I64: "int64" ["long"] "Long" "long int", Signed, i64, I64, I64, I64, None;
+    F32: "float32" ["float"] "Float" "float", Float, f32, F32, F32, F32, None;
+    F64: "float64" ["double"] "Double" "double", Float, f64, F64, F64, F64, None;
+}
+
+impl DType {
+    pub const COUNT: usize = DType::ALL.len();
+
+    /// The dtype whose number is `n`, as `dtype as u8` gives it.
+    #[inline]
+    pub const fn numbered(n: u8) -> Option<DType> {
+        if (n as usize) < DType::COUNT { Some(DType::ALL[n as usize]) } else { None }
     }
 
     #[inline]
     pub const fn is_float(self) -> bool {
-        matches!(self, DType::F32 | DType::F64)
+        matches!(self.kind(), NumberKind::Float)
+    }
+
+    /// Whether there are values below zero.
+    #[inline]
+    pub const fn is_signed(self) -> bool {
+        matches!(self.kind(), NumberKind::Signed | NumberKind::Float)
     }
 
     #[inline]
     pub const fn category(self) -> Category {
-        match self {
-            DType::Bool => Category::Bool,
-            DType::U8 | DType::I32 | DType::I64 => Category::Integer,
-            DType::F32 | DType::F64 => Category::Float,
+        match self.kind() {
+            NumberKind::Bool => Category::Bool,
+            NumberKind::Unsigned | NumberKind::Signed => Category::Integer,
+            NumberKind::Float => Category::Float,
+        }
+    }
+
+    /// The least and the largest integer of an integer dtype, as far as int64 holds them; None for others.
+    pub const fn integers(self) -> Option<(i64, i64)> {
+        let bits = 8 * self.size() as u32;
+        match self.kind() {
+            NumberKind::Unsigned => Some((0, if bits < 64 { (1 << bits) - 1 } else { i64::MAX })),
+            NumberKind::Signed => Some((i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))),
+            NumberKind::Bool | NumberKind::Float => None,
         }
     }
 
     /// PyTorch's long name, as in `torch.float32`.
+    #[inline]
     pub const fn name(self) -> &'static str {
-        match self {
-            DType::Bool => "bool",
-            DType::U8 => "uint8",
-            DType::I32 => "int32",
-            DType::I64 => "int64",
-            DType::F32 => "float32",
-            DType::F64 => "float64",
-        }
+        self.row().name
     }
 
     /// PyTorch's name of the type in error messages about dtypes ("Float", "Long").
+    #[inline]
     pub const fn type_name(self) -> &'static str {
-        match self {
-            DType::Bool => "Bool",
-            DType::U8 => "Byte",
-            DType::I32 => "Int",
-            DType::I64 => "Long",
-            DType::F32 => "Float",
-            DType::F64 => "Double",
-        }
+        self.row().type_name
     }
 
     /// The common dtype of two tensors of equal standing (`torch.promote_types`).
     #[inline]
     pub fn promote(self, other: DType) -> DType {
-        // The variants are ordered so that the larger one always wins: there is no pair of equal category
-        // (u8 with a signed byte, say) whose result is a third type.
-        self.max(other)
+        static PROMOTED: [[DType; DType::COUNT]; DType::COUNT] = promotions();
+        PROMOTED[self as usize][other as usize]
     }
 
     /// Whether an in-place result of dtype `self` may be written into `to` (`torch.can_cast`).
@@ -86,6 +172,62 @@ impl DType {
     pub fn can_cast(self, to: DType) -> bool {
         self.category() <= to.category()
     }
+}
+
+const fn promotions() -> [[DType; DType::COUNT]; DType::COUNT] {
+    let mut all = [[DType::Bool; DType::COUNT]; DType::COUNT];
+    let mut i = 0;
+    while i < DType::COUNT {
+        let mut j = 0;
+        while j < DType::COUNT {
+            all[i][j] = promoted(DType::ALL[i], DType::ALL[j]);
+            j += 1;
+        }
+        i += 1;
+    }
+    all
+}
+
+/// PyTorch's rule. The higher category wins; of one kind the wider dtype. An unsigned integer and a signed one that is not wider, and
+/// two formats of one kind and size, meet in the narrowest dtype that holds both.
+const fn promoted(a: DType, b: DType) -> DType {
+    if a as u8 == b as u8 {
+        return a;
+    }
+    let (x, y) = (a.category() as u8, b.category() as u8);
+    if x != y {
+        return if x > y { a } else { b };
+    }
+    let (wide, narrow) = if a.size() >= b.size() { (a, b) } else { (b, a) };
+    let equal = wide.size() == narrow.size();
+    match (wide.kind(), narrow.kind()) {
+        (NumberKind::Signed, NumberKind::Unsigned) | (NumberKind::Unsigned, NumberKind::Signed) => {
+            if matches!(wide.kind(), NumberKind::Signed) && !equal { wide } else { wider(NumberKind::Signed, wide) }
+        }
+        (kind, _) => {
+            if equal {
+                wider(kind, wide)
+            } else {
+                wide
+            }
+        }
+    }
+}
+
+/// The narrowest dtype of a kind that is wider than `than`.
+const fn wider(kind: NumberKind, than: DType) -> DType {
+    let mut best: Option<DType> = None;
+    let mut i = 0;
+    while i < DType::COUNT {
+        let d = DType::ALL[i];
+        let found = d.kind() as u8 == kind as u8 && d.size() > than.size();
+        if found && (best.is_none() || matches!(best, Some(b) if d.size() < b.size())) {
+            best = Some(d);
+        }
+        i += 1;
+    }
+    // The table is made by the compiler: dtypes that have no common one stop it here.
+    best.expect("a wider dtype")
 }
 
 impl fmt::Display for DType {
@@ -221,6 +363,22 @@ pub fn result_type(operands: impl IntoIterator<Item = (DType, Rank)>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_numbered_in_order_and_named_once() {
+        let mut names = std::collections::HashSet::new();
+        for (i, d) in DType::ALL.into_iter().enumerate() {
+            assert_eq!((d as usize, DType::numbered(i as u8)), (i, Some(d)));
+            assert!(std::iter::once(&d.name()).chain(d.row().aliases).all(|n| names.insert(*n)), "{d} has another's name");
+            assert!(d.row().complex.is_none_or(|c| c.row().real == d), "{d}");
+            assert_eq!((d.row().size, d.row().kind, d.row().computed), (d.size(), d.kind(), d.computed()));
+            // What is computed in another dtype is computed in one of its category that holds all its values.
+            assert!(d.computed().category() == d.category() && d.promote(d.computed()) == d.computed());
+        }
+        assert_eq!(DType::numbered(DType::COUNT as u8), None);
+        assert_eq!((DType::U8.integers(), DType::I32.integers()), (Some((0, 255)), Some((i32::MIN.into(), i32::MAX.into()))));
+        assert_eq!((DType::I64.integers(), DType::Bool.integers(), DType::F32.integers()), (Some((i64::MIN, i64::MAX)), None, None));
+    }
 
     #[test]
     fn promotion_is_commutative_and_associative() {

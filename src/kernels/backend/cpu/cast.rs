@@ -243,8 +243,9 @@ pub fn mover(from: DType, to: DType) -> Move {
                     through
                 }};
             }
-            let bytes: [Move; 6] = [$f::<u8, Bool>, $f::<u8, u8>, $f::<u8, i32>, $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
-            let truths: [Move; 6] =
+            let bytes: [Move; DType::COUNT] =
+                [$f::<u8, Bool>, $f::<u8, u8>, $f::<u8, i32>, $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
+            let truths: [Move; DType::COUNT] =
                 [$f::<Bool, Bool>, $f::<Bool, Bool>, $f::<Bool, i32>, $f::<Bool, i64>, $f::<Bool, f32>, through!(Bool, i64, f64)];
             [
                 truths,
@@ -256,9 +257,9 @@ pub fn mover(from: DType, to: DType) -> Move {
             ]
         }};
     }
-    static BASE: [[Move; 6]; 6] = table!(base);
+    static BASE: [[Move; DType::COUNT]; DType::COUNT] = table!(base);
     #[cfg(target_arch = "x86_64")]
-    static AVX2: [[Move; 6]; 6] = table!(avx2);
+    static AVX2: [[Move; DType::COUNT]; DType::COUNT] = table!(avx2);
     #[cfg(target_arch = "x86_64")]
     if level() != Level::Base {
         return AVX2[from as usize][to as usize];

@@ -279,13 +279,29 @@ instances! { vjp_base vjp_avx2 vjp_avx512 <R: Row, A: Float, const I: usize> |n,
     }
 } }
 
-/// All kernels of one row: `[level][dtype]`, and `[level][operand][f32 or f64]`.
-struct Entry {
-    forward: [[Option<Kernel>; 6]; Level::COUNT],
-    vjp: [[[Option<Kernel>; 2]; MAX_OPERANDS]; Level::COUNT],
+/// Types of numbers that have kernels, and how many of them are real: the last ones.
+const TYPES: usize = 6;
+const REALS: usize = 2;
+
+/// The place of the numbers that `dtype` is computed in, in the order of `by_dtype`.
+const fn place(dtype: DType) -> usize {
+    match dtype {
+        DType::Bool => 0,
+        DType::U8 => 1,
+        DType::I32 => 2,
+        DType::I64 => 3,
+        DType::F32 => 4,
+        DType::F64 => 5,
+    }
 }
 
-/// The six kernels of one level from the types of numbers in the order of `DType`.
+/// All kernels of one row: `[level][place]`, and `[level][operand][place among the reals]`.
+struct Entry {
+    forward: [[Option<Kernel>; TYPES]; Level::COUNT],
+    vjp: [[[Option<Kernel>; REALS]; MAX_OPERANDS]; Level::COUNT],
+}
+
+/// The kernels of one level from the types of numbers in the order of `place`.
 macro_rules! by_dtype {
     ($f:ident $R:ident $I:ty, ints $g:ident) => {
         [
@@ -471,17 +487,13 @@ all_rows!(table);
 /// The kernel that computes `row`'s value in `dtype`; None if the row does not take that type.
 #[inline]
 pub fn forward_kernel(row: RowId, dtype: DType, level: Level) -> Option<Kernel> {
-    TABLE[row as usize].forward[level as usize % Level::COUNT][dtype as usize]
+    TABLE[row as usize].forward[level as usize % Level::COUNT][place(dtype)]
 }
 
 /// The kernel that computes what operand `i` of `row` gets from the cotangent; None for integers and where it is not fused
 /// (no derivative, one that reads only the cotangent, or an x86-64 without AVX2).
 #[inline]
 pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, level: Level) -> Option<Kernel> {
-    let which = match dtype {
-        DType::F32 => 0,
-        DType::F64 => 1,
-        _ => return None,
-    };
+    let which = place(dtype).checked_sub(TYPES - REALS)?;
     TABLE[row as usize].vjp[level as usize % Level::COUNT].get(i)?[which]
 }

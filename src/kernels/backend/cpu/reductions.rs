@@ -90,7 +90,7 @@ pub fn squares(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(ReduceKernel::plain(Squares::<f32>::LOOPS).finished(4, Squares::<f32>::finish)),
         DType::F64 => Some(ReduceKernel::plain(Squares::<f64>::LOOPS).finished(8, Squares::<f64>::finish)),
-        _ => None,
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 => None,
     }
 }
 
@@ -99,7 +99,7 @@ pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(ReduceKernel::plain(LogSumExp::<f32>::LOOPS).finished(4, LogSumExp::<f32>::finish)),
         DType::F64 => Some(ReduceKernel::plain(LogSumExp::<f64>::LOOPS).finished(8, LogSumExp::<f64>::finish)),
-        _ => None,
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 => None,
     }
 }
 
@@ -111,7 +111,7 @@ pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
             let largest = ReduceKernel::plain(Of::<LargestAbsolute<f64>>::NARROW);
             Some(float_norm::<f64>(p, Of::<SquareSum<f64, false>>::LOOPS, largest, dtype))
         }
-        _ => None,
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 => None,
     }
 }
 

@@ -174,5 +174,5 @@ impl Request {
 
 /// The accumulating dtype of sums and products: floats keep theirs, others give int64.
 pub fn summed(dtype: DType) -> DType {
-    if dtype.is_float() { dtype } else { DType::I64 }
+    dtype.row().accumulator
 }

@@ -59,6 +59,7 @@ struct Place {
 
 impl Place {
     fn word(self) -> u32 {
+        const { assert!(DType::COUNT <= 16, "a dtype has four bits of a key") }
         self.access as u32 | (self.dtype as u32) << 4 | self.slot << 8
     }
 }
@@ -366,7 +367,7 @@ impl Loader {
         let kept = match dtype {
             DType::F32 => format!("f32_keep({value})"),
             DType::F64 => format!("f64_keep({value})"),
-            _ => value.clone(),
+            DType::Bool | DType::U8 | DType::I32 | DType::I64 => value.clone(),
         };
         format!("fn load(i: u32) -> {} {{\n{text}return {kept};\n}}\n", types::value(*dtype))
     }

@@ -90,7 +90,9 @@ impl At {
         let read = match dtype {
             DType::I64 => format!("let lo = b{slot}[at * 2u]; let hi = b{slot}[at * 2u + 1u];"),
             DType::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
-            _ => format!("let lo = b{slot}[at]; let hi = 0u;"),
+            DType::Bool | DType::U8 => format!("let lo = b{slot}[at]; let hi = 0u;"),
+            // Refused as positions.
+            DType::F32 | DType::F64 => "let lo = 0u; let hi = 0x80000000u;".into(),
         };
         let wrap = if wraps {
             format!("if (hi == 0xffffffffu && {size} != 0u && lo >= 0u - {size}) {{ return lo + {size}; }}\n")

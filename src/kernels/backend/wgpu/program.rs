@@ -206,6 +206,7 @@ fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> 
             What::Cast => (u32::from(u16::MAX), 0, DType::Bool),
             What::Row { func, compute, .. } => (func.row as u32, if let Part::Vjp(i) = func.part { 1 + u32::from(i) } else { 0 }, compute),
         };
+        const { assert!(DType::COUNT <= 16, "a dtype has four bits of a key") }
         key.push(row | part << 16 | (compute as u32) << 24 | (s.out as u32) << 28);
         // Two inputs in a word.
         for pair in s.ins.chunks(2) {

@@ -215,7 +215,8 @@ impl Kernel for Fill {
         let truth = |test: &str| match dtype {
             DType::F32 => format!("select(0u, 0x3f800000u, {test})"),
             DType::I64 => format!("vec2<u32>(select(0u, 1u, {test}), 0u)"),
-            _ => format!("select(0u, 1u, {test})"),
+            DType::F64 => format!("vec2<u32>(0u, select(0u, 0x3ff00000u, {test}))"),
+            DType::Bool | DType::U8 | DType::I32 => format!("select(0u, 1u, {test})"),
         };
         // 53 bits, and a comparison of two such numbers.
         let unit = "let u = vec2<u32>((w[2u * i] << 21u) | (w[2u * i + 1u] >> 11u), w[2u * i] >> 11u);";
@@ -266,7 +267,7 @@ let v = bitcast<u32>({} + z * {});",
                         parts += TO_FLOAT;
                         "to_float(d)"
                     }
-                    _ => "d",
+                    DType::I64 | DType::F64 => "d",
                 };
                 format!(
                     "let d = add(vec2<u32>({low}, {high}), below(vec2<u32>(w[2u * i + 1u], w[2u * i]), vec2<u32>({range_low}, {range_high})));

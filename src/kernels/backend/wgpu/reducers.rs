@@ -1,8 +1,9 @@
 //! What can be reduced to what: for each reduction the WGSL of an accumulator, how elements become accumulators, how accumulators merge
 //! and what is written.
 
+use super::element_size;
 use super::strided::{element, param};
-use super::wgsl::types::from_words;
+use super::wgsl::types::{convert, from_words};
 use crate::layout::DType;
 use std::fmt::Write;
 
@@ -140,15 +141,12 @@ impl Reducer {
                     (_, DType::F64) => "vec2<u32>(x.x, x.y & 0x7fffffffu)",
                     _ => "abs(x)",
                 };
-                c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
+                c.size = element_size(from);
                 ahead(&mut c.text, from, max);
                 c.simple(e, &lowest(from), e, lift, "select(b, a, ahead(a, b))");
             }
             Reducer::Place { max } => {
-                c.size = match from {
-                    DType::I64 | DType::F64 => 16,
-                    _ => 8,
-                };
+                c.size = if element_size(from) == 8 { 16 } else { 8 };
                 ahead(&mut c.text, from, max);
                 let _ = write!(
                     c.text,
@@ -175,7 +173,8 @@ impl Reducer {
                 c.store = match to {
                     DType::I64 => "{0}[k] = vec2<u32>(a, 0u);",
                     DType::F64 => "{0}[k] = f64(a);",
-                    _ => "{0}[k] = f32(a);",
+                    DType::F32 => "{0}[k] = f32(a);",
+                    DType::Bool | DType::U8 | DType::I32 => "{0}[k] = a;",
                 };
             }
             Reducer::Squares => {
@@ -253,7 +252,7 @@ impl Reducer {
             Reducer::SumExp => c.simple(e, &format!("{e}()"), e, &format!("{e}_exp(x - s)"), "a + b"),
             Reducer::Dot => {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
-                c.size = if matches!(from, DType::I64 | DType::F64) { 8 } else { 4 };
+                c.size = element_size(from);
                 c.simple(e, &format!("{e}()"), e, lift, merge);
                 if from == DType::U8 {
                     c.store = "{0}[k] = a & 255u;";
@@ -281,7 +280,8 @@ fn widened(from: DType, x: &str) -> String {
     match from {
         DType::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
         DType::I64 => x.to_string(),
-        _ => format!("vec2<u32>({x}, 0u)"),
+        DType::Bool | DType::U8 => format!("vec2<u32>({x}, 0u)"),
+        DType::F32 | DType::F64 => convert(from, DType::I64, x),
     }
 }
 

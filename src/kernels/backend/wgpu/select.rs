@@ -77,7 +77,7 @@ pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, d
     Launch { op, bindings, numbers, groups: groups_for(all) }.run(context, &Keys { dtype, descending, rank, to, from })?;
     let bits = match dtype {
         DType::Bool | DType::U8 => 8,
-        _ => 32,
+        DType::I32 | DType::I64 | DType::F32 | DType::F64 => 32,
     };
     let mut digits: Vec<Digits<'_>> = (0..width).map(|word| Digits::Key { keys: &keys, words: width, word, bits }).collect();
     if rows.count > 1 {
@@ -310,7 +310,7 @@ impl Kernel for Flags {
             DType::F32 => "(v & 0x7fffffffu) != 0u",
             DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
             DType::I64 => "(v.x | v.y) != 0u",
-            _ => "v != 0u",
+            DType::Bool | DType::U8 | DType::I32 => "v != 0u",
         };
         each(
             &end,

@@ -5,6 +5,7 @@ use super::elementwise::Loader;
 use super::program::Program;
 pub(super) use super::strided::GROUP;
 use super::strided::{self, Params, Walk};
+use super::wgsl::types::from_words;
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, Context, Dispatch, Key, element_size};
 use crate::error::{Error, Result};
@@ -73,20 +74,22 @@ pub(super) fn scratch(context: &Arc<Context>, n: usize) -> Result<Buffer> {
     Buffer::new(context, n * 4)
 }
 
-/// The real number that lies at `at` of a buffer of words.
+/// The number that lies at `at` of a buffer of words.
 pub(super) fn load_real(dtype: DType, buffer: u32, at: &str) -> String {
-    match dtype {
-        DType::F64 => format!("f64_from_bits(b{buffer}[({at}) * 2u], b{buffer}[({at}) * 2u + 1u])"),
-        _ => format!("bitcast<f32>(b{buffer}[{at}])"),
+    match words(dtype) {
+        2 => from_words(dtype, &format!("b{buffer}[({at}) * 2u]"), &format!("b{buffer}[({at}) * 2u + 1u]")),
+        _ => from_words(dtype, &format!("b{buffer}[{at}]"), ""),
     }
 }
 
-/// A statement that writes the real number `value`.
+/// A statement that writes the number `value`.
 pub(super) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> String {
-    match dtype {
-        DType::F64 => store(buffer, 2, at, &format!("f64_words({value})")),
-        _ => store(buffer, 1, at, &format!("bitcast<u32>({value})")),
-    }
+    let bits = match dtype {
+        DType::F64 => format!("f64_words({value})"),
+        DType::I32 | DType::F32 => format!("bitcast<u32>({value})"),
+        DType::Bool | DType::U8 | DType::I64 => value.to_owned(),
+    };
+    store(buffer, words(dtype), at, &bits)
 }
 
 /// A family of shaders. Its fields are all that tells its shaders apart (they are the key), next to which bindings are written.

@@ -104,7 +104,7 @@ impl Value {
     fn compare(&self, op: &str, f: &str, o: &Value) -> Truth {
         let text = match self.dtype {
             DType::F32 | DType::F64 | DType::I64 => format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id),
-            _ => format!("v{} {op} v{}", self.id, o.id),
+            DType::Bool | DType::U8 | DType::I32 => format!("v{} {op} v{}", self.id, o.id),
         };
         self.truth(text, &[self.id, o.id])
     }
@@ -217,7 +217,7 @@ impl Num for Value {
     fn abs(self) -> Self {
         match self.dtype {
             DType::Bool | DType::U8 => self,
-            _ => self.typed("abs"),
+            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed("abs"),
         }
     }
     fn lt(&self, o: &Self) -> Truth {
@@ -232,7 +232,7 @@ impl Num for Value {
     fn truthy(&self) -> Truth {
         match self.dtype {
             DType::F32 | DType::F64 | DType::I64 => self.truth(format!("!{}_is_zero(v{})", prefix(self.dtype), self.id), &[self.id]),
-            _ => self.ne(&self.lit(0.0)),
+            DType::Bool | DType::U8 | DType::I32 => self.ne(&self.lit(0.0)),
         }
     }
     fn is_nan(&self) -> Truth {
@@ -248,14 +248,14 @@ impl Num for Value {
         match self.dtype {
             DType::Bool => self.infix("|", &o),
             DType::U8 | DType::I32 => self.call2("max", &o),
-            _ => self.typed2("max", &o),
+            DType::I64 | DType::F32 | DType::F64 => self.typed2("max", &o),
         }
     }
     fn min(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 | DType::I32 => self.call2("min", &o),
-            _ => self.typed2("min", &o),
+            DType::I64 | DType::F32 | DType::F64 => self.typed2("min", &o),
         }
     }
     fn sign(self) -> Self {
@@ -263,40 +263,40 @@ impl Num for Value {
             DType::Bool => self,
             DType::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
             DType::I32 => self.call("sign"),
-            _ => self.typed("sign"),
+            DType::I64 | DType::F32 | DType::F64 => self.typed("sign"),
         }
     }
     fn pow(self, e: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
-            _ => self.typed2("pow", &e),
+            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("pow", &e),
         }
     }
     fn div_floor(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.call2("u8_div", &o),
-            _ => self.typed2("div_floor", &o),
+            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("div_floor", &o),
         }
     }
     fn div_trunc(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.call2("u8_div", &o),
-            _ => self.typed2("div_trunc", &o),
+            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("div_trunc", &o),
         }
     }
     fn fmod(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.lit(0.0),
-            _ => self.typed2("fmod", &o),
+            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("fmod", &o),
         }
     }
     fn remainder(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.lit(0.0),
             DType::U8 => self.call2("u8_fmod", &o),
-            _ => self.typed2("remainder", &o),
+            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("remainder", &o),
         }
     }
     fn floor(self) -> Self {
@@ -327,19 +327,19 @@ impl Int for Value {
         match self.dtype {
             DType::Bool => self.made(format!("v{} ^ 1u", self.id), &[self.id]),
             DType::U8 => self.made(format!("v{} ^ 255u", self.id), &[self.id]),
-            _ => self.made(format!("~v{}", self.id), &[self.id]),
+            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.made(format!("~v{}", self.id), &[self.id]),
         }
     }
     fn shl(self, n: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
-            _ => self.typed2("shl", &n),
+            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("shl", &n),
         }
     }
     fn shr(self, n: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
-            _ => self.typed2("shr", &n),
+            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("shr", &n),
         }
     }
 }

@@ -57,34 +57,46 @@ pub fn store(dtype: DType, buffer: &str, index: &str, value: &str) -> String {
 /// the least int64 or int32, as on the CPU.
 pub fn convert(from: DType, to: DType, v: &str) -> String {
     use DType::*;
-    match (from, to) {
-        _ if from == to => v.to_owned(),
-        (Bool, U8) => v.to_owned(),
-        (Bool | U8, I32) => format!("i32({v})"),
-        (Bool | U8, I64) => format!("vec2<u32>({v}, 0u)"),
-        (Bool | U8, F32) => format!("f32({v})"),
-        (Bool | U8 | I32, F64) => format!("f64({v})"),
-        (U8, Bool) => format!("select(0u, 1u, {v} != 0u)"),
-        (I32, Bool) => format!("select(0u, 1u, {v} != 0)"),
-        (I32, U8) => format!("(bitcast<u32>({v}) & 255u)"),
-        (I32, I64) => format!("i64_from_i32({v})"),
-        (I32, F32) => format!("f32({v})"),
-        (I64, Bool) => format!("select(0u, 1u, any({v} != vec2<u32>()))"),
-        (I64, U8) => format!("(({v}).x & 255u)"),
-        (I64, I32) => format!("bitcast<i32>(({v}).x)"),
-        (I64, F32) => format!("i64_to_f32({v})"),
-        (I64, F64) => format!("i64_to_f64({v})"),
-        (F32, Bool) => format!("select(0u, 1u, (bitcast<u32>({v}) & 0x7fffffffu) != 0u)"),
-        (F32, U8) => format!("(f32_to_i64({v}).x & 255u)"),
-        (F32, I32) => format!("f32_to_i32({v})"),
-        (F32, I64) => format!("f32_to_i64({v})"),
-        (F32, F64) => format!("f64({v})"),
-        (F64, Bool) => format!("select(1u, 0u, f64_is_zero({v}))"),
-        (F64, U8) => format!("(f64_to_i64({v}).x & 255u)"),
-        (F64, I32) => format!("f64_to_i32({v})"),
-        (F64, I64) => format!("f64_to_i64({v})"),
-        (F64, F32) => format!("f32({v})"),
-        _ => v.to_owned(),
+    match to {
+        Bool => match from {
+            Bool => v.to_owned(),
+            U8 => format!("select(0u, 1u, {v} != 0u)"),
+            I32 => format!("select(0u, 1u, {v} != 0)"),
+            I64 => format!("select(0u, 1u, any({v} != vec2<u32>()))"),
+            F32 => format!("select(0u, 1u, (bitcast<u32>({v}) & 0x7fffffffu) != 0u)"),
+            F64 => format!("select(1u, 0u, f64_is_zero({v}))"),
+        },
+        U8 => match from {
+            Bool | U8 => v.to_owned(),
+            I32 => format!("(bitcast<u32>({v}) & 255u)"),
+            I64 => format!("(({v}).x & 255u)"),
+            F32 => format!("(f32_to_i64({v}).x & 255u)"),
+            F64 => format!("(f64_to_i64({v}).x & 255u)"),
+        },
+        I32 => match from {
+            Bool | U8 => format!("i32({v})"),
+            I32 => v.to_owned(),
+            I64 => format!("bitcast<i32>(({v}).x)"),
+            F32 => format!("f32_to_i32({v})"),
+            F64 => format!("f64_to_i32({v})"),
+        },
+        I64 => match from {
+            Bool | U8 => format!("vec2<u32>({v}, 0u)"),
+            I32 => format!("i64_from_i32({v})"),
+            I64 => v.to_owned(),
+            F32 => format!("f32_to_i64({v})"),
+            F64 => format!("f64_to_i64({v})"),
+        },
+        F32 => match from {
+            Bool | U8 | I32 | F64 => format!("f32({v})"),
+            I64 => format!("i64_to_f32({v})"),
+            F32 => v.to_owned(),
+        },
+        F64 => match from {
+            Bool | U8 | I32 | F32 => format!("f64({v})"),
+            I64 => format!("i64_to_f64({v})"),
+            F64 => v.to_owned(),
+        },
     }
 }
 
