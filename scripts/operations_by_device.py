@@ -24,7 +24,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "operations-by-device.md"
-DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
+DTYPES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 HEAD = """\
 # Operations by device and dtype

@@ -412,6 +412,7 @@ class Tensor:
         """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
     def celu_(self, alpha: _Number = 1.0) -> Tensor:
         """In-place form of `celu`."""
+    def char(self) -> Tensor: ...
     def chunk(self, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
         """At most `chunks` parts of equal size; the last one may be smaller."""
     def clamp(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor: ...
@@ -1126,6 +1127,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
+    def short(self) -> Tensor: ...
     def sigmoid(self) -> Tensor:
         """`1 / (1 + exp(-x))`."""
     def sigmoid_(self) -> Tensor:
@@ -2285,8 +2287,10 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products along the last dimension of both."""
 
 int: dtype
+int16: dtype
 int32: dtype
 int64: dtype
+int8: dtype
 
 def is_anomaly_check_nan_enabled() -> _bool:
     """Whether backward looks for nan in anomaly mode."""
@@ -2946,6 +2950,8 @@ def set_rng_state(new_state: Tensor) -> None:
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-1, 0 or 1 (0 for nan)."""
 
+short: dtype
+
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`1 / (1 + exp(-x))`."""
 
@@ -3471,6 +3477,8 @@ __all__ = [
     "initial_seed",
     "inner",
     "int",
+    "int8",
+    "int16",
     "int32",
     "int64",
     "is_anomaly_check_nan_enabled",
@@ -3595,6 +3603,7 @@ __all__ = [
     "set_num_threads",
     "set_rng_state",
     "sgn",
+    "short",
     "sigmoid",
     "sign",
     "silu",

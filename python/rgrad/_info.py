@@ -5,19 +5,6 @@ from typing import Any
 from . import _core
 from ._core import Tensor, dtype
 
-_TENSOR_NAMES = {
-    "float64": "Double",
-    "float32": "Float",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "int64": "Long",
-    "int32": "Int",
-    "int16": "Short",
-    "int8": "Char",
-    "uint8": "Byte",
-    "bool": "Bool",
-}
-
 
 def is_tensor(obj: object) -> bool:
     """Whether ``obj`` is a :class:`rgrad.Tensor` (a subclass counts)."""
@@ -27,7 +14,7 @@ def is_tensor(obj: object) -> bool:
 def typename(obj: Any) -> str:
     """The qualified name of the type of ``obj``; for a tensor the name of its kind (``rgrad.FloatTensor``)."""
     if isinstance(obj, Tensor):
-        return f"rgrad.{_TENSOR_NAMES.get(_short_name(obj.dtype), '')}Tensor"
+        return str(obj.type())
     cls = obj if isinstance(obj, type) or not hasattr(obj, "__class__") else type(obj)
     module = getattr(cls, "__module__", "")
     name = getattr(cls, "__qualname__", getattr(cls, "__name__", str(cls)))
@@ -40,13 +27,6 @@ _FLOAT_FORMATS = {
     "float32": (32, 23, 127, -126),
     "float16": (16, 10, 15, -14),
     "bfloat16": (16, 7, 127, -126),
-}
-_INT_FORMATS = {
-    "uint8": (8, False),
-    "int8": (8, True),
-    "int16": (16, True),
-    "int32": (32, True),
-    "int64": (64, True),
 }
 
 
@@ -89,12 +69,12 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         name = _short_name(type)
-        if name not in _INT_FORMATS:
+        if not isinstance(type, dtype) or type.is_floating_point or type == _core.bool:
             raise TypeError(f"iinfo() requires an integer input type, got {type}. Use finfo to handle '{name}'")
-        self.bits, signed = _INT_FORMATS[name]
+        self.bits = 8 * type.itemsize
         self.dtype = name
-        self.max = 2 ** (self.bits - signed) - 1
-        self.min = -(2 ** (self.bits - 1)) if signed else 0
+        self.max = 2 ** (self.bits - type.is_signed) - 1
+        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

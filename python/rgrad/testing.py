@@ -225,7 +225,7 @@ def make_tensor(
         a, b = (-9.0 if low is None else low), (9.0 if high is None else high)
         values = (_core.rand(full, dtype=_core.float64, device="cpu") * (b - a) + a).to(dtype)
     else:
-        a, b = (0 if dtype == _core.uint8 else -9) if low is None else low, 10 if high is None else high
+        a, b = (-9 if dtype.is_signed else 0) if low is None else low, 10 if high is None else high
         values = _core.randint(int(a), int(b), full, device="cpu").to(dtype)
     values = values.to(_core.get_default_device() if device is None else device)
     if spread:

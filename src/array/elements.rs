@@ -38,6 +38,8 @@ macro_rules! elements {
 elements! {
     bool => Bool, u8, |x| x != 0;
     u8 => U8, u8, |x| x;
+    i8 => I8, i8, |x| x;
+    i16 => I16, i16, |x| x;
     i32 => I32, i32, |x| x;
     i64 => I64, i64, |x| x;
     f32 => F32, f32, |x| x;
@@ -114,6 +116,8 @@ impl Array {
             match self.dtype() {
                 DType::Bool => Scalar::Bool(*p != 0),
                 DType::U8 => Scalar::Int(i64::from(*p)),
+                DType::I8 => Scalar::Int(i64::from(*p.cast::<i8>())),
+                DType::I16 => Scalar::Int(i64::from(*p.cast::<i16>())),
                 DType::I32 => Scalar::Int(i64::from(*p.cast::<i32>())),
                 DType::I64 => Scalar::Int(*p.cast::<i64>()),
                 DType::F32 => Scalar::Float(f64::from(*p.cast::<f32>())),

@@ -131,6 +131,8 @@ macro_rules! sequence_as {
             DType::F32 => sequence::<f32>($n, |$i| $float as f32),
             DType::I64 => sequence::<i64>($n, |$i| $int),
             DType::I32 => sequence::<i32>($n, |$i| $int as i32),
+            DType::I16 => sequence::<i16>($n, |$i| $int as i16),
+            DType::I8 => sequence::<i8>($n, |$i| $int as i8),
             DType::U8 => sequence::<u8>($n, |$i| $int as u8),
             DType::Bool => sequence::<bool>($n, |$i| $int != 0),
         }

@@ -367,7 +367,7 @@ pub(super) fn at_least_1d(x: &Tensor) -> Result<Tensor> {
     if x.rank() == 0 { linear::reshape(x, &[1]) } else { Ok(x.clone()) }
 }
 
-fn is_index_dtype(d: DType) -> bool {
+pub(super) fn is_index_dtype(d: DType) -> bool {
     matches!(d, DType::I32 | DType::I64)
 }
 

@@ -157,7 +157,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                     dim += 1;
                 }
             }
-            Index::Tensor(t) if t.dtype().is_float() => {
+            Index::Tensor(t) if !index::is_index_dtype(t.dtype()) => {
                 return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
             }
             Index::Tensor(t) if t.rank() == 0 && !t.is_batched() => {
@@ -191,7 +191,7 @@ pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(Plan, SmallV
             dim += 1;
             continue;
         };
-        if t.dtype().is_float() {
+        if !is_mask(t) && !index::is_index_dtype(t.dtype()) {
             return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
         }
         if !is_mask(t) {

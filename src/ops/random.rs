@@ -207,6 +207,8 @@ fn any_range(dtype: DType) -> u64 {
     match dtype {
         DType::Bool => 2,
         DType::U8 => 1 << 8,
+        DType::I8 => 1 << 7,
+        DType::I16 => 1 << 15,
         DType::I32 => 1 << 31,
         DType::I64 => 1 << 63,
         DType::F32 => (1 << 24) + 1,
@@ -361,6 +363,8 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     let most = match dtype {
         DType::Bool => 1,
         DType::U8 => 256,
+        DType::I8 => 1 << 7,
+        DType::I16 => 1 << 15,
         DType::I32 => 1 << 31,
         DType::F32 => (1 << 24) + 1,
         DType::F64 => (1 << 53) + 1,

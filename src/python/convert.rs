@@ -210,6 +210,8 @@ fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array
     match dtype {
         DType::Bool => write!(bool, |v: Scalar| v.to_bool()),
         DType::U8 => write!(u8, |v: Scalar| v.to_i64() as u8),
+        DType::I8 => write!(i8, |v: Scalar| v.to_i64() as i8),
+        DType::I16 => write!(i16, |v: Scalar| v.to_i64() as i16),
         DType::I32 => write!(i32, |v: Scalar| v.to_i64() as i32),
         DType::I64 => write!(i64, |v: Scalar| v.to_i64()),
         DType::F32 => write!(f32, |v: Scalar| v.to_f64() as f32),

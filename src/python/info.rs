@@ -339,6 +339,14 @@ impl PyTensor {
         to_dtype(slf, DType::U8, false)
     }
 
+    fn char(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::I8, false)
+    }
+
+    fn short(slf: &Bound<'_, Self>) -> PyOut {
+        to_dtype(slf, DType::I16, false)
+    }
+
     fn half(slf: &Bound<'_, Self>) -> PyOut {
         let _ = slf;
         Err(missing_dtype("float16"))

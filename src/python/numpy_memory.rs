@@ -3,7 +3,7 @@
 use super::errors::type_error;
 use crate::array::{Access, Array, Storage};
 use crate::error::Error;
-use crate::layout::{DType, Dims, Layout, Strides};
+use crate::layout::{DType, Dims, Layout, NumberKind, Strides};
 use numpy::npyffi::{self, PY_ARRAY_API, flags, npy_intp};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::PyTypeInfo;
@@ -27,14 +27,21 @@ impl Drop for Memory {
 pub(super) struct NdArray<'py>(Bound<'py, PyUntypedArray>);
 
 fn dtype_of(d: &Bound<'_, PyArrayDescr>) -> Option<DType> {
-    match (d.kind(), d.itemsize()) {
-        (b'b', 1) => Some(DType::Bool),
-        (b'u', 1) => Some(DType::U8),
-        (b'i', 4) => Some(DType::I32),
-        (b'i', 8) => Some(DType::I64),
-        (b'f', 4) => Some(DType::F32),
-        (b'f', 8) => Some(DType::F64),
-        _ => None,
+    let letter = |k: NumberKind| match k {
+        NumberKind::Bool => b'b',
+        NumberKind::Unsigned => b'u',
+        NumberKind::Signed => b'i',
+        NumberKind::Float => b'f',
+    };
+    DType::ALL.into_iter().find(|t| (letter(t.kind()), t.size()) == (d.kind(), d.itemsize()))
+}
+
+/// The names of all dtypes, the widest first, as a sentence has them.
+fn supported() -> String {
+    let names: Vec<&str> = DType::ALL.iter().rev().map(|d| d.name()).collect();
+    match names.split_last() {
+        Some((last, rest)) => format!("{}, and {last}", rest.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -61,10 +68,7 @@ impl<'py> NdArray<'py> {
             Some(d) => Ok(d),
             None => {
                 let name: String = d.typeobj().qualname()?.to_string();
-                Err(type_error(format!(
-                    "can't convert np.ndarray of type numpy.{name}. The only supported types are: float64, float32, int64, int32, uint8, and \
-                     bool."
-                )))
+                Err(type_error(format!("can't convert np.ndarray of type numpy.{name}. The only supported types are: {}.", supported())))
             }
         }
     }
@@ -168,8 +172,9 @@ pub(super) fn scalar_dtype(obj: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     match dtype_of(&d) {
         Some(d) => Ok(Some(d)),
         None => Err(type_error(format!(
-            "can't convert a NumPy scalar of type {}. The only supported types are: float64, float32, int64, int32, uint8, and bool.",
-            super::args::type_name(obj)
+            "can't convert a NumPy scalar of type {}. The only supported types are: {}.",
+            super::args::type_name(obj),
+            supported()
         ))),
     }
 }
@@ -185,6 +190,8 @@ pub(super) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
     let descr = match a.dtype() {
         DType::Bool => numpy::dtype::<bool>(py),
         DType::U8 => numpy::dtype::<u8>(py),
+        DType::I8 => numpy::dtype::<i8>(py),
+        DType::I16 => numpy::dtype::<i16>(py),
         DType::I32 => numpy::dtype::<i32>(py),
         DType::I64 => numpy::dtype::<i64>(py),
         DType::F32 => numpy::dtype::<f32>(py),

@@ -25,6 +25,7 @@ T.tensor(0.1)
 T.tensor(0.1, dtype=T.float64)
 T.tensor(2, dtype=T.int32)
 T.tensor(2, dtype=T.uint8)
+T.tensor(-2, dtype=T.int8)
 T.tensor([])
 T.tensor([], dtype=T.int64)
 T.zeros(0, 3)
@@ -42,6 +43,8 @@ T.tensor([True, False])
 T.tensor([[True, False], [False, False]])
 T.tensor([1, 2], dtype=T.int32)
 T.tensor([1, 255], dtype=T.uint8)
+T.tensor([1, -128], dtype=T.int8)
+T.tensor([1, -32768], dtype=T.int16)
 T.tensor([1.0, 2.0], dtype=T.float64)
 T.tensor([float("nan"), 1.0])
 T.tensor([float("nan"), float("inf"), -float("inf")])
@@ -169,6 +172,9 @@ T.float32
 T.float64
 T.int64
 T.int32
+T.int16
+T.short
+T.int8
 T.uint8
 T.bool
 T.device("cpu")

@@ -247,7 +247,7 @@ FLOATS = st.one_of(
 @settings(max_examples=600)
 @given(
     st.lists(FLOATS, min_size=0, max_size=12),
-    st.sampled_from(["float32", "float64", "int64", "int32", "uint8", "bool"]),
+    st.sampled_from(["float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool"]),
     st.booleans(),
     st.sampled_from(["flat", "column", "pairs"]),
 )

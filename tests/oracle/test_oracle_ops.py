@@ -85,7 +85,9 @@ DIVIDE = ("fmod", "remainder", "floor_divide", "div_floor", "div_trunc", "pow", 
 @pytest.mark.parametrize("op", [op for op in OPS if integer_samples(op)], ids=lambda op: op.name)
 def test_other_dtypes(op: Op) -> None:
     """Integers and bools: the same result, or the same error; a third of the samples and dtypes."""
-    combinations = [(s, dtype) for s in integer_samples(op) for dtype in ("int64", "int32", "uint8", "bool")]
+    combinations = [
+        (s, dtype) for s in integer_samples(op) for dtype in ("int64", "int32", "int16", "int8", "uint8", "bool")
+    ]
     for sample, dtype in some(combinations, 3, f"other dtypes {op.name}"):
         whole = Sample(tuple(a.cast("int64").cast(dtype) for a in sample.args), sample.params)
         if op.name in DIVIDE:
@@ -242,6 +244,7 @@ def test_out(op: Op) -> None:
         ("float64", (0,)),
         ("float64", (2, 3)),
         ("int32", (2, 3)),
+        ("int8", (2, 3)),
         ("bool", (0,)),
     ):
 

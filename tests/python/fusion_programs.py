@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import dtypes
 import rgrad
 
 ROWS, COLUMNS = 257, 265  # together above the size from which results stay pending
@@ -28,7 +29,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "outer": (ROWS, 53),
 }
 FLOATS = ("float32", "float64")
-DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool")
+DTYPES = dtypes.ALL
 NUMBERS = (0.5, -1.25, 2, 3, -1, 0.0, 1e-3, True)
 SLICES = (
     (slice(None), slice(None, None, 2)),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dtypes
 import rgrad
 from devices import memory, real, tol
 
@@ -319,7 +320,7 @@ def test_gradient_of_the_wrong_shape() -> None:
 
 def test_only_floating_tensors_require_grad() -> None:
     message = "(?i)only Tensors of floating point"
-    for dtype in (rgrad.int64, rgrad.int32, rgrad.uint8, rgrad.bool):
+    for dtype in dtypes.of((*dtypes.INTEGERS, "bool")):
         with pytest.raises(RuntimeError, match=message):
             rgrad.ones(1, dtype=dtype, requires_grad=True)
         with pytest.raises(RuntimeError, match=message):

@@ -105,7 +105,7 @@ def test_a_scan_reads_what_is_never_written(name: str, dim: str, dtype: Any) -> 
 
 
 @pytest.mark.parametrize("shape", [(2, 20_000), (20_000, 2), (5, 20_000), (80_000,)])
-@pytest.mark.parametrize("dtype", [rgrad.int32, rgrad.float32])
+@pytest.mark.parametrize("dtype", [rgrad.int8, rgrad.int16, rgrad.int32, rgrad.float32])
 def test_scans_of_long_rows(shape: tuple[int, ...], dtype: Any) -> None:
     x = (values(1, *shape) * 9).to(dtype)
     before = _core._set_fusion_least(100)
@@ -122,7 +122,7 @@ def test_scans_of_long_rows(shape: tuple[int, ...], dtype: Any) -> None:
 
 
 @pytest.mark.rotate("name", take=4)
-@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int32, rgrad.uint8])
+@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.int32, rgrad.int16, rgrad.int8, rgrad.uint8])
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
 @pytest.mark.parametrize("dim", [0, 1, 2, None])
 def test_extremes_with_places_read_what_is_never_written(name: str, dim: int | None, dtype: Any) -> None:

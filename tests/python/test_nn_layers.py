@@ -419,6 +419,7 @@ def test_package_names() -> None:
     assert rgrad.finfo(rgrad.float32).resolution == pytest.approx(np.finfo(np.float32).resolution)
     assert rgrad.finfo().bits == 32
     assert (rgrad.iinfo(rgrad.uint8).min, rgrad.iinfo(rgrad.int64).max) == (0, 2**63 - 1)
+    assert (rgrad.iinfo(rgrad.int8).min, rgrad.iinfo(rgrad.int16).max) == (-128, 32767)
     for call in (lambda: rgrad.finfo(rgrad.int64), lambda: rgrad.iinfo(rgrad.float64)):
         with pytest.raises(TypeError):
             call()

@@ -341,7 +341,7 @@ def test_integer_arithmetic_wraps(name: str, dtype: str) -> None:
     assert got.cpu().numpy().dtype == want.dtype
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", *FLOATS])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", *FLOATS])
 def test_division_and_remainder_signs(dtype: str) -> None:
     x, y = (a.reshape(-1) for a in np.meshgrid(INTS, INTS[INTS != 0]))
     a, b = rgrad.tensor(x.astype(dtype)), rgrad.tensor(y.astype(dtype))
@@ -370,7 +370,7 @@ def test_integer_division_by_zero_is_an_error_and_changes_nothing() -> None:
 
 
 def test_integer_reductions_accumulate_in_int64() -> None:
-    for dtype in ("int32", "uint8", "bool"):
+    for dtype in (*dtypes.INTEGERS, "bool"):
         x = rgrad.ones(300, dtype=getattr(rgrad, dtype))
         assert x.sum().dtype == rgrad.int64
         assert x.sum().item() == 300

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dtypes
 import rgrad
 from rgrad import nn
 
@@ -23,7 +24,7 @@ def through(obj):
     return rgrad.load(file)
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("kind", dtypes.ALL)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,), (4, 3), (2, 3, 2)])
 def test_tensors_of_every_kind_and_shape(kind: str, shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(0).integers(0, 2, shape) * 3

@@ -10,10 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import dtypes
 import rgrad
 
 shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
-DTYPES = st.sampled_from(["float32", "float64", "int64", "int32", "uint8", "bool"])
+DTYPES = st.sampled_from(dtypes.ALL)
 
 
 def filled(shape: tuple[int, ...], dtype: str = "int64") -> np.ndarray:

@@ -106,6 +106,7 @@ LAYOUTS: dict[str, Callable[[Tensor], Any]] = {
     "numbers of the host": lambda x: x * rgrad.tensor(2.5) + 1,
     "comparisons": lambda x: rgrad.where((x > 0) & (x < 2), x * x, -x),
     "casts": lambda x: ((x * 10).to(rgrad.int64) % 3 + x.to(rgrad.int32)).to(rgrad.float32) * x.bool(),
+    "narrow": lambda x: ((x * 90).to(rgrad.int8) * 3 - 7).to(rgrad.int16) * (x * 300).to(rgrad.int16) // 3,
     "bytes": lambda x: (x.abs() * 9).to(rgrad.uint8) + (x > 0).to(rgrad.uint8),
     "int64": lambda x: ((x * 1e9).to(rgrad.int64) * 7 - 3).abs(),
     "one value twice": lambda x: x * x + x.exp() * x.exp(),

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dtypes
 import rgrad
 from rgrad import Tensor, wgpu
 
 Function = Callable[..., Any]
-DTYPES = [rgrad.float32, rgrad.int32, rgrad.int64, rgrad.uint8, rgrad.bool]
-NUMBERS = DTYPES[:4]
+DTYPES = dtypes.of(dtypes.ON_WGPU)
+NUMBERS = [d for d in DTYPES if d != rgrad.bool]
 DOUBLE = [rgrad.float64]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dtypes
 import rgrad
 import rotation
 from op_kit import to_numpy
@@ -298,7 +299,7 @@ def saved(value: Any, **kw: Any) -> Any:
     return rgrad.load(file, **kw)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", dtypes.ON_WGPU)
 def test_save_and_load_remember_the_device(dtype: str) -> None:
     x = rgrad.tensor([[0, 1, 2], [3, 0, 5]], dtype=getattr(rgrad, dtype), device="wgpu")
     value = {"x": x, "t": x.t(), "y": rgrad.ones(2), "p": nn.Parameter(rgrad.ones(2, device="wgpu")), "d": x.device}

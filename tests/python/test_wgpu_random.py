@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dtypes
 import rgrad
 from rgrad import Tensor
 from rgrad.nn import functional as F
 
-DTYPES = [rgrad.float32, rgrad.int32, rgrad.int64, rgrad.uint8, rgrad.bool]
+DTYPES = dtypes.of(dtypes.ON_WGPU)
 SIZES = [(), (1,), (3,), (1001,), (37, 41), (3, 0), (300_000,)]
 
 
@@ -62,6 +63,8 @@ def test_integers_are_equal(dtype: Any) -> None:
     np.testing.assert_array_equal(there, here)
     ends = {
         rgrad.uint8: [(0, 256), (3, 7)],
+        rgrad.int8: [(-128, 128), (-5, 7)],
+        rgrad.int16: [(-(2**15), 2**15), (-5, 7)],
         rgrad.bool: [(0, 2)],
         rgrad.int32: [(-(2**31), 2**31), (-5, 7)],
         rgrad.int64: [(-(2**63), 2**63 - 1), (-5, 7), (2**40, 2**41)],

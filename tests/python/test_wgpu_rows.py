@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dtypes
 import rgrad
 from op_table import BY_NAME, OPS
 from rgrad import Tensor, _core
@@ -208,6 +209,8 @@ EXTREMES = {
     ],
     "int32": [0, 1, -1, 2, -2, 3, 7, -7, 31, 32, 255, 256, 65537, 2**31 - 1, -(2**31)],
     "uint8": [0, 1, 2, 3, 7, 8, 9, 16, 127, 128, 200, 255],
+    "int8": [0, 1, -1, 2, -2, 3, 7, -7, 8, 15, 16, 64, -100, 127, -128],
+    "int16": [0, 1, -1, 2, -2, 3, 7, -7, 15, 16, 127, 128, 255, 256, 2**15 - 1, -(2**15)],
     "bool": [0, 1],
 }
 
@@ -238,7 +241,7 @@ def test_integers(name: str, dtype: str) -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+@pytest.mark.parametrize("dtype", dtypes.INTEGERS)
 def test_integers_divided_by_zero_are_refused(dtype: str) -> None:
     x = rgrad.tensor([0, 1, 7], dtype=getattr(rgrad, dtype), device="wgpu")
     for f in (rgrad.floor_divide, rgrad.fmod, rgrad.remainder):
@@ -325,7 +328,7 @@ def test_numbers_are_operands() -> None:
     close(to_wgpu(i) / 3, i / 3, 0, "int64 / 3")
 
 
-@pytest.mark.parametrize(("left", "right"), list(product(["bool", "uint8", "int32", "int64", "float32"], repeat=2)))
+@pytest.mark.parametrize(("left", "right"), list(product(dtypes.ON_WGPU, repeat=2)))
 def test_operands_of_different_dtypes(left: str, right: str) -> None:
     a = rgrad.tensor([0, 1, 2, 250]).to(getattr(rgrad, left))
     b = rgrad.tensor([3, 1, 0, 7]).to(getattr(rgrad, right))
@@ -347,7 +350,7 @@ def test_in_place_on_its_own_operand() -> None:
     close(y, x, 0, "copy of its own transpose")
 
 
-@pytest.mark.parametrize(("source", "target"), list(product(["bool", "uint8", "int32", "int64", "float32"], repeat=2)))
+@pytest.mark.parametrize(("source", "target"), list(product(dtypes.ON_WGPU, repeat=2)))
 def test_conversions(source: str, target: str) -> None:
     values = SPECIAL if source == "float32" else np.array(EXTREMES[source]).astype(source)
     more = np.float32([2.0**31, -(2.0**31), 2.0**62, 2.0**63, -(2.0**63), 2.0**64, 300.7, -1.9, 4294967296.0, 1e20])
@@ -372,6 +375,8 @@ def test_fills() -> None:
         (-0.0, "float32"),
         (-(2**63), "int64"),
         (255, "uint8"),
+        (-128, "int8"),
+        (-(2**15), "int16"),
         (True, "bool"),
     ):
         x = rgrad.zeros(3, 4, dtype=getattr(rgrad, dtype))
@@ -450,5 +455,5 @@ def test_float64_arithmetic_is_the_cpus() -> None:
     i = rgrad.tensor([0, 1, -1, 2**53 + 2, -(2**62), 2**63 - 1])
     assert to_wgpu(i).to(rgrad.float64).cpu().equal(i.to(rgrad.float64))
     x = rgrad.tensor([0.0, -1.9, 1e10, -3e18, 1e19, NAN, INF, 4294967296.5], dtype=rgrad.float64)
-    for dtype in (rgrad.int64, rgrad.int32, rgrad.uint8, rgrad.bool, rgrad.float32):
+    for dtype in dtypes.of(dtypes.ON_WGPU):
         np.testing.assert_array_equal(to_wgpu(x).to(dtype).cpu().numpy(), x.to(dtype).numpy(), err_msg=str(dtype))

@@ -10,8 +10,6 @@ use std::sync::LazyLock;
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::register("reference", reference::find).expect("a free name"));
 
-const DTYPES: [DType; 6] = [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64];
-
 fn array(shape: &[usize], dtype: DType, seed: usize) -> Array {
     let v: Vec<f64> =
         values(shape.iter().product(), seed).into_iter().map(|v| if dtype.is_float() { v } else { (v * 4.0).round() }).collect();
@@ -80,7 +78,7 @@ fn two(made: Result<(Array, Array)>) -> Result<Vec<Array>> {
 
 #[test]
 fn reductions_scans_and_sorting() {
-    for dtype in DTYPES {
+    for dtype in DType::ALL {
         for x in layouts(&[3, 4, 5], dtype, 1) {
             for reduced in [[true; 3], [false, true, false], [true, false, true], [false; 3]] {
                 for keepdim in [false, true] {
@@ -130,9 +128,9 @@ fn reductions_scans_and_sorting() {
 
 #[test]
 fn copies_fills_triangles_and_products() {
-    for dtype in DTYPES {
+    for dtype in DType::ALL {
         for x in layouts(&[4, 6], dtype, 2) {
-            for to in DTYPES {
+            for to in DType::ALL {
                 both("cast", &[&x], |i| one(i[0].cast(to)));
             }
             both("flip", &[&x], |i| one(i[0].flip(&[0, 1])));
@@ -156,7 +154,7 @@ fn copies_fills_triangles_and_products() {
 
 #[test]
 fn positions() {
-    for dtype in DTYPES {
+    for dtype in DType::ALL {
         for x in layouts(&[4, 5, 3], dtype, 4) {
             let index = |v: &[i64], shape: &[usize]| Array::from_slice(v, shape).unwrap();
             let (i, j) = (index(&[0, -1, 2, 2], &[4]), index(&[1, 0, -2, 1], &[4]));
@@ -202,7 +200,7 @@ fn losses() {
 #[test]
 fn every_row_over_strides_and_broadcast() {
     for row in RowId::ALL {
-        for compute in DTYPES {
+        for compute in DType::ALL {
             let func = Func::forward(*row);
             let x = array(&[3, 4], compute, 11);
             if !x.has_row(func, compute) {

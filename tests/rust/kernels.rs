@@ -41,6 +41,8 @@ impl Memory {
             match self.dtype {
                 DType::Bool => *p.add(i) = (v & 1) as u8,
                 DType::U8 => *p.add(i) = v as u8 | 1,
+                DType::I8 => *(p as *mut i8).add(i) = v as i8 | 1,
+                DType::I16 => *(p as *mut i16).add(i) = v as i16 | 1,
                 DType::I32 => *(p as *mut i32).add(i) = (v as i32 % 100) | 1,
                 DType::I64 => *(p as *mut i64).add(i) = (v % 1000) | 1,
                 DType::F32 => *(p as *mut f32).add(i) = (v % 4001) as f32 / 1000.0 - 2.0,
@@ -450,12 +452,57 @@ fn casts_are_those_of_pytorch() {
     assert_eq!(copied(DType::F64, DType::F32, f(1e300)), f32::INFINITY.to_ne_bytes());
 }
 
+#[test]
+fn integers_keep_their_low_bits_in_every_pair_of_dtypes() {
+    for from in DType::ALL.into_iter().filter(|d| !d.is_float()) {
+        let (low, high) = from.integers().unwrap_or((0, 1));
+        for v in [low, low.saturating_add(1), -129, -1, 0, 1, 100, 127, 128, 200, 255, 256, 32_767, 32_768, 65_537, high - 1, high] {
+            if !(low..=high).contains(&v) {
+                continue;
+            }
+            for to in DType::ALL {
+                let want = match to {
+                    DType::Bool => vec![u8::from(v != 0)],
+                    DType::F32 => (v as f32).to_ne_bytes().to_vec(),
+                    DType::F64 => (v as f64).to_ne_bytes().to_vec(),
+                    // The first bytes, on the little-endian machines that there are.
+                    DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => v.to_le_bytes()[..to.size()].to_vec(),
+                };
+                assert_eq!(copied(from, to, Scalar::Int(v)), want, "{v} from {from} to {to}");
+            }
+        }
+    }
+}
+
+#[test]
+fn narrow_integers_wrap_at_their_own_width() {
+    let run_on = |row: RowId, a: i8, b: i8| {
+        let (a, b, mut out) = (a, b, 0i8);
+        let ops = [&a, &b].map(|x| Operand { ptr: (x as *const i8).cast(), strides: &[], dtype: DType::I8 });
+        // SAFETY: one element each.
+        unsafe { run(Func::forward(row), DType::I8, &[], (&raw mut out).cast(), &[], &ops, &[]) }.unwrap();
+        out
+    };
+    for (row, a, b, want) in [
+        (RowId::Add, 127, 1, -128),
+        (RowId::Mul, 100, 3, 44),
+        (RowId::DivFloor, -128, -1, -128),
+        (RowId::LeftShift, 1, 7, -128),
+        (RowId::LeftShift, 1, 8, 0),
+        (RowId::RightShift, -128, 9, -1),
+        (RowId::Pow, 3, 5, -13),
+        (RowId::Maximum, -128, 127, 127),
+    ] {
+        assert_eq!(run_on(row, a, b), want, "{row:?} of {a} and {b}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 300 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn copies_of_any_layout_move_every_element(
-        shape in prop::collection::vec(1usize..24, 0..4), a in 0u8..64, b in 0u8..64, from in 0usize..6, to in 0usize..6,
+        shape in prop::collection::vec(1usize..24, 0..4), a in 0u8..64, b in 0u8..64, from in 0..DType::COUNT, to in 0..DType::COUNT,
     ) {
         let (from, to) = (DType::ALL[from], DType::ALL[to]);
         let (ss, len) = strides(&shape, a);

@@ -111,6 +111,8 @@ unsafe fn get(p: *const u8, dtype: DType) -> V {
         match dtype {
             DType::Bool => I(i64::from(*p != 0)),
             DType::U8 => I(i64::from(*p)),
+            DType::I8 => I(i64::from(*p.cast::<i8>())),
+            DType::I16 => I(i64::from(*p.cast::<i16>())),
             DType::I32 => I(i64::from(*p.cast::<i32>())),
             DType::I64 => I(*p.cast()),
             DType::F32 => F(f64::from(*p.cast::<f32>())),
@@ -127,6 +129,8 @@ unsafe fn put(p: *mut u8, dtype: DType, v: V) {
         match dtype {
             DType::Bool => *p = u8::from(v.is_true()),
             DType::U8 => *p = v.i() as u8,
+            DType::I8 => *p.cast() = v.i() as i8,
+            DType::I16 => *p.cast() = v.i() as i16,
             DType::I32 => *p.cast() = v.i() as i32,
             DType::I64 => *p.cast() = v.i(),
             DType::F32 => *p.cast() = v.f() as f32,

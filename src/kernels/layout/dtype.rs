@@ -103,6 +103,8 @@ macro_rules! dtypes {
 dtypes! {
     Bool: "bool" [] "Bool" "bool", Bool, u8, Bool, I64, Bool, None;
     U8: "uint8" [] "Byte" "unsigned char", Unsigned, u8, U8, I64, U8, None;
+    I8: "int8" [] "Char" "signed char", Signed, i8, I32, I64, I8, None;
+    I16: "int16" ["short"] "Short" "short int", Signed, i16, I32, I64, I16, None;
     I32: "int32" ["int"] "Int" "int", Signed, i32, I32, I64, I32, None;
     I64: "int64" ["long"] "Long" "long int", Signed, i64, I64, I64, I64, None;
     F32: "float32" ["float"] "Float" "float", Float, f32, F32, F32, F32, None;
@@ -376,7 +378,7 @@ mod tests {
             assert!(d.computed().category() == d.category() && d.promote(d.computed()) == d.computed());
         }
         assert_eq!(DType::numbered(DType::COUNT as u8), None);
-        assert_eq!((DType::U8.integers(), DType::I32.integers()), (Some((0, 255)), Some((i32::MIN.into(), i32::MAX.into()))));
+        assert_eq!((DType::U8.integers(), DType::I8.integers()), (Some((0, 255)), Some((-128, 127))));
         assert_eq!((DType::I64.integers(), DType::Bool.integers(), DType::F32.integers()), (Some((i64::MIN, i64::MAX)), None, None));
     }
 
@@ -390,6 +392,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_unsigned_and_a_signed_integer_meet_in_a_signed_one_that_holds_both() {
+        use DType::*;
+        assert_eq!([U8.promote(I8), U8.promote(I16), U8.promote(I32)], [I16, I16, I32]);
+        assert_eq!(result_type([(Bool, Rank::Dims), (I8, Rank::ZeroDim), (U8, Rank::ZeroDim)]), Some(I16));
     }
 
     #[test]

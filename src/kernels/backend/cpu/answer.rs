@@ -279,7 +279,9 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
         DType::F64 => run!(f64),
         DType::I64 => run!(i64),
         DType::I32 => run!(i32),
-        DType::U8 => run!(u8),
+        DType::I16 => run!(i16),
+        // Bytes wrap around in the same way, signed or not.
+        DType::U8 | DType::I8 => run!(u8),
         DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
     }
     Ok(())

@@ -21,7 +21,8 @@ pub(super) unsafe fn random(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> R
     macro_rules! hits {
         ($hit:expr) => {
             match out.dtype {
-                DType::Bool | DType::U8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
+                DType::Bool | DType::U8 | DType::I8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
+                DType::I16 => go!(i16, f64, Uniform, |i, u| i16::from($hit(i, u))),
                 DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from($hit(i, u))),
                 DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from($hit(i, u))),
                 DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
@@ -68,7 +69,8 @@ pub(super) unsafe fn random(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> R
             let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
             match out.dtype {
                 DType::Bool => go!(u8, u64, Bits, |i, b| u8::from(at(i, b) != 0)),
-                DType::U8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
+                DType::U8 | DType::I8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
+                DType::I16 => go!(i16, u64, Bits, |i, b| at(i, b) as i16),
                 DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
                 DType::I64 => go!(i64, u64, Bits, at),
                 DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),

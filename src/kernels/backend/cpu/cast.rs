@@ -57,12 +57,18 @@ convert! {
     Bool as i64 => |x| (x.0 != 0) as i64;
     Bool as f32 => |x| (x.0 != 0) as u8 as f32;
     u8 as u8 => |x| x;
+    i16 as i16 => |x| x;
     i32 as i32 => |x| x;
     i64 as i64 => |x| x;
     u8 as Bool => |x| Bool((x != 0) as u8);
     u8 as i32 => |x| x as i32;
     u8 as i64 => |x| x as i64;
     u8 as f32 => |x| x as f32;
+    i8 as i32 => |x| x as i32;
+    i16 as i32 => |x| x as i32;
+    i32 as Bool => |x| Bool((x != 0) as u8);
+    i32 as u8 => |x| x as u8;
+    i32 as i16 => |x| x as i16;
     i32 as i64 => |x| x as i64;
     i32 as f32 => |x| x as f32;
     i32 as f64 => |x| x as f64;
@@ -243,17 +249,88 @@ pub fn mover(from: DType, to: DType) -> Move {
                     through
                 }};
             }
-            let bytes: [Move; DType::COUNT] =
-                [$f::<u8, Bool>, $f::<u8, u8>, $f::<u8, i32>, $f::<u8, i64>, $f::<u8, f32>, through!(u8, i64, f64)];
-            let truths: [Move; DType::COUNT] =
-                [$f::<Bool, Bool>, $f::<Bool, Bool>, $f::<Bool, i32>, $f::<Bool, i64>, $f::<Bool, f32>, through!(Bool, i64, f64)];
+            // In the order of `DType`. An int8 that stays as wide moves as a byte.
             [
-                truths,
-                bytes,
-                [through!(i32, i64, Bool), through!(i32, i64, u8), $f::<i32, i32>, $f::<i32, i64>, $f::<i32, f32>, $f::<i32, f64>],
-                [$f::<i64, Bool>, $f::<i64, u8>, $f::<i64, i32>, $f::<i64, i64>, $f::<i64, f32>, $f::<i64, f64>],
-                [$f::<f32, Bool>, $f::<f32, u8>, $f::<f32, i32>, $f::<f32, i64>, $f::<i32, i32>, $f::<f32, f64>],
-                [$f::<f64, Bool>, through!(f64, i64, u8), $f::<f64, i32>, $f::<f64, i64>, $f::<f64, f32>, $f::<i64, i64>],
+                [
+                    $f::<Bool, Bool>,
+                    $f::<Bool, Bool>,
+                    $f::<Bool, Bool>,
+                    through!(Bool, i32, i16),
+                    $f::<Bool, i32>,
+                    $f::<Bool, i64>,
+                    $f::<Bool, f32>,
+                    through!(Bool, i64, f64),
+                ],
+                [
+                    $f::<u8, Bool>,
+                    $f::<u8, u8>,
+                    $f::<u8, u8>,
+                    through!(u8, i32, i16),
+                    $f::<u8, i32>,
+                    $f::<u8, i64>,
+                    $f::<u8, f32>,
+                    through!(u8, i64, f64),
+                ],
+                [
+                    $f::<u8, Bool>,
+                    $f::<u8, u8>,
+                    $f::<u8, u8>,
+                    through!(i8, i32, i16),
+                    $f::<i8, i32>,
+                    through!(i8, i32, i64),
+                    through!(i8, i32, f32),
+                    through!(i8, i32, f64),
+                ],
+                [
+                    through!(i16, i32, Bool),
+                    through!(i16, i32, u8),
+                    through!(i16, i32, u8),
+                    $f::<i16, i16>,
+                    $f::<i16, i32>,
+                    through!(i16, i32, i64),
+                    through!(i16, i32, f32),
+                    through!(i16, i32, f64),
+                ],
+                [
+                    $f::<i32, Bool>,
+                    $f::<i32, u8>,
+                    $f::<i32, u8>,
+                    $f::<i32, i16>,
+                    $f::<i32, i32>,
+                    $f::<i32, i64>,
+                    $f::<i32, f32>,
+                    $f::<i32, f64>,
+                ],
+                [
+                    $f::<i64, Bool>,
+                    $f::<i64, u8>,
+                    $f::<i64, u8>,
+                    through!(i64, i32, i16),
+                    $f::<i64, i32>,
+                    $f::<i64, i64>,
+                    $f::<i64, f32>,
+                    $f::<i64, f64>,
+                ],
+                [
+                    $f::<f32, Bool>,
+                    $f::<f32, u8>,
+                    $f::<f32, u8>,
+                    through!(f32, i32, i16),
+                    $f::<f32, i32>,
+                    $f::<f32, i64>,
+                    $f::<i32, i32>,
+                    $f::<f32, f64>,
+                ],
+                [
+                    $f::<f64, Bool>,
+                    through!(f64, i64, u8),
+                    through!(f64, i32, u8),
+                    through!(f64, i32, i16),
+                    $f::<f64, i32>,
+                    $f::<f64, i64>,
+                    $f::<f64, f32>,
+                    $f::<i64, i64>,
+                ],
             ]
         }};
     }
@@ -267,6 +344,46 @@ pub fn mover(from: DType, to: DType) -> Move {
     BASE[from as usize][to as usize]
 }
 
+/// How elements of one type become those of another as if they had been stored as a third on the way.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    first: Move,
+    /// From the type between, and the size of its elements.
+    second: Option<(Move, usize)>,
+}
+
+impl Route {
+    pub fn new(from: DType, stored: DType, to: DType) -> Route {
+        if from == stored || stored == to {
+            return Route { first: mover(from, to), second: None };
+        }
+        Route { first: mover(from, stored), second: Some((mover(stored, to), stored.size())) }
+    }
+
+    /// # Safety
+    /// As for `shift`.
+    #[inline]
+    pub unsafe fn run(&self, rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.second {
+                None => (self.first)(rows, cols, src, ss, dst, ds),
+                Some((second, size)) => two_steps(self.first, second, size, (rows, cols), src, ss, dst, ds),
+            }
+        }
+    }
+}
+
+/// A number as it is after it was stored in a dtype that is computed in a wider one; others stay as they are.
+#[inline]
+pub fn stored(value: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::I8 => Scalar::Int(i64::from(scalar_to_i64(value) as i8)),
+        DType::I16 => Scalar::Int(i64::from(scalar_to_i64(value) as i16)),
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => value,
+    }
+}
+
 /// The bytes of a scalar as an element of `dtype`, in the first `dtype.size()` bytes.
 #[inline]
 pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
@@ -274,6 +391,8 @@ pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
     match dtype {
         DType::Bool => out[0] = value.to_bool() as u8,
         DType::U8 => out[0] = scalar_to_i64(value) as u8,
+        DType::I8 => out[0] = scalar_to_i64(value) as u8,
+        DType::I16 => out[..2].copy_from_slice(&(scalar_to_i64(value) as i16).to_ne_bytes()),
         DType::I32 => out[..4].copy_from_slice(&(scalar_to_i64(value) as i32).to_ne_bytes()),
         DType::I64 => out = scalar_to_i64(value).to_ne_bytes(),
         DType::F32 => out[..4].copy_from_slice(&(value.to_f64() as f32).to_ne_bytes()),

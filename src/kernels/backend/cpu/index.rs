@@ -97,6 +97,7 @@ macro_rules! element {
 struct Truth(u8);
 element! {
     u8: 0, u8::wrapping_add, u8::wrapping_mul;
+    i16: 0, i16::wrapping_add, i16::wrapping_mul;
     i32: 0, i32::wrapping_add, i32::wrapping_mul;
     i64: 0, i64::wrapping_add, i64::wrapping_mul;
     f32: 0.0, |a, b| a + b, |a, b| a * b;
@@ -109,7 +110,9 @@ macro_rules! by_dtype {
     ($dtype:expr, $f:ident($($a:expr),*)) => {
         match $dtype {
             DType::Bool => $f::<Truth>($($a),*),
-            DType::U8 => $f::<u8>($($a),*),
+            // Bytes wrap around in the same way, signed or not.
+            DType::U8 | DType::I8 => $f::<u8>($($a),*),
+            DType::I16 => $f::<i16>($($a),*),
             DType::I32 => $f::<i32>($($a),*),
             DType::I64 => $f::<i64>($($a),*),
             DType::F32 => $f::<f32>($($a),*),
@@ -460,7 +463,7 @@ fn each(
 /// `out` may be `x` itself.
 ///
 /// # Safety
-/// Both matrices are valid for `rows` x `cols` elements of `size` bytes (1, 4 or 8) with these strides, and equal or disjoint.
+/// Both matrices are valid for `rows` x `cols` elements of `size` bytes (1, 2, 4 or 8) with these strides, and equal or disjoint.
 pub unsafe fn triangle(
     out: (*mut u8, [isize; 2]),
     x: (*const u8, [isize; 2]),
@@ -473,6 +476,7 @@ pub unsafe fn triangle(
     unsafe {
         match size {
             1 => triangle_t::<u8>(out, x, rows, cols, diagonal, upper),
+            2 => triangle_t::<u16>(out, x, rows, cols, diagonal, upper),
             4 => triangle_t::<u32>(out, x, rows, cols, diagonal, upper),
             _ => triangle_t::<u64>(out, x, rows, cols, diagonal, upper),
         }

@@ -288,7 +288,7 @@ const fn place(dtype: DType) -> usize {
     match dtype {
         DType::Bool => 0,
         DType::U8 => 1,
-        DType::I32 => 2,
+        DType::I8 | DType::I16 | DType::I32 => 2,
         DType::I64 => 3,
         DType::F32 => 4,
         DType::F64 => 5,

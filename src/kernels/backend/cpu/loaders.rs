@@ -34,6 +34,11 @@ impl Load {
         Self::of::<Nonzero<T, A>>()
     }
 
+    /// The same values in a wider type.
+    pub const fn widened<T: Number, A: Number + From<T>>() -> Self {
+        Self::of::<Widened<T, A>>()
+    }
+
     pub const fn absolute<T: Float>() -> Self {
         Self::of::<Absolute<T>>()
     }
@@ -69,6 +74,7 @@ trait Each {
 }
 
 struct Nonzero<T, A>(PhantomData<(T, A)>);
+struct Widened<T, A>(PhantomData<(T, A)>);
 struct Absolute<T>(PhantomData<T>);
 struct Power<T>(PhantomData<T>);
 
@@ -78,6 +84,15 @@ impl<T: Number, A: Number> Each for Nonzero<T, A> {
     #[inline(always)]
     fn of(x: T, _: f64) -> A {
         if x != T::ZERO { A::ONE } else { A::ZERO }
+    }
+}
+
+impl<T: Number, A: Number + From<T>> Each for Widened<T, A> {
+    type From = T;
+    type To = A;
+    #[inline(always)]
+    fn of(x: T, _: f64) -> A {
+        x.into()
     }
 }
 

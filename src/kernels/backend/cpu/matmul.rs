@@ -160,7 +160,7 @@ macro_rules! integer_product {
         }
     )* };
 }
-integer_product!(u8, i32, i64);
+integer_product!(u8, i16, i32, i64);
 
 /// `batch` products whose operands start where `offsets` says, in elements; the results lie one after the other.
 ///

@@ -18,6 +18,14 @@ macro_rules! typed {
                 type $T = u8;
                 $body
             }
+            $crate::layout::DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::layout::DType::I16 => {
+                type $T = i16;
+                $body
+            }
             $crate::layout::DType::I32 => {
                 type $T = i32;
                 $body

@@ -4,10 +4,12 @@
 //! it. Of random elements the k-th few rows have a better one once in k times. The walk is ordinary code: what depends on the type of the
 //! elements it calls through a table.
 
+use super::cast::mover;
 use super::num::level;
 use super::reduce::Source;
 use super::reduce_loops::Of;
 use super::reducers::{Extreme, Number};
+use super::source::Widened;
 use super::threads::{Shared, num_threads, parallel_for};
 use crate::layout::DType;
 
@@ -49,8 +51,8 @@ fn loops(max: bool, dtype: DType) -> Loops {
     match (dtype, max) {
         (DType::Bool | DType::U8, true) => const { of::<u8, true>() },
         (DType::Bool | DType::U8, false) => const { of::<u8, false>() },
-        (DType::I32, true) => const { of::<i32, true>() },
-        (DType::I32, false) => const { of::<i32, false>() },
+        (DType::I8 | DType::I16 | DType::I32, true) => const { of::<i32, true>() },
+        (DType::I8 | DType::I16 | DType::I32, false) => const { of::<i32, false>() },
         (DType::I64, true) => const { of::<i64, true>() },
         (DType::I64, false) => const { of::<i64, false>() },
         (DType::F32, true) => const { of::<f32, true>() },
@@ -219,6 +221,18 @@ pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize,
     let k = loops(max, dtype);
     let all = outer * inner;
     if all == 0 {
+        return;
+    }
+    let computed = dtype.computed();
+    if computed != dtype {
+        let wide = Widened { from: x, dtype };
+        let mut best = vec![0u64; (all * computed.size()).div_ceil(8)];
+        let best = best.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's; there is room for as many values of the wider type.
+        unsafe {
+            extreme(max, computed, (outer, n, inner), Source::Made(&wide), best, places);
+            mover(computed, dtype)(1, all, best, (0, computed.size() as isize), values, (0, dtype.size() as isize));
+        }
         return;
     }
     if let Source::Made(_) = x {

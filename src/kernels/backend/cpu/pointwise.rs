@@ -1,6 +1,6 @@
 //! Runs a row, or its derivative, over strided memory.
 
-use super::cast::{Move, mover};
+use super::cast::{Move, Route, mover, stored};
 use super::kernels::{self, Kernel, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
 use super::num::{Level, level};
 use super::threads::parallel_for;
@@ -149,6 +149,7 @@ unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
         unsafe {
             match size {
                 1 => *dst.add(i) = *src.add(i),
+                2 => *(dst as *mut u16).add(i) = *(src as *const u16).add(i),
                 4 => *(dst as *mut u32).add(i) = *(src as *const u32).add(i),
                 _ => *(dst as *mut u64).add(i) = *(src as *const u64).add(i),
             }
@@ -160,9 +161,11 @@ unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
 struct Job {
     kernel: Loop,
     /// How an input gets into a buffer, and whether it may also be used where it is.
-    moves: [Option<Move>; MAX_INPUTS],
+    moves: [Option<Route>; MAX_INPUTS],
     direct: [bool; MAX_INPUTS],
+    /// How results get from a buffer to the output, and whether they may be written there at once.
     out_move: Move,
+    out_direct: bool,
 }
 
 impl Job {
@@ -183,7 +186,7 @@ impl Job {
                         && let Some(mv) = self.moves[k]
                     {
                         at[k] = buffers[k].ptr();
-                        mv(1, room, ins[k], (0, 0), buffers[k].ptr(), (0, sizes[k] as isize));
+                        mv.run(1, room, ins[k], (0, 0), buffers[k].ptr(), (0, sizes[k] as isize));
                     }
                 }
                 let mut done = 0;
@@ -229,13 +232,13 @@ impl Job {
                             src
                         } else {
                             let buffer = buffers[k].ptr();
-                            mv(tile.rows, tile.cols, src, s, buffer, ((size * tile.cols) as isize, size as isize));
+                            mv.run(tile.rows, tile.cols, src, s, buffer, ((size * tile.cols) as isize, size as isize));
                             buffer as *const u8
                         };
                     }
                     let (s, size) = (tiles.strides(0), out_size);
                     let dst = out.offset(tile.offsets[0]);
-                    if dense_here(s, size) {
+                    if self.out_direct && dense_here(s, size) {
                         kernel.run(tile.rows * tile.cols, dst, &at);
                     } else {
                         kernel.run(tile.rows * tile.cols, result.ptr(), &at);
@@ -324,18 +327,21 @@ pub unsafe fn run_at(
     }
     if func.divides() && !dtype.is_float() {
         // SAFETY: the caller's.
-        unsafe { refuse_zero(func, shape, &ins[1])? };
+        unsafe { refuse_zero(func, dtype, shape, &ins[1])? };
     }
 
-    let mut kernel = Loop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(dtype).size() };
+    // Narrow integers are widened tile by tile; the kernel sees the wider type.
+    let computed = dtype.computed();
+    let mut kernel =
+        Loop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(computed).size() };
     // Not a `memcpy`: its call alone costs as much as adding two small tensors.
     for (to, from) in kernel.params.iter_mut().zip(params) {
-        *to = *from;
+        *to = stored(*from, dtype);
     }
     let mut ptrs = [std::ptr::null(); MAX_INPUTS];
     let mut slots = [0u8; MAX_INPUTS];
     // Everything dense and of the right type: by far the most frequent case, and for tiny tensors the only one that must be fast.
-    let mut plain = is_contiguous(shape, out_strides);
+    let mut plain = computed == dtype && is_contiguous(shape, out_strides);
     let reads = func.reads();
     for (i, operand) in ins.iter().enumerate() {
         if reads >> i & 1 == 0 {
@@ -343,7 +349,7 @@ pub unsafe fn run_at(
         }
         // In a derivative the output has a slot of its own, whatever the arity.
         let k = if i + 1 == ins.len() && func.part != Part::Forward { 1 + MAX_OPERANDS } else { i };
-        let seen = func.in_dtype(i, dtype);
+        let seen = func.in_dtype(i, computed);
         slots[i] = k as u8;
         ptrs[k] = operand.ptr;
         kernel.sizes[k] = seen.size();
@@ -379,22 +385,24 @@ unsafe fn strided(
     ptrs: &[*const u8; MAX_INPUTS],
 ) {
     let out_dtype = func.out_dtype(dtype);
-    let mut job = Job { kernel, moves: [None; MAX_INPUTS], direct: [false; MAX_INPUTS], out_move: mover(out_dtype, out_dtype) };
+    let made = func.out_dtype(dtype.computed());
+    let (out_move, out_direct) = (mover(made, out_dtype), made == out_dtype);
+    let mut job = Job { kernel, moves: [None; MAX_INPUTS], direct: [false; MAX_INPUTS], out_move, out_direct };
     let mut strides: [&[isize]; N] = [&[]; N];
     let mut steps = [0usize; N];
     strides[0] = out_strides;
-    steps[0] = job.kernel.out_size;
+    steps[0] = out_dtype.size();
     let reads = func.reads();
     for (i, operand) in ins.iter().enumerate() {
         if reads >> i & 1 == 0 {
             continue;
         }
         let k = slots[i] as usize;
-        let seen = func.in_dtype(i, dtype);
+        let (stored, seen) = (func.in_dtype(i, dtype), func.in_dtype(i, dtype.computed()));
         strides[k + 1] = operand.strides;
         steps[k + 1] = operand.dtype.size();
-        job.moves[k] = Some(mover(operand.dtype, seen));
-        job.direct[k] = operand.dtype == seen;
+        job.moves[k] = Some(Route::new(operand.dtype, stored, seen));
+        job.direct[k] = operand.dtype == stored && stored == seen;
     }
     let dims = collapse(shape, strides, steps);
     let one = Dim { size: 1, strides: [0; N] };
@@ -406,7 +414,7 @@ unsafe fn strided(
             single[k] = job.moves[k].is_some() && s == 0;
             s == 0 || job.direct[k] && s == steps[k + 1] as isize
         });
-        if dense && (dim.size == 1 || dim.strides[0] == job.kernel.out_size as isize) {
+        if dense && out_direct && (dim.size == 1 || dim.strides[0] == job.kernel.out_size as isize) {
             // SAFETY: the caller's.
             return unsafe { job.flat(dim.size, out, ptrs, &single) };
         }
@@ -457,9 +465,10 @@ fn refused(func: Func, dtype: DType) -> Error {
 
 /// # Safety
 /// As for `run`, of this input.
-unsafe fn refuse_zero(func: Func, shape: &[usize], divisor: &Operand<'_>) -> Result<()> {
+unsafe fn refuse_zero(func: Func, dtype: DType, shape: &[usize], divisor: &Operand<'_>) -> Result<()> {
     let size = divisor.dtype.size();
-    let to_bool = mover(divisor.dtype, DType::Bool);
+    // A number that is 0 only in the type that is computed in is a zero, too.
+    let to_bool = Route::new(divisor.dtype, dtype, DType::Bool);
     // Broadcast dimensions name the same elements again: they need not be looked at.
     let shape: smallvec::SmallVec<[usize; 8]> =
         shape.iter().enumerate().map(|(i, &n)| if divisor.strides.get(i).is_none_or(|s| *s == 0) { 1 } else { n }).collect();
@@ -470,7 +479,7 @@ unsafe fn refuse_zero(func: Func, shape: &[usize], divisor: &Operand<'_>) -> Res
         // SAFETY: the caller's; a tile has at most ROOM elements.
         unsafe {
             let src = divisor.ptr.offset(tile.offsets[0]);
-            to_bool(tile.rows, tile.cols, src, tiles.strides(0), truth.as_mut_ptr(), (tile.cols as isize, 1));
+            to_bool.run(tile.rows, tile.cols, src, tiles.strides(0), truth.as_mut_ptr(), (tile.cols as isize, 1));
         }
         found |= truth[..tile.rows * tile.cols].contains(&0);
     });

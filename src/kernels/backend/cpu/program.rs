@@ -1,16 +1,17 @@
 //! Runs fused programs block by block, with the kernels of the unfused rows: intermediate values stay in the first-level cache, and
 //! every bit is what one row after the other would give.
 
-use super::cast::{Move, mover};
-use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS};
+use super::cast::{Move, Route, mover, stored};
+use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
 use super::num::level;
 use super::pointwise::{Loop, specialise};
 use super::threads::parallel_for;
 use super::walk::{Dims, collapse};
 use crate::backend::program::{Code, From, What};
 use crate::error::{Error, Result};
-use crate::layout::DType;
+use crate::layout::{DType, Scalar};
 use crate::pointwise::Part;
+use smallvec::SmallVec;
 use std::cell::RefCell;
 
 /// Elements of a block.
@@ -48,7 +49,7 @@ struct Slot {
     read: Read,
     /// Bytes of an element as it is read.
     size: usize,
-    convert: Option<(Move, usize)>,
+    convert: Option<(Route, usize)>,
 }
 
 struct Prepared {
@@ -60,6 +61,8 @@ struct Prepared {
     size: usize,
     /// The move of a cast.
     cast: Option<(Move, usize)>,
+    /// For a kernel that computes in a wider type than its step gives: the move back, the size of what it makes, and its buffer.
+    narrow: Option<(Move, usize, usize)>,
 }
 
 struct Walk {
@@ -127,7 +130,7 @@ impl Runner {
         let mut steps: Vec<Prepared> = Vec::with_capacity(code.steps.len());
         let mut register_of = vec![usize::MAX; code.steps.len()];
         for (i, step) in code.steps.iter().enumerate() {
-            let (mut kernel, mut cast) = (None, None);
+            let (mut kernel, mut cast, mut narrow) = (None, None, None);
             let mut is_vjp = false;
             match &step.what {
                 What::Row { func, compute, params } => {
@@ -140,14 +143,18 @@ impl Runner {
                         Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", func.row.info().name, compute.type_name()))
                     })?;
                     is_vjp = func.part != Part::Forward;
-                    kernel = Some(Loop::new(found, params, func.out_dtype(*compute).size()));
+                    let made = func.out_dtype(compute.computed());
+                    let params: SmallVec<[Scalar; MAX_PARAMS]> = params.iter().map(|p| stored(*p, *compute)).collect();
+                    kernel = Some(Loop::new(found, &params, made.size()));
+                    narrow = (made != step.out).then(|| (mover(made, step.out), made.size()));
                 }
                 What::Cast => cast = Some((mover(step.ins[0].1, step.out), step.ins[0].1.size())),
             }
             let mut slots = Vec::new();
             let mut conversions = 0;
             for (k, (from, dtype)) in step.ins.iter().enumerate() {
-                let sees = step.sees(k);
+                let stored = step.sees(k);
+                let sees = if kernel.is_some() { stored.computed() } else { stored };
                 let read = match from {
                     From::Nothing => continue,
                     From::Input(j) if walk_of[*j] != usize::MAX => Read::Strided(walk_of[*j]),
@@ -161,16 +168,16 @@ impl Runner {
                         // SAFETY: the value is aligned and as long as its type; the buffer holds a block of the widest type.
                         unsafe {
                             let value = Value(*bytes);
-                            mover(*dtype, sees)(1, BLOCK, value.0.as_ptr(), (0, 0), to, (0, sees.size() as isize));
+                            Route::new(*dtype, stored, sees).run(1, BLOCK, value.0.as_ptr(), (0, 0), to, (0, sees.size() as isize));
                         }
                         Read::Constant(at)
                     }
                 };
-                let convert = if *dtype == sees || matches!(read, Read::Constant(_)) {
+                let convert = if *dtype == stored && stored == sees || matches!(read, Read::Constant(_)) {
                     None
                 } else {
                     conversions += 1;
-                    Some((mover(*dtype, sees), conversions - 1))
+                    Some((Route::new(*dtype, stored, sees), conversions - 1))
                 };
                 let slot = if is_vjp && k + 1 == step.ins.len() { 1 + MAX_OPERANDS } else { k };
                 if let Some(kernel) = &mut kernel {
@@ -178,7 +185,8 @@ impl Runner {
                 }
                 slots.push(Slot { slot, read, size: dtype.size(), convert });
             }
-            converted = converted.max(conversions);
+            let narrow = narrow.map(|(mv, size)| (mv, size, conversions));
+            converted = converted.max(conversions + usize::from(narrow.is_some()));
             // A value read here for the last time leaves its register to the result only after the step: kernels may not overlap in part.
             let register = if places[i].is_null() {
                 free.pop().unwrap_or_else(|| {
@@ -195,7 +203,7 @@ impl Runner {
                 }
             }
             let place = (!places[i].is_null()).then_some(places[i]);
-            steps.push(Prepared { kernel, slots, register, place, size: step.out.size(), cast });
+            steps.push(Prepared { kernel, slots, register, place, size: step.out.size(), cast, narrow });
         }
         let inputs = inputs.iter().map(|i| (i.ptr, i.dtype.size())).collect();
         let gathered = walks.len();
@@ -203,6 +211,7 @@ impl Runner {
             [step] => {
                 step.place.is_some()
                     && step.kernel.is_some()
+                    && step.narrow.is_none()
                     && step.slots.iter().all(|s| matches!(s.read, Read::Aligned(_)) && s.convert.is_none())
             }
             _ => false,
@@ -285,13 +294,20 @@ impl Runner {
                     if let Some((mv, c)) = slot.convert {
                         let buffer = scratch.add((self.registers + c) * REGISTER);
                         let seen = step.kernel.as_ref().map_or(0, |k| k.input_size(slot.slot));
-                        mv(1, len, src, (0, slot.size as isize), buffer, (0, seen as isize));
+                        mv.run(1, len, src, (0, slot.size as isize), buffer, (0, seen as isize));
                         src = buffer;
                     }
                     at[slot.slot] = src;
                 }
                 match (&step.kernel, step.cast) {
-                    (Some(kernel), _) => kernel.run(len, dst, &at),
+                    (Some(kernel), _) => match step.narrow {
+                        None => kernel.run(len, dst, &at),
+                        Some((mv, size, c)) => {
+                            let buffer = scratch.add((self.registers + c) * REGISTER);
+                            kernel.run(len, buffer, &at);
+                            mv(1, len, buffer, (0, size as isize), dst, (0, step.size as isize));
+                        }
+                    },
                     (None, Some((mv, size))) => mv(1, len, at[0], (0, size as isize), dst, (0, step.size as isize)),
                     (None, None) => {}
                 }

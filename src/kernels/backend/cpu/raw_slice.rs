@@ -17,7 +17,7 @@ macro_rules! plain {
         )*
     };
 }
-plain!(u8 i32 i64 f32 f64);
+plain!(u8 i8 i16 i32 i64 f32 f64);
 
 /// A pointer and a length over shared memory. Unlike a slice it promises nothing about what stands there: each call reads the element anew
 /// and gives a copy. Whoever derives a place from an element must keep that copy and check it, for the next reading may give another one.

@@ -83,7 +83,7 @@ macro_rules! integers {
         fn is_nan(self) -> bool { false }
     })* };
 }
-integers!(u8, i32, i64);
+integers!(u8, i8, i16, i32, i64);
 
 /// Element types with a fraction.
 pub trait Float: Number {

@@ -17,6 +17,15 @@ impl ReduceKernel {
         ReduceKernel { load: Some(load), ..self }
     }
 
+    /// For elements of `dtype`, of loops that read what it is computed in.
+    const fn widened(self, dtype: DType) -> Self {
+        match dtype {
+            DType::I8 => self.loading(Load::widened::<i8, i32>()),
+            DType::I16 => self.loading(Load::widened::<i16, i32>()),
+            DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self,
+        }
+    }
+
     pub(super) const fn finished(self, out: usize, finish: Finish) -> Self {
         ReduceKernel { out, finish: Some(finish), ..self }
     }
@@ -26,35 +35,49 @@ impl ReduceKernel {
 pub fn sum(dtype: DType) -> ReduceKernel {
     ReduceKernel::plain(match dtype {
         DType::Bool | DType::U8 => Of::<Sum<u8, i64>>::LOOPS,
-        DType::I32 => Of::<Sum<i32, i64>>::LOOPS,
+        DType::I8 | DType::I16 | DType::I32 => Of::<Sum<i32, i64>>::LOOPS,
         DType::I64 => Of::<Sum<i64, i64>>::NARROW,
         DType::F32 => Of::<Sum<f32, f32>>::LOOPS,
         DType::F64 => Of::<Sum<f64, f64>>::LOOPS,
     })
+    .widened(dtype)
 }
 
 /// The product, of the types of `sum`.
 pub fn prod(dtype: DType) -> ReduceKernel {
     ReduceKernel::plain(match dtype {
         DType::Bool | DType::U8 => Of::<Prod<u8, i64>>::LOOPS,
-        DType::I32 => Of::<Prod<i32, i64>>::LOOPS,
+        DType::I8 | DType::I16 | DType::I32 => Of::<Prod<i32, i64>>::LOOPS,
         DType::I64 => Of::<Prod<i64, i64>>::LOOPS,
         DType::F32 => Of::<Prod<f32, f32>>::LOOPS,
         DType::F64 => Of::<Prod<f64, f64>>::LOOPS,
     })
+    .widened(dtype)
 }
 
 /// The largest element, or the smallest with `max` false; nan wins.
 pub fn extreme(max: bool, dtype: DType) -> ReduceKernel {
-    ReduceKernel::plain(extreme_loops(max, dtype))
+    let r = ReduceKernel::plain(extreme_loops(max, dtype)).widened(dtype);
+    match dtype {
+        DType::I8 => r.finished(1, narrow::<i8>),
+        DType::I16 => r.finished(2, narrow::<i16>),
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => r,
+    }
 }
 
-pub(super) fn extreme_loops(max: bool, dtype: DType) -> &'static Loops {
+/// # Safety
+/// As for `finish_with`, of i32 that T holds.
+unsafe fn narrow<T: TryFrom<i32> + Default>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: i32| T::try_from(a).unwrap_or_default()) }
+}
+
+fn extreme_loops(max: bool, dtype: DType) -> &'static Loops {
     match (dtype, max) {
         (DType::Bool | DType::U8, true) => Of::<Extreme<u8, true>>::LOOPS,
         (DType::Bool | DType::U8, false) => Of::<Extreme<u8, false>>::LOOPS,
-        (DType::I32, true) => Of::<Extreme<i32, true>>::LOOPS,
-        (DType::I32, false) => Of::<Extreme<i32, false>>::LOOPS,
+        (DType::I8 | DType::I16 | DType::I32, true) => Of::<Extreme<i32, true>>::LOOPS,
+        (DType::I8 | DType::I16 | DType::I32, false) => Of::<Extreme<i32, false>>::LOOPS,
         (DType::I64, true) => Of::<Extreme<i64, true>>::NARROW,
         (DType::I64, false) => Of::<Extreme<i64, false>>::NARROW,
         (DType::F32, true) => Of::<Extreme<f32, true>>::LOOPS,
@@ -67,7 +90,8 @@ pub(super) fn extreme_loops(max: bool, dtype: DType) -> &'static Loops {
 /// `r`, of bytes, for elements of which each counts as whether it is not 0.
 fn of_truth(r: ReduceKernel, dtype: DType) -> ReduceKernel {
     match dtype {
-        DType::Bool | DType::U8 => r,
+        DType::Bool | DType::U8 | DType::I8 => r,
+        DType::I16 => r.loading(Load::nonzero::<i16, u8>()),
         DType::I32 => r.loading(Load::nonzero::<i32, u8>()),
         DType::I64 => r.loading(Load::nonzero::<i64, u8>()),
         DType::F32 => r.loading(Load::nonzero::<f32, u8>()),
@@ -90,7 +114,7 @@ pub fn squares(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(ReduceKernel::plain(Squares::<f32>::LOOPS).finished(4, Squares::<f32>::finish)),
         DType::F64 => Some(ReduceKernel::plain(Squares::<f64>::LOOPS).finished(8, Squares::<f64>::finish)),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => None,
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
 }
 
@@ -99,7 +123,7 @@ pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(ReduceKernel::plain(LogSumExp::<f32>::LOOPS).finished(4, LogSumExp::<f32>::finish)),
         DType::F64 => Some(ReduceKernel::plain(LogSumExp::<f64>::LOOPS).finished(8, LogSumExp::<f64>::finish)),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => None,
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
 }
 
@@ -111,7 +135,7 @@ pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
             let largest = ReduceKernel::plain(Of::<LargestAbsolute<f64>>::NARROW);
             Some(float_norm::<f64>(p, Of::<SquareSum<f64, false>>::LOOPS, largest, dtype))
         }
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => None,
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running sums and products along one dimension of a dense array seen as (outer, n, inner). The walk is ordinary code, which calls the
 //! loops of a type and operation through a table.
 
+use super::copy::copy;
 use super::num::{Level, level};
 use super::reduce::Blocks;
 use super::reduce_loops::instances;
@@ -71,7 +72,8 @@ impl Loops {
         match dtype {
             DType::Bool | DType::U8 => of!(u8, i64, i64),
             DType::I32 => of!(i32, i64, i64),
-            DType::I64 => of!(i64, i64, i64),
+            // Narrow integers are converted before.
+            DType::I8 | DType::I16 | DType::I64 => of!(i64, i64, i64),
             DType::F32 => of!(f32, f64, f32),
             DType::F64 => of!(f64, f64, f64),
         }
@@ -309,9 +311,17 @@ pub unsafe fn make(blocks: &dyn Blocks, to: *mut u8, numel: usize, size: usize) 
 /// # Safety
 /// Both pointers have `outer * n * inner` elements, `out` those of the results. They do not overlap, or are the same if the types are: each
 /// element is read before it is written, by the task that writes it.
-pub unsafe fn scan(kind: ScanKind, dtype: DType, (outer, n, inner): (usize, usize, usize), x: *const u8, out: *mut u8) {
+pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), x: *const u8, out: *mut u8) {
     // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
     const ROWS: usize = 4;
+    if dtype.computed() != dtype {
+        // SAFETY: the caller's. The elements become int64 where the results will be, and are scanned in place.
+        unsafe {
+            copy(dtype, DType::I64, &[around.0 * around.1 * around.2], x, &[1], out, &[1]);
+            return scan(kind, DType::I64, around, out.cast_const(), out);
+        }
+    }
+    let (outer, n, inner) = around;
     let k = Loops::new(kind, dtype);
     let p = (Shared::new(x.cast_mut()), Shared::new(out));
     if inner == 1 && outer >= ROWS {

@@ -1,6 +1,9 @@
 //! Where a reduction's elements come from: memory, or a program that makes them as they are read.
 
+use super::cast::mover;
+use crate::layout::DType;
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 
 /// Elements that are made when a reduction wants them, by their place in memory order.
 pub trait Blocks: Sync {
@@ -31,6 +34,44 @@ pub enum Source<'a> {
 unsafe impl Sync for Source<'_> {}
 // SAFETY: as above.
 unsafe impl Send for Source<'_> {}
+
+/// Elements of a narrow type, for loops that read the type that they are computed in: they are widened as they are read.
+pub(super) struct Widened<'a> {
+    pub from: Source<'a>,
+    pub dtype: DType,
+}
+
+impl Blocks for Widened<'_> {
+    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+        const TILE: usize = 1024;
+        let (size, to) = (self.dtype.size(), self.dtype.computed());
+        let widen = mover(self.dtype, to);
+        let mut tile = [const { MaybeUninit::<u64>::uninit() }; TILE / 4];
+        for at in (0..len).step_by(TILE) {
+            let now = TILE.min(len - at);
+            // SAFETY: the caller's; a tile has room for so many elements of at most two bytes.
+            unsafe {
+                let from = match self.from {
+                    Source::Memory(p) => p.add((start + at) * size),
+                    Source::Made(blocks) => blocks.make(start + at, now, tile.as_mut_ptr().cast()),
+                };
+                widen(1, now, from, (0, size as isize), buffer.add(at * to.size()), (0, to.size() as isize));
+            }
+        }
+        buffer
+    }
+
+    fn all(&self) -> Option<*const u8> {
+        None
+    }
+
+    fn goes_on(&self) -> bool {
+        match self.from {
+            Source::Memory(_) => true,
+            Source::Made(blocks) => blocks.goes_on(),
+        }
+    }
+}
 
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]

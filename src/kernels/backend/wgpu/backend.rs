@@ -59,6 +59,16 @@ pub(super) fn upload(context: &Context, from: RawSlice<'_, u8>, dtype: DType, to
             let wide: Vec<u8> = from.iter().flat_map(|b| [u8::from(b != 0), 0, 0, 0]).collect();
             context.write(to, 0, RawSlice::from(&wide[..]))
         }
+        DType::I8 => {
+            let wide: Vec<u8> = from.iter().flat_map(|b| i32::from(b as i8).to_le_bytes()).collect();
+            context.write(to, 0, RawSlice::from(&wide[..]))
+        }
+        DType::I16 => {
+            // SAFETY: the host's elements, of two bytes each, aligned.
+            let numbers = unsafe { RawSlice::<i16>::new(from.as_ptr().cast(), from.len() / 2) };
+            let wide: Vec<u8> = numbers.iter().flat_map(|x| i32::from(x).to_le_bytes()).collect();
+            context.write(to, 0, RawSlice::from(&wide[..]))
+        }
         DType::U8 => {
             let wide: Vec<u8> = from.iter().flat_map(|b| [b, 0, 0, 0]).collect();
             context.write(to, 0, RawSlice::from(&wide[..]))
@@ -96,7 +106,13 @@ impl Backend for Wgpu {
         let size = element_size(dtype);
         let bytes = self.0.read(buffer(Memory::Device(from))?, start * size, n * size)?;
         match dtype {
-            DType::Bool | DType::U8 => {
+            DType::I16 => {
+                for (i, word) in bytes.chunks_exact(4).enumerate() {
+                    // SAFETY: i < n, and there is room for n numbers of two bytes, aligned.
+                    unsafe { *to.cast::<i16>().add(i) = i16::from_le_bytes([word[0], word[1]]) };
+                }
+            }
+            DType::Bool | DType::U8 | DType::I8 => {
                 for (i, word) in bytes.chunks_exact(4).enumerate() {
                     // SAFETY: i < n, and there is room for n bytes.
                     unsafe { *to.add(i) = word[0] };

@@ -367,7 +367,7 @@ impl Loader {
         let kept = match dtype {
             DType::F32 => format!("f32_keep({value})"),
             DType::F64 => format!("f64_keep({value})"),
-            DType::Bool | DType::U8 | DType::I32 | DType::I64 => value.clone(),
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => value.clone(),
         };
         format!("fn load(i: u32) -> {} {{\n{text}return {kept};\n}}\n", types::value(*dtype))
     }

@@ -89,7 +89,7 @@ impl At {
         let [offset, size, dim, ticket] = p.many();
         let read = match dtype {
             DType::I64 => format!("let lo = b{slot}[at * 2u]; let hi = b{slot}[at * 2u + 1u];"),
-            DType::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
+            DType::I8 | DType::I16 | DType::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
             DType::Bool | DType::U8 => format!("let lo = b{slot}[at]; let hi = 0u;"),
             // Refused as positions.
             DType::F32 | DType::F64 => "let lo = 0u; let hi = 0x80000000u;".into(),

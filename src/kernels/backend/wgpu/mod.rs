@@ -1,7 +1,8 @@
 //! The WebGPU backend: memory, a queue, and kernels in WGSL over strided memory. wgpu-py owns the device; this room drives it through
 //! the C interface of the library that wgpu-py has loaded. Without a device nothing here can be reached but the shader generators.
 //!
-//! Elements on the device: f32 and i32 as they are; bool and uint8 one `u32` each (WGSL cannot write single bytes without races);
+//! Elements on the device: f32 and i32 as they are; bool and uint8 one `u32` each, int8 and int16 one `i32` each, with their sign in all
+//! bits above (WGSL cannot write single bytes without races);
 //! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
 
 mod accumulate;
@@ -71,7 +72,7 @@ pub enum Input<'a> {
 /// Bytes of one element on the device.
 pub const fn element_size(dtype: DType) -> usize {
     match dtype {
-        DType::Bool | DType::U8 | DType::I32 | DType::F32 => 4,
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::F32 => 4,
         DType::I64 | DType::F64 => 8,
     }
 }

@@ -233,6 +233,8 @@ fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
     match dtype {
         DType::Bool => Scalar::Bool(bytes[0] != 0),
         DType::U8 => Scalar::Int(i64::from(bytes[0])),
+        DType::I8 => Scalar::Int(i64::from(bytes[0] as i8)),
+        DType::I16 => Scalar::Int(i64::from(i16::from_ne_bytes([bytes[0], bytes[1]]))),
         DType::I32 => Scalar::Int(i64::from(i32::from_ne_bytes(four))),
         DType::I64 => Scalar::Int(i64::from_ne_bytes(bytes)),
         DType::F32 => Scalar::Float(f64::from(f32::from_ne_bytes(four))),

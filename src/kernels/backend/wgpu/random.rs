@@ -216,7 +216,7 @@ impl Kernel for Fill {
             DType::F32 => format!("select(0u, 0x3f800000u, {test})"),
             DType::I64 => format!("vec2<u32>(select(0u, 1u, {test}), 0u)"),
             DType::F64 => format!("vec2<u32>(0u, select(0u, 0x3ff00000u, {test}))"),
-            DType::Bool | DType::U8 | DType::I32 => format!("select(0u, 1u, {test})"),
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("select(0u, 1u, {test})"),
         };
         // 53 bits, and a comparison of two such numbers.
         let unit = "let u = vec2<u32>((w[2u * i] << 21u) | (w[2u * i + 1u] >> 11u), w[2u * i] >> 11u);";
@@ -262,6 +262,8 @@ let v = bitcast<u32>({} + z * {});",
                 let made = match dtype {
                     DType::Bool => "select(0u, 1u, (d.x | d.y) != 0u)",
                     DType::U8 => "d.x & 255u",
+                    DType::I8 => "bitcast<u32>(extractBits(bitcast<i32>(d.x), 0u, 8u))",
+                    DType::I16 => "bitcast<u32>(extractBits(bitcast<i32>(d.x), 0u, 16u))",
                     DType::I32 => "d.x",
                     DType::F32 => {
                         parts += TO_FLOAT;

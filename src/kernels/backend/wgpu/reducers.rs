@@ -106,8 +106,8 @@ impl Reducer {
         match (dtype, max) {
             (DType::Bool | DType::U8, true) => [0, 0],
             (DType::Bool | DType::U8, false) => [u32::MAX, 0],
-            (DType::I32, true) => [i32::MIN as u32, 0],
-            (DType::I32, false) => [i32::MAX as u32, 0],
+            (DType::I8 | DType::I16 | DType::I32, true) => [i32::MIN as u32, 0],
+            (DType::I8 | DType::I16 | DType::I32, false) => [i32::MAX as u32, 0],
             (DType::I64, true) => split(i64::MIN),
             (DType::I64, false) => split(i64::MAX),
             (DType::F32, true) => [f32::NEG_INFINITY.to_bits(), 0],
@@ -174,7 +174,8 @@ impl Reducer {
                     DType::I64 => "{0}[k] = vec2<u32>(a, 0u);",
                     DType::F64 => "{0}[k] = f64(a);",
                     DType::F32 => "{0}[k] = f32(a);",
-                    DType::Bool | DType::U8 | DType::I32 => "{0}[k] = a;",
+                    DType::Bool | DType::U8 => "{0}[k] = a;",
+                    DType::I8 | DType::I16 | DType::I32 => "{0}[k] = i32(a);",
                 };
             }
             Reducer::Squares => {
@@ -254,9 +255,12 @@ impl Reducer {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
                 c.size = element_size(from);
                 c.simple(e, &format!("{e}()"), e, lift, merge);
-                if from == DType::U8 {
-                    c.store = "{0}[k] = a & 255u;";
-                }
+                c.store = match from {
+                    DType::U8 => "{0}[k] = a & 255u;",
+                    DType::I8 => "{0}[k] = extractBits(a, 0u, 8u);",
+                    DType::I16 => "{0}[k] = extractBits(a, 0u, 16u);",
+                    DType::Bool | DType::I32 | DType::I64 | DType::F32 | DType::F64 => c.store,
+                };
             }
         }
         c
@@ -278,7 +282,7 @@ impl Code {
 /// `x` as int64.
 fn widened(from: DType, x: &str) -> String {
     match from {
-        DType::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
+        DType::I8 | DType::I16 | DType::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
         DType::I64 => x.to_string(),
         DType::Bool | DType::U8 => format!("vec2<u32>({x}, 0u)"),
         DType::F32 | DType::F64 => convert(from, DType::I64, x),
@@ -292,7 +296,7 @@ fn truth(from: DType) -> String {
         // By bits, because comparisons may be folded as if nan did not exist.
         DType::F32 => "min(bitcast<u32>(x) & 0x7fffffffu, 1u)".into(),
         DType::F64 => "min(x.x | (x.y & 0x7fffffffu), 1u)".into(),
-        DType::I32 => "select(0u, 1u, x != 0)".into(),
+        DType::I8 | DType::I16 | DType::I32 => "select(0u, 1u, x != 0)".into(),
         DType::Bool | DType::U8 => "min(x, 1u)".into(),
     }
 }
@@ -301,7 +305,7 @@ fn lowest(from: DType) -> String {
     let (low, high) = (param(LOWEST), param(LOWEST + 1));
     match from {
         DType::Bool | DType::U8 => low,
-        DType::I32 => format!("bitcast<i32>({low})"),
+        DType::I8 | DType::I16 | DType::I32 => format!("bitcast<i32>({low})"),
         DType::I64 | DType::F64 => format!("vec2<u32>({low}, {high})"),
         DType::F32 => format!("bitcast<f32>({low})"),
     }
@@ -314,7 +318,7 @@ fn ahead(s: &mut String, from: DType, max: bool) {
     let than = if max { ">" } else { "<" };
     let (first, second) = if max { ("q", "p") } else { ("p", "q") };
     let body = match from {
-        DType::Bool | DType::U8 | DType::I32 => format!("return a {than} b;"),
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("return a {than} b;"),
         DType::I64 => format!("let p = a; let q = b; return i64_lt({first}, {second});"),
         DType::F32 => format!(
             "let p = f32_is_nan(a); let q = f32_is_nan(b); \

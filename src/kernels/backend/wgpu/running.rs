@@ -59,7 +59,7 @@ fn nan(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "(v & 0x7fffffffu) > 0x7f800000u",
         DType::F64 => "(v.y & 0x7fffffffu) > 0x7ff00000u || ((v.y & 0x7fffffffu) == 0x7ff00000u && v.x != 0u)",
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 => "false",
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => "false",
     }
 }
 

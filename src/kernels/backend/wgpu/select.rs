@@ -17,6 +17,8 @@ pub(super) fn ordered(dtype: DType, descending: bool) -> String {
     let t = wgsl_type(words(dtype));
     let body = match dtype {
         DType::Bool | DType::U8 => "let k = v;",
+        DType::I8 => "let k = (v ^ 128u) & 255u;",
+        DType::I16 => "let k = (v ^ 32768u) & 65535u;",
         DType::I32 => "let k = v ^ 0x80000000u;",
         DType::I64 => "let k = vec2<u32>(v.x, v.y ^ 0x80000000u);",
         DType::F32 => {
@@ -76,7 +78,8 @@ pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, d
     let numbers = Numbers::default().push(all).push(rows.length).push(rows.stride).push(x.offset).walk(&rows.walk);
     Launch { op, bindings, numbers, groups: groups_for(all) }.run(context, &Keys { dtype, descending, rank, to, from })?;
     let bits = match dtype {
-        DType::Bool | DType::U8 => 8,
+        DType::Bool | DType::U8 | DType::I8 => 8,
+        DType::I16 => 16,
         DType::I32 | DType::I64 | DType::F32 | DType::F64 => 32,
     };
     let mut digits: Vec<Digits<'_>> = (0..width).map(|word| Digits::Key { keys: &keys, words: width, word, bits }).collect();
@@ -310,7 +313,7 @@ impl Kernel for Flags {
             DType::F32 => "(v & 0x7fffffffu) != 0u",
             DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
             DType::I64 => "(v.x | v.y) != 0u",
-            DType::Bool | DType::U8 | DType::I32 => "v != 0u",
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => "v != 0u",
         };
         each(
             &end,

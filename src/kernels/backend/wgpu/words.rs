@@ -86,7 +86,7 @@ pub(super) fn load_real(dtype: DType, buffer: u32, at: &str) -> String {
 pub(super) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> String {
     let bits = match dtype {
         DType::F64 => format!("f64_words({value})"),
-        DType::I32 | DType::F32 => format!("bitcast<u32>({value})"),
+        DType::I8 | DType::I16 | DType::I32 | DType::F32 => format!("bitcast<u32>({value})"),
         DType::Bool | DType::U8 | DType::I64 => value.to_owned(),
     };
     store(buffer, words(dtype), at, &bits)
@@ -246,6 +246,8 @@ pub(super) fn number_words(value: Scalar, dtype: DType) -> u64 {
     match dtype {
         DType::Bool => u64::from(value.to_bool()),
         DType::U8 => u64::from(value.to_i64() as u8),
+        DType::I8 => u64::from(value.to_i64() as i8 as u32),
+        DType::I16 => u64::from(value.to_i64() as i16 as u32),
         DType::I32 => u64::from(value.to_i64() as i32 as u32),
         DType::I64 => value.to_i64() as u64,
         DType::F32 => u64::from((value.to_f64() as f32).to_bits()),

@@ -42,7 +42,7 @@ fn prefix(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
         DType::U8 => "u8",
-        DType::I32 => "i32",
+        DType::I8 | DType::I16 | DType::I32 => "i32",
         DType::I64 => "i64",
         DType::F32 => "f32",
         DType::F64 => "f64",
@@ -92,6 +92,17 @@ impl Value {
         self.made(format!("(v{} {op} v{}) & 255u", self.id, o.id), &[self.id, o.id])
     }
 
+    /// An operation on signed integers of up to 32 bits, which wraps around.
+    fn infix_i32(&self, op: &str, o: &Value) -> Value {
+        self.made(types::narrowed(self.dtype, &format!("v{} {op} v{}", self.id, o.id)), &[self.id, o.id])
+    }
+
+    /// As `typed2`, for what may leave the range of a narrow integer.
+    fn wrapped2(&self, f: &str, o: &Value) -> Value {
+        let text = format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id);
+        self.made(types::narrowed(self.dtype, &text), &[self.id, o.id])
+    }
+
     fn fusible(&self, op: &str, o: &Value) -> Value {
         let id = node(&self.graph, format!("v{} {op} v{}", self.id, o.id), &[self.id, o.id], Some(self.dtype));
         Value { id, ..self.clone() }
@@ -104,7 +115,7 @@ impl Value {
     fn compare(&self, op: &str, f: &str, o: &Value) -> Truth {
         let text = match self.dtype {
             DType::F32 | DType::F64 | DType::I64 => format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id),
-            DType::Bool | DType::U8 | DType::I32 => format!("v{} {op} v{}", self.id, o.id),
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("v{} {op} v{}", self.id, o.id),
         };
         self.truth(text, &[self.id, o.id])
     }
@@ -136,7 +147,7 @@ impl Add for Value {
             DType::U8 => self.infix_u8("+", &o),
             DType::I64 => self.call2("i64_add", &o),
             DType::F32 | DType::F64 => self.fusible("+", &o),
-            DType::I32 => self.infix("+", &o),
+            DType::I8 | DType::I16 | DType::I32 => self.infix_i32("+", &o),
         }
     }
 }
@@ -154,7 +165,7 @@ impl Sub for Value {
                 self.fusible("-", &kept)
             }
             DType::F32 | DType::F64 => self.fusible("-", &o),
-            DType::I32 => self.infix("-", &o),
+            DType::I8 | DType::I16 | DType::I32 => self.infix_i32("-", &o),
         }
     }
 }
@@ -167,7 +178,7 @@ impl Mul for Value {
             DType::U8 => self.infix_u8("*", &o),
             DType::I64 => self.call2("i64_mul", &o),
             DType::F32 | DType::F64 => self.fusible("*", &o),
-            DType::I32 => self.infix("*", &o),
+            DType::I8 | DType::I16 | DType::I32 => self.infix_i32("*", &o),
         }
     }
 }
@@ -178,7 +189,7 @@ impl Neg for Value {
         match self.dtype {
             DType::Bool => self,
             DType::U8 => self.made(format!("(0u - v{}) & 255u", self.id), &[self.id]),
-            DType::I32 => self.made(format!("0 - v{}", self.id), &[self.id]),
+            DType::I8 | DType::I16 | DType::I32 => self.made(types::narrowed(self.dtype, &format!("0 - v{}", self.id)), &[self.id]),
             DType::I64 | DType::F32 | DType::F64 => self.typed("neg"),
         }
     }
@@ -207,6 +218,8 @@ impl Num for Value {
         let text = match self.dtype {
             DType::Bool => format!("{}u", u32::from(v != 0.0)),
             DType::U8 => format!("{}u", whole as u8),
+            DType::I8 => format!("bitcast<i32>({}u)", whole as i8 as u32),
+            DType::I16 => format!("bitcast<i32>({}u)", whole as i16 as u32),
             DType::I32 => format!("bitcast<i32>({}u)", whole as u32),
             DType::I64 => format!("vec2<u32>({}u, {}u)", whole as u32, (whole >> 32) as u32),
             DType::F32 => format!("f32_lit({:#010x}u)", (v as f32).to_bits()),
@@ -217,6 +230,7 @@ impl Num for Value {
     fn abs(self) -> Self {
         match self.dtype {
             DType::Bool | DType::U8 => self,
+            DType::I8 | DType::I16 => self.made(types::narrowed(self.dtype, &format!("i32_abs(v{})", self.id)), &[self.id]),
             DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed("abs"),
         }
     }
@@ -232,7 +246,7 @@ impl Num for Value {
     fn truthy(&self) -> Truth {
         match self.dtype {
             DType::F32 | DType::F64 | DType::I64 => self.truth(format!("!{}_is_zero(v{})", prefix(self.dtype), self.id), &[self.id]),
-            DType::Bool | DType::U8 | DType::I32 => self.ne(&self.lit(0.0)),
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.ne(&self.lit(0.0)),
         }
     }
     fn is_nan(&self) -> Truth {
@@ -247,14 +261,14 @@ impl Num for Value {
     fn max(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.infix("|", &o),
-            DType::U8 | DType::I32 => self.call2("max", &o),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.call2("max", &o),
             DType::I64 | DType::F32 | DType::F64 => self.typed2("max", &o),
         }
     }
     fn min(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
-            DType::U8 | DType::I32 => self.call2("min", &o),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.call2("min", &o),
             DType::I64 | DType::F32 | DType::F64 => self.typed2("min", &o),
         }
     }
@@ -262,13 +276,14 @@ impl Num for Value {
         match self.dtype {
             DType::Bool => self,
             DType::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
-            DType::I32 => self.call("sign"),
+            DType::I8 | DType::I16 | DType::I32 => self.call("sign"),
             DType::I64 | DType::F32 | DType::F64 => self.typed("sign"),
         }
     }
     fn pow(self, e: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
+            DType::I8 | DType::I16 => self.wrapped2("pow", &e),
             DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("pow", &e),
         }
     }
@@ -276,6 +291,7 @@ impl Num for Value {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.call2("u8_div", &o),
+            DType::I8 | DType::I16 => self.wrapped2("div_floor", &o),
             DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("div_floor", &o),
         }
     }
@@ -283,20 +299,21 @@ impl Num for Value {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.call2("u8_div", &o),
+            DType::I8 | DType::I16 => self.wrapped2("div_trunc", &o),
             DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("div_trunc", &o),
         }
     }
     fn fmod(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.lit(0.0),
-            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("fmod", &o),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("fmod", &o),
         }
     }
     fn remainder(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.lit(0.0),
             DType::U8 => self.call2("u8_fmod", &o),
-            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("remainder", &o),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("remainder", &o),
         }
     }
     fn floor(self) -> Self {
@@ -327,19 +344,20 @@ impl Int for Value {
         match self.dtype {
             DType::Bool => self.made(format!("v{} ^ 1u", self.id), &[self.id]),
             DType::U8 => self.made(format!("v{} ^ 255u", self.id), &[self.id]),
-            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.made(format!("~v{}", self.id), &[self.id]),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.made(format!("~v{}", self.id), &[self.id]),
         }
     }
     fn shl(self, n: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
+            DType::I8 | DType::I16 => self.wrapped2("shl", &n),
             DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("shl", &n),
         }
     }
     fn shr(self, n: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
-            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("shr", &n),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("shr", &n),
         }
     }
 }
