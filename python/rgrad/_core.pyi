@@ -1613,6 +1613,11 @@ def _set_multithreading_enabled(on: _bool) -> None: ...
 def _set_printoptions(precision: Any, threshold: _int | None, edgeitems: Any, linewidth: Any, sci_mode: Any) -> None:
     """Sets how tensors are printed; None leaves an option as it is (`sci_mode` is always set)."""
 
+def _set_short_way(on: _bool) -> _bool:
+    """Switches the short way of operations on few numbers on or off for this thread, and gives what was set before.
+    For tests.
+    """
+
 def _set_tangent(t: Any, tangent: Any) -> None:
     """Gives a tensor a tangent."""
 
@@ -3301,6 +3306,7 @@ __all__ = [
     "_set_inference_mode",
     "_set_multithreading_enabled",
     "_set_printoptions",
+    "_set_short_way",
     "_set_tangent",
     "_set_tangents_enabled",
     "_set_torch_function_enabled",

@@ -8,8 +8,9 @@ use super::level;
 use super::linear;
 use super::lock::ReadGuard;
 use super::mode::{self, Watch};
-use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp};
+use super::node::{Edge, Node, NodeOp, OutMeta, Vjp};
 use super::packing;
+use super::record::{self, Entry, History};
 use super::saved::Saved;
 use super::site::{self, Inherit};
 use super::tangent::{self, Jvp, Tangents};
@@ -188,26 +189,17 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
     if fusion::has_left() {
         make_room(op, inputs);
     }
-    let mode = mode::current();
-    let (outs, needs, any, cut) = {
+    let (outs, history) = {
         let cores: SmallVec<[ReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
         let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
-        let mut needs: SmallVec<[bool; 4]> = SmallVec::new();
-        let mut any = false;
-        let mut cut = false;
-        let mut leveled = false;
-        let mut dual = false;
+        let mut history = History::new(mode::current());
         for c in &cores {
-            dual |= c.has_tangent();
-            match &c.value {
-                Value::Array(a) => arrays.push(a),
-                Value::Leveled(_) => leveled = true,
+            history.input(c);
+            if let Value::Array(a) = &c.value {
+                arrays.push(a);
             }
-            let n = c.needs_grad();
-            cut |= c.has_cut() || n && (!mode.grad || mode.inference);
-            any |= n && mode.grad;
-            needs.push(n && mode.grad);
         }
+        let History { leveled, dual, .. } = history;
         let outs: SmallVec<[Value; 1]> = if leveled || dual && tangents {
             drop(arrays);
             drop(cores);
@@ -220,7 +212,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
                 return tangent::through(op, inputs, grows);
             }
             let (outs, number) = apply_level(op, inputs)?;
-            any &= !level::is_quiet(number);
+            history.at_level(number);
             outs
         } else {
             let made = if op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
@@ -234,16 +226,16 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
             };
             made?.into_iter().map(Value::Array).collect()
         };
-        (outs, needs, any, cut)
+        (outs, history)
     };
-    if !any || mode.inference {
+    if !history.is_recorded() {
         let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
-        if cut {
-            cut::mark_results(op.name(), mode, inputs, &outs);
+        if history.ends {
+            cut::mark_results(op.name(), history.mode, inputs, &outs);
         }
         return Ok(outs);
     }
-    record(op, inputs, &needs, outs, cut)
+    recorded(op, inputs, &history, outs)
 }
 
 /// A safe point: runs deferred programs that keep more memory alive than they give, before an operation asks for memory. Not for one that
@@ -344,21 +336,16 @@ fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<(SmallVec<[Value; 1]>,
     Ok((outs.into_iter().map(|t| t.read().value.clone()).collect(), level.number()))
 }
 
-/// Makes the node of an operation that has run, and its results with history.
-fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value; 1]>, cut: bool) -> Result<Outputs> {
-    let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::with_capacity(outs.len());
-    let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
-    for (j, v) in outs.iter().enumerate() {
-        let meta = out_meta(v);
-        with_grad.push(meta.dtype.is_float() && op.differentiable(j));
-        metas.push(meta);
-    }
+/// The results of an operation that has run, with the history that they have in common.
+fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
+    let metas: SmallVec<[OutMeta; 1]> = outs.iter().map(out_meta).collect();
+    let with_grad: SmallVec<[bool; 2]> = metas.iter().enumerate().map(|(j, m)| m.dtype.is_float() && op.differentiable(j)).collect();
     if !with_grad.contains(&true) {
         let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
-        cut::mark_results(op.name(), mode::current(), inputs, &outs);
+        cut::mark_results(op.name(), history.mode, inputs, &outs);
         return Ok(outs);
     }
-    let saves = op.saves(needs);
+    let saves = op.saves(&history.needs);
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {
         if saves.has(i) {
@@ -370,12 +357,8 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
             saved.push(Saved::output_value(v.clone(), Version::Shared, j as u32));
         }
     }
-    let edges = edges_of(inputs, needs)?;
-    let node = Node::new(op.node_op(), edges, metas, saved, saves, site::current());
-    if cut {
-        cut::mark_node(&node, inputs);
-    }
-    let partly = with_grad.contains(&false);
+    let edges = history.edges(inputs.iter().copied())?;
+    let node = record::begin(Entry { op: op.node_op(), edges, outs: metas, saves, saved }, site::current());
     let outs: Outputs = outs
         .into_iter()
         .enumerate()
@@ -384,14 +367,10 @@ fn record(op: &dyn Op, inputs: &[&Tensor], needs: &[bool], outs: SmallVec<[Value
             Tensor::with_history(v, Version::Shared, edge)
         })
         .collect();
-    if partly {
-        for (t, _) in outs.iter().zip(&with_grad).filter(|(_, g)| !**g) {
-            cut::mark_results(op.name(), mode::current(), inputs, std::slice::from_ref(t));
-        }
+    for (t, _) in outs.iter().zip(&with_grad).filter(|(_, g)| !**g) {
+        cut::mark_results(op.name(), history.mode, inputs, std::slice::from_ref(t));
     }
-    if let Some(hooks) = packing::current() {
-        packing::pack_node(&node, &*hooks, &outs)?;
-    }
+    record::finish(&node, history.ends.then_some(inputs), &outs)?;
     Ok(outs)
 }
 
@@ -400,15 +379,6 @@ pub(crate) fn out_meta(v: &Value) -> OutMeta {
         Value::Array(a) => OutMeta::of(a),
         Value::Leveled(l) => l.with_array(OutMeta::of),
     }
-}
-
-/// The edges of an operation's inputs, None where no gradient is needed.
-pub(crate) fn edges_of(inputs: &[&Tensor], needs: &[bool]) -> Result<Edges> {
-    let mut edges = Edges::with_capacity(inputs.len());
-    for (t, n) in inputs.iter().zip(needs) {
-        edges.push(if *n { t.gradient_edge()? } else { None });
-    }
-    Ok(edges)
 }
 
 /// What an in-place operation does with what stood there before. (Either way the old value's history goes on: an overwritten value
@@ -458,16 +428,16 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
     }
     let mode = mode::current();
     debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
-    let mut needs: SmallVec<[bool; 4]> = SmallVec::new();
-    let (mut cut, mut leveled, mut dual) = (false, false, false);
+    let mut history = History::new(mode);
     for (i, t) in inputs.iter().enumerate() {
         let core = t.read();
-        leveled |= matches!(core.value, Value::Leveled(_));
-        dual |= core.has_tangent();
-        let n = core.needs_grad();
-        cut |= i > 0 && (core.has_cut() || n && (!mode.grad || mode.inference));
-        needs.push(n && mode.grad);
+        if i == 0 {
+            history.target(&core);
+        } else {
+            history.input(&core);
+        }
     }
+    let History { leveled, dual, .. } = history;
     let level = if leveled { level::highest(inputs) } else { None };
     if let Some(level) = &level
         && captured::raise(target, level)
@@ -481,11 +451,10 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
     }
-    if level.as_ref().is_some_and(|l| level::is_quiet(l.number())) {
-        needs.fill(false);
+    if let Some(level) = &level {
+        history.at_level(level.number());
     }
-    let dtype = target.dtype();
-    let any = needs.contains(&true) && dtype.is_float();
+    let any = history.is_recorded() && target.dtype().is_float();
     view::check_inplace(target, any, label)?;
 
     let out = target.array();
@@ -500,43 +469,35 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
              tensor before performing the operation ({label})."
         )));
     }
-    let saves = if any { op.saves(&needs) } else { super::door::Saves::NOTHING };
-    let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
-    let mut edges = Edges::new();
-    if any {
-        edges = edges_of(inputs, &needs)?;
-        for (i, t) in inputs.iter().enumerate() {
-            if !saves.has(i) {
-                continue;
-            }
+    let node = if any {
+        let saves = op.saves(&history.needs);
+        let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+        let edges = history.edges(inputs.iter().copied())?;
+        for (i, t) in inputs.iter().enumerate().filter(|(i, _)| saves.has(*i)) {
             // What is about to be overwritten is kept as a copy. The target in another role is not: its version tells, as in PyTorch.
-            if i == 0 {
+            saved.push(if i == 0 {
                 let copy = match &level {
                     None => Value::Array(t.array().clone_dense()?),
                     Some(_) => linear::clone(&t.detach_here())?.read().value.clone(),
                 };
-                saved.push(Saved::Copy(Box::new((copy, t.gradient_edge()?))));
+                Saved::Copy(Box::new((copy, t.gradient_edge()?)))
             } else {
-                saved.push(Saved::input_of_write(t, out.storage())?);
-            }
+                Saved::input_of_write(t, out.storage())?
+            });
         }
-    }
-    let make = |edges, saved, site| {
-        let metas = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
-        Node::new(op.node_op(), edges, metas, saved, saves, site)
-    };
-    let packed = match packing::current() {
-        // Hooks see inputs while these have the values and the history that are saved.
-        Some(hooks) if any => {
-            let node = make(std::mem::take(&mut edges), std::mem::take(&mut saved), site::current());
+        let outs = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
+        let node = record::begin(Entry { op: op.node_op(), edges, outs, saves, saved }, site::current());
+        if let Some(hooks) = packing::current() {
+            // Hooks see inputs while these have the values and the history that are saved.
             packing::pack_node(&node, &*hooks, &[])?;
             if mode.watches(Watch::Writing) {
                 // What has been packed just now is about to be overwritten, too.
                 writing::announce(target)?;
             }
-            Some((node, hooks))
         }
-        _ => None,
+        Some(node)
+    } else {
+        None
     };
     if let Some(level) = &level {
         level.apply_inplace(level, op, label, inputs, old)?;
@@ -568,37 +529,20 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
             within(|| op.name().into(), || op.forward_into(&out, &refs))?;
         }
     }
-    let site = site::current();
+    let site = node.as_ref().map_or_else(site::current, |n| n.site());
     target.bump_version(Change { site: site.0, op: label });
-    if !any {
+    let Some(node) = node else {
         // What was written in here has a path that ends, unless the target's own goes on.
-        if cut && !target.requires_grad() {
+        if history.ends && !target.requires_grad() {
             cut::mark_results(label, mode, inputs, std::slice::from_ref(target));
         }
         return Ok(());
-    }
-    let output = saves.has(Saves::FIRST_OUTPUT).then(|| Saved::output(target, 0));
-    let (node, hooks) = match packed {
-        None => {
-            saved.extend(output);
-            (make(edges, saved, site), None)
-        }
-        Some((node, hooks)) => {
-            let hooks = output.is_some().then_some(hooks);
-            let mut saved = node.saved();
-            saved.extend(output);
-            node.save(saved);
-            (node, hooks)
-        }
     };
-    if cut {
-        cut::mark_node(&node, inputs);
+    if node.saves.has(Saves::FIRST_OUTPUT) {
+        node.save_more(Saved::output(target, 0));
     }
     view::rebase(target, node.clone())?;
-    if let Some(hooks) = hooks {
-        packing::pack_node(&node, &*hooks, std::slice::from_ref(target))?;
-    }
-    Ok(())
+    record::finish(&node, history.ends.then_some(inputs), std::slice::from_ref(target))
 }
 
 /// Runs a node's vjp and gives gradients for its edges, not yet fitted.

@@ -24,6 +24,7 @@ pub mod owned;
 pub mod packing;
 pub mod plan;
 mod pointwise;
+pub mod record;
 pub mod running;
 mod saved;
 mod sharing;

@@ -21,17 +21,18 @@ pub enum Watch {
     Saving = 1,
     /// A callback before in-place writes.
     Writing = 2,
-    /// A profiler.
-    Profile = 4,
+    /// Whoever wants dispatch to see every operation: tests that compare it with the short way.
+    Dispatch = 4,
     /// A function that is being differentiated: it may not write what it captured.
     Captured = 8,
 }
 
 impl Mode {
-    /// Whether somebody wants to see more than in-place writes to what was captured.
+    /// The switch of the short way: whether operations on few numbers may go past dispatch. Not while somebody wants to see more than
+    /// in-place writes to what was captured.
     #[inline]
-    pub fn sees_all(self) -> bool {
-        self.watch & !(Watch::Captured as u8) != 0
+    pub fn short_way(self) -> bool {
+        self.watch & !(Watch::Captured as u8) == 0
     }
 
     #[inline]

@@ -181,8 +181,16 @@ fn next_seq() -> u64 {
 }
 
 impl Node {
-    #[inline]
-    pub fn new(op: NodeOp, edges: Edges, outs: SmallVec<[OutMeta; 1]>, saved: SmallVec<[Saved; 2]>, saves: Saves, site: Site) -> Arc<Node> {
+    /// For `record::begin` alone.
+    #[inline(always)]
+    pub(super) fn new(
+        op: NodeOp,
+        edges: Edges,
+        outs: SmallVec<[OutMeta; 1]>,
+        saved: SmallVec<[Saved; 2]>,
+        saves: Saves,
+        site: Site,
+    ) -> Arc<Node> {
         // Written where it will lie: `Arc::new` would copy it there.
         let place = Arc::into_raw(Arc::<Node>::new_uninit()).cast_mut();
         // SAFETY: a new Arc has one owner, which writes it before it is used as what it was made for.
@@ -286,6 +294,11 @@ impl Node {
     pub fn save(&self, saved: SmallVec<[Saved; 2]>) {
         let old = std::mem::replace(&mut self.state.lock().saved, saved);
         drop(old);
+    }
+
+    /// Saves one value more.
+    pub(super) fn save_more(&self, saved: Saved) {
+        self.state.lock().saved.push(saved);
     }
 
     /// Keeps the tangent of output `j` with it, if the output is saved.
@@ -521,5 +534,16 @@ impl Drop for Node {
             }
             let _ = DOOMED.try_with(|d| *d.borrow_mut() = None);
         }
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    /// Every recorded operation keeps one until backward has run. A larger node costs memory and time in each of them.
+    #[test]
+    fn a_node_is_no_larger_than_it_was() {
+        assert_eq!((size_of::<Node>(), size_of::<Saved>(), size_of::<Edge>(), size_of::<OutMeta>()), (272, 16, 16, 48));
     }
 }

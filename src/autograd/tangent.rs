@@ -10,6 +10,7 @@ use super::linear;
 use super::mode::{self, ModeGuard};
 use super::node::{Edges, Node, OutMeta, VjpCx};
 use super::pointwise::PointwiseOp;
+use super::record::{self, Entry};
 use super::saved::Saved;
 use super::site;
 use super::slow::{self, Slow};
@@ -341,8 +342,9 @@ impl Jvp<'_> {
                 saved.push(Saved::input(t)?);
             }
         }
-        let metas: SmallVec<[OutMeta; 1]> = self.outputs.iter().map(|t| out_meta(&t.read().value)).collect();
-        Ok(Node::new(self.op.node_op(), Edges::from_elem(None, self.primals.len()), metas, saved, saves, site::current()))
+        let outs: SmallVec<[OutMeta; 1]> = self.outputs.iter().map(|t| out_meta(&t.read().value)).collect();
+        let edges = Edges::from_elem(None, self.primals.len());
+        Ok(record::begin(Entry { op: self.op.node_op(), edges, outs, saves, saved }, site::current()))
     }
 }
 

@@ -9,7 +9,7 @@ use super::level::Leveled;
 use super::linear;
 use super::mode::{self, ModeGuard, Watch};
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
-use super::saved::Saved;
+use super::record::{self, Entry, History};
 use super::site;
 use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Core, Tensor, Value};
@@ -147,7 +147,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     }
     // A level's rule comes through the door again, so before the tensor is looked at.
     let of_level = t.leveled().map(|l| lower_view(t, &l, &op, name)).transpose()?;
-    let (value, version, needs, ends, inherited, tangent, mut info) = {
+    let (value, version, history, needs, inherited, tangent, mut info) = {
         let core = t.read();
         let value = match (of_level, &core.value) {
             (Some(made), _) => made,
@@ -182,24 +182,24 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
                 ViewInfo { base: v.base.clone(), ops, creation, seen, relaid: v.relaid }
             }
         };
+        let mut history = History::new(mode);
+        history.input(&core);
+        history.at_level(core.value.level());
         let needs = core.needs_grad() && !super::level::is_quiet(core.value.level());
         let dual = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
-        (value, core.version.clone(), mode.grad && needs, needs && !mode.grad, core.cut().cloned(), dual, info)
+        (value, core.version.clone(), history, needs, core.cut().cloned(), dual, info)
     };
     let tangent = tangent.map(|x| tangent::of_view(t, &x, &op)).transpose()?;
     let meta = out_meta(&value);
-    let grad_fn = if needs && meta.dtype.is_float() {
+    let grad_fn = if history.is_recorded() && meta.dtype.is_float() {
         let call = t.with_array(|a| ViewCall {
             in_geometry: matches!(op, ViewOp::AsStrided { .. }).then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
             in_shape: Dims::from_slice(a.shape()),
             op,
             name,
         });
-        let edge = t.gradient_edge()?;
-        let metas = SmallVec::from_elem(meta, 1);
-        let edges = Edges::from_elem(edge, 1);
-        let node = Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
-        Some(Edge { node, nr: 0 })
+        let entry = Entry::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, meta);
+        Some(Edge { node: record::begin(entry, site::current()), nr: 0 })
     } else {
         None
     };
@@ -211,7 +211,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
     if tangent.is_some() {
         out.set_tangent(tangent);
     }
-    if ends {
+    if needs && !history.is_recorded() {
         let cut = cut::ended(if mode.inference { Why::Inference } else { Why::NoGrad }, "a view", t);
         out.write().set_cut(cut);
     } else if inherited.is_some() && !needs {
@@ -231,13 +231,12 @@ fn lower_view(t: &Tensor, l: &Leveled, op: &ViewOp, name: Option<&'static str>) 
 
 /// Several views of one tensor as the outputs of one node; its vjp puts their gradients together again.
 pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
-    let mode = mode::current();
     let one = |op: &ViewOp| view_as(t, op.clone(), None, Creation::Several);
-    let records = mode.grad && !mode.inference && !ops.is_empty() && t.level() == 0 && t.dtype().is_float() && t.requires_grad();
-    if !records {
+    let history = History::of(mode::current(), [t]);
+    if ops.is_empty() || !history.is_recorded() || history.leveled || !t.dtype().is_float() {
         return ops.iter().map(one).collect();
     }
-    let edges = Edges::from_elem(t.gradient_edge()?, 1);
+    let edges = history.edges([t])?;
     let outs: SmallVec<[Tensor; 4]> = {
         let _off = ModeGuard::grad(false);
         // No path ends here: the views get their history below.
@@ -245,17 +244,18 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
         ops.iter().map(one).collect::<Result<_>>()?
     };
     let metas = outs.iter().map(|o| o.with_array(OutMeta::of)).collect();
-    let node = Node::new(node(), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
+    let node = record::begin(Entry::new(node(), edges, metas), site::current());
     for (i, o) in outs.iter().enumerate() {
-        o.write().grad_fn = Some(Edge { node: node.clone(), nr: i as u32 });
+        record::link(o, Edge { node: node.clone(), nr: i as u32 });
     }
     Ok(outs)
 }
 
 /// Makes a tensor look at its own memory through a view operation (`transpose_` and its kin).
 pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static str) -> Result<()> {
-    let mode = mode::current();
-    let records = mode.grad && t.dtype().is_float() && t.requires_grad();
+    let mut history = History::of(mode::current(), [t]);
+    history.at_level(t.level());
+    let records = history.is_recorded() && t.dtype().is_float();
     check_inplace(t, records, label)?;
     if let Some(e) = t.refuses_write(label) {
         return Err(e);
@@ -267,10 +267,8 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
     };
     let tangent = t.tangent().map(|x| tangent::of_view(t, &x, &op)).transpose()?;
     let grad_fn = if records {
-        let edges = Edges::from_elem(t.gradient_edge()?, 1);
-        let metas = SmallVec::from_elem(out_meta(&new), 1);
-        let saves = super::door::Saves::NOTHING;
-        Some(Edge { node: Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), saves, site::current()), nr: 0 })
+        let entry = Entry::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, out_meta(&new));
+        Some(Edge { node: record::begin(entry, site::current()), nr: 0 })
     } else {
         None
     };
@@ -294,7 +292,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
         t.set_tangent(tangent);
     }
     if let Some(edge) = grad_fn {
-        set_grad_fn(t, edge);
+        record::link(t, edge);
     }
     Ok(())
 }
@@ -327,10 +325,8 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
         // The base has lost its history; what the view is now comes from there, so its gradients go nowhere.
         let op = info.ops.last().cloned().unwrap_or(ViewOp::Alias);
         let call = ViewCall { op, name: None, in_shape: info.base.shape(), in_geometry: None };
-        let metas = SmallVec::from_elem(t.with_array(OutMeta::of), 1);
-        let edges = Edges::from_elem(None, 1);
-        let node = Node::new(NodeOp::Other(Arc::new(call)), edges, metas, SmallVec::new(), super::door::Saves::NOTHING, site::current());
-        grad_fn = Some(Edge { node, nr: 0 });
+        let entry = Entry::single(NodeOp::Other(Arc::new(call)), Edges::from_elem(None, 1), t.with_array(OutMeta::of));
+        grad_fn = Some(Edge { node: record::begin(entry, site::current()), nr: 0 });
     }
     let now = t.version();
     let old = {
@@ -425,21 +421,21 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
 pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     let info = t.meta(|m| m.and_then(|m| m.view.clone()));
     let Some(info) = info else {
-        set_grad_fn(t, Edge { node, nr: 0 });
+        record::link(t, Edge { node, nr: 0 });
         return Ok(());
     };
     let base = &info.base;
     let mut edges = Edges::new();
     edges.push(if base.requires_grad() { base.gradient_edge()? } else { None });
     edges.extend(node.edges()[1..].iter().cloned());
-    let metas = SmallVec::from_elem(out_meta(&base.read().value), 1);
+    let meta = out_meta(&base.read().value);
     let site = node.site();
     let ops = way_from_base(t, &info);
     let by_place = ops.iter().any(|o| matches!(o, ViewOp::AsStrided { .. }));
     let geometry = by_place.then(|| base.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset())));
     let slices = CopySlices { ops, geometry, inner: node };
-    let node = Node::new(NodeOp::Other(Arc::new(slices)), edges, metas, SmallVec::<[Saved; 2]>::new(), super::door::Saves::NOTHING, site);
-    set_grad_fn(base, Edge { node, nr: 0 });
+    let node = record::begin(Entry::single(NodeOp::Other(Arc::new(slices)), edges, meta), site);
+    record::link(base, Edge { node, nr: 0 });
     regenerate(t)
 }
 
@@ -450,7 +446,7 @@ pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -
         if is_input {
             rebase(t, edge.node)?;
         } else {
-            set_grad_fn(t, edge);
+            record::link(t, edge);
         }
         return Ok(t.clone());
     }
@@ -465,14 +461,14 @@ pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -
                 v.creation = Creation::Function;
             }
         });
-        set_grad_fn(&out, edge);
+        record::link(&out, edge);
         return Ok(out);
     }
     let own = t.read().requires_grad && t.read().grad_fn.is_none();
     if own {
         // A leaf from elsewhere keeps its own gradient; the Function's output is another tensor.
         let out = t.detach_here();
-        set_grad_fn(&out, edge);
+        record::link(&out, edge);
         return Ok(out);
     }
     if t.base().is_some() {
@@ -482,29 +478,8 @@ pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -
             }
         });
     }
-    set_grad_fn(t, edge);
+    record::link(t, edge);
     Ok(t.clone())
-}
-
-fn set_grad_fn(t: &Tensor, edge: Edge) {
-    // `.grad` of a tensor that keeps it follows the tensor to its new node.
-    let retains = t.meta(|m| m.is_some_and(|m| m.retains_grad));
-    if retains {
-        let weak = t.downgrade();
-        let old = t.read().grad_fn.clone();
-        if let Some(old) = old {
-            old.node.with_hooks(|h| h.retain.retain(|(_, w)| !w.same(&weak)));
-        }
-        edge.node.with_hooks(|h| h.retain.push((edge.nr, weak)));
-    }
-    let old = {
-        let mut core = t.write();
-        core.requires_grad = false;
-        let old = core.grad_fn.replace(edge);
-        core.set_cut(None);
-        old
-    };
-    drop(old);
 }
 
 /// A write to a part of a base: the gradient of the written part goes through the operation that wrote it.

@@ -7,7 +7,7 @@ use super::identity::{wrap, wrap_option};
 use super::node::node_object;
 use super::tensor::PyTensor;
 use crate::autograd::hooks::{Registration, TensorHook, next_id};
-use crate::autograd::mode::{self, Mode};
+use crate::autograd::mode::{self, Mode, Watch};
 use crate::autograd::{Tensor, level};
 use crate::error::Error;
 use pyo3::exceptions::PyUserWarning;
@@ -210,6 +210,14 @@ fn is_inference_mode_enabled() -> bool {
     mode::current().inference
 }
 
+/// Switches the short way of operations on few numbers on or off for this thread, and gives what was set before. For tests.
+#[pyfunction]
+fn _set_short_way(on: bool) -> bool {
+    let before = !mode::current().watches(Watch::Dispatch);
+    mode::set_watch(Watch::Dispatch, !on);
+    before
+}
+
 #[pyfunction]
 fn _set_inference_mode(on: bool) {
     mode::set(Mode { inference: on, ..mode::current() });
@@ -319,6 +327,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_inference_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_short_way, m)?)?;
     m.add_function(wrap_pyfunction!(memory_allocated, m)?)?;
     m.add_function(wrap_pyfunction!(max_memory_allocated, m)?)?;
     m.add_function(wrap_pyfunction!(reset_peak_memory_stats, m)?)?;

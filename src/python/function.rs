@@ -12,8 +12,9 @@ use super::saved::SavedTensor;
 use crate::array::Array;
 use crate::autograd::mode::{self, ModeGuard};
 use crate::autograd::packing;
+use crate::autograd::record::{self, Entry, History};
 use crate::autograd::site::{self, Inherit};
-use crate::autograd::{Edge, Edges, Grads, Node, NodeOp, OutMeta, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, function_output};
+use crate::autograd::{Edge, Grads, Node, NodeOp, OutMeta, Saved, Tensor, Vjp, VjpCx, WeakTensor, function_output};
 use crate::autograd::{level, owned, tangent};
 use crate::backend::lock_order::Table;
 use crate::error::Result;
@@ -376,20 +377,19 @@ struct Inputs {
     tensors: Vec<Tensor>,
     /// The edge of each argument.
     args: Vec<Option<usize>>,
-    needs: SmallVec<[bool; 4]>,
+    history: History,
 }
 
 fn inputs_of(args: &Bound<'_, PyTuple>) -> Inputs {
-    let mut inputs = Inputs { tensors: Vec::new(), args: Vec::new(), needs: SmallVec::new() };
-    let recording = mode::is_grad_enabled();
-    for a in args {
-        inputs.args.push(as_tensor(&a).map(|t| {
-            inputs.tensors.push(t.clone());
-            inputs.needs.push(recording && t.requires_grad());
-            inputs.tensors.len() - 1
-        }));
-    }
-    inputs
+    let mut tensors: Vec<Tensor> = Vec::new();
+    let place = |a: Bound<'_, PyAny>| {
+        as_tensor(&a).map(|t| {
+            tensors.push(t.clone());
+            tensors.len() - 1
+        })
+    };
+    let args = args.iter().map(place).collect();
+    Inputs { args, history: History::of(mode::current(), &tensors), tensors }
 }
 
 /// `cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along.
@@ -432,8 +432,8 @@ fn apply_here(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, forward: Optio
     let cell = ctx.cast::<FunctionCtx>()?;
     let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
     let inputs = inputs_of(args);
-    let any = inputs.needs.contains(&true);
-    let needs = PyTuple::new(py, inputs.args.iter().map(|a| a.is_some_and(|i| inputs.needs[i])))?;
+    let any = inputs.history.is_recorded();
+    let needs = PyTuple::new(py, inputs.args.iter().map(|a| a.is_some_and(|i| inputs.history.needs[i])))?;
     let old = cell.get().state.lock().needs.replace(needs.unbind());
     drop(old);
 
@@ -512,10 +512,7 @@ fn finish(
             None => OutMeta { shape: SmallVec::new(), dtype: crate::layout::DType::F32, device: crate::array::Device::CPU },
         })
         .collect();
-    let mut edges = Edges::new();
-    for (t, n) in inputs.tensors.iter().zip(&inputs.needs) {
-        edges.push(if *n { t.gradient_edge()? } else { None });
-    }
+    let edges = inputs.history.edges(&inputs.tensors)?;
     let backward = Backward {
         ctx: ctx.clone().unbind(),
         name: ctx.get_type().name()?.to_string(),
@@ -524,7 +521,7 @@ fn finish(
         tensors: raw.iter().map(Option::is_some).collect(),
         _ends: EndsUnlocked,
     };
-    let node = Node::new(NodeOp::Other(Arc::new(backward)), edges, metas, SmallVec::new(), Saves::NOTHING, site);
+    let node = record::begin(Entry::new(NodeOp::Other(Arc::new(backward)), edges, metas), site);
     ctx.cast::<PyNode>()?.get().tie(&node);
 
     let kept = kept_inputs(to_save.as_ref(), &raw)?;

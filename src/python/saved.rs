@@ -7,6 +7,7 @@ use super::identity::wrap;
 use super::values::number;
 use crate::autograd::kept::Kept;
 use crate::autograd::packing::{self, Packed, Packer};
+use crate::autograd::record::{self, Entry};
 use crate::autograd::site::{self, Inherit};
 use crate::autograd::writing::{self, BeforeWrite};
 use crate::autograd::{Edges, Grads, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, plan};
@@ -269,14 +270,9 @@ fn _make_saved_tensor(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<Py<
     if let Some(hooks) = packing::current() {
         saved = packing::packed(&*hooks, saved, t)?;
     }
-    let node = Node::new(
-        NodeOp::Other(Arc::new(Holder)),
-        Edges::new(),
-        SmallVec::new(),
-        SmallVec::from_iter([saved]),
-        Saves::NOTHING,
-        site::current(),
-    );
+    let mut entry = Entry::new(NodeOp::Other(Arc::new(Holder)), Edges::new(), SmallVec::new());
+    entry.saved.push(saved);
+    let node = record::begin(entry, site::current());
     SavedTensor::object(py, node, Some(0))
 }
 

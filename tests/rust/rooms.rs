@@ -140,3 +140,16 @@ fn arrays_name_no_backend() {
         }
     }
 }
+
+#[test]
+fn one_file_makes_nodes() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&src, &mut all);
+    let makes = |text: &str| text.lines().any(|l| l.split("//").next().unwrap_or("").contains(" Node::new("));
+    let found: Vec<_> = all.into_iter().filter(|p| makes(&fs::read_to_string(p).expect("text"))).collect();
+    let found: Vec<_> = found.iter().map(|p| p.strip_prefix(&src).expect("below src").display().to_string()).collect();
+    // What makes a node records; `record.rs` says what else has to happen then.
+    let makers: Vec<_> = found.iter().filter(|p| !p.ends_with("record.rs")).collect();
+    assert!(found.len() == 1 && makers.is_empty(), "nodes are made in {found:?}");
+}
