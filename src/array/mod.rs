@@ -21,4 +21,4 @@ pub use elements::Element;
 pub use index::index_shape;
 pub use reduce::reduced_shape;
 pub use storage::{Access, Change, Device, Storage, Version, new_age};
-pub use value::Array;
+pub use value::{Array, Numbers};

@@ -6,6 +6,7 @@ use super::run::{ask, elsewhere, run_into};
 use super::storage::{Access, Device, Home, INLINE, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::direct::Direct;
+pub use crate::backend::cpu::direct::Numbers;
 use crate::backend::cpu::kernels;
 use crate::backend::cpu::raw_slice::RawSlice;
 use crate::backend::requests::{Pointwise, Request};
@@ -482,30 +483,50 @@ impl Array {
 
     /// `pointwise` the short way, for a few floats that lie alike: on the CPU, row-major, of one shape and of the type computed in, which
     /// is also the result's. None where the operands are not so.
+    /// In the places of `numbers` any of the arrays can stand.
     #[inline]
-    pub fn pointwise_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Array> {
+    pub fn pointwise_direct(
+        func: Func,
+        compute: DType,
+        ins: &[&Array],
+        numbers: &Numbers,
+        params: &[Scalar; kernels::MAX_PARAMS],
+    ) -> Option<Array> {
         let first = *ins.first()?;
         // SAFETY: the first operand.
-        Some(unsafe { Self::values_direct(func, compute, ins, params)?.laid_out_as(first) })
+        Some(unsafe { Self::values_direct(func, compute, ins, numbers, params)?.laid_out_as(first) })
     }
 
     /// `pointwise_direct`, but for the layout, which is that of the first operand (read or not, it is row-major and has the results' shape): an
     /// array is large, and should be moved little.
     #[inline]
-    pub(crate) fn values_direct(func: Func, compute: DType, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> Option<Values> {
-        let direct = Direct::of(func, compute)?;
+    pub(crate) fn values_direct(
+        func: Func,
+        compute: DType,
+        ins: &[&Array],
+        numbers: &Numbers,
+        params: &[Scalar; kernels::MAX_PARAMS],
+    ) -> Option<Values> {
+        let direct = Direct::of(func, compute, params)?;
         let alike = ins.first()?.alike(&direct, compute, ins)?;
         let storage = Storage::alloc(alike.n * compute.size()).ok()?;
         // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
         // padded storages have a whole block from their start on.
-        unsafe { direct.run(alike.n, alike.padded && storage.is_padded(), storage.memory(Access::Write), &alike.ptrs, params) };
+        unsafe {
+            let (padded, out) = (alike.padded && storage.is_padded(), storage.memory(Access::Write));
+            if numbers.is_empty() {
+                direct.run(alike.n, padded, out, &alike.ptrs, params);
+            } else {
+                direct.run_with(alike.n, padded, out, &alike.ptrs, numbers, params);
+            }
+        }
         Some(Values { storage, dtype: compute })
     }
 
     /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does.
     #[inline]
     pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
-        let Some(direct) = Direct::of(func, self.dtype) else { return false };
+        let Some(direct) = Direct::of(func, self.dtype, params) else { return false };
         let Some(alike) = self.alike(&direct, self.dtype, ins) else { return false };
         if !self.is_direct(self.dtype)
             || self.storage.is_lent_for_reading()

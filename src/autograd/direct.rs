@@ -5,21 +5,23 @@ use super::door::{Op, Saves};
 use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
-use super::pointwise::PointwiseOp;
+use super::pointwise::{Number, PointwiseOp};
 use super::record::{self, Entry};
 use super::saved::Saved;
 use super::site;
 use super::tensor::{Core, Tensor, Value};
-use crate::array::{Array, Version, fusion};
+use crate::array::{Array, Numbers, Version, fusion};
 use crate::backend::cpu::pointwise::Func;
 use crate::error::Result;
+use crate::layout::Scalar;
 use crate::pointwise::RowId;
 use smallvec::SmallVec;
 
-/// Applies a row without parameters to inputs of one floating type. None, and nothing done, where the door itself must be asked: levels,
-/// numbers, other types, promotion, broadcasting, sizes that are worth a thread, somebody who watches.
+/// Applies a row to inputs of one floating type, of which some may be Python's numbers (in their places stands any of the tensors). None, and
+/// nothing done, where dispatch itself must be asked: levels, tensors that stand for numbers, other types, promotion, broadcasting, sizes that
+/// are worth a thread, somebody who watches.
 #[inline]
-pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<Option<Tensor>> {
+pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> Result<Option<Tensor>> {
     let mode = mode::current();
     if !mode.short_way() {
         return Ok(None);
@@ -36,17 +38,22 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
         arrays[i] = a;
     }
     let dtype = first.dtype();
-    let op = PointwiseOp::simple(row, dtype);
+    let mut op = PointwiseOp::simple(row, dtype);
+    op.params[..params.len()].copy_from_slice(params);
     let mut needs = [false; N];
-    for (need, core) in needs.iter_mut().zip(&cores) {
-        *need = core.needs_grad();
+    for i in 0..N {
+        if numbers.has(i) {
+            op.number = if i == 0 { Number::First } else { Number::Later };
+        } else {
+            needs[i] = cores[i].needs_grad();
+        }
     }
     let any = needs.contains(&true);
-    if any && (!mode.grad || mode.inference || !op.differentiable(0)) {
-        // The door says on the result why it has no history.
+    if any && (!record::records(mode) || !op.differentiable(0)) {
+        // Dispatch says on the result why it has no history.
         return Ok(None);
     }
-    let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, &op.params) else { return Ok(None) };
+    let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, numbers, &op.params) else { return Ok(None) };
     if !any {
         // SAFETY: the first operand.
         return Ok(Some(Tensor::in_mode(mode, Value::Array(unsafe { made.laid_out_as(first) }))));
@@ -60,7 +67,10 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N]) -> Result<
     let mut late = false;
     for i in 0..N {
         if saves.has(i) {
-            saved.push(Saved::input_of(inputs[i], &cores[i])?);
+            saved.push(match numbers.get(i) {
+                Some(value) => Saved::Number(value),
+                None => Saved::input_of(inputs[i], &cores[i])?,
+            });
         }
         let edge = if needs[i] { cores[i].known_edge() } else { Some(None) };
         late |= edge.is_none();
@@ -107,9 +117,17 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
     debug_assert_eq!(n, op.row.info().arity());
     let mut cores: [Option<ReadGuard<'_, Core>>; 3] = [None, None, None];
     let mut output = g;
+    let mut numbers = Numbers::NONE;
     for (i, core) in cores.iter_mut().enumerate().take(n) {
         if node.saves.has(i) {
-            let Some(Saved::Input { tensor, version }) = state.saved.get(node.saves.place(i)) else { return None };
+            let (tensor, version) = match state.saved.get(node.saves.place(i)) {
+                Some(Saved::Input { tensor, version }) => (tensor, version),
+                Some(Saved::Number(value)) => {
+                    numbers.set(i, *value);
+                    continue;
+                }
+                _ => return None,
+            };
             let read = tensor.read();
             if read.has_tangent() || read.with_storage(|s| read.version.current(s)) != *version {
                 return None;
@@ -133,7 +151,8 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
     ins[1 + n] = output;
     let mut made = SmallVec::new();
     for (i, need) in needs.iter().enumerate() {
-        made.push(if *need { Some(Array::pointwise_direct(Func::vjp(op.row, i), op.compute, &ins[..n + 2], &op.params)?) } else { None });
+        let func = Func::vjp(op.row, i);
+        made.push(if *need { Some(Array::pointwise_direct(func, op.compute, &ins[..n + 2], &numbers, &op.params)?) } else { None });
     }
     Some(made)
 }

@@ -2,7 +2,7 @@
 
 use super::linear;
 use super::tensor::{Tensor, Value};
-use crate::array::Array;
+use crate::array::{Array, Numbers};
 use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::Result;
 use crate::layout::Scalar;
@@ -60,7 +60,7 @@ impl Sum {
                 if sum.storage().is_sole_owner() && sum.pointwise_direct_into(ADD, &[&sum, &grad], &NONE) {
                     return Ok(Sum { grad: Flow::Bare(sum), own: true });
                 }
-                if let Some(sum) = Array::pointwise_direct(ADD, sum.dtype(), &[&sum, &grad], &NONE) {
+                if let Some(sum) = Array::pointwise_direct(ADD, sum.dtype(), &[&sum, &grad], &Numbers::NONE, &NONE) {
                     return Ok(Sum { grad: Flow::Bare(sum), own: true });
                 }
                 (Tensor::new(sum), Tensor::new(grad))

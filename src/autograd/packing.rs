@@ -176,7 +176,7 @@ impl PackedSaved {
 fn pack(hooks: &dyn Packer, saved: &Saved, shown: &Tensor) -> Result<Option<Saved>> {
     let of = |edge: Option<Edge>| edge.map_or(Was::Plain, Was::Computed);
     let was = match saved {
-        Saved::Nothing | Saved::Packed(_) => return Ok(None),
+        Saved::Nothing | Saved::Packed(_) | Saved::Number(_) => return Ok(None),
         Saved::Input { tensor, .. } if tensor.is_number() => return Ok(None),
         Saved::Input { tensor, .. } => match tensor.grad_fn()? {
             None => tensor.gradient_edge()?.map_or(Was::Plain, |e| Was::Leaf(e.node)),
@@ -209,7 +209,7 @@ pub(super) fn pack_node(node: &Node, hooks: &dyn Packer, outs: &[Tensor]) -> Res
     let mut all = node.saved();
     for place in node.saved_order() {
         let shown = match all.get(place) {
-            None | Some(Saved::Nothing | Saved::Packed(_)) => continue,
+            None | Some(Saved::Nothing | Saved::Packed(_) | Saved::Number(_)) => continue,
             Some(Saved::Input { tensor, .. }) => tensor.clone(),
             Some(Saved::Alias(a)) => a.tensor(),
             Some(Saved::Output(o)) => outs[o.nr() as usize].clone(),

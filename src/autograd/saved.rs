@@ -1,11 +1,12 @@
 //! Saved tensors: values kept for backward, with the version they had, so that a write in between is noticed and named.
 
-use super::node::{Edge, Node};
+use super::node::{Edge, Node, NodeOp};
 use super::packing::PackedSaved;
 use super::site::Site;
 use super::tensor::{Core, Tensor, Value, WeakTensor};
 use crate::array::{Array, Change, Storage, Version};
 use crate::error::{Error, Result};
+use crate::layout::Scalar;
 use std::sync::Arc;
 
 /// A value kept by a node.
@@ -24,6 +25,8 @@ pub enum Saved {
     Alias(Box<SavedAlias>),
     /// Any of the others, as hooks have packed it.
     Packed(Arc<PackedSaved>),
+    /// A Python number that the short way took as an input of a pointwise operation, in the type computed in.
+    Number(f64),
     /// A copy of an input that an in-place operation then overwrote, with the history it had.
     Copy(Box<(Value, Option<Edge>)>),
 }
@@ -198,6 +201,12 @@ impl Saved {
                 Ok(tensor)
             }
             Saved::Packed(saved) => saved.unpack(node),
+            Saved::Number(value) => {
+                let NodeOp::Pointwise(op) = node.op() else {
+                    return Err(Error::runtime(format!("{}: a number was saved by something that is no row", node.name())));
+                };
+                Ok(Tensor::number(Array::scalar(Scalar::Float(value), op.compute)?))
+            }
             Saved::Copy(saved) => Ok(Tensor::with_history(saved.0, Version::fresh(), saved.1)),
         }
     }

@@ -1,6 +1,6 @@
 //! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
 
-use crate::array::{Array, Device};
+use crate::array::{Array, Device, Numbers};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{
     Arrays, Devices, Grads, Jvp, MAX_PARAMS, NodeOp, Number, Old, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
@@ -204,20 +204,30 @@ impl Plan {
 /// Applies a row.
 #[inline]
 pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
-    if params.is_empty() {
-        let direct = match args {
-            [Arg::Tensor(x)] => apply_direct(row, [x])?,
-            [Arg::Tensor(x), Arg::Tensor(y)] => apply_direct(row, [x, y])?,
-            _ => None,
-        };
-        if let Some(t) = direct {
-            return Ok(t);
-        }
+    let direct = match args {
+        [Arg::Tensor(x)] => apply_direct(row, [x], &Numbers::NONE, params)?,
+        [Arg::Tensor(x), Arg::Tensor(y)] => apply_direct(row, [x, y], &Numbers::NONE, params)?,
+        [Arg::Tensor(x), Arg::Scalar(s)] => number_direct(row, x, 1, *s, params)?,
+        [Arg::Scalar(s), Arg::Tensor(x)] => number_direct(row, x, 0, *s, params)?,
+        _ => None,
+    };
+    if let Some(t) = direct {
+        return Ok(t);
     }
     if let Some((op, inputs)) = plain(row, args) {
         return apply1(&op, &inputs);
     }
     general(row, args, params)
+}
+
+/// The short way of a tensor and a number, which is operand `at`. A float tensor keeps its type whatever the number's.
+#[inline]
+fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Scalar]) -> Result<Option<Tensor>> {
+    // What takes no truth values refuses them as numbers, too.
+    if matches!(number, Scalar::Bool(_)) {
+        return Ok(None);
+    }
+    apply_direct(row, [x, x], &Numbers::at(at, number.to_f64()), params)
 }
 
 /// The common case, without promotion: float tensors of one dtype, no parameters, no masks.
@@ -486,6 +496,11 @@ pub(crate) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<()> {
 
 /// `x` to the power of a number.
 pub fn pow_scalar(x: &Tensor, e: Scalar) -> Result<Tensor> {
+    if !matches!(e, Scalar::Bool(_))
+        && let Some(t) = apply_direct(RowId::PowScalar, [x], &Numbers::NONE, &[e])?
+    {
+        return Ok(t);
+    }
     let common = promote(&[x.into(), e.into()]);
     if !common.is_float()
         && let Scalar::Int(i) = e

@@ -1,11 +1,13 @@
-//! The arithmetic operators' own entries in the type: PyO3's come behind a guard and a dispatch to the reflected form that two tensors do
-//! not need. Anything but two plain tensors goes on to the entries of `overrides`.
+//! The arithmetic operators' own entries in the type: PyO3's come behind a guard and a dispatch to the reflected form that plain tensors and
+//! numbers do not need. Anything but plain tensors, floats and integers goes on to the entries of `overrides`.
 
 use super::errors::guarded;
 use super::identity::{self, wrap};
 use super::overrides::{class_is_plain, is_plain_tensor, operators};
 use super::tensor::PyTensor;
-use crate::error::within;
+use crate::autograd::Tensor;
+use crate::error::{Result, within};
+use crate::layout::Scalar;
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::RowId;
 use pyo3::ffi;
@@ -14,43 +16,120 @@ use pyo3::types::PyType;
 
 const ROWS: [RowId; 4] = [RowId::Add, RowId::Sub, RowId::Mul, RowId::Div];
 
+/// The tensor in an object for which the core's own operation is all.
+///
 /// # Safety
-/// As every `nb_` slot: two live objects, with the GIL held.
-unsafe extern "C" fn binary<const AT: usize>(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: the objects live as long as this call, and those of `Tensor` are made of what PyO3 put there.
+/// A live object, as long as the result is used, under the GIL.
+#[inline(always)]
+unsafe fn plain<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor> {
+    // SAFETY: by the caller's promise; objects of `Tensor` are made of what PyO3 put there.
+    unsafe { if is_plain_tensor(obj) { identity::tensor_in(obj) } else { None } }
+}
+
+/// The value of a `float` or an `int` of 64 bits; None for everything else, subclasses too.
+///
+/// # Safety
+/// A live object, under the GIL.
+#[inline]
+unsafe fn number(obj: *mut ffi::PyObject) -> Option<Scalar> {
+    // SAFETY: by the caller's promise; reading an `int` sets no exception where overflow is told apart.
     unsafe {
-        if !(is_plain_tensor(a) && is_plain_tensor(b)) {
-            return operators::binary::<AT>(a, b);
+        if ffi::PyFloat_CheckExact(obj) != 0 {
+            return Some(Scalar::Float(ffi::PyFloat_AS_DOUBLE(obj)));
         }
-        let (Some(x), Some(y)) = (identity::tensor_in(a), identity::tensor_in(b)) else { return operators::binary::<AT>(a, b) };
-        let py = Python::assume_attached();
-        let run = || wrap(py, pw::call(ROWS[AT], &[Arg::Tensor(x), Arg::Tensor(y)], &[])?);
-        match guarded(|| within(|| ROWS[AT].info().name.into(), run)) {
-            Ok(obj) => obj.into_ptr(),
-            Err(e) => {
-                e.restore(py);
-                std::ptr::null_mut()
-            }
+        if ffi::PyLong_CheckExact(obj) == 0 {
+            return None;
+        }
+        let mut overflow = 0;
+        let value = ffi::PyLong_AsLongLongAndOverflow(obj, &raw mut overflow);
+        (overflow == 0).then_some(Scalar::Int(value))
+    }
+}
+
+/// Hands the result of an operator to Python.
+#[inline(always)]
+unsafe fn given(row: RowId, run: impl Fn() -> Result<Tensor>) -> *mut ffi::PyObject {
+    // SAFETY: an operator is called with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    match guarded(|| within(|| row.info().name.into(), || wrap(py, run()?))) {
+        Ok(obj) => obj.into_ptr(),
+        Err(e) => {
+            e.restore(py);
+            std::ptr::null_mut()
         }
     }
 }
 
-type Entry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
-const ENTRIES: [Entry; ROWS.len()] = [binary::<0>, binary::<1>, binary::<2>, binary::<3>];
+/// # Safety
+/// As every `nb_` slot: two live objects, with the GIL held.
+unsafe extern "C" fn binary<const AT: usize>(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: the objects live as long as this call.
+    unsafe {
+        match (plain(a), plain(b)) {
+            (Some(x), Some(y)) => given(ROWS[AT], || pw::call(ROWS[AT], &[Arg::Tensor(x), Arg::Tensor(y)], &[])),
+            (Some(x), None) => match number(b) {
+                Some(s) => with_number(AT, x, s),
+                None => operators::binary::<AT>(a, b),
+            },
+            (None, Some(y)) => match number(a) {
+                Some(s) => from_number(AT, s, y),
+                None => operators::binary::<AT>(a, b),
+            },
+            (None, None) => operators::binary::<AT>(a, b),
+        }
+    }
+}
 
-/// The type's entries, in the order of `ROWS`.
+/// A tensor and a number.
 ///
 /// # Safety
-/// `ty` is a live heap type.
-unsafe fn entries(ty: *mut ffi::PyTypeObject) -> Option<[*mut Option<ffi::binaryfunc>; ROWS.len()]> {
-    // SAFETY: by the caller's promise; a type without numbers has no table.
+/// The GIL is held.
+unsafe fn with_number(at: usize, x: &Tensor, s: Scalar) -> *mut ffi::PyObject {
+    // SAFETY: by the caller's promise.
+    unsafe { given(ROWS[at], || pw::call(ROWS[at], &[Arg::Tensor(x), Arg::Scalar(s)], &[])) }
+}
+
+/// A number and a tensor: what PyTorch does in `__radd__` and its kin.
+///
+/// # Safety
+/// The GIL is held.
+unsafe fn from_number(at: usize, s: Scalar, x: &Tensor) -> *mut ffi::PyObject {
+    // SAFETY: by the caller's promise.
     unsafe {
-        let n = (*ty).tp_as_number;
-        if n.is_null() {
-            return None;
+        match ROWS[at] {
+            RowId::Sub => given(RowId::Rsub, || pw::call(RowId::Rsub, &[Arg::Tensor(x), Arg::Scalar(s)], &[])),
+            RowId::Div => given(RowId::Div, || pw::mul(&pw::reciprocal(x)?, s)),
+            _ => with_number(at, x, s),
         }
-        Some([&raw mut (*n).nb_add, &raw mut (*n).nb_subtract, &raw mut (*n).nb_multiply, &raw mut (*n).nb_true_divide])
     }
+}
+
+/// # Safety
+/// As for `binary`.
+unsafe extern "C" fn power(a: *mut ffi::PyObject, b: *mut ffi::PyObject, modulo: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: the objects live as long as this call.
+    unsafe {
+        if let (Some(x), Some(s)) = (plain(a), number(b)) {
+            return given(RowId::Pow, || pw::pow_scalar(x, s));
+        }
+        if let (Some(s), Some(x)) = (number(a), plain(b)) {
+            return given(RowId::Pow, || pw::call(RowId::Pow, &[Arg::Scalar(s), Arg::Tensor(x)], &[]));
+        }
+        operators::power(a, b, modulo)
+    }
+}
+
+type Entry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+type PowerEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+const ENTRIES: [Entry; ROWS.len()] = [binary::<0>, binary::<1>, binary::<2>, binary::<3>];
+
+/// A type's entries, in the order of `ROWS`.
+///
+/// # Safety
+/// The table of a live heap type.
+unsafe fn entries(n: *mut ffi::PyNumberMethods) -> [*mut Option<ffi::binaryfunc>; ROWS.len()] {
+    // SAFETY: by the caller's promise.
+    unsafe { [&raw mut (*n).nb_add, &raw mut (*n).nb_subtract, &raw mut (*n).nb_multiply, &raw mut (*n).nb_true_divide] }
 }
 
 const INHERITED: [Entry; ROWS.len()] = [operators::binary::<0>, operators::binary::<1>, operators::binary::<2>, operators::binary::<3>];
@@ -62,11 +141,17 @@ const INHERITED: [Entry; ROWS.len()] = [operators::binary::<0>, operators::binar
 pub(super) unsafe fn shorten(ty: *mut ffi::PyTypeObject) {
     // SAFETY: by the caller's promise.
     unsafe {
-        let Some(places) = entries(ty) else { return };
-        for (at, place) in places.into_iter().enumerate() {
-            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as Entry, INHERITED[at])) && class_is_plain(ty) {
+        let n = (*ty).tp_as_number;
+        if n.is_null() || !class_is_plain(ty) {
+            return;
+        }
+        for (at, place) in entries(n).into_iter().enumerate() {
+            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as Entry, INHERITED[at])) {
                 *place = Some(ENTRIES[at]);
             }
+        }
+        if (*n).nb_power.is_some_and(|f| std::ptr::fn_addr_eq(f as PowerEntry, operators::power as PowerEntry)) {
+            (*n).nb_power = Some(power);
         }
     }
 }

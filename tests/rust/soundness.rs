@@ -1,7 +1,7 @@
 //! What safe functions refuse: layouts that reach out of their memory, operands that do not belong together, writes to memory that was
 //! lent for reading. And what they read of memory that others write: positions are checked as they are used, bytes are no `bool`.
 
-use rgrad::array::{Array, Bounds, Classes, Device, NllReduction as Reduction, Plan, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write};
+use rgrad::array::{Array, Bounds, Classes, Device, NllReduction as Reduction, Numbers, Plan, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write};
 use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Result;
 use rgrad::layout::{DType, Dims, Layout, Scalar, Strides};
@@ -101,7 +101,7 @@ fn kernels_get_as_many_operands_as_they_read_and_room_for_what_they_write() {
     let params = [Scalar::Int(0); 3];
     for ins in [&[][..], &[&a][..], &[&a, &b, &a][..], &[&a, &b, &a, &b, &a, &b][..]] {
         assert!(Array::pointwise(add, DType::F32, DType::F32, ins, &[]).is_err());
-        assert!(Array::pointwise_direct(add, DType::F32, ins, &params).is_none());
+        assert!(Array::pointwise_direct(add, DType::F32, ins, &Numbers::NONE, &params).is_none());
         assert!(a.pointwise_into(add, DType::F32, ins, &[]).is_err());
         assert!(!a.pointwise_direct_into(add, ins, &params));
     }
@@ -111,10 +111,10 @@ fn kernels_get_as_many_operands_as_they_read_and_room_for_what_they_write() {
     assert!(Array::pointwise(Func::forward(RowId::Lt), DType::F32, DType::F32, &[&a, &b], &[]).is_err());
     assert!(a.pointwise_into(add, DType::F64, &[&a, &b], &[]).is_err());
     let wide = zeros(&[9]);
-    assert!(Array::pointwise_direct(add, DType::F32, &[&a, &wide], &params).is_none());
+    assert!(Array::pointwise_direct(add, DType::F32, &[&a, &wide], &Numbers::NONE, &params).is_none());
     assert!(a.pointwise_into(add, DType::F32, &[&a, &wide], &[]).is_err());
     assert!(Array::pointwise(add, DType::F32, DType::F32, &[&a, &b], &[]).is_ok());
-    assert!(Array::pointwise_direct(add, DType::F32, &[&a, &b], &params).is_some());
+    assert!(Array::pointwise_direct(add, DType::F32, &[&a, &b], &Numbers::NONE, &params).is_some());
 }
 
 #[test]

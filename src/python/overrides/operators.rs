@@ -83,7 +83,7 @@ pub(in crate::python) unsafe extern "C" fn binary<const AT: usize>(a: Object, b:
 
 static POWER: Slot = Slot::new(std::ptr::null_mut());
 
-unsafe extern "C" fn power(a: Object, b: Object, modulo: Object) -> Object {
+pub(in crate::python) unsafe extern "C" fn power(a: Object, b: Object, modulo: Object) -> Object {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::ternaryfunc>(&POWER)(a, b, modulo);
