@@ -13,9 +13,9 @@ use super::packing;
 use super::record::{self, Entry, History};
 use super::saved::Saved;
 use super::site::{self, Inherit};
-use super::tangent::{self, Jvp, Tangents};
+use super::tangent::{self, Jvp, Tangent, Tangents};
 use super::tensor::{Core, Tensor, Value};
-use super::view::{self, ViewOp};
+use super::view::{self, ViewName, ViewOp};
 use super::writing;
 use crate::array::{Access, Array, Change, Device, Version, fusion};
 use crate::backend::host;
@@ -86,8 +86,9 @@ pub enum Devices {
     Any,
 }
 
-/// An operation: its forward on arrays, beside the vjp that a node will run.
-pub trait Op: Vjp {
+/// An operation: its forward on arrays, beside the vjp that a node will run. Where it says nothing, it has the common properties: inputs on
+/// one device, values that are there, nothing saved, a tangent by transposing the vjp, no batching rule.
+pub trait Op: Vjp + OpForm {
     fn name(&self) -> &'static str;
 
     fn forward(&self, inputs: &[&Array]) -> Result<Arrays>;
@@ -127,7 +128,7 @@ pub trait Op: Vjp {
     }
 
     /// The view that the operation is, with the name its node bears; None where it makes something new.
-    fn view(&self) -> Option<(&ViewOp, Option<&'static str>)> {
+    fn view(&self) -> Option<(&ViewOp, Option<ViewName>)> {
         None
     }
 
@@ -141,19 +142,50 @@ pub trait Op: Vjp {
         false
     }
 
-    /// The operation on inputs of which some have a batch dimension in front, which all results then have. None: it has no rule, and
-    /// runs on each element of the batch.
-    fn batch(&self, _lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    /// The operation on inputs that all have a batch dimension of this size in front, which all results then have: mostly the same with its
+    /// dimensions shifted by one. None: there is no such operation.
+    fn shifted(&self, _batch: usize) -> Option<Self>
+    where
+        Self: Sized,
+    {
         None
     }
 
-    /// The tangents of the results (None: zero). Of most operations one of `Jvp`'s ways; without a rule the vjp is transposed.
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.transposed()
+    /// The batching rule: the operation on inputs of which some have a batch dimension in front, which all results then have. None: it has
+    /// no rule, and runs on each element of the batch.
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        self.batch_shifted(lanes)
     }
 
+    /// How the tangents of the results come from those of the inputs.
+    fn tangent(&self) -> Tangent {
+        Tangent::General
+    }
+
+    /// The tangents of the results (None: zero), of an operation for which `tangent` has no word.
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.of_kind(self.tangent())
+    }
+}
+
+/// What every operation has, in the forms in which `dyn Op` needs it.
+pub trait OpForm {
     /// The operation as a node keeps it.
     fn node_op(&self) -> NodeOp;
+
+    /// The batching rule that `Op::shifted` gives: all inputs get a batch dimension.
+    fn batch_shifted(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>>;
+}
+
+impl<T: Op + Clone> OpForm for T {
+    #[inline]
+    fn node_op(&self) -> NodeOp {
+        self.clone().into_node()
+    }
+
+    fn batch_shifted(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        self.shifted(lanes.size).map(|op| lanes.shifted(&op))
+    }
 }
 
 #[cold]

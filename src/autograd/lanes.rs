@@ -41,6 +41,13 @@ impl Lane {
     }
 }
 
+/// A shape with a batch of this size in front.
+pub fn with_batch(batch: usize, shape: &[usize]) -> Dims {
+    let mut out = Dims::from_slice(&[batch]);
+    out.extend_from_slice(shape);
+    out
+}
+
 /// The inputs of an operation for which there is a batching rule.
 pub struct Lanes<'a> {
     /// How many elements the batch has.
@@ -65,9 +72,7 @@ impl Lanes<'_> {
 
     /// A shape with the batch's size in front.
     pub fn with_batch(&self, shape: &[usize]) -> Dims {
-        let mut out = Dims::from_slice(&[self.size]);
-        out.extend(shape.iter().copied());
-        out
+        with_batch(self.size, shape)
     }
 
     /// Runs `op`, the operation with its dimensions moved by one, on all inputs with a batch dimension each.

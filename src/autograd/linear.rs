@@ -3,9 +3,9 @@
 use super::door::{Arrays, Devices, Old, Op, Outputs, apply_inplace, apply1, apply1_growing};
 use super::hooks::Grads;
 use super::lanes::Lanes;
-use super::node::{NodeOp, OutMeta, Vjp, VjpCx};
+use super::node::{Name, OutMeta, Vjp, VjpCx};
 use super::pointwise::PointwiseOp;
-use super::tangent::{Jvp, Tangents};
+use super::tangent::{Jvp, Tangent, Tangents};
 use super::tensor::Tensor;
 use super::view::{ViewOp, view};
 use crate::array::{Array, Device};
@@ -14,7 +14,6 @@ use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 // ---- cast ------------------------------------------------------------------------------------------------------------
 
@@ -23,7 +22,7 @@ use std::sync::Arc;
 struct Cast(DType);
 
 impl Vjp for Cast {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "ToCopyBackward0".into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -42,14 +41,11 @@ impl Op for Cast {
     fn takes_pending(&self) -> bool {
         true
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn is_elementwise(&self) -> bool {
         true
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -75,7 +71,7 @@ struct ToDevice {
 }
 
 impl Vjp for ToDevice {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "ToCopyBackward0".into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -97,14 +93,11 @@ impl Op for ToDevice {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].to_device(self.to)?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn is_elementwise(&self) -> bool {
         true
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -126,7 +119,7 @@ struct SumTo {
 }
 
 impl Vjp for SumTo {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "SumToSizeBackward0".into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -149,8 +142,8 @@ impl Op for SumTo {
         let layout = summed.layout().squeeze(|d| d < extra);
         Ok(smallvec![summed.with_layout(layout)?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -160,9 +153,6 @@ impl Op for SumTo {
             Ok(smallvec![reshape(&apply1(&op, &[&lanes.batched(0)?])?, &lanes.with_batch(&self.shape))?])
         };
         Some(one())
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -223,7 +213,7 @@ enum Order {
 struct CloneOp(Order, &'static str);
 
 impl Vjp for CloneOp {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.1.into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -241,14 +231,11 @@ impl Op for CloneOp {
             Order::Preserve => x[0].clone_dense()?,
         }])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn is_elementwise(&self) -> bool {
         true
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -284,7 +271,7 @@ fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
 struct CopyInto(Device, &'static str);
 
 impl Vjp for CopyInto {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.1.into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -312,9 +299,6 @@ impl Op for CopyInto {
     fn is_elementwise(&self) -> bool {
         true
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
-    }
 }
 
 /// Writes `src`, broadcast and converted, over `dst`.
@@ -341,7 +325,7 @@ struct FillOp {
 }
 
 impl Vjp for FillOp {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.node.into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -359,14 +343,11 @@ impl Op for FillOp {
     fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
         out.fill(self.value)
     }
-    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
-        Ok(smallvec![None])
+    fn tangent(&self) -> Tangent {
+        Tangent::Zero
     }
     fn is_elementwise(&self) -> bool {
         true
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -410,10 +391,8 @@ struct Unview {
 }
 
 impl Vjp for Unview {
-    fn node_name(&self) -> String {
-        let name = format!("{:?}", self.op);
-        let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
-        format!("{}BackwardBackward0", &name[..end])
+    fn node_name(&self) -> Name {
+        self.op.node_names()[1].into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
@@ -467,8 +446,8 @@ impl Op for Unview {
         add_overlapping(&self.op.apply_to(&out)?, g)?;
         Ok(smallvec![out])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if self.geometry.is_some() {
@@ -476,9 +455,6 @@ impl Op for Unview {
         }
         let op = self.op.shifted(lanes.size, None)?;
         Some(lanes.shifted(&Unview { op, shape: lanes.with_batch(&self.shape), geometry: None }))
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 

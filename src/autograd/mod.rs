@@ -38,11 +38,11 @@ mod view_op;
 pub mod writing;
 
 pub use direct::apply_direct;
-pub use door::{Arrays, Devices, Old, Op, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape};
+pub use door::{Arrays, Devices, Old, Op, OpForm, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape};
 pub use hooks::Grads;
-pub use node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
+pub use node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
 pub use pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
 pub use saved::Saved;
-pub use tangent::{Jvp, Tangents};
+pub use tangent::{Jvp, Tangent, Tangents};
 pub use tensor::{Tensor, Value, WeakTensor};
-pub use view::{Creation, ViewCall, ViewInfo, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views};
+pub use view::{Creation, Shows, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views};

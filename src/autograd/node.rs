@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
 use smallvec::SmallVec;
 use std::any::Any;
+use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::sync::Arc;
@@ -43,10 +44,13 @@ impl OutMeta {
     }
 }
 
-/// The backward side of an operation: what a node runs.
+/// The name of a node: for all but custom Functions a piece of data.
+pub type Name = Cow<'static, str>;
+
+/// A derivative: what a node runs. Some have no forward (custom Functions, writes through views), so `Op` extends it.
 pub trait Vjp: Send + Sync + 'static {
     /// PyTorch's name of the node ("MulBackward0").
-    fn node_name(&self) -> String;
+    fn node_name(&self) -> Name;
 
     /// The gradients of the inputs (None: no gradient), given those of the outputs (None: zero). May give a gradient in the broadcast
     /// shape; the engine fits it to its edge. Written in tensor operations, so that it has derivatives itself.
@@ -63,6 +67,14 @@ pub trait Vjp: Send + Sync + 'static {
     /// The foreign object that stands for the node, where there is one.
     fn as_any(&self) -> Option<&dyn Any> {
         None
+    }
+
+    /// The form in which a node holds it.
+    fn into_node(self) -> NodeOp
+    where
+        Self: Sized,
+    {
+        NodeOp::Other(Arc::new(self))
     }
 }
 
@@ -257,7 +269,7 @@ impl Node {
     pub fn name(&self) -> String {
         match &self.op {
             NodeOp::Pointwise(p) => p.node_name().into(),
-            NodeOp::Other(o) => o.node_name(),
+            NodeOp::Other(o) => o.node_name().into_owned(),
             NodeOp::Accumulate(_) => "AccumulateGrad".into(),
         }
     }

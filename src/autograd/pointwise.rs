@@ -4,7 +4,7 @@ use super::door::{Arrays, Devices, Op, Saves, apply1};
 use super::hooks::Grads;
 use super::kept::{Keeps, Kept};
 use super::mode;
-use super::node::{NodeOp, Vjp, VjpCx};
+use super::node::{Name, NodeOp, Vjp, VjpCx};
 use super::tangent::{self, Jvp, Tangents};
 use super::tensor::{Tensor, Value};
 use super::view::{ViewOp, view};
@@ -158,8 +158,13 @@ impl PointwiseOp {
 }
 
 impl Vjp for PointwiseOp {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         PointwiseOp::node_name(self).into()
+    }
+
+    #[inline]
+    fn into_node(self) -> NodeOp {
+        NodeOp::Pointwise(self)
     }
 
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -240,10 +245,6 @@ impl Op for PointwiseOp {
 
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         tangent::pointwise(self, cx)
-    }
-
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Pointwise(*self)
     }
 }
 

@@ -17,7 +17,7 @@ use super::slow::{self, Slow};
 use super::tensor::{Core, Tensor, WeakTensor};
 use super::view::{ViewOp, view};
 use crate::error::{Error, Result};
-use crate::layout::{Scalar, Strides, fmt_shape};
+use crate::layout::{Dims, Scalar, Strides, fmt_shape};
 use crate::pointwise::RowId;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -203,6 +203,23 @@ fn laid_as(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
+/// How the tangents of an operation's results come from those of its inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tangent {
+    /// The operation is linear in all of its floating inputs together: it is its own rule.
+    Linear,
+    /// The operation has one output and is linear in each of its inputs by itself.
+    Multilinear,
+    /// The operation has one input, and its Jacobian is symmetric: the rule is its vjp.
+    Symmetric,
+    /// Each element of an input goes into one element of each result at most; the shape is that of a result with the inputs' rank.
+    Reduced(Dims),
+    /// The results do not depend on the inputs smoothly.
+    Zero,
+    /// Any operation: its vjp is transposed, which costs about two vjps.
+    General,
+}
+
 /// What the tangents of an operation's results are made from.
 pub struct Jvp<'a> {
     op: &'a dyn Op,
@@ -237,6 +254,18 @@ impl Jvp<'_> {
         match &self.tangents[i] {
             Some(t) => Ok(t.clone()),
             None => zeros_like(&self.primals[i]),
+        }
+    }
+
+    /// The tangents of an operation of a kind.
+    pub fn of_kind(&self, kind: Tangent) -> Result<Tangents> {
+        match kind {
+            Tangent::Linear => self.linear(),
+            Tangent::Multilinear => self.multilinear(),
+            Tangent::Symmetric => self.symmetric(),
+            Tangent::Reduced(kept) => self.reduced(&kept),
+            Tangent::Zero => Ok(Tangents::from_elem(None, self.outputs.len())),
+            Tangent::General => self.transposed(),
         }
     }
 

@@ -8,12 +8,12 @@ use super::lanes::Lanes;
 use super::level::Leveled;
 use super::linear;
 use super::mode::{self, ModeGuard, Watch};
-use super::node::{Edge, Edges, Node, NodeOp, OutMeta, Vjp, VjpCx};
+use super::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
 use super::record::{self, Entry, History};
 use super::site;
-use super::tangent::{self, Jvp, Tangents};
+use super::tangent::{self, Tangent};
 use super::tensor::{Core, Tensor, Value};
-pub use super::view_op::ViewOp;
+pub use super::view_op::{Shows, ViewName, ViewOp};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Strides};
@@ -59,7 +59,7 @@ impl ViewInfo {
 pub struct ViewCall {
     pub op: ViewOp,
     /// Another name than the operation's own (`t`, `unbind`, ...).
-    name: Option<&'static str>,
+    name: Option<ViewName>,
     in_shape: Dims,
     /// Strides and offset of an input that `as_strided` looked past.
     in_geometry: Option<(Strides, usize)>,
@@ -72,11 +72,11 @@ impl Op for ViewCall {
     fn forward(&self, inputs: &[&Array]) -> Result<Arrays> {
         Ok(SmallVec::from_elem(self.op.apply_to(inputs[0])?, 1))
     }
-    fn view(&self) -> Option<(&ViewOp, Option<&'static str>)> {
+    fn view(&self) -> Option<(&ViewOp, Option<ViewName>)> {
         Some((&self.op, self.name))
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let lane = &lanes.inputs[0];
@@ -89,22 +89,19 @@ impl Op for ViewCall {
         };
         Some(one())
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
-    }
 }
 
 impl Vjp for ViewCall {
-    fn node_name(&self) -> String {
-        self.name.unwrap_or_else(|| self.op.node_name()).into()
+    fn node_name(&self) -> Name {
+        self.name.map_or(self.op.node_names()[0], |n| n.node).into()
     }
 
     fn keeps(&self) -> Keeps {
         let mut keeps = self.op.keeps(&self.in_shape);
-        match self.name {
-            Some("TBackward0" | "TBackward1") => keeps.clear(),
-            Some("SqueezeBackward0" | "SqueezeBackward3") => keeps.retain(|k| k.0 != "dim"),
-            _ => {}
+        match self.name.map_or(Shows::All, |n| n.shows) {
+            Shows::All => {}
+            Shows::AllBut(name) => keeps.retain(|k| k.0 != name),
+            Shows::Nothing => keeps.clear(),
         }
         keeps
     }
@@ -138,7 +135,7 @@ pub fn view(t: &Tensor, op: ViewOp) -> Result<Tensor> {
 }
 
 /// Applies a view operation under another node name, or as one of several results.
-pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Creation) -> Result<Tensor> {
+pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creation) -> Result<Tensor> {
     let mode = mode::current();
     if t.level() > 0
         && let Some(now) = t.outlived()
@@ -222,7 +219,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<&'static str>, creation: Cre
 
 /// What a view of a tensor of a level is, by the level's rule.
 #[cold]
-fn lower_view(t: &Tensor, l: &Leveled, op: &ViewOp, name: Option<&'static str>) -> Result<Value> {
+fn lower_view(t: &Tensor, l: &Leveled, op: &ViewOp, name: Option<ViewName>) -> Result<Value> {
     let call = ViewCall { op: op.clone(), name, in_shape: Dims::from_slice(l.bottom().shape()), in_geometry: None };
     let made = l.level.apply(&l.level, &call, &[t])?;
     let value = made[0].read().value.clone();
@@ -252,7 +249,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
 }
 
 /// Makes a tensor look at its own memory through a view operation (`transpose_` and its kin).
-pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static str) -> Result<()> {
+pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into<ViewName>) -> Result<()> {
     let mut history = History::of(mode::current(), [t]);
     history.at_level(t.level());
     let records = history.is_recorded() && t.dtype().is_float();
@@ -260,7 +257,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: &'static 
     if let Some(e) = t.refuses_write(label) {
         return Err(e);
     }
-    let call = ViewCall { op: op.clone(), name: Some(name), in_shape: t.shape(), in_geometry: None };
+    let call = ViewCall { op: op.clone(), name: Some(name.into()), in_shape: t.shape(), in_geometry: None };
     let new = match t.leveled() {
         None => Value::Array(op.apply_to(&t.array())?),
         Some(l) => l.level.apply(&l.level, &call, &[t])?[0].read().value.clone(),
@@ -491,7 +488,7 @@ struct CopySlices {
 }
 
 impl Vjp for CopySlices {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "CopySlices".into()
     }
 

@@ -102,20 +102,42 @@ impl ViewOp {
         a.with_layout(self.layout(a.layout(), capacity)?)
     }
 
-    pub(super) fn node_name(&self) -> &'static str {
+    /// The names of the nodes of the view and of its adjoint.
+    pub(super) fn node_names(&self) -> [&'static str; 2] {
         match self {
-            ViewOp::View(_) => "ViewBackward0",
-            ViewOp::Expand(_) => "ExpandBackward0",
-            ViewOp::Transpose(..) => "TransposeBackward0",
-            ViewOp::Permute(_) => "PermuteBackward0",
-            ViewOp::Unsqueeze(_) => "UnsqueezeBackward0",
-            ViewOp::Squeeze(_) => "SqueezeBackward0",
-            ViewOp::Select(..) => "SelectBackward0",
-            ViewOp::Slice { .. } => "SliceBackward0",
-            ViewOp::Diagonal { .. } => "DiagonalBackward0",
-            ViewOp::Unfold { .. } => "UnfoldBackward0",
-            ViewOp::AsStrided { .. } => "AsStridedBackward0",
-            ViewOp::Alias => "AliasBackward0",
+            ViewOp::View(_) => ["ViewBackward0", "ViewBackwardBackward0"],
+            ViewOp::Expand(_) => ["ExpandBackward0", "ExpandBackwardBackward0"],
+            ViewOp::Transpose(..) => ["TransposeBackward0", "TransposeBackwardBackward0"],
+            ViewOp::Permute(_) => ["PermuteBackward0", "PermuteBackwardBackward0"],
+            ViewOp::Unsqueeze(_) => ["UnsqueezeBackward0", "UnsqueezeBackwardBackward0"],
+            ViewOp::Squeeze(_) => ["SqueezeBackward0", "SqueezeBackwardBackward0"],
+            ViewOp::Select(..) => ["SelectBackward0", "SelectBackwardBackward0"],
+            ViewOp::Slice { .. } => ["SliceBackward0", "SliceBackwardBackward0"],
+            ViewOp::Diagonal { .. } => ["DiagonalBackward0", "DiagonalBackwardBackward0"],
+            ViewOp::Unfold { .. } => ["UnfoldBackward0", "UnfoldBackwardBackward0"],
+            ViewOp::AsStrided { .. } => ["AsStridedBackward0", "AsStridedBackwardBackward0"],
+            ViewOp::Alias => ["AliasBackward0", "AliasBackwardBackward0"],
         }
+    }
+}
+
+/// Another name of a view's node than its operation's own, and which parameters the node then has for PyTorch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewName {
+    pub node: &'static str,
+    pub shows: Shows,
+}
+
+/// Which of a view's parameters its node shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    All,
+    AllBut(&'static str),
+    Nothing,
+}
+
+impl From<&'static str> for ViewName {
+    fn from(node: &'static str) -> ViewName {
+        ViewName { node, shows: Shows::All }
     }
 }

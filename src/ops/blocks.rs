@@ -2,15 +2,14 @@
 
 use super::join;
 use super::pointwise as pw;
-use super::reduce::{self, node_op};
+use super::reduce::{self};
 use super::shape::{self, Views};
 use crate::array::Array;
 use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 // ---- splitting -------------------------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ impl BlockDiag {
 }
 
 impl Vjp for BlockDiag {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "BlockDiagBackward0".into()
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -126,13 +125,12 @@ impl Op for BlockDiag {
         }
         Ok(smallvec![out])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         Some(self.batched(lanes))
     }
-    node_op!();
 }
 
 /// A matrix with the given matrices on its diagonal, zero elsewhere. Vectors count as rows, 0-d tensors as 1 x 1.

@@ -2,17 +2,18 @@
 
 use super::gather::{gather, spread};
 use super::pointwise as pw;
-use super::reduce::{Over, node_op, one, one_dim, pair, sum};
+use super::reduce::{Over, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::{Array, Sort};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
+use crate::autograd::{
+    Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view,
+};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::pointwise::RowId;
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 // ---- over any dims: ties share the gradient --------------------------------------------------------------------------
 
@@ -43,7 +44,7 @@ pub(super) fn share(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
 }
 
 impl Vjp for Extreme {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         match self.what {
             Shared::Extreme { max: true } => "AmaxBackward0",
             Shared::Extreme { max: false } => "AminBackward0",
@@ -104,8 +105,8 @@ impl Op for Extreme {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.reduced(&self.over.kept())
+    fn tangent(&self) -> Tangent {
+        Tangent::Reduced(self.over.kept())
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         match self.what {
@@ -115,7 +116,6 @@ impl Op for Extreme {
             Shared::Whole { max } => Some(lanes.shifted(&Extreme { what: Shared::Extreme { max }, over: self.over.shifted(lanes.size) })),
         }
     }
-    node_op!();
 }
 
 /// Refuses to reduce nothing, for which there is no largest element.
@@ -151,7 +151,7 @@ struct Aminmax {
 }
 
 impl Vjp for Aminmax {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "AminmaxBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -185,13 +185,12 @@ impl Op for Aminmax {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0).output(1)
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Aminmax { over: self.over.shifted(lanes.size) }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(Aminmax { over: self.over.shifted(batch) })
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.reduced(&self.over.kept())
+    fn tangent(&self) -> Tangent {
+        Tangent::Reduced(self.over.kept())
     }
-    node_op!();
 }
 
 /// The smallest and the largest elements over `dims` (all without).
@@ -251,7 +250,7 @@ struct Choose {
 }
 
 impl Vjp for Choose {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         match self.how {
             Choice::Extreme { max: true, .. } => "MaxBackward0",
             Choice::Extreme { max: false, .. } => "MinBackward0",
@@ -366,7 +365,6 @@ impl Op for Choose {
         }
         Some(lanes.shifted(&Choose { dim: self.dim + 1, shape: lanes.with_batch(&self.shape), ..self.clone() }))
     }
-    node_op!();
 }
 
 fn choose(x: &Tensor, dim: usize, how: Choice) -> Result<(Tensor, Tensor)> {
@@ -422,7 +420,7 @@ struct Place {
 }
 
 impl Vjp for Place {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "NotDifferentiable".into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
@@ -451,8 +449,8 @@ impl Op for Place {
     fn differentiable(&self, _output: usize) -> bool {
         false
     }
-    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
-        Ok(smallvec![None])
+    fn tangent(&self) -> Tangent {
+        Tangent::Zero
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let rank = lanes.inputs[0].rank();
@@ -470,7 +468,6 @@ impl Op for Place {
             }
         }
     }
-    node_op!();
 }
 
 // ---- sorting ---------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ use crate::array::{Array, Device, Write};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{
-    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, linear,
+    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, linear,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
@@ -13,7 +13,6 @@ use crate::ops::{pointwise, shape};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::smallvec;
-use std::sync::Arc;
 
 // ---- gather ----------------------------------------------------------------------------------------------------------
 
@@ -24,7 +23,7 @@ struct Gather {
 }
 
 impl Vjp for Gather {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "GatherBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -53,8 +52,8 @@ impl Op for Gather {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if lanes.inputs.iter().all(|l| l.rank() == 0) {
@@ -64,9 +63,6 @@ impl Op for Gather {
             return None;
         }
         Some(lanes.shifted(&Gather { dim: self.dim + 1, shape: lanes.with_batch(&self.shape) }))
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -78,7 +74,7 @@ struct GatherSpread {
 }
 
 impl Vjp for GatherSpread {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "GatherBackwardBackward0".into()
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -100,8 +96,8 @@ impl Op for GatherSpread {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if lanes.inputs.iter().all(|l| l.rank() == 0) {
@@ -111,9 +107,6 @@ impl Op for GatherSpread {
             return None;
         }
         Some(lanes.shifted(&GatherSpread { dim: self.dim + 1, shape: lanes.with_batch(&self.shape) }))
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -249,7 +242,7 @@ struct Scatter {
 }
 
 impl Vjp for Scatter {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.node.into()
     }
     fn keeps(&self) -> Keeps {
@@ -296,8 +289,8 @@ impl Op for Scatter {
     fn saves(&self, needs: &[bool]) -> Saves {
         if needs[2] || (needs[0] && self.how == Write::Set) { Saves::NOTHING.input(1) } else { Saves::NOTHING }
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        if self.how == Write::Multiply { cx.transposed() } else { cx.linear() }
+    fn tangent(&self) -> Tangent {
+        if self.how == Write::Multiply { Tangent::General } else { Tangent::Linear }
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let [x, index, src] = lanes.inputs else { return None };
@@ -316,9 +309,6 @@ impl Op for Scatter {
         };
         Some(one())
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
-    }
 }
 
 /// Writes `src` (a tensor at least as large as the index, or a number) where the index points along `dim`.
@@ -326,6 +316,7 @@ pub fn scatter(place: Place, x: &Tensor, dim: i64, index: &Tensor, src: pointwis
     let label = if how == Reduce::Add { "scatter_add_" } else { "scatter_" };
     let d = wrap_dim(dim, x.rank())?;
     check_index("scatter", x, index)?;
+    let number = matches!(src, pointwise::Arg::Scalar(_));
     let (src, node) = match src {
         pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, "ScatterBackward1"),
         pointwise::Arg::Tensor(t) => {
@@ -342,7 +333,6 @@ pub fn scatter(place: Place, x: &Tensor, dim: i64, index: &Tensor, src: pointwis
     if index.numel() == 0 && (place == Place::Same || index.rank() != x.rank() || index.rank() != src.rank()) {
         return if place == Place::Same { Ok(x.clone()) } else { linear::clone_as(x, node) };
     }
-    let number = node == "ScatterBackward1";
     if !number && src.rank().max(1) != index.rank().max(1) {
         return Err(Error::runtime(format!(
             "Index tensor must have the same number of dimensions as src tensor (got {} and {})",
@@ -398,7 +388,7 @@ struct MaskedFill {
 const WHERE: Func = Func { row: RowId::Where, part: Part::Forward };
 
 impl Vjp for MaskedFill {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.node.into()
     }
     fn keeps(&self) -> Keeps {
@@ -436,14 +426,11 @@ impl Op for MaskedFill {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn is_elementwise(&self) -> bool {
         true
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 

@@ -4,15 +4,13 @@ use crate::array::{Array, Bounds, Device, Plan, Write, index_shape};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{
-    Arrays, Devices, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1,
-    linear, view,
+    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1, linear, view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
 use crate::ops::index_batch::{Batched, behind_batch, index_is_batched};
 use crate::ops::pointwise;
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 pub(crate) type Refs<'a> = SmallVec<[&'a Tensor; 4]>;
 
@@ -40,6 +38,37 @@ pub(crate) fn first_of(g: Option<Tensor>, n: usize) -> Grads {
     out
 }
 
+/// How the graph names what reads or writes rows.
+#[derive(Debug)]
+pub(crate) struct RowsNode {
+    name: &'static str,
+    /// The name of the adjoint, of what reads.
+    adjoint: &'static str,
+    /// The index tensors are kept as one list.
+    listed: bool,
+}
+
+impl RowsNode {
+    const fn reads(name: &'static str, adjoint: &'static str, listed: bool) -> RowsNode {
+        RowsNode { name, adjoint, listed }
+    }
+
+    const fn writes(name: &'static str, listed: bool) -> RowsNode {
+        RowsNode { name, adjoint: name, listed }
+    }
+}
+
+pub(crate) static INDEX: RowsNode = RowsNode::reads("IndexBackward0", "IndexBackwardBackward0", true);
+pub(crate) static INDEX_SELECT: RowsNode = RowsNode::reads("IndexSelectBackward0", "IndexSelectBackwardBackward0", false);
+static TAKE: RowsNode = RowsNode::reads("TakeBackward0", "TakeBackwardBackward0", false);
+static INDEX_PUT: RowsNode = RowsNode::writes("IndexPutBackward0", true);
+static INDEX_ADD: RowsNode = RowsNode::writes("IndexAddBackward0", false);
+static INDEX_COPY: RowsNode = RowsNode::writes("IndexCopyBackward0", false);
+static INDEX_FILL: RowsNode = RowsNode::writes("IndexFillBackward0", false);
+pub(crate) static MASKED_SELECT: RowsNode = RowsNode::reads("MaskedSelectBackward0", "MaskedSelectBackwardBackward0", false);
+pub(crate) static MASKED_SCATTER: RowsNode = RowsNode::writes("MaskedScatterBackward0", false);
+static INDEX_FILL_TENSOR: RowsNode = RowsNode::writes("IndexFillBackward1", false);
+
 // ---- reading ---------------------------------------------------------------------------------------------------------
 
 /// `x[index]`; inputs are x, then one index for each of the plan's dimensions.
@@ -47,15 +76,15 @@ pub(crate) fn first_of(g: Option<Tensor>, n: usize) -> Grads {
 struct Take {
     plan: Plan,
     shape: Dims,
-    node: &'static str,
+    node: &'static RowsNode,
 }
 
 impl Vjp for Take {
-    fn node_name(&self) -> String {
-        self.node.into()
+    fn node_name(&self) -> Name {
+        self.node.name.into()
     }
     fn keeps(&self) -> Keeps {
-        let mut keeps = kept_index(&self.plan, 1, self.node == "IndexBackward0");
+        let mut keeps = kept_index(&self.plan, 1, self.node.listed);
         keeps.push(("self_sym_sizes", Kept::sizes(&self.shape)));
         keeps
     }
@@ -84,8 +113,8 @@ impl Op for Take {
     fn saves(&self, _needs: &[bool]) -> Saves {
         saves_index(1, self.plan.dims.len())
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -109,9 +138,6 @@ impl Op for Take {
         };
         Some(one())
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
-    }
 }
 
 /// The adjoint of `Take`: zeros to which the gradient is added at the positions, in their order.
@@ -119,12 +145,12 @@ impl Op for Take {
 struct Spread {
     plan: Plan,
     shape: Dims,
-    node: &'static str,
+    node: &'static RowsNode,
 }
 
 impl Vjp for Spread {
-    fn node_name(&self) -> String {
-        self.node.replace("Backward0", "BackwardBackward0")
+    fn node_name(&self) -> Name {
+        self.node.adjoint.into()
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let n = self.plan.dims.len();
@@ -149,8 +175,8 @@ impl Op for Spread {
     fn saves(&self, _needs: &[bool]) -> Saves {
         saves_index(1, self.plan.dims.len())
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -165,9 +191,6 @@ impl Op for Spread {
             apply(&Spread { plan: b.plan.clone(), shape, node }, &b.with(&[&g]))
         };
         Some(one())
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 
@@ -196,7 +219,7 @@ fn check_saved(plan: &Plan, inputs: &[&Tensor]) -> Result<()> {
 }
 
 /// Reads rows of `x` under a node name.
-pub(crate) fn take_rows(x: &Tensor, plan: Plan, index: &[Tensor], node: &'static str) -> Result<Tensor> {
+pub(crate) fn take_rows(x: &Tensor, plan: Plan, index: &[Tensor], node: &'static RowsNode) -> Result<Tensor> {
     check_saved(&plan, &[x])?;
     let op = Take { plan, shape: x.shape(), node };
     let mut inputs: Refs<'_> = smallvec![x];
@@ -211,7 +234,7 @@ pub(crate) fn take_rows(x: &Tensor, plan: Plan, index: &[Tensor], node: &'static
 struct Put {
     plan: Plan,
     add: bool,
-    node: &'static str,
+    node: &'static RowsNode,
     /// The shape that the values are broadcast to.
     label: &'static str,
 }
@@ -223,12 +246,12 @@ impl Put {
 }
 
 impl Vjp for Put {
-    fn node_name(&self) -> String {
-        self.node.into()
+    fn node_name(&self) -> Name {
+        self.node.name.into()
     }
     fn keeps(&self) -> Keeps {
-        let mut keeps = kept_index(&self.plan, 2, self.node == "IndexPutBackward0");
-        if self.node == "IndexPutBackward0" {
+        let mut keeps = kept_index(&self.plan, 2, self.node.listed);
+        if self.node.listed {
             keeps.push(("accumulate", Kept::Bool(self.add)));
         }
         keeps
@@ -250,7 +273,7 @@ impl Vjp for Put {
         }
         if cx.needs(1) {
             // The engine sums over what was broadcast.
-            out[1] = Some(take_rows(g, self.plan.clone(), &index, "IndexBackward0")?);
+            out[1] = Some(take_rows(g, self.plan.clone(), &index, &INDEX)?);
         }
         Ok(out)
     }
@@ -275,8 +298,8 @@ impl Op for Put {
         let reads = (!self.add && needs[0]) || needs[1];
         if reads { saves_index(2, self.plan.dims.len()) } else { Saves::NOTHING }
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -305,12 +328,17 @@ impl Op for Put {
         };
         Some(one())
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
-    }
 }
 
-fn put(x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, add: bool, node: &'static str, label: &'static str) -> Result<Tensor> {
+fn put(
+    x: &Tensor,
+    plan: Plan,
+    index: &[Tensor],
+    values: &Tensor,
+    add: bool,
+    node: &'static RowsNode,
+    label: &'static str,
+) -> Result<Tensor> {
     check_saved(&plan, &[x, values])?;
     let mut inputs: Refs<'_> = smallvec![x, values];
     inputs.extend(index);
@@ -324,7 +352,7 @@ pub(crate) fn put_(
     index: &[Tensor],
     values: &Tensor,
     add: bool,
-    node: &'static str,
+    node: &'static RowsNode,
     label: &'static str,
 ) -> Result<()> {
     check_saved(&plan, &[x, values])?;
@@ -348,7 +376,7 @@ pub(super) fn put_at(
     index: &[Tensor],
     values: &Tensor,
     add: bool,
-    node: &'static str,
+    node: &'static RowsNode,
     label: &'static str,
 ) -> Result<Tensor> {
     match place {
@@ -385,10 +413,10 @@ pub fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         if i.numel() != 1 {
             return Err(Error::index("index_select(): Index to scalar can have only 1 value"));
         }
-        let row = take_rows(&linear::reshape(x, &[1])?, Plan::one(0, Bounds::Select), &[i], "IndexSelectBackward0")?;
+        let row = take_rows(&linear::reshape(x, &[1])?, Plan::one(0, Bounds::Select), &[i], &INDEX_SELECT)?;
         return linear::reshape(&row, &[]);
     }
-    take_rows(x, Plan::one(d, Bounds::Select), &[i], "IndexSelectBackward0")
+    take_rows(x, Plan::one(d, Bounds::Select), &[i], &INDEX_SELECT)
 }
 
 /// The elements at positions of the flattened tensor, in the index's shape.
@@ -397,7 +425,7 @@ pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
         return Err(Error::runtime(format!("take(): Expected a long tensor for index, but got {}", index.dtype().type_name())));
     }
     let flat = linear::reshape(x, &[x.numel()])?;
-    take_rows(&flat, Plan::one(0, Bounds::Take), std::slice::from_ref(index), "TakeBackward0")
+    take_rows(&flat, Plan::one(0, Bounds::Take), std::slice::from_ref(index), &TAKE)
 }
 
 /// Writes `values` where the index tensors point (`self[index] = values`); adds with `accumulate`, in the order of the positions.
@@ -410,7 +438,7 @@ pub fn index_put(place: Place, x: &Tensor, plan: Plan, index: &[Tensor], values:
         )));
     }
     let values = without_leading_ones(values, x, &plan, index)?;
-    put_at(place, x, plan, index, &values, accumulate, "IndexPutBackward0", "index_put_")
+    put_at(place, x, plan, index, &values, accumulate, &INDEX_PUT, "index_put_")
 }
 
 /// Values may have more dimensions than what they are written to, if those are of size 1.
@@ -469,7 +497,7 @@ pub fn index_add(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Te
     let bounds = if xs.len() <= 1 { Bounds::Select } else { Bounds::Exact };
     on_dims(place, x, |x, place| {
         let source = at_least_1d(&source)?;
-        put_at(place, x, Plan::one(d, bounds), &[i], &source, true, "IndexAddBackward0", "index_add_")
+        put_at(place, x, Plan::one(d, bounds), &[i], &source, true, &INDEX_ADD, "index_add_")
     })
 }
 
@@ -529,7 +557,7 @@ pub fn index_copy(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &T
         }
     }
     let i = at_least_1d(index)?;
-    on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Copy), &[i], source, false, "IndexCopyBackward0", "index_copy_"))
+    on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Copy), &[i], source, false, &INDEX_COPY, "index_copy_"))
 }
 
 /// `x` with the slices along `dim` that the index names filled with a number or a 0-d tensor.
@@ -548,8 +576,8 @@ pub fn index_fill(place: Place, x: &Tensor, dim: i64, index: &Tensor, value: poi
                 t.rank()
             )));
         }
-        pointwise::Arg::Tensor(t) => (t.clone(), "IndexFillBackward1"),
-        pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, "IndexFillBackward0"),
+        pointwise::Arg::Tensor(t) => (t.clone(), &INDEX_FILL_TENSOR),
+        pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, &INDEX_FILL),
     };
     let i = at_least_1d(index)?;
     on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Wrap), &[i], &value, false, node, "index_fill_"))

@@ -248,7 +248,7 @@ pub fn get(x: &Tensor, items: &[Index]) -> Result<Tensor> {
     }
     let p = prepare(x, items)?;
     match p.plan {
-        Some(plan) => index::take_rows(&p.x, plan, &p.index, "IndexBackward0"),
+        Some(plan) => index::take_rows(&p.x, plan, &p.index, &index::INDEX),
         None if p.viewed => Ok(p.x),
         None => view(x, ViewOp::Alias),
     }

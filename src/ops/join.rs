@@ -2,24 +2,15 @@
 
 use crate::array::{Array, Bounds, Plan};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::{Lane, Lanes};
+use crate::autograd::lanes::{Lane, Lanes, with_batch};
 use crate::autograd::{
-    Arrays, Grads, Jvp, NodeOp, Old, Op, Outputs, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view,
+    Arrays, Grads, Name, Old, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim};
 use crate::ops::index::{self, Place};
 use crate::ops::shape::{self, Views};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
-
-macro_rules! node_op {
-    () => {
-        fn node_op(&self) -> NodeOp {
-            NodeOp::Other(Arc::new(self.clone()))
-        }
-    };
-}
 
 // ---- cat and stack ---------------------------------------------------------------------------------------------------
 
@@ -32,7 +23,7 @@ struct Cat {
 }
 
 impl Vjp for Cat {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "CatBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -64,8 +55,8 @@ impl Op for Cat {
         }
         Ok(smallvec![Array::concat(&parts, self.dim, self.dtype)?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let all = Cat { dim: self.dim + 1, ..self.clone() };
@@ -78,7 +69,6 @@ impl Op for Cat {
         let sizes = self.sizes.iter().copied().filter(Option::is_some).collect();
         Some(Lanes { size: lanes.size, inputs: &inputs }.shifted(&Cat { sizes, ..all }))
     }
-    node_op!();
 }
 
 pub(crate) fn common_dtype(ts: &[Tensor]) -> DType {
@@ -135,7 +125,7 @@ struct Stack {
 }
 
 impl Vjp for Stack {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "StackBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -163,13 +153,12 @@ impl Op for Stack {
         let refs: SmallVec<[&Array; 4]> = wide.iter().collect();
         Ok(smallvec![Array::concat(&refs, self.dim, self.dtype)?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Stack { dim: self.dim + 1, ..self.clone() }))
+    fn shifted(&self, _batch: usize) -> Option<Self> {
+        Some(Stack { dim: self.dim + 1, ..self.clone() })
     }
-    node_op!();
 }
 
 /// The tensors side by side in a new dimension `dim`; all have one shape.
@@ -246,7 +235,7 @@ struct Repeat {
 }
 
 impl Vjp for Repeat {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "RepeatBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -279,8 +268,8 @@ impl Op for Repeat {
     fn work(&self, x: &[&Array]) -> usize {
         self.times.iter().fold(x[0].numel(), |n, t| n.saturating_mul(*t))
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -292,7 +281,6 @@ impl Op for Repeat {
         };
         Some(one())
     }
-    node_op!();
 }
 
 /// The tensor `times[d]` times along each dimension; more numbers than dimensions add dimensions in front.
@@ -376,7 +364,7 @@ pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, out
     };
     let at = linear::to_device(&repeat_positions(&repeats)?, t.device())?;
     check_size(output_size, at.numel())?;
-    index::take_rows(t, Plan::one(d, Bounds::Select), &[at], "IndexSelectBackward0")
+    index::take_rows(t, Plan::one(d, Bounds::Select), &[at], &index::INDEX_SELECT)
 }
 
 fn check_size(told: Option<i64>, have: usize) -> Result<()> {
@@ -447,7 +435,7 @@ struct Triangle {
 }
 
 impl Vjp for Triangle {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         if self.upper { "TriuBackward0".into() } else { "TrilBackward0".into() }
     }
     fn keeps(&self) -> Keeps {
@@ -470,13 +458,12 @@ impl Op for Triangle {
     fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
         out.triangle_from(x[0], self.diagonal, self.upper)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&self.clone()))
+    fn shifted(&self, _batch: usize) -> Option<Self> {
+        Some(self.clone())
     }
-    node_op!();
 }
 
 /// The upper (or lower) triangle of each matrix, zero elsewhere.
@@ -503,7 +490,7 @@ struct DiagEmbed {
 }
 
 impl Vjp for DiagEmbed {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "DiagEmbedBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -525,18 +512,12 @@ impl Op for DiagEmbed {
     fn work(&self, _x: &[&Array]) -> usize {
         self.shape.iter().fold(1, |n, d| n.saturating_mul(*d))
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&DiagEmbed {
-            shape: lanes.with_batch(&self.shape),
-            offset: self.offset,
-            dim1: self.dim1 + 1,
-            dim2: self.dim2 + 1,
-        }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(DiagEmbed { shape: with_batch(batch, &self.shape), offset: self.offset, dim1: self.dim1 + 1, dim2: self.dim2 + 1 })
     }
-    node_op!();
 }
 
 /// Matrices with the last dimension of `t` on a diagonal, zero elsewhere.
@@ -576,7 +557,7 @@ struct Trace {
 const MAIN_DIAGONAL: ViewOp = ViewOp::Diagonal { offset: 0, dim1: 0, dim2: 1 };
 
 impl Vjp for Trace {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "TraceBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -596,8 +577,8 @@ impl Op for Trace {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![MAIN_DIAGONAL.apply_to(x[0])?.sum(&[true], false)?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -606,7 +587,6 @@ impl Op for Trace {
         };
         Some(one())
     }
-    node_op!();
 }
 
 /// The sum of a matrix's diagonal.

@@ -2,17 +2,16 @@
 
 use super::gather::gather;
 use super::pointwise::{self as pw, Arg};
-use super::reduce::{mean_as, node_op, sum};
+use super::reduce::{mean_as, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
 use smallvec::smallvec;
-use std::sync::Arc;
 
 pub use crate::array::{Classes, NllReduction as Reduction};
 
@@ -230,9 +229,14 @@ impl Nll {
 }
 
 impl Vjp for Nll {
-    fn node_name(&self) -> String {
-        let dims = if self.shape.len() > 2 { "2D" } else { "" };
-        format!("NllLoss{dims}Backward{}", if self.adjoint { "Backward0" } else { "0" })
+    fn node_name(&self) -> Name {
+        match (self.shape.len() > 2, self.adjoint) {
+            (false, false) => "NllLossBackward0",
+            (false, true) => "NllLossBackwardBackward0",
+            (true, false) => "NllLoss2DBackward0",
+            (true, true) => "NllLoss2DBackwardBackward0",
+        }
+        .into()
     }
     fn keeps(&self) -> Keeps {
         smallvec![
@@ -283,7 +287,6 @@ impl Op for Nll {
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         Some(self.batched(lanes))
     }
-    node_op!();
 }
 
 /// Minus the log-probability of each target's class, times the class's weight. Inputs are (C), (N, C) or (N, C, d1, ...), targets the same

@@ -5,14 +5,14 @@ use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{
-    Arrays, Creation, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view, view_as,
+    Arrays, Creation, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view,
+    view_as,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::smallvec;
-use std::sync::Arc;
 
 /// `op(a) @ op(b)`, where `op` swaps the last two dimensions if its flag is set; leading dimensions broadcast. Closed under
 /// differentiation: the gradients are such products again, so no transposed view is ever made.
@@ -58,7 +58,7 @@ fn product_saves(needs: &[bool], first: usize) -> Saves {
 }
 
 impl Vjp for Product {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.name.into()
     }
     fn keeps(&self) -> Keeps {
@@ -85,8 +85,8 @@ impl Op for Product {
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.multilinear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Multilinear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -104,9 +104,6 @@ impl Op for Product {
         };
         Some(one())
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(*self))
-    }
 }
 
 /// The product of a matrix (m, k) and a vector (k).
@@ -114,7 +111,7 @@ impl Op for Product {
 struct MatVec;
 
 impl Vjp for MatVec {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "MvBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -140,8 +137,8 @@ impl Op for MatVec {
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.multilinear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Multilinear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -160,9 +157,6 @@ impl Op for MatVec {
         };
         Some(one())
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(*self))
-    }
 }
 
 /// The sum of the products of two vectors' elements.
@@ -170,7 +164,7 @@ impl Op for MatVec {
 struct Dot;
 
 impl Vjp for Dot {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "DotBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -197,8 +191,8 @@ impl Op for Dot {
     fn saves(&self, needs: &[bool]) -> Saves {
         product_saves(needs, 0)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.multilinear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Multilinear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let one = || {
@@ -214,9 +208,6 @@ impl Op for Dot {
         };
         Some(one())
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(*self))
-    }
 }
 
 /// `beta * c + alpha * (a @ op(b))`, where `c` broadcasts to the product.
@@ -225,19 +216,29 @@ struct Addmm {
     beta: Scalar,
     alpha: Scalar,
     tb: bool,
-    name: &'static str,
+    names: AddmmNames,
 }
+
+/// What PyTorch calls the node and the factors that it keeps.
+#[derive(Debug, Clone, Copy)]
+struct AddmmNames {
+    node: &'static str,
+    factors: [&'static str; 2],
+}
+
+const ADDMM: AddmmNames = AddmmNames { node: "AddmmBackward0", factors: ["mat1", "mat2"] };
+const BADDBMM: AddmmNames = AddmmNames { node: "BaddbmmBackward0", factors: ["batch1", "batch2"] };
 
 fn scaled(t: Tensor, by: Scalar) -> Result<Tensor> {
     if by.to_f64() == 1.0 { Ok(t) } else { pw::mul(&t, by) }
 }
 
 impl Vjp for Addmm {
-    fn node_name(&self) -> String {
-        self.name.into()
+    fn node_name(&self) -> Name {
+        self.names.node.into()
     }
     fn keeps(&self) -> Keeps {
-        let (first, second) = if self.name.starts_with("Baddbmm") { ("batch1", "batch2") } else { ("mat1", "mat2") };
+        let [first, second] = self.names.factors;
         smallvec![(first, Kept::Input(1)), (second, Kept::Input(2)), ("alpha", Kept::Number(self.alpha)), ("beta", Kept::Number(self.beta)),]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -317,9 +318,6 @@ impl Op for Addmm {
             Ok(smallvec![pw::add(&made, &c)?])
         };
         Some(one())
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(*self))
     }
 }
 
@@ -438,7 +436,7 @@ pub fn addmm(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) ->
             return Err(rank_error(&format!("{name} must be a matrix, got {}-D tensor", t.rank())));
         }
     }
-    add_product(c, a, b, beta, alpha, false, "AddmmBackward0")
+    add_product(c, a, b, beta, alpha, false, ADDMM)
 }
 
 /// `beta * c + alpha * (a @ b)` of batches of matrices; `c` broadcasts to the product's shape.
@@ -455,10 +453,10 @@ pub fn baddbmm(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) 
             sa[0], sa[2], sb[0], sb[1]
         )));
     }
-    add_product(c, a, b, beta, alpha, false, "BaddbmmBackward0")
+    add_product(c, a, b, beta, alpha, false, BADDBMM)
 }
 
-fn add_product(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, tb: bool, name: &'static str) -> Result<Tensor> {
+fn add_product(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, tb: bool, names: AddmmNames) -> Result<Tensor> {
     if c.dtype() != b.dtype() && a.dtype() == b.dtype() {
         return Err(Error::dtype(format!(
             "self and mat2 must have the same dtype, but got {} and {}",
@@ -470,7 +468,7 @@ fn add_product(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, 
         pw::check_alpha(alpha, a.dtype())?;
         pw::check_alpha(beta, a.dtype())?;
     }
-    apply1(&Addmm { beta, alpha, tb, name }, &[c, a, b])
+    apply1(&Addmm { beta, alpha, tb, names }, &[c, a, b])
 }
 
 /// `x @ w^T + bias` over the last dimension of `x`; `w` is (out, in) or a vector (in).
@@ -503,7 +501,7 @@ pub fn linear(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         &flat
     };
     let y = match bias {
-        Some(b) => add_product(b, x2, w, Scalar::Int(1), Scalar::Int(1), true, "AddmmBackward0")?,
+        Some(b) => add_product(b, x2, w, Scalar::Int(1), Scalar::Int(1), true, ADDMM)?,
         None => product(x2, false, w, true)?,
     };
     if rx == 2 {
@@ -518,11 +516,11 @@ pub fn linear(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
 }
 
 fn reshaped(t: &Tensor, shape: Dims, name: &'static str) -> Result<Tensor> {
-    view_as(t, ViewOp::View(shape), Some(name), Creation::Normal)
+    view_as(t, ViewOp::View(shape), Some(name.into()), Creation::Normal)
 }
 
 fn squeezed(t: &Tensor, dim: usize) -> Result<Tensor> {
-    view_as(t, ViewOp::Squeeze(smallvec![dim]), Some("SqueezeBackward4"), Creation::Normal)
+    view_as(t, ViewOp::Squeeze(smallvec![dim]), Some("SqueezeBackward4".into()), Creation::Normal)
 }
 
 /// PyTorch's `matmul`: dot, matrix-vector, matrix and batched products by the ranks of the operands; batches broadcast.

@@ -2,17 +2,16 @@
 
 use super::extreme::share;
 use super::pointwise as pw;
-use super::reduce::{Over, node_op, one};
+use super::reduce::{Over, one};
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::{Lane, Lanes};
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, broadcast};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 struct Norm {
@@ -22,7 +21,7 @@ struct Norm {
 }
 
 impl Vjp for Norm {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "LinalgVectorNormBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -90,13 +89,12 @@ impl Op for Norm {
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.p == 1.0 || self.p == 0.0 { Saves::NOTHING.input(0) } else { Saves::NOTHING.input(0).output(0) }
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.reduced(&self.over.kept())
+    fn tangent(&self) -> Tangent {
+        Tangent::Reduced(self.over.kept())
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Norm { over: self.over.shifted(lanes.size), ..self.clone() }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(Norm { over: self.over.shifted(batch), ..self.clone() })
     }
-    node_op!();
 }
 
 /// The vector norm of order `p` over `dims` (all without): the p-th root of the sum of p-th powers of sizes; the largest (smallest) size
@@ -136,7 +134,7 @@ struct Dist {
 }
 
 impl Vjp for Dist {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "DistBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -180,10 +178,9 @@ impl Op for Dist {
         };
         Some(one())
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.reduced(&self.norm.over.kept())
+    fn tangent(&self) -> Tangent {
+        Tangent::Reduced(self.norm.over.kept())
     }
-    node_op!();
 }
 
 /// The norm of order `p` of the difference of two tensors that broadcast.
@@ -204,7 +201,7 @@ struct LogSumExp {
 }
 
 impl Vjp for LogSumExp {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "LogsumexpBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -233,13 +230,12 @@ impl Op for LogSumExp {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.reduced(&self.over.kept())
+    fn tangent(&self) -> Tangent {
+        Tangent::Reduced(self.over.kept())
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&LogSumExp { over: self.over.shifted(lanes.size) }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(LogSumExp { over: self.over.shifted(batch) })
     }
-    node_op!();
 }
 
 /// `log(sum(exp(x)))` over `dims`, without overflow.

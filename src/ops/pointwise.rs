@@ -3,14 +3,13 @@
 use crate::array::{Array, Device, Numbers};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{
-    Arrays, Devices, Grads, Jvp, MAX_PARAMS, NodeOp, Number, Old, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
+    Arrays, Devices, Grads, Jvp, MAX_PARAMS, Name, Number, Old, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
     apply_inplace, apply1, linear,
 };
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, Rank, Scalar, broadcast, result_type};
 use crate::pointwise::{DTypeRule, RowId};
 use smallvec::SmallVec;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// An operand as a caller has it.
@@ -252,28 +251,56 @@ fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a
     Some((PointwiseOp::simple(row, dtype?), inputs))
 }
 
+/// How the graph names a row that is the last step of another operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct StepNode {
+    name: &'static str,
+    keeps: StepKeeps,
+}
+
+/// What a row keeps under another operation's name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum StepKeeps {
+    All,
+    AllBut(&'static str),
+    /// The operation has a parameter that is None here.
+    AllAndNone(&'static str),
+    /// The operation does not see what the row's operands are.
+    Nothing,
+}
+
+impl From<&'static str> for StepNode {
+    /// Of an operation that does not see what the row's operands are.
+    fn from(name: &'static str) -> StepNode {
+        StepNode { name, keeps: StepKeeps::Nothing }
+    }
+}
+
+impl StepNode {
+    /// A clamp of which one bound is missing.
+    const fn clamp(missing: &'static str) -> StepNode {
+        StepNode { name: "ClampBackward1", keeps: StepKeeps::AllAndNone(missing) }
+    }
+}
+
 /// A row that is the last step of another operation, whose name the node bears.
 #[derive(Debug, Clone, Copy)]
 struct LastStep {
     op: PointwiseOp,
-    node: &'static str,
+    node: StepNode,
 }
 
 impl Vjp for LastStep {
-    fn node_name(&self) -> String {
-        self.node.into()
+    fn node_name(&self) -> Name {
+        self.node.name.into()
     }
     fn keeps(&self) -> Keeps {
         let mut keeps = self.op.kept();
-        match (self.node, self.op.row) {
-            // Of two bounds the missing one is kept as None.
-            ("ClampBackward1", RowId::ClampMin) => keeps.push(("max", Kept::Nothing)),
-            ("ClampBackward1", RowId::ClampMax) => keeps.push(("min", Kept::Nothing)),
-            ("ClampMinBackward1", _) => keeps.retain(|k| k.0 != "max"),
-            ("ClampMaxBackward1", _) => keeps.retain(|k| k.0 != "min"),
-            (_, RowId::ClampMin | RowId::ClampMax) => {}
-            // The last step of something else, whose operands it does not see.
-            _ => keeps.clear(),
+        match self.node.keeps {
+            StepKeeps::All => {}
+            StepKeeps::AllBut(name) => keeps.retain(|k| k.0 != name),
+            StepKeeps::AllAndNone(name) => keeps.push((name, Kept::Nothing)),
+            StepKeeps::Nothing => keeps.clear(),
         }
         keeps
     }
@@ -307,15 +334,12 @@ impl Op for LastStep {
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         self.op.jvp(cx)
     }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(*self))
-    }
 }
 
 /// Applies a row under another node's name.
-pub(crate) fn call_as(row: RowId, node: &'static str, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+pub(crate) fn call_as(row: RowId, node: impl Into<StepNode>, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     let plan = plan(row, args, params)?;
-    apply1(&LastStep { op: plan.op, node }, &plan.inputs(args))
+    apply1(&LastStep { op: plan.op, node: node.into() }, &plan.inputs(args))
 }
 
 fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
@@ -339,11 +363,11 @@ pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Ar
 
 /// Clamps in place to what is given; at least one bound.
 pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<()> {
-    let one = |row, bound| inplace_as(row, Some("ClampBackward1"), "clamp_", target, &[], &[bound]);
+    let one = |row, bound, missing| inplace_as(row, Some(StepNode::clamp(missing)), "clamp_", target, &[], &[bound]);
     match (min, max) {
         (Some(lo), Some(hi)) => call_inplace(RowId::Clamp, "clamp_", target, &[], &[lo, hi]),
-        (Some(lo), None) => one(RowId::ClampMin, lo),
-        (None, Some(hi)) => one(RowId::ClampMax, hi),
+        (Some(lo), None) => one(RowId::ClampMin, lo, "max"),
+        (None, Some(hi)) => one(RowId::ClampMax, hi, "min"),
         (None, None) => Err(no_bound()),
     }
 }
@@ -352,14 +376,7 @@ fn no_bound() -> Error {
     Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")
 }
 
-fn inplace_as(
-    row: RowId,
-    node: Option<&'static str>,
-    label: &'static str,
-    target: &Tensor,
-    rest: &[Arg<'_>],
-    params: &[Scalar],
-) -> Result<()> {
+fn inplace_as(row: RowId, node: Option<StepNode>, label: &'static str, target: &Tensor, rest: &[Arg<'_>], params: &[Scalar]) -> Result<()> {
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
     args.push(Arg::Tensor(target));
     args.extend_from_slice(rest);
@@ -381,10 +398,11 @@ fn inplace_as(
 }
 
 /// A row that writes over its first input without reading it.
+#[derive(Clone)]
 struct Over(PointwiseOp);
 
 impl Vjp for Over {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         Vjp::node_name(&self.0)
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
@@ -401,9 +419,6 @@ impl Op for Over {
     }
     fn forward_into(&self, out: &Array, inputs: &[&Array]) -> Result<()> {
         self.0.forward_into(out, &inputs[1..])
-    }
-    fn node_op(&self) -> NodeOp {
-        self.0.node_op()
     }
 }
 
@@ -519,13 +534,13 @@ pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Ten
     let x = linear::cast(x, promote(&args))?;
     match (min, max) {
         (Some(lo), Some(hi)) => call(RowId::Clamp, &[(&x).into()], &[lo, hi]),
-        (Some(lo), None) => one_bound(&x, RowId::ClampMin, lo, "ClampBackward1"),
-        (None, Some(hi)) => one_bound(&x, RowId::ClampMax, hi, "ClampBackward1"),
+        (Some(lo), None) => one_bound(&x, RowId::ClampMin, lo, StepNode::clamp("max")),
+        (None, Some(hi)) => one_bound(&x, RowId::ClampMax, hi, StepNode::clamp("min")),
         (None, None) => Err(no_bound()),
     }
 }
 
-fn one_bound(x: &Tensor, row: RowId, bound: Scalar, node: &'static str) -> Result<Tensor> {
+fn one_bound(x: &Tensor, row: RowId, bound: Scalar, node: StepNode) -> Result<Tensor> {
     call_as(row, node, &[x.into()], &[bound])
 }
 
@@ -533,10 +548,25 @@ fn one_bound(x: &Tensor, row: RowId, bound: Scalar, node: &'static str) -> Resul
 pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
     let row = if max { RowId::ClampMax } else { RowId::ClampMin };
     match bound {
-        Arg::Scalar(s) => one_bound(&linear::cast(x, promote(&[x.into(), bound]))?, row, s, row.info().node_names[0]),
+        Arg::Scalar(s) => one_bound(
+            &linear::cast(x, promote(&[x.into(), bound]))?,
+            row,
+            s,
+            StepNode { name: row.info().node_names[0], keeps: StepKeeps::All },
+        ),
         _ if !promote(&[x.into(), bound]).is_float() => clamp_tensor(x, (!max).then_some(bound), max.then_some(bound)),
-        _ if max => call_as(RowId::ClampTensor, "ClampMaxBackward1", &[x.into(), f64::NEG_INFINITY.into(), bound], &[]),
-        _ => call_as(RowId::ClampTensor, "ClampMinBackward1", &[x.into(), bound, f64::INFINITY.into()], &[]),
+        _ if max => call_as(
+            RowId::ClampTensor,
+            StepNode { name: "ClampMaxBackward1", keeps: StepKeeps::AllBut("min") },
+            &[x.into(), f64::NEG_INFINITY.into(), bound],
+            &[],
+        ),
+        _ => call_as(
+            RowId::ClampTensor,
+            StepNode { name: "ClampMinBackward1", keeps: StepKeeps::AllBut("max") },
+            &[x.into(), bound, f64::INFINITY.into()],
+            &[],
+        ),
     }
 }
 

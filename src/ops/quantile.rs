@@ -137,7 +137,7 @@ fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: us
     } else {
         last - 1
     };
-    view_as(&out, ViewOp::Squeeze(Dims::from_elem(gone, 1)), Some("SqueezeBackward4"), Creation::Normal)
+    view_as(&out, ViewOp::Squeeze(Dims::from_elem(gone, 1)), Some("SqueezeBackward4".into()), Creation::Normal)
 }
 
 /// The mean of what is not nan; nan of nothing.

@@ -3,7 +3,7 @@
 use super::batch;
 use super::create::make_room;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Old, Op, Tangents, Tensor, Vjp, VjpCx, apply_inplace, level, linear};
+use crate::autograd::{Arrays, Grads, Name, Old, Op, Tangent, Tensor, Vjp, VjpCx, apply_inplace, level, linear};
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
@@ -261,7 +261,7 @@ struct Fill {
 }
 
 impl Vjp for Fill {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.dist.node().into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
@@ -289,11 +289,8 @@ impl Op for Fill {
     fn is_elementwise(&self) -> bool {
         true
     }
-    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
-        Ok(smallvec![None])
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
+    fn tangent(&self) -> Tangent {
+        Tangent::Zero
     }
 }
 

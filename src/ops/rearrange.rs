@@ -1,20 +1,18 @@
 //! The same elements in another order: flipped, turned, rolled.
 
-use super::reduce::node_op;
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Tangents, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, wrap_dim, wrap_dims};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 struct Flip(SmallVec<[usize; 4]>);
 
 impl Vjp for Flip {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "FlipBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -32,13 +30,12 @@ impl Op for Flip {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].flip(&self.0)?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Flip(self.0.iter().map(|d| d + 1).collect())))
+    fn shifted(&self, _batch: usize) -> Option<Self> {
+        Some(Flip(self.0.iter().map(|d| d + 1).collect()))
     }
-    node_op!();
 }
 
 /// The elements in reverse order along `dims`.
@@ -74,7 +71,7 @@ struct Rot90 {
 }
 
 impl Vjp for Rot90 {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "Rot90Backward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -100,13 +97,12 @@ impl Op for Rot90 {
             _ => turned(x[0].flip(&[a])?)?,
         }])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Rot90 { turns: self.turns, a: self.a + 1, b: self.b + 1 }))
+    fn shifted(&self, _batch: usize) -> Option<Self> {
+        Some(Rot90 { turns: self.turns, a: self.a + 1, b: self.b + 1 })
     }
-    node_op!();
 }
 
 /// A quarter turn in the plane of two dimensions, `k` times, from the first towards the second.
@@ -132,7 +128,7 @@ struct Roll {
 }
 
 impl Vjp for Roll {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "RollBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -158,8 +154,8 @@ impl Op for Roll {
             }
         }])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let Some(dims) = &self.dims else {
@@ -174,7 +170,6 @@ impl Op for Roll {
         let dims = dims.iter().map(|d| d + 1).collect();
         Some(lanes.shifted(&Roll { shifts: self.shifts.clone(), dims: Some(dims) }))
     }
-    node_op!();
 }
 
 /// The elements moved along `dims` by `shifts`; without dims, through the flattened tensor.

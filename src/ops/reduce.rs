@@ -4,14 +4,12 @@ use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 /// What a reduction reduces: which dimensions of which shape, and whether they stay with size 1.
 #[derive(Debug, Clone)]
@@ -92,15 +90,6 @@ pub(crate) fn with_number(out: &Array, row: RowId, value: f64) -> Result<()> {
     out.pointwise_into(Func { row, part: Part::Forward }, out.dtype(), &[out, &number], &[])
 }
 
-macro_rules! node_op {
-    () => {
-        fn node_op(&self) -> NodeOp {
-            NodeOp::Other(Arc::new(self.clone()))
-        }
-    };
-}
-pub(crate) use node_op;
-
 // ---- sum and mean ----------------------------------------------------------------------------------------------------
 
 #[derive(Debug, Clone)]
@@ -109,24 +98,29 @@ struct Sum {
     dtype: Option<DType>,
     mean: bool,
     node: &'static str,
+    /// Whether the node keeps the dimensions.
+    shows_dims: bool,
 }
 
-/// PyTorch numbers its nodes by whether dims were named.
-fn sum_node(mean: bool, named: bool) -> &'static str {
-    match (mean, named) {
-        (false, false) => "SumBackward0",
-        (false, true) => "SumBackward1",
-        (true, false) => "MeanBackward0",
-        (true, true) => "MeanBackward1",
+impl Sum {
+    /// PyTorch numbers its nodes by whether dims were named.
+    fn new(over: Over, dtype: Option<DType>, mean: bool, named: bool) -> Sum {
+        let node = match (mean, named) {
+            (false, false) => "SumBackward0",
+            (false, true) => "SumBackward1",
+            (true, false) => "MeanBackward0",
+            (true, true) => "MeanBackward1",
+        };
+        Sum { over, dtype, mean, node, shows_dims: named }
     }
 }
 
 impl Vjp for Sum {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.node.into()
     }
     fn keeps(&self) -> Keeps {
-        let mut keeps = if self.node.ends_with('1') { self.over.keeps() } else { Keeps::new() };
+        let mut keeps = if self.shows_dims { self.over.keeps() } else { Keeps::new() };
         keeps.push(("self_sym_sizes", Kept::sizes(&self.over.shape)));
         if self.mean {
             keeps.push(("self_sym_numel", Kept::at(self.over.shape.iter().product())));
@@ -167,19 +161,18 @@ impl Op for Sum {
             None => out,
         }])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Sum { over: self.over.shifted(lanes.size), ..self.clone() }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(Sum { over: self.over.shifted(batch), ..self.clone() })
     }
-    node_op!();
 }
 
 /// The sum over `dims` (all without). Integers and bool give int64 unless `dtype` says otherwise.
 pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let over = Over::new(x, dims, keepdim)?;
-    apply1(&Sum { over, dtype, mean: false, node: sum_node(false, dims.is_some()) }, &[x])
+    apply1(&Sum::new(over, dtype, false, dims.is_some()), &[x])
 }
 
 /// The arithmetic mean over `dims` (all without); nan of nothing.
@@ -193,13 +186,14 @@ pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
         )));
     }
     let over = Over::new(x, dims, keepdim)?;
-    apply1(&Sum { over, dtype, mean: true, node: sum_node(true, dims.is_some()) }, &[x])
+    apply1(&Sum::new(over, dtype, true, dims.is_some()), &[x])
 }
 
 /// The mean or sum of all elements under the name of the operation that it is the last step of.
 pub(crate) fn mean_as(x: &Tensor, mean: bool, node: Option<&'static str>) -> Result<Tensor> {
     let over = Over::new(x, None, false)?;
-    apply1(&Sum { over, dtype: None, mean, node: node.unwrap_or(sum_node(mean, false)) }, &[x])
+    let sum = Sum::new(over, None, mean, false);
+    apply1(&Sum { node: node.unwrap_or(sum.node), ..sum }, &[x])
 }
 
 /// The sum with nan counted as 0.
@@ -208,7 +202,7 @@ pub fn nansum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DTy
         return sum(x, dims, keepdim, dtype);
     }
     let real = pw::where_(&pw::isnan(x)?, 0.0, x)?;
-    apply1(&Sum { over: Over::new(x, dims, keepdim)?, dtype, mean: false, node: "NansumBackward0" }, &[&real])
+    apply1(&Sum { node: "NansumBackward0", shows_dims: false, ..Sum::new(Over::new(x, dims, keepdim)?, dtype, false, false) }, &[&real])
 }
 
 // ---- prod ------------------------------------------------------------------------------------------------------------
@@ -221,7 +215,7 @@ struct Prod {
 }
 
 impl Vjp for Prod {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         if self.named { "ProdBackward1" } else { "ProdBackward0" }.into()
     }
     fn keeps(&self) -> Keeps {
@@ -273,13 +267,12 @@ impl Op for Prod {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Prod { over: self.over.shifted(lanes.size), ..self.clone() }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(Prod { over: self.over.shifted(batch), ..self.clone() })
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.reduced(&self.over.kept())
+    fn tangent(&self) -> Tangent {
+        Tangent::Reduced(self.over.kept())
     }
-    node_op!();
 }
 
 /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
@@ -308,7 +301,7 @@ impl Var {
 }
 
 impl Vjp for Var {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         match (self.root, self.mean) {
             (true, false) => "StdBackward0",
             (false, false) => "VarBackward0",
@@ -382,13 +375,12 @@ impl Op for Var {
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.root { Saves::NOTHING.input(0).output(0) } else { Saves::NOTHING.input(0) }
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Var { over: self.over.shifted(lanes.size), ..self.clone() }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(Var { over: self.over.shifted(batch), ..self.clone() })
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.reduced(&self.over.kept())
+    fn tangent(&self) -> Tangent {
+        Tangent::Reduced(self.over.kept())
     }
-    node_op!();
 }
 
 fn spread(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool, (root, mean): (bool, bool)) -> Result<Outputs> {
@@ -443,7 +435,7 @@ struct Count {
 }
 
 impl Vjp for Count {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "NotDifferentiable".into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
@@ -475,13 +467,12 @@ impl Op for Count {
     fn differentiable(&self, _output: usize) -> bool {
         false
     }
-    fn jvp(&self, _cx: &Jvp<'_>) -> Result<Tangents> {
-        Ok(smallvec![None])
+    fn tangent(&self) -> Tangent {
+        Tangent::Zero
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&Count { what: self.what, over: self.over.shifted(lanes.size) }))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(Count { what: self.what, over: self.over.shifted(batch) })
     }
-    node_op!();
 }
 
 /// Whether all (or any) elements along `dims` (all without) are true. An empty list of dims reduces nothing.

@@ -1,15 +1,16 @@
 //! Running sums and products.
 
 use super::pointwise as pw;
-use super::reduce::{node_op, one, one_dim, shifted};
+use super::reduce::{one, one_dim, shifted};
 use crate::array::{Array, ScanKind as Kind};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Old, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear};
+use crate::autograd::{
+    Arrays, Grads, Jvp, Name, Old, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear,
+};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::smallvec;
-use std::sync::Arc;
 
 /// The running sum along `dim`, from the back if `reverse`. Its adjoint runs the other way.
 #[derive(Debug, Clone)]
@@ -19,7 +20,7 @@ struct CumSum {
 }
 
 impl Vjp for CumSum {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "CumsumBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -44,8 +45,8 @@ impl Op for CumSum {
         }
         Ok(smallvec![x[0].flip(&[self.dim])?.scan(Kind::Sum, self.dim)?.flip(&[self.dim])?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         if lanes.inputs[0].rank() == 0 {
@@ -53,7 +54,6 @@ impl Op for CumSum {
         }
         Some(lanes.shifted(&CumSum { dim: self.dim + 1, reverse: self.reverse }))
     }
-    node_op!();
 }
 
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ struct CumProd {
 }
 
 impl Vjp for CumProd {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "CumprodBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -113,7 +113,6 @@ impl Op for CumProd {
         let rates = apply1(&CumSum { dim: self.dim, reverse: false }, &[&pw::div(t, x)?])?;
         Ok(one(pw::mul(cx.output(0), &rates)?))
     }
-    node_op!();
 }
 
 fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {

@@ -2,9 +2,9 @@
 
 use crate::array::Array;
 use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
+use crate::autograd::lanes::with_batch;
 use crate::autograd::{
-    Arrays, Creation, Grads, Jvp, NodeOp, Op, Outputs, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view,
+    Arrays, Creation, Grads, Name, NodeOp, Op, Shows, Tangent, Tensor, ViewName, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view,
     view_as as make_view_as, view_inplace, views,
 };
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ struct ReshapeCopy {
 }
 
 impl Vjp for ReshapeCopy {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "UnsafeViewBackward0".into()
     }
     fn keeps(&self) -> Keeps {
@@ -55,14 +55,11 @@ impl Op for ReshapeCopy {
         let layout = rows.layout().view(&self.shape).unwrap_or_else(|| Layout::contiguous(&self.shape));
         Ok(smallvec![rows.with_layout(layout)?])
     }
-    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        cx.linear()
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(lanes.shifted(&ReshapeCopy { shape: lanes.with_batch(&self.shape), from: lanes.with_batch(&self.from), fresh: self.fresh }))
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(ReshapeCopy { shape: with_batch(batch, &self.shape), from: with_batch(batch, &self.from), fresh: self.fresh })
     }
 }
 
@@ -70,7 +67,7 @@ fn to_shape(t: &Tensor, shape: Dims) -> Result<Tensor> {
     let (possible, rows) = t.with_array(|a| (a.layout().view(&shape).is_some(), a.layout().is_contiguous()));
     if possible {
         let name = if rows { None } else { Some("ReshapeAliasBackward0") };
-        return make_view_as(t, ViewOp::View(shape), name, Creation::Normal);
+        return make_view_as(t, ViewOp::View(shape), name.map(ViewName::from), Creation::Normal);
     }
     let from = t.shape();
     apply1(&ReshapeCopy { shape, from, fresh: false }, &[t])
@@ -142,22 +139,25 @@ pub fn unsqueeze(t: &Tensor, dim: i64) -> Result<Tensor> {
     make_view(t, ViewOp::Unsqueeze(d))
 }
 
+/// PyTorch numbers squeezes by how they name dimensions; the one that names none keeps none.
+const WHOLE_SQUEEZE: ViewName = ViewName { node: "SqueezeBackward0", shows: Shows::AllBut("dim") };
+
 /// Without its dimensions of size 1.
 pub fn squeeze(t: &Tensor) -> Result<Tensor> {
     let dims = t.with_array(|a| a.shape().iter().enumerate().filter(|(_, n)| **n == 1).map(|(d, _)| d).collect());
-    make_view_as(t, ViewOp::Squeeze(dims), Some("SqueezeBackward0"), Creation::Normal)
+    make_view_as(t, ViewOp::Squeeze(dims), Some(WHOLE_SQUEEZE), Creation::Normal)
 }
 
 /// Without dimension `dim`, if that has size 1.
 pub fn squeeze_dim(t: &Tensor, dim: i64) -> Result<Tensor> {
     let d = wrap_dim(dim, t.rank())?;
-    make_view_as(t, ViewOp::Squeeze(smallvec![d]), Some("SqueezeBackward1"), Creation::Normal)
+    make_view_as(t, ViewOp::Squeeze(smallvec![d]), Some("SqueezeBackward1".into()), Creation::Normal)
 }
 
 /// Without those of `dims` that have size 1.
 pub fn squeeze_dims(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let dims = wrap_dims(dims, t.rank())?;
-    make_view_as(t, ViewOp::Squeeze(dims), Some("SqueezeBackward2"), Creation::Normal)
+    make_view_as(t, ViewOp::Squeeze(dims), Some("SqueezeBackward2".into()), Creation::Normal)
 }
 
 // ---- broadcasting ----------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ pub fn t(x: &Tensor) -> Result<Tensor> {
         2 => ViewOp::Transpose(0, 1),
         n => return Err(Error::runtime(format!("t() expects a tensor with <= 2 dimensions, but self is {n}D"))),
     };
-    make_view_as(x, op, Some("TBackward0"), Creation::Normal)
+    make_view_as(x, op, Some(ViewName { node: "TBackward0", shows: Shows::Nothing }), Creation::Normal)
 }
 
 /// The dimensions in another order; `dims` names each once.
@@ -369,25 +369,34 @@ struct Parts {
     /// The shape of each part.
     shapes: SmallVec<[Dims; 4]>,
     dtype: DType,
-    /// The parts have lost the dimension.
-    unbound: bool,
-    node: &'static str,
+    node: &'static PartsNode,
 }
 
+/// What cuts a tensor into parts, as the graph names it.
+#[derive(Debug)]
+struct PartsNode {
+    name: &'static str,
+    /// The parts have lost the dimension.
+    unbound: bool,
+    /// All parts but the last are of one size, which is what the node keeps.
+    even: bool,
+}
+
+static UNBIND: PartsNode = PartsNode { name: "UnbindBackward0", unbound: true, even: true };
+static SPLIT: PartsNode = PartsNode { name: "SplitBackward0", unbound: false, even: true };
+static SPLIT_SIZES: PartsNode = PartsNode { name: "SplitWithSizesBackward0", unbound: false, even: false };
+
 impl Vjp for Parts {
-    fn node_name(&self) -> String {
-        self.node.into()
+    fn node_name(&self) -> Name {
+        self.node.name.into()
     }
     fn keeps(&self) -> Keeps {
         let mut keeps: Keeps = smallvec![("dim", Kept::at(self.dim))];
-        if !self.unbound {
+        if !self.node.unbound {
             let sizes: Dims = self.shapes.iter().map(|s| s[self.dim]).collect();
             let mut whole = self.shapes[0].clone();
             whole[self.dim] = sizes.iter().sum();
-            keeps.push(match self.node {
-                "SplitBackward0" => ("split_size", Kept::at(sizes[0])),
-                _ => ("split_sizes", Kept::sizes(&sizes)),
-            });
+            keeps.push(if self.node.even { ("split_size", Kept::at(sizes[0])) } else { ("split_sizes", Kept::sizes(&sizes)) });
             keeps.push(("self_sym_sizes", Kept::sizes(&whole)));
         }
         keeps
@@ -402,11 +411,11 @@ impl Vjp for Parts {
             });
         }
         let dim = self.dim as i64;
-        Ok(smallvec![Some(if self.unbound { join::stack(&all, dim)? } else { join::cat(&all, dim)? })])
+        Ok(smallvec![Some(if self.node.unbound { join::stack(&all, dim)? } else { join::cat(&all, dim)? })])
     }
 }
 
-fn several(t: &Tensor, ops: &[ViewOp], dim: usize, unbound: bool, node: &'static str) -> Result<Views> {
+fn several(t: &Tensor, ops: &[ViewOp], dim: usize, node: &'static PartsNode) -> Result<Views> {
     views(t, ops, || {
         let part = |op: &ViewOp| {
             let mut s = t.shape();
@@ -418,7 +427,7 @@ fn several(t: &Tensor, ops: &[ViewOp], dim: usize, unbound: bool, node: &'static
             }
             s
         };
-        NodeOp::Other(Arc::new(Parts { dim, shapes: ops.iter().map(part).collect(), dtype: t.dtype(), unbound, node }))
+        NodeOp::Other(Arc::new(Parts { dim, shapes: ops.iter().map(part).collect(), dtype: t.dtype(), node }))
     })
 }
 
@@ -430,12 +439,12 @@ pub fn unbind(t: &Tensor, dim: i64) -> Result<Views> {
     }
     let d = wrap_dim(dim, shape.len())?;
     let ops: SmallVec<[ViewOp; 4]> = (0..shape[d]).map(|i| ViewOp::Select(d, i)).collect();
-    several(t, &ops, d, true, "UnbindBackward0")
+    several(t, &ops, d, &UNBIND)
 }
 
-fn parts(t: &Tensor, dim: usize, ends: impl Iterator<Item = (usize, usize)>, name: &'static str) -> Result<Views> {
+fn parts(t: &Tensor, dim: usize, ends: impl Iterator<Item = (usize, usize)>, node: &'static PartsNode) -> Result<Views> {
     let ops: SmallVec<[ViewOp; 4]> = ends.map(|(start, end)| ViewOp::Slice { dim, start, end, step: 1 }).collect();
-    several(t, &ops, dim, false, name)
+    several(t, &ops, dim, node)
 }
 
 /// Parts of `size` along `dim`, the last one smaller if need be.
@@ -450,7 +459,7 @@ pub fn split(t: &Tensor, size: i64, dim: i64) -> Result<Views> {
         return Err(Error::runtime(format!("split_size can only be 0 if dimension size is 0, but got dimension size of {n}")));
     }
     let count = if n == 0 { 1 } else { n.div_ceil(size) };
-    parts(t, d, (0..count).map(|i| (i * size, (i * size).saturating_add(size).min(n))), "SplitBackward0")
+    parts(t, d, (0..count).map(|i| (i * size, (i * size).saturating_add(size).min(n))), &SPLIT)
 }
 
 /// Parts of the given sizes along `dim`, which must add up to its size.
@@ -476,7 +485,7 @@ pub fn split_sizes(t: &Tensor, sizes: &[i64], dim: i64) -> Result<Views> {
         at += *s as usize;
         (start, at)
     });
-    parts(t, d, ends, "SplitWithSizesBackward0")
+    parts(t, d, ends, &SPLIT_SIZES)
 }
 
 /// At most `chunks` parts along `dim`, as equal as PyTorch makes them.
@@ -488,7 +497,7 @@ pub fn chunk(t: &Tensor, chunks: i64, dim: i64) -> Result<Views> {
     }
     let n = shape[d];
     if n == 0 {
-        return parts(t, d, (0..chunks).map(|_| (0, 0)), "SplitWithSizesBackward0");
+        return parts(t, d, (0..chunks).map(|_| (0, 0)), &SPLIT_SIZES);
     }
     split(t, n.div_ceil(usize::try_from(chunks).unwrap_or(usize::MAX)) as i64, d as i64)
 }
@@ -582,7 +591,7 @@ pub fn t_(x: &Tensor) -> Result<()> {
         2 => ViewOp::Transpose(0, 1),
         n => return Err(Error::runtime(format!("t_() expects a tensor with <= 2 dimensions, but self is {n}D"))),
     };
-    view_inplace(x, op, "t_", "TBackward1")
+    view_inplace(x, op, "t_", ViewName { node: "TBackward1", shows: Shows::Nothing })
 }
 
 /// `unsqueeze`, changing the tensor itself.
@@ -594,8 +603,8 @@ pub fn unsqueeze_(t: &Tensor, dim: i64) -> Result<()> {
 /// `squeeze`, `squeeze_dim` or `squeeze_dims`, changing the tensor itself.
 pub fn squeeze_(t: &Tensor, dims: Option<&[i64]>) -> Result<()> {
     let (dims, node) = match dims {
-        Some(d) => (wrap_dims(d, t.rank())?, "SqueezeBackward4"),
-        None => ((0..t.rank()).collect(), "SqueezeBackward3"),
+        Some(d) => (wrap_dims(d, t.rank())?, ViewName::from("SqueezeBackward4")),
+        None => ((0..t.rank()).collect(), ViewName { node: "SqueezeBackward3", ..WHOLE_SQUEEZE }),
     };
     view_inplace(t, ViewOp::Squeeze(dims), "squeeze_", node)
 }

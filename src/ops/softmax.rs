@@ -1,15 +1,14 @@
 //! Softmax and its logarithm.
 
 use super::pointwise as pw;
-use super::reduce::{node_op, one, one_dim, sum};
+use super::reduce::{one, one_dim, sum};
 use crate::array::{Array, SoftmaxPass};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, NodeOp, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear, mode};
+use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear, mode};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::smallvec;
-use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 struct Softmax {
@@ -18,7 +17,7 @@ struct Softmax {
 }
 
 impl Vjp for Softmax {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         if self.log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }.into()
     }
     fn keeps(&self) -> Keeps {
@@ -70,7 +69,6 @@ impl Op for Softmax {
         }
         Some(lanes.shifted(&Softmax { dim: self.dim + 1, log: self.log }))
     }
-    node_op!();
 }
 
 fn general(x: &Tensor, dim: i64, dtype: Option<DType>, log: bool) -> Result<Tensor> {

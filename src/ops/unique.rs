@@ -6,11 +6,10 @@ use super::mask::nonzero;
 use super::pointwise as pw;
 use super::{gather, join, scan, shape};
 use crate::array::Array;
-use crate::autograd::{Arrays, Grads, NodeOp, Op, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::{Arrays, Grads, Name, Op, Tensor, Vjp, VjpCx, apply1, linear};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim};
 use smallvec::smallvec;
-use std::sync::Arc;
 
 /// What `unique` gives.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ struct Chosen {
 }
 
 impl Vjp for Chosen {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         self.node.into()
     }
     fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
@@ -45,9 +44,6 @@ impl Op for Chosen {
     }
     fn forward(&self, _x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![self.values.clone()])
-    }
-    fn node_op(&self) -> NodeOp {
-        NodeOp::Other(Arc::new(self.clone()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::autograd::mode::{self, ModeGuard};
 use crate::autograd::packing;
 use crate::autograd::record::{self, Entry, History};
 use crate::autograd::site::{self, Inherit};
-use crate::autograd::{Edge, Grads, Node, NodeOp, OutMeta, Saved, Tensor, Vjp, VjpCx, WeakTensor, function_output};
+use crate::autograd::{Edge, Grads, Name, Node, NodeOp, OutMeta, Saved, Tensor, Vjp, VjpCx, WeakTensor, function_output};
 use crate::autograd::{level, owned, tangent};
 use crate::backend::lock_order::Table;
 use crate::error::Result;
@@ -92,8 +92,8 @@ pub(super) fn context(py: Python<'_>, f: &dyn Any) -> Option<Py<PyAny>> {
 }
 
 impl Vjp for Backward {
-    fn node_name(&self) -> String {
-        self.name.clone()
+    fn node_name(&self) -> Name {
+        self.name.clone().into()
     }
 
     fn as_any(&self) -> Option<&dyn Any> {

@@ -10,7 +10,7 @@ use crate::autograd::packing::{self, Packed, Packer};
 use crate::autograd::record::{self, Entry};
 use crate::autograd::site::{self, Inherit};
 use crate::autograd::writing::{self, BeforeWrite};
-use crate::autograd::{Edges, Grads, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, plan};
+use crate::autograd::{Edges, Grads, Name, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, plan};
 use crate::error::Result;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -253,7 +253,7 @@ impl SavedTensor {
 struct Holder;
 
 impl Vjp for Holder {
-    fn node_name(&self) -> String {
+    fn node_name(&self) -> Name {
         "SavedTensor".into()
     }
 
