@@ -12,7 +12,7 @@ use crate::array::{Array, fusion};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
-use crate::pointwise::{Cond, Num, OUTPUT, Real, RowId};
+use crate::pointwise::{Cond, Constant, Num, OUTPUT, Real, RowId};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -64,34 +64,27 @@ impl PointwiseOp {
         let info = self.row.info();
         let saves = info.saves(info.differentiable());
         let mut keeps = Keeps::new();
-        for (i, name) in info.operand_names().iter().enumerate().take(info.arity()) {
+        for (i, operand) in info.operands.iter().enumerate() {
             if saves >> i & 1 == 1 {
-                keeps.push((name, Kept::Input(i)));
+                keeps.push((operand.public, Kept::Input(i)));
             }
         }
         if saves & OUTPUT != 0 {
             keeps.push(("result", Kept::Output(0)));
         }
-        for (name, value) in info.params.iter().zip(self.params()) {
-            let name = if *name == "e" { "exponent" } else { name };
+        for (name, value) in info.params.iter().zip(self.params()).filter(|(name, _)| !info.hidden.contains(name)) {
             keeps.push((name, Kept::Number(*value)));
         }
-        match self.row {
-            RowId::Add | RowId::Sub | RowId::Rsub => keeps.push(("alpha", Kept::Int(1))),
-            RowId::Square => keeps.push(("exponent", Kept::Int(2))),
-            RowId::Gelu => keeps.push(("approximate", Kept::Text("none"))),
-            RowId::GeluTanh => keeps.push(("approximate", Kept::Text("tanh"))),
-            RowId::MseLoss | RowId::SmoothL1Loss | RowId::HuberLoss => keeps.push(("reduction", Kept::Int(0))),
-            RowId::BinaryCrossEntropy => keeps.extend([("reduction", Kept::Int(0)), ("weight", Kept::Nothing)]),
-            RowId::BceWithLogits => {
-                keeps.extend([("reduction", Kept::Int(0)), ("weight", Kept::Nothing), ("pos_weight", Kept::Nothing)]);
-            }
-            // What PyTorch's formulas do not read has no name.
-            RowId::Fmod | RowId::Remainder if self.number == Number::Later => keeps.clear(),
-            RowId::Lerp if self.number == Number::Later => keeps.retain(|k| k.0 == "weight"),
-            RowId::NanToNum => keeps.retain(|k| k.0 == "self"),
-            RowId::Threshold => keeps.retain(|k| k.0 != "value"),
-            _ => {}
+        keeps.extend(info.constants.iter().map(|(name, constant)| {
+            let kept = match constant {
+                Constant::Whole(i) => Kept::Int(*i),
+                Constant::Word(s) => Kept::Text(s),
+                Constant::Nothing => Kept::Nothing,
+            };
+            (*name, kept)
+        }));
+        if let (Number::Later, Some(names)) = (self.number, info.kept_with_number) {
+            keeps.retain(|k| names.contains(&k.0));
         }
         keeps
     }

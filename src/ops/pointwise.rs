@@ -8,7 +8,7 @@ use crate::autograd::{
 };
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, Rank, Scalar, broadcast, result_type};
-use crate::pointwise::{DTypeRule, RowId};
+use crate::pointwise::{DTypeRule, RowId, RowInfo};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -82,19 +82,16 @@ fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
     match info.rule {
         DTypeRule::Float => Ok(if common.is_float() { common } else { default_dtype() }),
         DTypeRule::FloatOnly if !common.is_float() => refuse(),
-        DTypeRule::NoBool if common == DType::Bool => match row {
-            RowId::Sub | RowId::SubScaled | RowId::Rsub => Err(Error::runtime(
-                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
-                 `logical_not()` operator instead.",
-            )),
-            RowId::Neg => Err(Error::runtime(
-                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
-                 `logical_not()` operator instead.",
-            )),
-            // PyTorch takes it for `x ** 2`.
-            RowId::Square => Ok(DType::I64),
-            _ => refuse(),
-        },
+        DTypeRule::NoBool if common == DType::Bool => refuse(),
+        DTypeRule::Subtract if common == DType::Bool => Err(Error::runtime(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
+             `logical_not()` operator instead.",
+        )),
+        DTypeRule::Negate if common == DType::Bool => Err(Error::runtime(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
+             `logical_not()` operator instead.",
+        )),
+        DTypeRule::BoolAsInt if common == DType::Bool => Ok(DType::I64),
         DTypeRule::Bitwise if common.is_float() => refuse(),
         DTypeRule::Shift if common.category() != Category::Integer => refuse(),
         _ => Ok(common),
@@ -134,12 +131,11 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     } else {
         result_type(args.iter().zip(info.operands).filter(|(_, o)| !o.mask).map(|(a, _)| standing(a))).unwrap_or_else(default_dtype)
     };
-    let subtracts = matches!(row, RowId::Sub | RowId::SubScaled | RowId::Rsub);
-    if subtracts && args.iter().any(|a| standing(a).0 == DType::Bool) {
+    if info.rule == DTypeRule::Subtract && args.iter().any(|a| standing(a).0 == DType::Bool) {
         compute_dtype(row, DType::Bool)?;
     }
-    if row == RowId::Lerp {
-        check_lerp(args)?;
+    if info.unpromoted {
+        check_unpromoted(info, args)?;
     }
     let compute = compute_dtype(row, common)?;
     let mut op = if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
@@ -167,24 +163,29 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     Ok(Plan { op, made })
 }
 
-/// `lerp` promotes nothing but a weight without dimensions.
-fn check_lerp(args: &[Arg<'_>]) -> Result<()> {
-    let [Arg::Tensor(x), Arg::Tensor(end), weight] = args else { return Ok(()) };
-    let have = x.dtype();
-    let differs = |what: &str, got: DType| {
-        let word = |d: DType| d.type_name().to_lowercase();
-        Err(Error::runtime(format!("lerp: expected dtype {} for `{what}` but got dtype {}", word(have), word(got))))
-    };
-    if end.dtype() != have {
-        return differs("end", end.dtype());
-    }
-    match weight {
-        Arg::Tensor(w) if w.rank() > 0 && w.dtype() != have => differs("weight", w.dtype()),
-        Arg::Scalar(_) if !have.is_float() => {
-            Err(Error::not_implemented(format!("\"lerp_kernel_scalar\" not implemented for '{}'", have.type_name())))
+/// Refuses operands of another type than the first one's, but for a last one without dimensions.
+fn check_unpromoted(info: &RowInfo, args: &[Arg<'_>]) -> Result<()> {
+    let Arg::Tensor(first) = args[0] else { return Ok(()) };
+    let have = first.dtype();
+    for (i, arg) in args.iter().enumerate().skip(1) {
+        match arg {
+            Arg::Tensor(t) if t.dtype() != have && (i + 1 < args.len() || t.rank() > 0) => {
+                let word = |d: DType| d.type_name().to_lowercase();
+                return Err(Error::runtime(format!(
+                    "{}: expected dtype {} for `{}` but got dtype {}",
+                    info.name,
+                    word(have),
+                    info.operands[i].public,
+                    word(t.dtype())
+                )));
+            }
+            Arg::Scalar(_) if !have.is_float() => {
+                return Err(Error::not_implemented(format!("\"{}_kernel_scalar\" not implemented for '{}'", info.name, have.type_name())));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 impl Plan {
@@ -233,8 +234,7 @@ fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Sc
 #[inline]
 fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a Tensor; 3]>)> {
     let info = row.info();
-    let keeps = matches!(info.rule, DTypeRule::Float | DTypeRule::FloatOnly | DTypeRule::Any | DTypeRule::NoBool);
-    if !keeps || info.is_predicate() || !info.params.is_empty() || row == RowId::Where || row == RowId::MaskedFill {
+    if !info.rule.keeps_floats() || info.is_predicate() || !info.params.is_empty() || info.masks {
         return None;
     }
     let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::new();

@@ -11,61 +11,12 @@ use crate::autograd::{Tensor, linear, tangent};
 use crate::error::Error;
 use crate::layout::Scalar;
 use crate::ops::pointwise::{self as pw, Arg};
-use crate::pointwise::RowId;
+use crate::pointwise::{RowId, RowInfo};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use smallvec::SmallVec;
 use std::ffi::{CString, c_char};
-
-/// Rows that are parts of other operations, or that other families bind with a richer signature.
-const NOT_BOUND: &[&str] = &[
-    "add_scaled",
-    "sub_scaled",
-    "div_floor",
-    "div_trunc",
-    "pow_scalar",
-    "clamp",
-    "clamp_min",
-    "clamp_max",
-    "clamp_tensor",
-    "where",
-    "masked_fill",
-    "gelu",
-    "gelu_tanh",
-    "mse_loss",
-    "smooth_l1_loss",
-    "huber_loss",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "add",
-    "sub",
-    "rsub",
-    "div",
-    "pow",
-    "round",
-    "round_to",
-];
-
-/// PyTorch's defaults of parameters; one that is not listed must be given.
-const DEFAULTS: &[(&str, &[f64])] = &[
-    ("leaky_relu", &[0.01]),
-    ("elu", &[1.0, 1.0, 1.0]),
-    ("celu", &[1.0]),
-    ("softplus", &[1.0, 20.0]),
-    ("hardtanh", &[-1.0, 1.0]),
-    ("softshrink", &[0.5]),
-    ("hardshrink", &[0.5]),
-    ("logit", &[-1.0]),
-    ("nan_to_num", &[0.0, f64::MAX, f64::MIN]),
-    ("addcmul", &[1.0]),
-    ("addcdiv", &[1.0]),
-];
-
-/// PyTorch's names of operands after the first.
-fn operand_names(row: RowId) -> &'static [&'static str] {
-    &row.info().operand_names()[1..]
-}
 
 type Slots<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 4]>;
 
@@ -85,7 +36,7 @@ fn parse<'py>(
 ) -> PyResult<Parsed<'py>> {
     let info = row.info();
     let all = info.arity() + info.params.len();
-    let most = if has_keyword_params(row) { info.arity() } else { all };
+    let most = if info.keyword_params { info.arity() } else { all };
     if slots.len() > most {
         return Err(type_error(format!("{function}() takes from 1 to {most} positional arguments but {} were given", slots.len())));
     }
@@ -109,10 +60,6 @@ fn parse<'py>(
         slots[i] = Some(v.clone());
     }
     Ok(Parsed { slots, out })
-}
-
-fn defaults(name: &str) -> &'static [f64] {
-    DEFAULTS.iter().find(|(n, _)| *n == name).map_or(&[], |(_, d)| d)
 }
 
 /// A write into `out=` has no place in a graph.
@@ -175,7 +122,7 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
     let mut tensors: SmallVec<[&Tensor; 3]> = SmallVec::new();
     for i in 0..n {
-        let what = if i == 0 { "input" } else { operand_names(row)[i - 1] };
+        let what = if i == 0 { "input" } else { info.operands[i].public };
         let Some(obj) = &parsed.slots[i] else { return Err(missing(what)) };
         let arg = operand_of(obj, name, i + 1, what)?;
         match arg {
@@ -196,8 +143,8 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
             Some(obj) if !obj.is_none() => {
                 scalar(obj)?.ok_or_else(|| type_error(format!("{name}(): argument '{p}' must be Number, not {}", type_name(obj))))?
             }
-            _ => match defaults(info.name).get(k) {
-                Some(d) => Scalar::Float(*d),
+            _ => match info.defaults[k] {
+                Some(d) => Scalar::Float(d),
                 None => return Err(missing(p)),
             },
         });
@@ -261,14 +208,9 @@ fn param_names(row: RowId) -> SmallVec<[&'static str; 6]> {
     let info = row.info();
     let mut names: SmallVec<[&'static str; 6]> = SmallVec::new();
     names.push("input");
-    names.extend_from_slice(&operand_names(row)[..info.arity() - 1]);
+    names.extend(info.operands[1..].iter().map(|o| o.public));
     names.extend_from_slice(info.params);
     names
-}
-
-/// Whether PyTorch takes a row's parameters by keyword only.
-fn has_keyword_params(row: RowId) -> bool {
-    matches!(row, RowId::Addcmul | RowId::Addcdiv)
 }
 
 /// The three forms in which a row is bound.
@@ -294,13 +236,12 @@ fn signature(row: RowId, form: Form) -> String {
     if form != Form::Function {
         parts[0] = "$self".into();
     }
-    if has_keyword_params(row) {
+    if info.keyword_params {
         parts.push("*".into());
     }
-    let defaults = shown_defaults(info.name);
-    parts.extend(params.into_iter().enumerate().map(|(i, p)| defaults.get(i).map_or(p.clone(), |d| format!("{p}={d}"))));
+    parts.extend(params.into_iter().enumerate().map(|(i, p)| shown_default(info, i).map_or(p.clone(), |d| format!("{p}={d}"))));
     if form == Form::Function {
-        if !has_keyword_params(row) {
+        if !info.keyword_params {
             parts.push("*".into());
         }
         parts.push("out=None".into());
@@ -308,15 +249,10 @@ fn signature(row: RowId, form: Form) -> String {
     parts.join(", ")
 }
 
-/// The defaults of a row's parameters as PyTorch shows them; None stands for a number that the operation itself finds.
-fn shown_defaults(name: &str) -> Vec<String> {
-    match name {
-        "logit" => vec!["None".into()],
-        "nan_to_num" => vec!["None".into(); 3],
-        // Counts in PyTorch's signatures, although they are compared with floats.
-        "addcmul" | "addcdiv" => vec!["1".into()],
-        _ => defaults(name).iter().map(|d| format!("{d:?}")).collect(),
-    }
+/// The default of a row's parameter as PyTorch shows it (None stands for a number that the operation itself finds); None where there is none.
+fn shown_default(info: &RowInfo, param: usize) -> Option<String> {
+    let number = || info.defaults[param].map(|d| format!("{d:?}"));
+    info.shown_defaults[param].map(String::from).or_else(number)
 }
 
 /// What an entry passes on: the row, the form, and how many operands a call has that needs no sorting (0 where all do).
@@ -500,7 +436,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let mut bound: Vec<&str> = Vec::new();
     for (row, [function, method, in_place]) in TABLE {
         let info = row.info();
-        if NOT_BOUND.contains(&info.name) {
+        if !info.bound {
             continue;
         }
         for name in std::iter::once(&info.name).chain(info.aliases) {
@@ -515,7 +451,20 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         }
     }
     m.add("pointwise_names", PyTuple::new(m.py(), bound)?)?;
-    special::register(m)
+    special::register(m)?;
+    // Other names of what is bound by hand.
+    for info in RowId::ALL.iter().map(|r| r.info()).filter(|i| !i.bound) {
+        for alias in info.aliases {
+            m.add(alias, m.getattr(info.name)?)?;
+            if !ty.hasattr(alias)? {
+                ty.setattr(alias, ty.getattr(info.name)?)?;
+            }
+            if info.in_place {
+                ty.setattr(format!("{alias}_"), ty.getattr(format!("{}_", info.name))?)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[path = "rows_special.rs"]

@@ -296,20 +296,5 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(clamp_max, m)?)?;
     m.add_function(wrap_pyfunction!(gelu, m)?)?;
     m.add_function(wrap_pyfunction!(round, m)?)?;
-    for (alias, name) in [("subtract", "sub"), ("divide", "div"), ("true_divide", "div"), ("clip", "clamp")] {
-        m.add(alias, m.getattr(name)?)?;
-    }
-    let ty = m.py().get_type::<PyTensor>();
-    for (alias, name) in [
-        ("subtract", "sub"),
-        ("divide", "div"),
-        ("true_divide", "div"),
-        ("subtract_", "sub_"),
-        ("divide_", "div_"),
-        ("true_divide_", "div_"),
-        ("clip_", "clamp_"),
-    ] {
-        ty.setattr(alias, ty.getattr(name)?)?;
-    }
     Ok(())
 }

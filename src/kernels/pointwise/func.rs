@@ -68,7 +68,6 @@ impl Func {
 
     /// Whether integer operands may make it fail: the divisor is the last operand.
     pub fn divides(self) -> bool {
-        self.part == Part::Forward
-            && matches!(self.row, RowId::DivFloor | RowId::DivTrunc | RowId::FloorDivide | RowId::Fmod | RowId::Remainder)
+        self.part == Part::Forward && self.row.info().divides
     }
 }

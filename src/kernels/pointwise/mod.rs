@@ -2,13 +2,12 @@
 
 pub mod arith;
 pub mod func;
-mod names;
 pub mod row;
 pub mod rows;
 pub mod text;
 
 pub use arith::{Cond, Int, Num, Real};
 pub use func::{Func, Part};
-pub use row::{DTypeRule, Kind, OUTPUT, Operand, Row, RowInfo};
+pub use row::{Constant, DTypeRule, Kind, OUTPUT, Operand, Row, RowInfo};
 pub use rows::RowId;
 pub(crate) use rows::all_rows;

@@ -29,6 +29,12 @@ pub enum DTypeRule {
     Any,
     /// Any type but bool, kept.
     NoBool,
+    /// As `NoBool`, where PyTorch's error is that of subtraction, and no operand may be bool whatever the others are.
+    Subtract,
+    /// As `NoBool`, where PyTorch's error is that of negation.
+    Negate,
+    /// Any type, kept; bool is computed in int64.
+    BoolAsInt,
     /// Any type, compared in the promoted type; the result is bool.
     Compare,
     /// Any types, each seen as true or false; the result is bool.
@@ -39,10 +45,29 @@ pub enum DTypeRule {
     Shift,
 }
 
+impl DTypeRule {
+    /// Whether floats are computed in their own type, which is the result's.
+    pub const fn keeps_floats(self) -> bool {
+        !matches!(self, DTypeRule::Compare | DTypeRule::Logic | DTypeRule::Bitwise | DTypeRule::Shift)
+    }
+}
+
+/// Something that a node keeps whatever its operands are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Constant {
+    Whole(i64),
+    Word(&'static str),
+    /// None: what PyTorch's operation can be given, and this one is not.
+    Nothing,
+}
+
 /// An operand of a row, with what tests need to know of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operand {
+    /// Its name in the row's formulas.
     pub name: &'static str,
+    /// PyTorch's name: of the argument, and of what a node saves ("self", "other", ...).
+    pub public: &'static str,
     /// Where the row is defined and smooth but for `RowInfo::kinks`; tests draw from it.
     pub range: (f64, f64),
     /// The operand is a bool mask whatever the type of the others.
@@ -63,6 +88,10 @@ pub struct RowInfo {
     pub operands: &'static [Operand],
     /// Numbers, not tensors, that the operation takes after its operands.
     pub params: &'static [&'static str],
+    /// PyTorch's defaults of the parameters; one without must be given.
+    pub defaults: &'static [Option<f64>],
+    /// How signatures show a default that is not shown as the number it is.
+    pub shown_defaults: &'static [Option<&'static str>],
     /// Parameter values for tests.
     pub sample_params: &'static [f64],
     /// Other names of the same operation.
@@ -74,6 +103,60 @@ pub struct RowInfo {
     pub in_place: bool,
     /// Whether it, or its derivative, is a function of the angle `operands[0]`: large ones need another algorithm.
     pub periodic: bool,
+    /// Whether an operand is a mask.
+    pub masks: bool,
+    /// Whether integer operands may make it fail: the divisor is the last operand.
+    pub divides: bool,
+    /// Whether operands must be of the first one's type, but for a last one without dimensions.
+    pub unpromoted: bool,
+    /// Whether Python takes the parameters by keyword only.
+    pub keyword_params: bool,
+    /// Whether Python's functions and methods are made from the row. Not of parts of other operations, nor where the signature is more than
+    /// operands and parameters.
+    pub bound: bool,
+    /// What a node keeps beside operands, result and parameters, under PyTorch's names.
+    pub constants: &'static [(&'static str, Constant)],
+    /// Parameters that a node keeps under no name.
+    pub hidden: &'static [&'static str],
+    /// All that a node keeps if an operand behind the first is a number, where that is less.
+    pub kept_with_number: Option<&'static [&'static str]>,
+}
+
+/// PyTorch's name of operand `i` of `n` where the row says none.
+pub(super) const fn public_name(i: usize, n: usize) -> &'static str {
+    match (i, n) {
+        (0, _) => "self",
+        (_, 2) => "other",
+        (1, _) => "tensor1",
+        _ => "tensor2",
+    }
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+const FLAGS: [&str; 6] = ["no_in_place", "periodic", "divides", "unpromoted", "keyword_params", "not_bound"];
+
+/// Whether a flag stands among a row's.
+pub(super) const fn has(flags: &[&str], flag: &str) -> bool {
+    let (mut found, mut i) = (false, 0);
+    while i < flags.len() {
+        let (mut known, mut k) = (false, 0);
+        while k < FLAGS.len() {
+            known = known || same(flags[i], FLAGS[k]);
+            k += 1;
+        }
+        assert!(known, "a row has a flag that there is not");
+        found = found || same(flags[i], flag);
+        i += 1;
+    }
+    found
 }
 
 impl RowInfo {
@@ -144,19 +227,24 @@ pub trait IntRow: Row {
 ///
 /// ```text
 /// /// What it computes.
-/// kind Type = "name" rule [Node, NodeWithNumber, NodeWithNumberFirst](operand in lo to hi, ...; parameter = sample, ...) also ["alias"] kinks [0.0] {
+/// kind Type = "name" rule [Node, NodeWithNumber, NodeWithNumberFirst](operand, ...; parameter = sample default value, ...)
+///     also ["alias"] kinks [0.0] keeps [name = Whole(1)] hides ["parameter"] number_keeps ["name"], flag, ... {
 ///     value of the operation;
 ///     operand(cotangent; what the derivative reads) { contribution to the operand's gradient }
 /// }
 /// ```
 ///
-/// `y` among what a derivative reads is the operation's output. Only what is listed there is in scope, so the list cannot lie.
+/// `y` among what a derivative reads is the operation's output. Only what is listed there is in scope, so the list cannot lie. An operand is
+/// `x as "PyTorch's name" in lo to hi` or `x: mask`; a default that signatures show otherwise is `default 1.0 shown "1"`. The clauses and
+/// flags are those of `RowInfo`; all may be left out.
 macro_rules! rows {
     ([$(
         $(#[doc = $doc:literal])+
         $kind:ident $Row:ident = $name:literal $rule:ident [$node:ident $(, $node_number:ident $(, $node_first:ident)?)?]
-        ($($x:ident $(in $lo:literal to $hi:literal)? $(: $mask:ident)?),+ $(; $($p:ident = $sample:literal),+)?)
-        $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(, $flag:ident)*
+        ($($x:ident $(as $public:literal)? $(in $lo:literal to $hi:literal)? $(: $mask:ident)?),+
+            $(; $($p:ident = $sample:literal $(default $default:literal $(shown $shown:literal)?)?),+)?)
+        $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(keeps [$($constant:ident = $value:expr),+])?
+        $(hides [$($hidden:literal),+])? $(number_keeps [$($kept:literal),*])? $(, $flag:ident)*
         {
             $f:expr $(; $($of:ident($g:ident $(; $($s:ident),+)?) $v:block)*)?
         }
@@ -170,6 +258,12 @@ macro_rules! rows {
                 #[allow(non_camel_case_types, dead_code, clippy::upper_case_acronyms)]
                 #[derive(Clone, Copy)]
                 enum Slot { $($x,)+ y }
+                #[allow(unused_imports)]
+                use Constant::{Nothing, Whole, Word};
+                #[allow(dead_code)]
+                const ARITY: usize = [$(stringify!($x)),+].len();
+                const FLAGS: &[&str] = &[$(stringify!($flag)),*];
+
                 #[allow(non_camel_case_types, dead_code)]
                 enum Param { $($($p,)+)? __ }
 
@@ -206,17 +300,28 @@ macro_rules! rows {
                         rule: DTypeRule::$rule,
                         operands: &[$(Operand {
                             name: stringify!($x),
+                            public: first!($($public,)? public_name(Slot::$x as usize, ARITY)),
                             range: first!($(($lo, $hi),)? (-3.0, 3.0)),
                             mask: first!($(is_mask!($mask),)? false),
                             saves: saves(Slot::$x),
                         }),+],
                         params: &[$($(stringify!($p)),+)?],
+                        defaults: &[$($(first!($(Some($default),)? None)),+)?],
+                        shown_defaults: &[$($(first!($($(Some($shown),)?)? None)),+)?],
                         sample_params: &[$($($sample),+)?],
                         aliases: &[$($($alias),+)?],
                         kinks: &[$($($kink),+)?],
                         doc: concat!($($doc),+),
-                        in_place: true $(&& !flag!($flag no_in_place))*,
-                        periodic: false $(|| flag!($flag periodic))*,
+                        in_place: !has(FLAGS, "no_in_place"),
+                        periodic: has(FLAGS, "periodic"),
+                        masks: false $($(|| is_mask!($mask))?)+,
+                        divides: has(FLAGS, "divides"),
+                        unpromoted: has(FLAGS, "unpromoted"),
+                        keyword_params: has(FLAGS, "keyword_params"),
+                        bound: !has(FLAGS, "not_bound"),
+                        constants: &[$($((stringify!($constant), $value)),+)?],
+                        hidden: &[$($($hidden),+)?],
+                        kept_with_number: first!($(Some(&[$($kept),*]),)? None),
                     };
 
                     #[allow(unused_variables, non_snake_case)]
@@ -308,19 +413,4 @@ macro_rules! is_mask {
     };
 }
 
-macro_rules! flag {
-    (no_in_place no_in_place) => {
-        true
-    };
-    (periodic periodic) => {
-        true
-    };
-    (no_in_place periodic) => {
-        false
-    };
-    (periodic no_in_place) => {
-        false
-    };
-}
-
-pub(super) use {all_rows_macro, first, flag, is_mask, rows, value_of};
+pub(super) use {all_rows_macro, first, is_mask, rows, value_of};

@@ -4,7 +4,7 @@ use super::kernels::{self, Kernel, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
 use super::num::level;
 use super::pointwise::{Func, Part, specialise};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::{OUTPUT, RowId};
+use crate::pointwise::OUTPUT;
 use std::mem::MaybeUninit;
 
 /// Numbers in the places of operands.
@@ -78,12 +78,11 @@ impl Direct {
     #[inline]
     pub fn of(func: Func, dtype: DType, params: &[Scalar; MAX_PARAMS]) -> Option<Direct> {
         let info = func.row.info();
-        if !dtype.is_float() || info.is_predicate() || matches!(func.row, RowId::Where | RowId::MaskedFill) {
+        if !dtype.is_float() || info.is_predicate() || info.masks {
             return None;
         }
         let (func, _) = specialise(func, params);
         let info = func.row.info();
-        debug_assert!(info.operands.iter().all(|o| !o.mask));
         let (kernel, reads, last) = match func.part {
             Part::Forward => (kernels::forward_kernel(func.row, dtype, level())?, (1 << info.arity()) - 1, usize::MAX),
             Part::Vjp(i) => {
@@ -243,6 +242,7 @@ unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
 mod tests {
     use super::*;
     use crate::backend::cpu::pointwise::{Operand, run};
+    use crate::pointwise::RowId;
 
     #[test]
     fn gives_the_same_bits_as_the_long_way() {

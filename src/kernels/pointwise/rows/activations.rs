@@ -20,12 +20,12 @@ macro_rules! activations {
         x(g; y) { A::select(y.le(&y.lit(0.0)), g.lit(0.0), g) }
     }
     /// The input where it is positive, else the input times a slope.
-    Real LeakyRelu = "leaky_relu" FloatOnly [LeakyReluBackward0](x; negative_slope = 0.1) kinks [0.0] {
+    Real LeakyRelu = "leaky_relu" FloatOnly [LeakyReluBackward0](x; negative_slope = 0.1 default 0.01) kinks [0.0] {
         A::select(x.gt(&x.lit(0.0)), x.clone(), x * negative_slope);
         x(g; x) { A::select(x.gt(&x.lit(0.0)), g.clone(), g * negative_slope) }
     }
     /// `scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))`.
-    Real Elu = "elu" FloatOnly [EluBackward0](x; alpha = 0.8, scale = 1.1, input_scale = 0.9) kinks [0.0] {
+    Real Elu = "elu" FloatOnly [EluBackward0](x; alpha = 0.8 default 1.0, scale = 1.1 default 1.0, input_scale = 0.9 default 1.0) kinks [0.0] {
         A::select(
             x.le(&x.lit(0.0)),
             alpha * (x.clone().min(x.lit(0.0)) * input_scale).expm1() * scale.clone(),
@@ -39,7 +39,7 @@ macro_rules! activations {
         }
     }
     /// `max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
-    Real Celu = "celu" FloatOnly [CeluBackward0](x; alpha = 0.8) kinks [0.0] {
+    Real Celu = "celu" FloatOnly [CeluBackward0](x; alpha = 0.8 default 1.0) kinks [0.0] {
         A::select(x.le(&x.lit(0.0)), alpha.clone() * x.clone().min(x.lit(0.0)).div(alpha).expm1(), x);
         x(g; x) {
             {
@@ -49,7 +49,7 @@ macro_rules! activations {
         }
     }
     /// The input times the normal distribution function of the input.
-    Real Gelu = "gelu" FloatOnly [GeluBackward0](x), no_in_place {
+    Real Gelu = "gelu" FloatOnly [GeluBackward0](x) keeps [approximate = Word("none")], no_in_place, not_bound {
         x.clone() * x.normal_cdf();
         x(g; x) {
             {
@@ -61,7 +61,7 @@ macro_rules! activations {
     }
     /// An approximation of gelu by tanh.
     // `(1 + tanh(u)) / 2` is the sigmoid of `2 * u`, which does not cancel where x is small.
-    Real GeluTanh = "gelu_tanh" FloatOnly [GeluBackward0](x), no_in_place {
+    Real GeluTanh = "gelu_tanh" FloatOnly [GeluBackward0](x) keeps [approximate = Word("tanh")], no_in_place, not_bound {
         {
             let u = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (x.clone() * x.clone() * x.clone()));
             x * u.sigmoid()
@@ -98,7 +98,7 @@ macro_rules! activations {
         }
     }
     /// `log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold.
-    Real Softplus = "softplus" FloatOnly [SoftplusBackward0](x; beta = 1.3, threshold = 20.0), no_in_place {
+    Real Softplus = "softplus" FloatOnly [SoftplusBackward0](x; beta = 1.3 default 1.0, threshold = 20.0 default 20.0), no_in_place {
         {
             let z = x.clone() * beta.clone();
             let soft = (z.clone().max(z.lit(0.0)) + (-z.clone().abs()).exp().log1p()).div(beta);
@@ -112,7 +112,7 @@ macro_rules! activations {
         }
     }
     /// The input kept between two numbers; the derivative at both is 0.
-    Num Hardtanh = "hardtanh" NoBool [HardtanhBackward0](x; min_val = -1.5, max_val = 1.25) kinks [-1.5, 1.25] {
+    Num Hardtanh = "hardtanh" NoBool [HardtanhBackward0](x; min_val = -1.5 default -1.0, max_val = 1.25 default 1.0) kinks [-1.5, 1.25] {
         x.max(min_val).min(max_val);
         x(g; x) { A::select(x.gt(&min_val).and(x.lt(&max_val)), g.clone(), g.lit(0.0)) }
     }
@@ -132,12 +132,12 @@ macro_rules! activations {
         x(g; x) { A::select(x.gt(&x.lit(-3.0)).and(x.lt(&x.lit(3.0))), g.clone() * g.lit(1.0 / 6.0), g.lit(0.0)) }
     }
     /// The input where it is above the threshold, else the value.
-    Num Threshold = "threshold" NoBool [ThresholdBackward0](x; threshold = 0.4, value = 0.1) kinks [0.4] {
+    Num Threshold = "threshold" NoBool [ThresholdBackward0](x; threshold = 0.4, value = 0.1) kinks [0.4] hides ["value"] {
         A::select(x.le(&threshold), value, x);
         x(g; x) { A::select(x.le(&threshold), g.lit(0.0), g) }
     }
     /// The input moved towards 0 by `lambd`.
-    Real Softshrink = "softshrink" FloatOnly [SoftshrinkBackward0](x; lambd = 0.5) kinks [-0.5, 0.5], no_in_place {
+    Real Softshrink = "softshrink" FloatOnly [SoftshrinkBackward0](x; lambd = 0.5 default 0.5) kinks [-0.5, 0.5], no_in_place {
         A::select(
             x.gt(&lambd),
             x.clone() - lambd.clone(),
@@ -146,14 +146,14 @@ macro_rules! activations {
         x(g; x) { A::select(x.lt(&-lambd.clone()).or(x.gt(&lambd)), g.clone(), g.lit(0.0)) }
     }
     /// The input, but 0 where its magnitude is not above `lambd`.
-    Real Hardshrink = "hardshrink" FloatOnly [HardshrinkBackward0](x; lambd = 0.5) kinks [-0.5, 0.5], no_in_place {
+    Real Hardshrink = "hardshrink" FloatOnly [HardshrinkBackward0](x; lambd = 0.5 default 0.5) kinks [-0.5, 0.5], no_in_place {
         A::select(x.ge(&-lambd.clone()).and(x.le(&lambd)), x.lit(0.0), x);
         x(g; x) { A::select(x.lt(&-lambd.clone()).or(x.gt(&lambd)), g.clone(), g.lit(0.0)) }
     }
 
     // ------------------------------------------------------------------------------------------------------------------ losses
     /// The squared difference.
-    Real MseLoss = "mse_loss" FloatOnly [MseLossBackward0](a, b), no_in_place {
+    Real MseLoss = "mse_loss" FloatOnly [MseLossBackward0](a, b as "target") keeps [reduction = Whole(0)], no_in_place, not_bound {
         {
             let d = a - b;
             d.clone() * d
@@ -162,7 +162,7 @@ macro_rules! activations {
         b(g; a, b) { g * (a.lit(2.0) * (b - a)) }
     }
     /// `0.5 * d * d / beta` for a difference below `beta`, else `|d| - 0.5 * beta`.
-    Real SmoothL1Loss = "smooth_l1_loss" FloatOnly [SmoothL1LossBackward0](a, b; beta = 1.7), no_in_place {
+    Real SmoothL1Loss = "smooth_l1_loss" FloatOnly [SmoothL1LossBackward0](a, b as "target"; beta = 1.7) keeps [reduction = Whole(0)], no_in_place, not_bound {
         {
             let d = (a - b).abs();
             let near = d.lt(&beta);
@@ -185,7 +185,7 @@ macro_rules! activations {
         }
     }
     /// `0.5 * d * d` for a difference up to `delta`, else `delta * (|d| - 0.5 * delta)`.
-    Real HuberLoss = "huber_loss" FloatOnly [HuberLossBackward0](a, b; delta = 1.7), no_in_place {
+    Real HuberLoss = "huber_loss" FloatOnly [HuberLossBackward0](a, b as "target"; delta = 1.7) keeps [reduction = Whole(0)], no_in_place, not_bound {
         {
             let d = (a - b).abs();
             let far = delta.clone() * (d.clone() - d.lit(0.5) * delta.clone());
@@ -205,14 +205,16 @@ macro_rules! activations {
         }
     }
     /// The cross entropy of a probability `x` and a target `t`; logarithms are not taken below -100.
-    Real BinaryCrossEntropy = "binary_cross_entropy" FloatOnly [BinaryCrossEntropyBackward0](x in 0.1 to 0.9, t in 0.0 to 1.0), no_in_place {
+    Real BinaryCrossEntropy = "binary_cross_entropy" FloatOnly [BinaryCrossEntropyBackward0](x in 0.1 to 0.9, t as "target" in 0.0 to 1.0)
+        keeps [reduction = Whole(0), weight = Nothing], no_in_place, not_bound {
         (t.clone() - t.lit(1.0)) * (-x.clone()).log1p().max(x.lit(-100.0)) - t * x.clone().log().max(x.lit(-100.0));
         // The divisor is kept from 0 as PyTorch does it, by 1e-12.
         x(g; x, t) { g * (x.clone() - t).div(((x.lit(1.0) - x.clone()) * x.clone()).max(x.lit(1e-12))) }
         t(g; x) { g * ((-x.clone()).log1p().max(x.lit(-100.0)) - x.clone().log().max(x.lit(-100.0))) }
     }
     /// The cross entropy of `sigmoid(x)` and a target `t`.
-    Real BceWithLogits = "binary_cross_entropy_with_logits" FloatOnly [BinaryCrossEntropyWithLogitsBackward0](x, t in 0.0 to 1.0), no_in_place {
+    Real BceWithLogits = "binary_cross_entropy_with_logits" FloatOnly [BinaryCrossEntropyWithLogitsBackward0](x, t as "target" in 0.0 to 1.0)
+        keeps [reduction = Whole(0), weight = Nothing, pos_weight = Nothing], no_in_place, not_bound {
         (t.lit(1.0) - t) * x.clone() + ((-x.clone().abs()).exp().log1p() - x.clone().min(x.lit(0.0)));
         x(g; x, t) { g * (x.sigmoid() - t) }
         t(g; x) { g * -x }

@@ -5,31 +5,31 @@ macro_rules! arithmetic {
 
     // -------------------------------------------------------------------------------------------------------------- arithmetic
     /// The sum of both inputs.
-    Num Add = "add" Any [AddBackward0](a, b) {
+    Num Add = "add" Any [AddBackward0](a, b) keeps [alpha = Whole(1)], not_bound {
         a + b;
         a(g) { g }
         b(g) { g }
     }
     /// `a + alpha * b`.
-    Num AddScaled = "add_scaled" Any [AddBackward0](a, b; alpha = 0.7) {
+    Num AddScaled = "add_scaled" Any [AddBackward0](a, b; alpha = 0.7), not_bound {
         a + alpha * b;
         a(g) { g }
         b(g) { g * alpha }
     }
     /// The first input minus the second.
-    Num Sub = "sub" NoBool [SubBackward0](a, b) also ["subtract"] {
+    Num Sub = "sub" Subtract [SubBackward0](a, b) also ["subtract"] keeps [alpha = Whole(1)], not_bound {
         a - b;
         a(g) { g }
         b(g) { -g }
     }
     /// `a - alpha * b`.
-    Num SubScaled = "sub_scaled" NoBool [SubBackward0](a, b; alpha = 0.7) {
+    Num SubScaled = "sub_scaled" Subtract [SubBackward0](a, b; alpha = 0.7), not_bound {
         a - alpha * b;
         a(g) { g }
         b(g) { -(g * alpha) }
     }
     /// The second input minus the first.
-    Num Rsub = "rsub" NoBool [RsubBackward0, RsubBackward1](a, b), no_in_place {
+    Num Rsub = "rsub" Subtract [RsubBackward0, RsubBackward1](a, b) keeps [alpha = Whole(1)], no_in_place, not_bound {
         b - a;
         a(g) { -g }
         b(g) { g }
@@ -41,53 +41,53 @@ macro_rules! arithmetic {
         b(g; a) { g * a }
     }
     /// The quotient of both inputs.
-    Real Div = "div" Float [DivBackward0](a, b in 0.3 to 3.0) also ["divide", "true_divide"] {
+    Real Div = "div" Float [DivBackward0](a, b in 0.3 to 3.0) also ["divide", "true_divide"], not_bound {
         a.div(b);
         a(g; b) { g.div(b) }
         b(g; a, b) { -g * a.div(b.clone()).div(b) }
     }
     /// The quotient rounded towards minus infinity.
-    Num DivFloor = "div_floor" NoBool [DivBackward2](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+    Num DivFloor = "div_floor" NoBool [DivBackward2](a in 1.1 to 1.9, b in 0.9 to 1.05), divides, not_bound {
         a.div_floor(b);
         a(g) { g.lit(0.0) }
         b(g) { g.lit(0.0) }
     }
     /// The quotient rounded towards zero.
-    Num DivTrunc = "div_trunc" NoBool [DivBackward2](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+    Num DivTrunc = "div_trunc" NoBool [DivBackward2](a in 1.1 to 1.9, b in 0.9 to 1.05), divides, not_bound {
         a.div_trunc(b);
         a(g) { g.lit(0.0) }
         b(g) { g.lit(0.0) }
     }
     /// The quotient rounded towards minus infinity, without derivative.
-    Num FloorDivide = "floor_divide" NoBool [NotImplemented](a, b) { a.div_floor(b) }
+    Num FloorDivide = "floor_divide" NoBool [NotImplemented](a, b), divides { a.div_floor(b) }
     /// The remainder of the division truncated towards zero; it has the sign of the dividend.
-    Num Fmod = "fmod" NoBool [FmodBackward1, FmodBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+    Num Fmod = "fmod" NoBool [FmodBackward1, FmodBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) number_keeps [], divides {
         a.fmod(b);
         a(g) { g }
         b(g; a, b) { -g * a.div_trunc(b) }
     }
     /// The remainder of the division rounded towards minus infinity; it has the sign of the divisor.
-    Num Remainder = "remainder" NoBool [RemainderBackward1, RemainderBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) {
+    Num Remainder = "remainder" NoBool [RemainderBackward1, RemainderBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) number_keeps [], divides {
         a.remainder(b);
         a(g) { g }
         b(g; a, b) { -g * a.div_floor(b) }
     }
     /// `x + value * a * b`.
-    Num Addcmul = "addcmul" NoBool [AddcmulBackward0](x, a, b; value = 0.7) {
+    Num Addcmul = "addcmul" NoBool [AddcmulBackward0](x, a, b; value = 0.7 default 1.0 shown "1"), keyword_params {
         x + value * a * b;
         x(g) { g }
         a(g; b) { g * (b * value) }
         b(g; a) { g * (a * value) }
     }
     /// `x + value * a / b`.
-    Real Addcdiv = "addcdiv" FloatOnly [AddcdivBackward0](x, a, b in 0.4 to 3.0; value = 0.7) {
+    Real Addcdiv = "addcdiv" FloatOnly [AddcdivBackward0](x, a, b in 0.4 to 3.0; value = 0.7 default 1.0 shown "1"), keyword_params {
         x + value * a.div(b);
         x(g) { g }
         a(g; b) { g * value.div(b) }
         b(g; a, b) { -g * (value * a).div(b.clone() * b) }
     }
     /// `a + w * (b - a)`, computed from the end that `w` is nearer to.
-    Real Lerp = "lerp" FloatOnly [LerpBackward1, LerpBackward0](a, b, w in 0.0 to 1.0) {
+    Real Lerp = "lerp" FloatOnly [LerpBackward1, LerpBackward0](a, b as "end", w as "weight" in 0.0 to 1.0) number_keeps ["weight"], unpromoted {
         {
             let d = b.clone() - a.clone();
             A::select(w.clone().abs().lt(&w.lit(0.5)), a + w.clone() * d.clone(), b - d * (w.lit(1.0) - w))
@@ -99,7 +99,7 @@ macro_rules! arithmetic {
 
     // ----------------------------------------------------------------------------------------------------------- sign and size
     /// The input with its sign changed.
-    Num Neg = "neg" NoBool [NegBackward0](x) also ["negative"] {
+    Num Neg = "neg" Negate [NegBackward0](x) also ["negative"] {
         -x;
         x(g) { -g }
     }
@@ -135,12 +135,12 @@ macro_rules! arithmetic {
         x(g; y) { -g * (y.clone() * y) }
     }
     /// The input times itself.
-    Num Square = "square" NoBool [PowBackward0](x) {
+    Num Square = "square" BoolAsInt [PowBackward0](x) keeps [exponent = Whole(2)] {
         x.clone() * x;
         x(g; x) { g * (x.lit(2.0) * x) }
     }
     /// The first input to the power of the second.
-    Num Pow = "pow" NoBool [PowBackward1, PowBackward1, PowBackward2](x in 0.2 to 3.0, e) {
+    Num Pow = "pow" NoBool [PowBackward1, PowBackward1, PowBackward2](x in 0.2 to 3.0, e as "exponent"), not_bound {
         x.pow(e);
         x(g; x, e) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))) }
         e(g; x, e, y) {
@@ -151,9 +151,14 @@ macro_rules! arithmetic {
         }
     }
     /// The input to the power of a number.
-    Num PowScalar = "pow_scalar" NoBool [PowBackward0](x in 0.2 to 3.0; e = 2.5) {
-        x.pow(e);
-        x(g; x) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))) }
+    Num PowScalar = "pow_scalar" NoBool [PowBackward0](x in 0.2 to 3.0; exponent = 2.5), not_bound {
+        x.pow(exponent);
+        x(g; x) {
+            {
+                let e = exponent;
+                g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0)))
+            }
+        }
     }
     /// The square root.
     Real Sqrt = "sqrt" Float [SqrtBackward0](x in 0.2 to 4.0) {

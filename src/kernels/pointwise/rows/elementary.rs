@@ -42,7 +42,7 @@ macro_rules! elementary {
         b(g; a, b) { g * a.div(b) }
     }
     /// The logarithm of the odds, `log(x / (1 - x))`, of the input kept in `eps..=1 - eps` unless `eps` is negative.
-    Real Logit = "logit" Float [LogitBackward0](x in 0.1 to 0.9; eps = 0.2) kinks [0.2, 0.8] {
+    Real Logit = "logit" Float [LogitBackward0](x in 0.1 to 0.9; eps = 0.2 default -1.0 shown "None") kinks [0.2, 0.8] {
         {
             let (free, top) = (eps.lt(&eps.lit(0.0)), eps.lit(1.0) - eps.clone());
             let kept = A::select(x.lt(&eps), eps, A::select(x.gt(&top), top, x.clone()));
