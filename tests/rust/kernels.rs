@@ -102,7 +102,7 @@ fn rows_for(dtype: DType) -> Vec<RowId> {
         .filter(|r| match r.info().rule {
             DTypeRule::Float | DTypeRule::FloatOnly => dtype.is_float(),
             DTypeRule::Any | DTypeRule::Compare | DTypeRule::Logic => true,
-            DTypeRule::NoBool => dtype != DType::Bool,
+            DTypeRule::NoBool | DTypeRule::Subtract | DTypeRule::Negate | DTypeRule::BoolAsInt => dtype != DType::Bool,
             DTypeRule::Bitwise => !dtype.is_float(),
             DTypeRule::Shift => !dtype.is_float() && dtype != DType::Bool,
         })
