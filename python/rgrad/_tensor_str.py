@@ -136,8 +136,8 @@ def _suffixes(t: Any) -> Iterator[str]:
     default = _core.get_default_dtype()
     if t.device.type != "cpu":
         yield f"device='{t.device}'"
-    if t.numel() == 0:
-        if t.ndim != 1:
+    if t.numel() == 0 or t.is_meta:
+        if t.ndim != 1 or t.is_meta:
             yield f"size={tuple(t.shape)}"
         if t.dtype != default:
             yield f"dtype={t.dtype}"
@@ -173,7 +173,9 @@ def to_string(t: Any) -> str:
     plain = type(t) is _core.Tensor or type(t).__name__ in ("Parameter", "Buffer")
     prefix = "tensor(" if plain else f"{type(t).__name__}("
     values = _core.Tensor.detach(t)
-    if t.numel() == 0:
+    if t.is_meta:
+        body = "..."
+    elif t.numel() == 0:
         body = "[]"
     else:
         summarize = t.numel() > _options.threshold

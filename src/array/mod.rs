@@ -8,10 +8,12 @@ mod index;
 mod lazy;
 mod matmul;
 mod pending;
+mod pointwise;
 mod program;
 mod reduce;
 mod run;
 mod storage;
+mod transfer;
 mod value;
 
 pub use crate::backend::requests::{
@@ -19,6 +21,7 @@ pub use crate::backend::requests::{
 };
 pub use elements::Element;
 pub use index::index_shape;
+pub use pointwise::Numbers;
 pub use reduce::reduced_shape;
 pub use storage::{Access, Change, Device, Storage, Version, new_age};
-pub use value::{Array, Numbers};
+pub use value::Array;

@@ -60,18 +60,24 @@ pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DTy
 
 /// A new tensor of this one's shape and order of dimensions.
 pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
+    full_like_on(t, value, dtype, None)
+}
+
+/// As `full_like`, on a device if one is given.
+pub fn full_like_on(t: &Tensor, value: Scalar, dtype: Option<DType>, device: Option<Device>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     pointwise::number(value, dtype)?;
     make_room(t.numel());
-    let a = t.array().empty_like(dtype)?;
+    let a = t.array().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?;
     host::unlocked_if_large(a.numel(), || a.fill(value))?;
     t.beside(Tensor::new(a))
 }
 
-pub fn empty_like(t: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+/// Uninitialised, of this tensor's shape and order of dimensions, on a device if one is given.
+pub fn empty_like_on(t: &Tensor, dtype: Option<DType>, device: Option<Device>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     make_room(t.numel());
-    t.beside(Tensor::new(t.array().empty_like(dtype)?))
+    t.beside(Tensor::new(t.array().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?))
 }
 
 /// Ones on the main diagonal, zero elsewhere.

@@ -156,8 +156,8 @@ macro_rules! filled {
                 let o = Options::parse_like(stringify!($like), kwargs)?;
                 let value: Option<i64> = $value;
                 let t = match value {
-                    Some(v) => create::full_like(PyTensor::of(input), Scalar::Int(v), o.dtype)?,
-                    None => create::empty_like(PyTensor::of(input), o.dtype)?,
+                    Some(v) => create::full_like_on(PyTensor::of(input), Scalar::Int(v), o.dtype, o.device)?,
+                    None => create::empty_like_on(PyTensor::of(input), o.dtype, o.device)?,
                 };
                 o.wrap(py, t)
             }
@@ -211,7 +211,7 @@ fn full(py: Python<'_>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bo
 #[pyo3(signature = (input, fill_value, **kwargs))]
 fn full_like(py: Python<'_>, input: &Bound<'_, PyTensor>, fill_value: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
     let o = Options::parse_like("full_like", kwargs)?;
-    o.wrap(py, create::full_like(PyTensor::of(input), value_of(fill_value, "full_like", "fill_value")?, o.dtype)?)
+    o.wrap(py, create::full_like_on(PyTensor::of(input), value_of(fill_value, "full_like", "fill_value")?, o.dtype, o.device)?)
 }
 
 /// Ones on the main diagonal of an n x m matrix, zero elsewhere.

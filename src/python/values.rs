@@ -36,6 +36,9 @@ fn the_one(t: &Tensor) -> PyResult<Scalar> {
 
 /// The array of a tensor whose one value becomes a Python number.
 pub(super) fn item_of(t: &Tensor) -> PyResult<Array> {
+    if t.device() == Device::META {
+        return Err(Error::runtime("Tensor.item() cannot be called on meta tensors: they have no values").into());
+    }
     Ok(t.values(".item()")?)
 }
 
@@ -145,7 +148,7 @@ impl PyTensor {
                 "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet: each \
                  element of the batch might go another way. Use where(condition, a, b) instead of `if`.",
             )),
-            1 => Ok(t.array().first()?.to_bool()),
+            1 => Ok(item_of(t)?.first()?.to_bool()),
             0 => Err(runtime("Boolean value of Tensor with no values is ambiguous")),
             _ => Err(runtime("Boolean value of Tensor with more than one value is ambiguous")),
         }

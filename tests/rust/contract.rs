@@ -212,9 +212,7 @@ fn every_row_over_strides_and_broadcast() {
                 .collect();
             let params: Vec<Scalar> = row.info().sample_params.iter().map(|p| Scalar::Float(*p)).collect();
             let name = row.info().name;
-            both(name, &operands.iter().collect::<Vec<_>>(), |a| {
-                one(Array::pointwise(func, compute, out, a, &params))
-            });
+            both(name, &operands.iter().collect::<Vec<_>>(), |a| one(Array::pointwise(func, compute, out, a, &params)));
         }
     }
 }

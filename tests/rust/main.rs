@@ -8,6 +8,7 @@ mod kernels;
 mod levels;
 mod passes;
 mod reference;
+mod reference_elements;
 mod rooms;
 mod rows;
 mod soundness;

@@ -1,6 +1,8 @@
 //! A backend of its own, outside the crate: scalar loops over operands, as plainly as the requests' descriptions say it. What it gives is
 //! compared with the CPU.
 
+use super::reference_elements::V::{self, F, I};
+use super::reference_elements::{Cells, X, get, indices, nth, put, rows, start, with};
 use rgrad_kernels::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
 use rgrad_kernels::backend::cpu::backend::CPU;
 use rgrad_kernels::backend::cpu::raw_slice::RawSlice;
@@ -9,9 +11,6 @@ use rgrad_kernels::backend::requests::{Index, NllReduction, Pointwise, Reducer, 
 use rgrad_kernels::error::{Error, Result};
 use rgrad_kernels::layout::{DType, Layout};
 use rgrad_kernels::pointwise::Func;
-use std::any::Any;
-use std::cell::UnsafeCell;
-use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic;
 
@@ -20,182 +19,6 @@ pub struct Reference;
 
 pub fn find() -> Result<Arc<dyn Backend>> {
     Ok(Arc::new(Reference))
-}
-
-/// Elements as the host lays them out.
-#[derive(Debug)]
-struct Cells(UnsafeCell<Box<[u64]>>, usize);
-// SAFETY: tests use a tensor from one thread.
-unsafe impl Send for Cells {}
-// SAFETY: as above.
-unsafe impl Sync for Cells {}
-
-impl Cells {
-    fn new(bytes: usize) -> Cells {
-        Cells(UnsafeCell::new(vec![0; bytes.div_ceil(8)].into()), bytes)
-    }
-
-    fn start(&self) -> *mut u8 {
-        // SAFETY: nobody resizes the box.
-        unsafe { (*self.0.get()).as_mut_ptr().cast() }
-    }
-}
-
-impl DeviceMemory for Cells {
-    fn bytes(&self) -> usize {
-        self.1
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-fn start(m: Memory<'_>) -> *mut u8 {
-    match m {
-        Memory::Device(d) => d.as_any().downcast_ref::<Cells>().expect("memory of this backend").start(),
-        Memory::Host(_) => panic!("memory of the host came to the reference backend"),
-    }
-}
-
-/// An element.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum V {
-    I(i64),
-    F(f64),
-}
-use V::{F, I};
-
-impl V {
-    fn f(self) -> f64 {
-        match self {
-            I(i) => i as f64,
-            F(f) => f,
-        }
-    }
-    fn i(self) -> i64 {
-        match self {
-            I(i) => i,
-            F(f) => f as i64,
-        }
-    }
-    fn is_true(self) -> bool {
-        self.f() != 0.0
-    }
-    fn is_nan(self) -> bool {
-        self.f().is_nan()
-    }
-    fn plus(self, o: V) -> V {
-        if let (I(a), I(b)) = (self, o) { I(a.wrapping_add(b)) } else { F(self.f() + o.f()) }
-    }
-    fn times(self, o: V) -> V {
-        if let (I(a), I(b)) = (self, o) { I(a.wrapping_mul(b)) } else { F(self.f() * o.f()) }
-    }
-    /// nan is larger than everything.
-    fn order(self, o: V) -> Ordering {
-        match (self, o) {
-            (I(a), I(b)) => a.cmp(&b),
-            _ => self.f().partial_cmp(&o.f()).unwrap_or_else(|| self.is_nan().cmp(&o.is_nan())),
-        }
-    }
-    /// Whether this is a better extreme than `o`: nan wins, the first of equals stays.
-    fn beats(self, o: V, max: bool) -> bool {
-        !o.is_nan() && (self.is_nan() || if max { self.f() > o.f() } else { self.f() < o.f() } && self.order(o).is_ne())
-    }
-}
-
-/// # Safety
-/// There is an element.
-unsafe fn get(p: *const u8, dtype: DType) -> V {
-    // SAFETY: the caller's.
-    unsafe {
-        match dtype {
-            DType::Bool => I(i64::from(*p != 0)),
-            DType::U8 => I(i64::from(*p)),
-            DType::I8 => I(i64::from(*p.cast::<i8>())),
-            DType::I16 => I(i64::from(*p.cast::<i16>())),
-            DType::I32 => I(i64::from(*p.cast::<i32>())),
-            DType::I64 => I(*p.cast()),
-            DType::F32 => F(f64::from(*p.cast::<f32>())),
-            DType::F64 => F(*p.cast()),
-        }
-    }
-}
-
-/// # Safety
-/// There is room for an element.
-unsafe fn put(p: *mut u8, dtype: DType, v: V) {
-    // SAFETY: the caller's.
-    unsafe {
-        match dtype {
-            DType::Bool => *p = u8::from(v.is_true()),
-            DType::U8 => *p = v.i() as u8,
-            DType::I8 => *p.cast() = v.i() as i8,
-            DType::I16 => *p.cast() = v.i() as i16,
-            DType::I32 => *p.cast() = v.i() as i32,
-            DType::I64 => *p.cast() = v.i(),
-            DType::F32 => *p.cast() = v.f() as f32,
-            DType::F64 => *p.cast() = v.f(),
-        }
-    }
-}
-
-/// An operand with all its elements read, row-major; or an output to be written.
-struct X<'a> {
-    v: View<'a>,
-}
-
-impl X<'_> {
-    fn at(&self, index: &[usize]) -> *mut u8 {
-        let off: isize = index.iter().zip(self.v.strides).map(|(i, s)| *i as isize * s).sum();
-        start(self.v.memory).wrapping_add((self.v.offset as isize + off) as usize * self.v.dtype.size())
-    }
-    fn get(&self, index: &[usize]) -> V {
-        // SAFETY: the promise of `Backend::run`.
-        unsafe { get(self.at(index), self.v.dtype) }
-    }
-    fn put(&self, index: &[usize], v: V) {
-        // SAFETY: the promise of `Backend::run`.
-        unsafe { put(self.at(index), self.v.dtype, v) }
-    }
-    fn rank(&self) -> usize {
-        self.v.shape.len()
-    }
-    fn size(&self, d: usize) -> usize {
-        self.v.shape.get(d).copied().unwrap_or(1)
-    }
-    fn all(&self) -> Vec<V> {
-        indices(self.v.shape).map(|i| self.get(&i)).collect()
-    }
-}
-
-/// All indices of a shape, in row-major order.
-fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
-    let shape = shape.to_vec();
-    (0..shape.iter().product()).map(move |mut n: usize| {
-        let mut at = vec![0; shape.len()];
-        for d in (0..shape.len()).rev() {
-            at[d] = n % shape[d];
-            n /= shape[d];
-        }
-        at
-    })
-}
-
-/// The rows along `dim`: for each the index with 0 there. A 0-d array is one row of one element.
-fn rows(shape: &[usize], dim: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
-    let mut outer = shape.to_vec();
-    if let Some(n) = outer.get_mut(dim) {
-        *n = 1;
-    }
-    indices(&outer)
-}
-
-fn with(at: &[usize], dim: usize, i: usize) -> Vec<usize> {
-    let mut at = at.to_vec();
-    if let Some(n) = at.get_mut(dim) {
-        *n = i;
-    }
-    at
 }
 
 fn wrong(what: &str) -> Error {
@@ -491,28 +314,17 @@ impl Backend for Reference {
             }
             Request::ArgReduce(r) => {
                 let x = first(ins, &cells)?;
-                let size = x.size(r.dim);
-                let dense = |k: usize| outs[k].map(|v| start(v.memory).wrapping_add(v.offset * v.dtype.size()));
                 for (n, at) in rows(x.v.shape, r.dim).enumerate() {
-                    let all: Vec<V> = (0..size).map(|i| x.get(&with(&at, r.dim, i))).collect();
-                    let best = (1..size).fold(0, |b, i| if all[i].beats(all[b], r.max) { i } else { b });
-                    // SAFETY: outputs are row-major with an element for each row.
-                    unsafe {
-                        if let Some(p) = dense(0) {
-                            put(p.add(n * x.v.dtype.size()), x.v.dtype, all[best]);
-                        }
-                        if let Some(p) = dense(1) {
-                            put(p.add(n * 8), DType::I64, I(best as i64));
-                        }
-                    }
+                    let all = x.row(&at, r.dim);
+                    let best = (1..all.len()).fold(0, |b, i| if all[i].beats(all[b], r.max) { i } else { b });
+                    nth(outs, n, all[best], best);
                 }
             }
             Request::Scan(s) => {
                 let x = first(ins, &cells)?;
                 for at in rows(x.v.shape, s.dim) {
                     let mut acc = None;
-                    for i in 0..x.size(s.dim) {
-                        let v = x.get(&with(&at, s.dim, i));
+                    for (i, v) in x.row(&at, s.dim).into_iter().enumerate() {
                         let next = acc.map_or(v, |a: V| if s.kind == ScanKind::Sum { a.plus(v) } else { a.times(v) });
                         out.put(&with(&at, s.dim, i), next);
                         acc = Some(next);
@@ -522,13 +334,12 @@ impl Backend for Reference {
             Request::CumulativeExtreme(c) => {
                 let x = view(ins, 0)?;
                 for at in rows(x.v.shape, c.dim) {
-                    let mut best = 0;
-                    for i in 0..x.size(c.dim) {
-                        let (v, b) = (x.get(&with(&at, c.dim, i)), x.get(&with(&at, c.dim, best)));
-                        if i > 0 && (v.beats(b, c.max) || v == b || v.is_nan()) {
+                    let (all, mut best) = (x.row(&at, c.dim), 0);
+                    for (i, v) in all.iter().enumerate() {
+                        if v.beats(all[best], c.max) || *v == all[best] || v.is_nan() {
                             best = i;
                         }
-                        values(0, &with(&at, c.dim, i), x.get(&with(&at, c.dim, best)));
+                        values(0, &with(&at, c.dim, i), all[best]);
                         values(1, &with(&at, c.dim, i), I(best as i64));
                     }
                 }
@@ -536,42 +347,31 @@ impl Backend for Reference {
             Request::Sort(s) => {
                 let x = view(ins, 0)?;
                 for at in rows(x.v.shape, s.dim) {
-                    let mut order: Vec<usize> = (0..x.size(s.dim)).collect();
-                    let key = |i: usize| x.get(&with(&at, s.dim, i));
-                    order.sort_by(|a, b| if s.descending { key(*b).order(key(*a)) } else { key(*a).order(key(*b)) });
+                    let all = x.row(&at, s.dim);
+                    let mut order: Vec<usize> = (0..all.len()).collect();
+                    order.sort_by(|a, b| if s.descending { all[*b].order(all[*a]) } else { all[*a].order(all[*b]) });
                     for (i, from) in order.into_iter().take(s.keep).enumerate() {
-                        values(0, &with(&at, s.dim, i), key(from));
+                        values(0, &with(&at, s.dim, i), all[from]);
                         values(1, &with(&at, s.dim, i), I(from as i64));
                     }
                 }
             }
             Request::Mode(m) => {
                 let x = view(ins, 0)?;
-                let kept: Vec<usize> = rows(x.v.shape, m.dim).enumerate().map(|(n, _)| n).collect();
-                for (at, n) in rows(x.v.shape, m.dim).zip(kept) {
-                    let all: Vec<V> = (0..x.size(m.dim)).map(|i| x.get(&with(&at, m.dim, i))).collect();
+                for (n, at) in rows(x.v.shape, m.dim).enumerate() {
+                    let all = x.row(&at, m.dim);
                     let times = |v: V| all.iter().filter(|o| o.order(v).is_eq()).count();
-                    let best = all.iter().copied().reduce(|a, b| match times(b).cmp(&times(a)) {
-                        Ordering::Greater => b,
-                        Ordering::Equal if b.order(a).is_lt() => b,
-                        _ => a,
-                    });
-                    let best = best.unwrap_or(I(0));
-                    let place = all.iter().rposition(|v| v.order(best).is_eq()).unwrap_or(0);
-                    let dense = |k: usize| outs[k].map(|v| start(v.memory).wrapping_add(v.offset * v.dtype.size()));
-                    // SAFETY: outputs are row-major with an element for each row.
-                    unsafe {
-                        dense(0).into_iter().for_each(|p| put(p.add(n * x.v.dtype.size()), x.v.dtype, best));
-                        dense(1).into_iter().for_each(|p| put(p.add(n * 8), DType::I64, I(place as i64)));
-                    }
+                    // The most frequent, the smallest of those.
+                    let better = |a: V, b: V| times(b).cmp(&times(a)).then(a.order(b)).is_gt();
+                    let best = all.iter().copied().reduce(|a, b| if better(a, b) { b } else { a }).unwrap_or(I(0));
+                    nth(outs, n, best, all.iter().rposition(|v| v.order(best).is_eq()).unwrap_or(0));
                 }
             }
             Request::Softmax(s) => {
                 let x = first(ins, &cells)?;
                 let y = if s.pass.backward { Some(view(ins, 1)?) } else { None };
                 for at in rows(x.v.shape, s.dim) {
-                    let all = |x: &X<'_>| (0..x.size(s.dim)).map(|i| x.get(&with(&at, s.dim, i))).collect::<Vec<V>>();
-                    let made = softmax(s.pass, &all(&x), &y.as_ref().map(all).unwrap_or_default());
+                    let made = softmax(s.pass, &x.row(&at, s.dim), &y.as_ref().map(|y| y.row(&at, s.dim)).unwrap_or_default());
                     made.into_iter().enumerate().for_each(|(i, v)| out.put(&with(&at, s.dim, i), v));
                 }
             }

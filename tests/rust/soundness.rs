@@ -1,7 +1,9 @@
 //! What safe functions refuse: layouts that reach out of their memory, operands that do not belong together, writes to memory that was
 //! lent for reading. And what they read of memory that others write: positions are checked as they are used, bytes are no `bool`.
 
-use rgrad::array::{Array, Bounds, Classes, Device, NllReduction as Reduction, Numbers, Plan, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write};
+use rgrad::array::{
+    Array, Bounds, Classes, Device, NllReduction as Reduction, Numbers, Plan, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write,
+};
 use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Result;
 use rgrad::layout::{DType, Dims, Layout, Scalar, Strides};

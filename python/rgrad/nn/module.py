@@ -384,6 +384,13 @@ class Module(HasHooks):
         """Move all parameters and buffers to the wgpu device, as PyTorch's ``cuda()`` does to its own."""
         return self._apply(lambda t: t.wgpu(device))
 
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Give all parameters and buffers uninitialised memory on a device; their values are lost.
+
+        For modules that were made on ``device="meta"``, which have shapes but no memory.
+        """
+        return self._apply(lambda t: _core.empty_like(t, device=device), recurse=recurse)
+
     def train(self, mode: bool = True) -> Self:
         """Set training mode (True) or evaluation mode (False) for the tree."""
         if not isinstance(mode, bool):

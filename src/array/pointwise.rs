@@ -1,0 +1,255 @@
+//! Rows of pointwise operations on arrays: at once, deferred, or the short way for few elements.
+
+use super::fusion;
+use super::run::{ask, elsewhere};
+use super::storage::{Access, INLINE, Storage};
+use super::value::Array;
+use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::direct::Direct;
+pub use crate::backend::cpu::direct::Numbers;
+use crate::backend::cpu::kernels;
+use crate::backend::requests::{Pointwise, Request};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Layout, Scalar, broadcast};
+use crate::pointwise::Func;
+use smallvec::SmallVec;
+
+/// The most elements that go the short way; beyond it the long one costs nothing beside the work.
+const DIRECT: usize = 1 << 10;
+
+/// Operands of one shape, as a kernel wants them.
+struct Alike {
+    n: usize,
+    padded: bool,
+    ptrs: [*const u8; kernels::MAX_INPUTS],
+}
+
+/// What a short way has computed.
+pub(crate) struct Values {
+    storage: Storage,
+    dtype: DType,
+}
+
+impl Values {
+    /// The values in the order of `like`.
+    ///
+    /// # Safety
+    /// `like` was the first operand: a row-major array with as many elements.
+    #[inline(always)]
+    pub unsafe fn laid_out_as(self, like: &Array) -> Array {
+        debug_assert!(like.numel() * self.dtype.size() <= self.storage.bytes() && like.is_contiguous());
+        Array { storage: self.storage, layout: like.layout.rewound(), dtype: self.dtype }
+    }
+}
+
+/// Refuses what a kernel would take for something else: another number of operands, or memory of another type for the result.
+#[inline]
+fn check_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+    if ins.len() == func.inputs() && func.out_dtype(compute) == out && params.len() <= kernels::MAX_PARAMS {
+        return Ok(());
+    }
+    Err(bad_call(func, compute, out, ins, params))
+}
+
+#[cold]
+fn bad_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Scalar]) -> Error {
+    Error::runtime(format!(
+        "{}: expected {} operands, at most {} parameters and a result of {}, got {}, {} and {out}",
+        func.row.info().name,
+        func.inputs(),
+        kernels::MAX_PARAMS,
+        func.out_dtype(compute),
+        ins.len(),
+        params.len()
+    ))
+}
+
+impl Array {
+    /// Runs a row on operands that are broadcast together, computing in `compute` and giving `out_dtype`. Operands of another dtype
+    /// than the row reads at their place are converted first.
+    pub fn pointwise(func: Func, compute: DType, out_dtype: DType, ins: &[&Array], params: &[Scalar]) -> Result<Array> {
+        let shape = Self::common_shape(ins)?;
+        check_call(func, compute, out_dtype, ins, params)?;
+        let like = ins.iter().find(|a| a.shape() == &shape[..]);
+        if fusion::is_worth(&shape) {
+            let layout = match like {
+                Some(a) if !a.is_contiguous() => Layout::dense_like(&shape, a.strides()),
+                _ => Layout::contiguous(&shape),
+            };
+            if let Some(made) = Self::pending(func, compute, out_dtype, &layout, ins, params)? {
+                return Ok(made);
+            }
+            fusion::run_left();
+        }
+        let out = if let Some(on) = ins.iter().find(|a| !a.device().is_host()) {
+            match like {
+                Some(a) if a.device() == on.device() => a.empty_like(out_dtype)?,
+                _ => on.empty_beside(&shape, out_dtype)?,
+            }
+        } else {
+            match like {
+                Some(a) if !a.is_contiguous() => a.empty_like(out_dtype)?,
+                _ => Array::empty(&shape, out_dtype)?,
+            }
+        };
+        out.pointwise_now(func, compute, ins, params)?;
+        Ok(out)
+    }
+
+    /// `pointwise` the short way, for a few floats that lie alike: on the CPU, row-major, of one shape and of the type computed in, which
+    /// is also the result's. None where the operands are not so.
+    /// In the places of `numbers` any of the arrays can stand.
+    #[inline]
+    pub fn pointwise_direct(
+        func: Func,
+        compute: DType,
+        ins: &[&Array],
+        numbers: &Numbers,
+        params: &[Scalar; kernels::MAX_PARAMS],
+    ) -> Option<Array> {
+        let first = *ins.first()?;
+        // SAFETY: the first operand.
+        Some(unsafe { Self::values_direct(func, compute, ins, numbers, params)?.laid_out_as(first) })
+    }
+
+    /// `pointwise_direct`, but for the layout, which is that of the first operand (read or not, it is row-major and has the results' shape): an
+    /// array is large, and should be moved little.
+    #[inline]
+    pub(crate) fn values_direct(
+        func: Func,
+        compute: DType,
+        ins: &[&Array],
+        numbers: &Numbers,
+        params: &[Scalar; kernels::MAX_PARAMS],
+    ) -> Option<Values> {
+        let direct = Direct::of(func, compute, params)?;
+        let alike = ins.first()?.alike(&direct, compute, ins)?;
+        let storage = Storage::alloc(alike.n * compute.size()).ok()?;
+        // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
+        // padded storages have a whole block from their start on.
+        unsafe {
+            let (padded, out) = (alike.padded && storage.is_padded(), storage.memory(Access::Write));
+            if numbers.is_empty() {
+                direct.run(alike.n, padded, out, &alike.ptrs, params);
+            } else {
+                direct.run_with(alike.n, padded, out, &alike.ptrs, numbers, params);
+            }
+        }
+        Some(Values { storage, dtype: compute })
+    }
+
+    /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does.
+    #[inline]
+    pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
+        let Some(direct) = Direct::of(func, self.dtype, params) else { return false };
+        let Some(alike) = self.alike(&direct, self.dtype, ins) else { return false };
+        if !self.is_direct(self.dtype)
+            || self.storage.is_lent_for_reading()
+            || ins.iter().any(|a| a.storage.same(&self.storage) && a.layout.offset() != self.layout.offset())
+        {
+            return false;
+        }
+        // SAFETY: as in `pointwise_direct`; an operand that shares this array's storage begins where it does.
+        unsafe { direct.run(alike.n, alike.padded && self.is_padded(), self.ptr_mut(), &alike.ptrs, params) };
+        true
+    }
+
+    /// The operands, if all that are read can go the short way and have this array's shape.
+    #[inline]
+    fn alike(&self, direct: &Direct, compute: DType, ins: &[&Array]) -> Option<Alike> {
+        // Kernels read as many operands as their row has.
+        if ins.len() != direct.inputs() {
+            return None;
+        }
+        let n = self.numel();
+        let mut padded = kernels::LANES * compute.size() <= INLINE && n < kernels::LANES;
+        let mut ptrs = [std::ptr::null(); kernels::MAX_INPUTS];
+        for (k, a) in ins.iter().enumerate() {
+            if direct.reads(k) {
+                if !a.layout.same_shape(&self.layout) || !a.is_direct(compute) {
+                    return None;
+                }
+                padded = padded && a.is_padded();
+                ptrs[direct.place(k)] = a.ptr();
+            }
+        }
+        (n.wrapping_sub(1) < DIRECT).then_some(Alike { n, padded, ptrs })
+    }
+
+    #[inline]
+    fn is_direct(&self, dtype: DType) -> bool {
+        self.dtype == dtype && self.storage.is_plain() && self.layout.is_plain()
+    }
+
+    /// Whether a whole block can be read from the first element on.
+    #[inline]
+    fn is_padded(&self) -> bool {
+        self.layout.offset() == 0 && self.storage.is_padded()
+    }
+
+    fn common_shape(ins: &[&Array]) -> Result<Dims> {
+        let [first, others @ ..] = ins else { return Ok(Dims::new()) };
+        let mut shape = Dims::from_slice(first.shape());
+        for a in others {
+            if a.shape() != &shape[..] {
+                shape = broadcast(&shape, a.shape())?;
+            }
+        }
+        Ok(shape)
+    }
+
+    /// As `pointwise`, into this array, whose shape the operands must broadcast to. An operand may be this very array; one that
+    /// overlaps it otherwise is copied first.
+    pub fn pointwise_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        check_call(func, compute, self.dtype, ins, params)?;
+        if (fusion::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {
+            return Ok(());
+        }
+        self.pointwise_now(func, compute, ins, params)
+    }
+
+    /// As `pointwise_into`, at once.
+    fn pointwise_now(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        check_call(func, compute, self.dtype, ins, params)?;
+        ins.iter().try_for_each(|a| a.ready())?;
+        self.writable()?;
+        let request = Request::Pointwise(Pointwise::new(func, compute, params));
+        let reads = func.reads();
+        let beside = |a: &Array| a.shape() == self.shape() && !a.storage.same(&self.storage) && a.storage.is_beside(&self.storage);
+        if ins.iter().enumerate().all(|(k, a)| reads & (1 << k) == 0 || beside(a)) {
+            let read = |k: usize| reads & (1 << k) != 0;
+            let operands: SmallVec<[Operand<'_>; 5]> =
+                (0..ins.len()).map(|k| if read(k) { Operand::View(ins[k].view()) } else { Operand::Unread }).collect();
+            return ask(&request, &operands, &[self]);
+        }
+        let clashes = |a: &Array| a.storage.same(&self.storage) && (a.layout != self.layout || a.dtype != self.dtype) && a.overlaps(self);
+        let mut copies: SmallVec<[Option<Array>; 5]> = SmallVec::new();
+        let mut layouts: SmallVec<[Option<Layout>; 5]> = SmallVec::new();
+        for (k, a) in ins.iter().enumerate() {
+            let read = reads & (1 << k) != 0 && a.storage.is_beside(&self.storage);
+            copies.push(if read && clashes(a) { Some(a.contiguous_copy()?) } else { None });
+            let a = copies[k].as_ref().unwrap_or(a);
+            layouts.push(if !read || a.shape() == self.shape() { None } else { Some(a.layout.expand(self.shape())?) });
+        }
+        let mut operands: SmallVec<[Operand<'_>; 5]> = SmallVec::new();
+        for k in 0..ins.len() {
+            let a = copies[k].as_ref().unwrap_or(ins[k]);
+            operands.push(if reads & (1 << k) == 0 {
+                Operand::Unread
+            } else if a.storage.is_beside(&self.storage) {
+                let view = a.view();
+                Operand::View(layouts[k].as_ref().map_or(view, |l| View {
+                    shape: l.shape(),
+                    strides: l.strides(),
+                    offset: l.offset(),
+                    ..view
+                }))
+            } else if a.device().is_host() && a.numel() == 1 {
+                Operand::Number(a.first()?)
+            } else {
+                return Err(elsewhere(func.row.info().name, a, self.device()));
+            });
+        }
+        ask(&request, &operands, &[self])
+    }
+}
