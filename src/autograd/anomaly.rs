@@ -4,13 +4,12 @@
 //! (`site::record_stacks`), and a pass looks at it once.
 
 use super::hooks::Grads;
+use super::linear;
 use super::node::Node;
 use super::site;
 use super::tensor::Tensor;
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::layout::DType;
-use crate::pointwise::{Func, RowId};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -59,7 +58,7 @@ fn has_nan(t: &Tensor) -> Result<bool> {
     if !total(&a)?.is_nan() {
         return Ok(false);
     }
-    Ok(total(&Array::pointwise(Func::forward(RowId::IsNan), a.dtype(), DType::Bool, &[&a], &[])?)? > 0.0)
+    Ok(total(&linear::is_nan(&a)?)? > 0.0)
 }
 
 fn total(a: &Array) -> Result<f64> {

@@ -108,9 +108,19 @@ fn add(to: &mut SmallVec<[Entry; 1]>, e: Entry) {
     }
 }
 
+/// Why an operation has recorded nothing; of a cast without a word from the mode it is the type.
+pub(crate) fn why(mode: Mode, is_cast: bool) -> Why {
+    match mode {
+        Mode { inference: true, .. } => Why::Inference,
+        Mode { grad: false, .. } => Why::NoGrad,
+        _ if is_cast => Why::Cast,
+        _ => Why::NoDerivative,
+    }
+}
+
 /// Marks the results of an operation that recorded nothing.
 #[cold]
-pub(crate) fn mark_results(op: &'static str, mode: Mode, inputs: &[&Tensor], outs: &[Tensor]) {
+pub(crate) fn mark_results(op: &'static str, why: Why, inputs: &[&Tensor], outs: &[Tensor]) {
     let mut sources: SmallVec<[&Tensor; 3]> = SmallVec::new();
     let mut inherited: SmallVec<[Arc<Cut>; 2]> = SmallVec::new();
     for t in inputs {
@@ -124,13 +134,6 @@ pub(crate) fn mark_results(op: &'static str, mode: Mode, inputs: &[&Tensor], out
             inherited.extend(cut);
         }
     }
-    let why = match mode {
-        Mode { inference: true, .. } => Why::Inference,
-        Mode { grad: false, .. } => Why::NoGrad,
-        // With recording on only the result's type or the operation can be why.
-        _ if op == "to" => Why::Cast,
-        _ => Why::NoDerivative,
-    };
     let mut ends: SmallVec<[Entry; 1]> = SmallVec::new();
     if !sources.is_empty() && !site::is_inherited() {
         ends.push(Entry::new(why, op, sources.into_iter()));
@@ -157,7 +160,7 @@ pub fn mark_result(op: &'static str, input: &Tensor, out: &Tensor) {
         core.has_cut() || core.needs_grad()
     };
     if marks {
-        mark_results(op, mode::current(), &[input], std::slice::from_ref(out));
+        mark_results(op, why(mode::current(), false), &[input], std::slice::from_ref(out));
     }
 }
 

@@ -127,6 +127,11 @@ pub trait Op: Vjp + OpForm {
         true
     }
 
+    /// Whether it converts to another type: where that has no gradients the path ends.
+    fn is_cast(&self) -> bool {
+        false
+    }
+
     /// The view that the operation is, with the name its node bears; None where it makes something new.
     fn view(&self) -> Option<(&ViewOp, Option<ViewName>)> {
         None
@@ -263,7 +268,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
     if !history.is_recorded() {
         let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
         if history.ends {
-            cut::mark_results(op.name(), history.mode, inputs, &outs);
+            cut::mark_results(op.name(), cut::why(history.mode, op.is_cast()), inputs, &outs);
         }
         return Ok(outs);
     }
@@ -374,7 +379,7 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
     let with_grad: SmallVec<[bool; 2]> = metas.iter().enumerate().map(|(j, m)| m.dtype.is_float() && op.differentiable(j)).collect();
     if !with_grad.contains(&true) {
         let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
-        cut::mark_results(op.name(), history.mode, inputs, &outs);
+        cut::mark_results(op.name(), cut::why(history.mode, op.is_cast()), inputs, &outs);
         return Ok(outs);
     }
     let saves = op.saves(&history.needs);
@@ -400,7 +405,7 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
         })
         .collect();
     for (t, _) in outs.iter().zip(&with_grad).filter(|(_, g)| !**g) {
-        cut::mark_results(op.name(), history.mode, inputs, std::slice::from_ref(t));
+        cut::mark_results(op.name(), cut::why(history.mode, op.is_cast()), inputs, std::slice::from_ref(t));
     }
     record::finish(&node, history.ends.then_some(inputs), &outs)?;
     Ok(outs)
@@ -566,7 +571,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
     let Some(node) = node else {
         // What was written in here has a path that ends, unless the target's own goes on.
         if history.ends && !target.requires_grad() {
-            cut::mark_results(label, mode, inputs, std::slice::from_ref(target));
+            cut::mark_results(label, cut::why(mode, op.is_cast()), inputs, std::slice::from_ref(target));
         }
         return Ok(());
     };

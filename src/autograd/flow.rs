@@ -1,12 +1,10 @@
 //! Gradients on their way through a pass.
 
-use super::linear;
+use super::linear::{self, ADD};
 use super::tensor::{Tensor, Value};
 use crate::array::{Array, Numbers};
-use crate::backend::cpu::pointwise::{Func, Part};
 use crate::error::Result;
 use crate::layout::Scalar;
-use crate::pointwise::RowId;
 
 /// A gradient. Bare as long as nobody looks at it: no hook, no history, no operation that wants tensors.
 pub(super) enum Flow {
@@ -53,7 +51,6 @@ impl Sum {
     /// Adds a gradient. The second is added out of place, later ones in place if nobody else has seen the sum; `recorded` sums have a
     /// history themselves. A bare gradient was seen by nobody.
     pub fn plus(self, grad: Flow, recorded: bool) -> Result<Sum> {
-        const ADD: Func = Func { row: RowId::Add, part: Part::Forward };
         const NONE: [Scalar; 3] = [Scalar::Int(0); 3];
         let (sum, grad) = match (self.grad, grad) {
             (Flow::Bare(sum), Flow::Bare(grad)) => {

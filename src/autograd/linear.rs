@@ -35,6 +35,9 @@ impl Op for Cast {
     fn name(&self) -> &'static str {
         "to"
     }
+    fn is_cast(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].converted(self.0)?])
     }
@@ -369,15 +372,30 @@ pub fn zero_(t: &Tensor) -> Result<()> {
     apply_inplace(&FillOp { value: Scalar::Int(0), node: "ZeroBackward0" }, "zero_", &[t], Old::Overwritten)
 }
 
+// ---- the rows that differentiation itself needs ----------------------------------------------------------------------
+
+/// Where paths meet, gradients are added.
+pub(super) const ADD: Func = Func { row: RowId::Add, part: Part::Forward };
+
 /// `t + other`, out of place.
 pub fn add(t: &Tensor, other: &Tensor) -> Result<Tensor> {
     apply1(&PointwiseOp::simple(RowId::Add, t.dtype()), &[t, other])
 }
 
+/// `t * other`.
+pub(super) fn mul(t: &Tensor, other: &Tensor) -> Result<Tensor> {
+    apply1(&PointwiseOp::simple(RowId::Mul, t.dtype()), &[t, other])
+}
+
+/// Which elements are nan.
+pub(super) fn is_nan(a: &Array) -> Result<Array> {
+    Array::pointwise(Func::forward(RowId::IsNan), a.dtype(), DType::Bool, &[a], &[])
+}
+
 /// Adds to memory that nobody else sees or that is meant to change (a leaf's `.grad`).
 pub(crate) fn add_into(t: &Tensor, other: &Tensor) -> Result<()> {
     let (a, b) = (t.array(), other.array());
-    a.pointwise_into(Func { row: RowId::Add, part: Part::Forward }, a.dtype(), &[&a, &b], &[])
+    a.pointwise_into(ADD, a.dtype(), &[&a, &b], &[])
 }
 
 // ---- adjoints of views -----------------------------------------------------------------------------------------------
@@ -462,7 +480,7 @@ impl Op for Unview {
 /// does not overlap, so each pass is a plain addition and the order is fixed.
 fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
     if !dst.layout().may_overlap() {
-        return dst.pointwise_into(Func { row: RowId::Add, part: Part::Forward }, dst.dtype(), &[dst, src], &[]);
+        return dst.pointwise_into(ADD, dst.dtype(), &[dst, src], &[]);
     }
     let dim = (0..dst.rank()).filter(|&d| dst.shape()[d] > 1).min_by_key(|&d| dst.shape()[d]).unwrap_or(0);
     for i in 0..dst.shape()[dim] {

@@ -18,7 +18,6 @@ use super::tensor::{Core, Tensor, WeakTensor};
 use super::view::{ViewOp, view};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Scalar, Strides, fmt_shape};
-use crate::pointwise::RowId;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
@@ -307,7 +306,7 @@ impl Jvp<'_> {
             for (g, t) in self.vjp(&seeds)?.into_iter().zip(self.tangents) {
                 let (Some(g), Some(t)) = (g, t) else { continue };
                 let t = linear::cast(t, out.dtype())?;
-                let weighted = super::door::apply1(&PointwiseOp::simple(RowId::Mul, out.dtype()), &[&g, &t])?;
+                let weighted = linear::mul(&g, &t)?;
                 sum = plus(sum, linear::reshape(&linear::sum_to(&weighted, kept)?, &out.shape())?)?;
             }
             made.push(sum);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -11,12 +12,25 @@ import pytest
 
 import rgrad
 from devices import real
-from inplace_aliases import ALIASES, CALLS, OTHERS, operands
+from inplace_aliases import ALIASES, OTHERS, operands
+from inplace_aliases import CALLS as LISTED
 from rgrad import _core
 from rgrad.autograd import forward_ad
 from rgrad.autograd.graph import allow_mutation_on_saved_tensors, saved_tensors_hooks
 
 ROUNDS = 17
+
+
+def of_row(method: str) -> Callable[[Any, Any, Any, Any], Any]:
+    """The call of a pointwise row in place whose operands are all that has to be given."""
+    given = inspect.signature(getattr(rgrad.Tensor, method)).parameters.values()
+    count = sum(p.default is p.empty and p.name != "self" for p in given)
+    return lambda T, t, o, x: getattr(t, method)(*[o] * count)
+
+
+# Rows that have come since the list was written.
+ROWS = {f"{name}_" for name in _core.pointwise_names} & set(dir(rgrad.Tensor)) - OTHERS - {n.split()[0] for n in LISTED}
+CALLS = {**LISTED, **{method: of_row(method) for method in sorted(ROWS)}}
 
 
 def grows(step: Callable[[], Any], device: str, rounds: int) -> bool:

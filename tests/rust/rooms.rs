@@ -153,3 +153,34 @@ fn one_file_makes_nodes() {
     let makers: Vec<_> = found.iter().filter(|p| !p.ends_with("record.rs")).collect();
     assert!(found.len() == 1 && makers.is_empty(), "nodes are made in {found:?}");
 }
+
+/// The files of a room whose code, without its unit tests, has a word.
+fn naming(room: &str, word: &str) -> Vec<String> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room);
+    let mut all = Vec::new();
+    files(&src, &mut all);
+    let names = |text: &str| {
+        let code = text.split("#[cfg(test)]").next().unwrap_or("");
+        code.lines().any(|l| l.split("//").next().unwrap_or("").contains(word))
+    };
+    let mut found: Vec<String> = all
+        .iter()
+        .filter(|p| names(&fs::read_to_string(p).expect("text")))
+        .map(|p| p.strip_prefix(&src).expect("below the room").display().to_string())
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn differentiation_knows_few_operations_by_name() {
+    // Those that it needs itself, and those that the scalar language over tensors is made of.
+    assert_eq!(naming("autograd", "RowId::"), ["linear.rs", "pointwise.rs"]);
+}
+
+#[test]
+fn differentiation_knows_no_backend() {
+    assert!(naming("autograd", "wgpu").is_empty());
+    // Dispatch alone asks whether an input lies on the CPU: where inputs lie apart, it brings 0-d ones together.
+    assert_eq!(naming("autograd", "Device::"), ["door.rs"]);
+}
