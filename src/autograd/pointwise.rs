@@ -12,7 +12,7 @@ use crate::array::{Array, fusion};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
-use crate::pointwise::{Cond, Constant, Num, OUTPUT, Real, RowId};
+use crate::pointwise::{Analytic, Cond, Constant, Field, Num, OUTPUT, Real, RowId};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -336,17 +336,12 @@ macro_rules! binary {
     ($($f:ident => $row:ident),* $(,)?) => { $(fn $f(self, o: Self) -> Self { Expr::row(RowId::$row, &[&self, &o]) })* };
 }
 
-impl Num for Expr {
+impl Field for Expr {
     type Cond = Expr;
+    rgrad_kernels::without_imaginary_part!();
 
     fn lit(&self, v: f64) -> Self {
         Expr::keep(Array::scalar(Scalar::Float(v), self.dtype()).map(Tensor::number))
-    }
-    fn lt(&self, o: &Self) -> Expr {
-        Expr::row(RowId::Lt, &[self, o])
-    }
-    fn le(&self, o: &Self) -> Expr {
-        Expr::row(RowId::Le, &[self, o])
     }
     fn eq(&self, o: &Self) -> Expr {
         Expr::row(RowId::Eq, &[self, o])
@@ -363,15 +358,30 @@ impl Num for Expr {
     fn select(c: Expr, a: Self, b: Self) -> Self {
         Expr::row(RowId::Where, &[&c, &a, &b])
     }
-    unary!(abs => Abs, sign => Sign, floor => Floor, ceil => Ceil, round => Round, trunc => Trunc);
-    binary!(max => Maximum, min => Minimum, pow => Pow, div_floor => DivFloor, div_trunc => DivTrunc, fmod => Fmod, remainder => Remainder);
+    binary!(pow => Pow);
 }
 
-impl Real for Expr {
+impl Num for Expr {
+    fn lt(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Lt, &[self, o])
+    }
+    fn le(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Le, &[self, o])
+    }
+    unary!(abs => Abs, sign => Sign, floor => Floor, ceil => Ceil, round => Round, trunc => Trunc);
+    binary!(max => Maximum, min => Minimum, div_floor => DivFloor, div_trunc => DivTrunc, fmod => Fmod, remainder => Remainder);
+}
+
+impl Analytic for Expr {
     unary!(
         sqrt => Sqrt, exp => Exp, exp2 => Exp2, expm1 => Expm1, log => Log, log2 => Log2, log10 => Log10, log1p => Log1p,
         sin => Sin, cos => Cos, tan => Tan, asin => Asin, acos => Acos, atan => Atan, sinh => Sinh, cosh => Cosh, tanh => Tanh,
-        asinh => Asinh, acosh => Acosh, atanh => Atanh, erf => Erf, erfc => Erfc, sigmoid => Sigmoid,
+        asinh => Asinh, acosh => Acosh, atanh => Atanh, sigmoid => Sigmoid,
     );
-    binary!(div => Div, atan2 => Atan2, hypot => Hypot, copysign => Copysign);
+    binary!(div => Div);
+}
+
+impl Real for Expr {
+    unary!(erf => Erf, erfc => Erfc);
+    binary!(atan2 => Atan2, hypot => Hypot, copysign => Copysign);
 }

@@ -106,7 +106,7 @@ fn rows_for(dtype: DType) -> Vec<RowId> {
             DTypeRule::Bitwise => !dtype.is_float(),
             DTypeRule::Shift => !dtype.is_float() && dtype != DType::Bool,
         })
-        .filter(|r| r.info().kind != rgrad::pointwise::Kind::Real || dtype.is_float())
+        .filter(|r| r.info().computes(false) || dtype.is_float())
         .collect()
 }
 

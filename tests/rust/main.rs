@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod common;
+mod complex;
 mod contract;
 mod gradients;
 mod kernels;

@@ -4,13 +4,13 @@
 //! derivative's derivative is taken with the rows' own rules, and both orders are compared with finite differences.
 
 use rgrad::layout::{DType, Scalar};
-use rgrad::pointwise::{Kind, Num, Real, RowId};
+use rgrad::pointwise::{Analytic, Field, Kind, Num, Real, RowId};
 use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, has_kernel, run};
 use std::ops::{Add, Mul, Neg, Sub};
 use std::rc::Rc;
 
 /// The value of a row at a point, in f64.
-fn value(row: RowId, x: &[f64], p: &[f64]) -> f64 {
+pub(crate) fn value(row: RowId, x: &[f64], p: &[f64]) -> f64 {
     let info = row.info();
     let masks: Vec<u8> = x.iter().map(|v| (*v != 0.0) as u8).collect();
     let ins: Vec<Operand> = (0..x.len())
@@ -98,16 +98,12 @@ macro_rules! binary {
     ($($f:ident $Row:ident)+) => { $(fn $f(self, o: Self) -> Self { Traced::of(RowId::$Row, &[&self, &o]) })+ };
 }
 
-impl Num for Traced {
+impl Field for Traced {
     type Cond = bool;
+    rgrad_kernels::without_imaginary_part!();
+
     fn lit(&self, v: f64) -> Self {
         Traced::leaf(v)
-    }
-    fn lt(&self, o: &Self) -> bool {
-        self.0.value < o.0.value
-    }
-    fn le(&self, o: &Self) -> bool {
-        self.0.value <= o.0.value
     }
     fn eq(&self, o: &Self) -> bool {
         self.0.value == o.0.value
@@ -115,20 +111,35 @@ impl Num for Traced {
     fn select(c: bool, a: Self, b: Self) -> Self {
         Traced::of(RowId::Where, &[&Traced::leaf(c as u8 as f64), &a, &b])
     }
+    binary! { pow Pow }
+}
+
+impl Num for Traced {
+    fn lt(&self, o: &Self) -> bool {
+        self.0.value < o.0.value
+    }
+    fn le(&self, o: &Self) -> bool {
+        self.0.value <= o.0.value
+    }
     unary! { abs Abs sign Sign floor Floor ceil Ceil round Round trunc Trunc }
-    binary! { max Maximum min Minimum pow Pow div_floor DivFloor div_trunc DivTrunc fmod Fmod remainder Remainder }
+    binary! { max Maximum min Minimum div_floor DivFloor div_trunc DivTrunc fmod Fmod remainder Remainder }
+}
+
+impl Analytic for Traced {
+    unary! {
+        sqrt Sqrt exp Exp exp2 Exp2 expm1 Expm1 log Log log2 Log2 log10 Log10 log1p Log1p sin Sin cos Cos tan Tan asin Asin
+        acos Acos atan Atan sinh Sinh cosh Cosh tanh Tanh asinh Asinh acosh Acosh atanh Atanh sigmoid Sigmoid
+    }
+    binary! { div Div }
 }
 
 impl Real for Traced {
-    unary! {
-        sqrt Sqrt exp Exp exp2 Exp2 expm1 Expm1 log Log log2 Log2 log10 Log10 log1p Log1p sin Sin cos Cos tan Tan asin Asin
-        acos Acos atan Atan sinh Sinh cosh Cosh tanh Tanh asinh Asinh acosh Acosh atanh Atanh erf Erf erfc Erfc sigmoid Sigmoid
-    }
-    binary! { div Div atan2 Atan2 hypot Hypot copysign Copysign }
+    unary! { erf Erf erfc Erfc }
+    binary! { atan2 Atan2 hypot Hypot copysign Copysign }
 }
 
 /// Points inside the row's range, away from its kinks.
-fn points(row: RowId) -> Vec<Vec<f64>> {
+pub(crate) fn points(row: RowId) -> Vec<Vec<f64>> {
     let info = row.info();
     let mut seed = 0x9E37_79B9_7F4A_7C15u64 ^ (row as u64) << 32;
     let mut random = || {
@@ -451,7 +462,7 @@ fn the_table_is_sound() {
         assert_eq!(info.params.len(), info.sample_params.len(), "{}", info.name);
         assert!((1..=3).contains(&info.arity()) && info.params.len() <= 3, "{}: kernels have room for three", info.name);
         assert!(info.node_names.iter().all(|n| n.ends_with(char::is_numeric)) || info.differentiable() == 0, "{}", info.name);
-        assert!(!matches!(info.kind, Kind::Cmp | Kind::Int) || info.differentiable() == 0, "{}", info.name);
+        assert!(!matches!(info.kind, Kind::Test | Kind::Cmp | Kind::Int) || info.differentiable() == 0, "{}", info.name);
         for o in info.operands {
             assert!(!o.mask || o.saves.is_none(), "{}: a mask has no derivative", info.name);
         }

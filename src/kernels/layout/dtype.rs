@@ -111,6 +111,15 @@ dtypes! {
     F64: "float64" ["double"] "Double" "double", Float, f64, F64, F64, F64, None;
 }
 
+// Loops that move elements by their size alone (`triangle` in `cpu/index.rs`, `few` in `cpu/pointwise.rs`) know these.
+const _: () = {
+    let mut i = 0;
+    while i < DType::COUNT {
+        assert!(matches!(DType::ALL[i].size(), 1 | 2 | 4 | 8));
+        i += 1;
+    }
+};
+
 impl DType {
     pub const COUNT: usize = DType::ALL.len();
 

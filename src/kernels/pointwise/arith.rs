@@ -16,25 +16,18 @@ pub trait Cond: Clone {
     }
 }
 
-/// What integers, booleans and reals share. Integer instances wrap around, as PyTorch's do.
-pub trait Num: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> {
+/// What all numbers share, complex ones too. Integer instances wrap around, as PyTorch's do.
+pub trait Field: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> {
     type Cond: Cond;
+    /// The numbers that absolute values are: the type itself, but the real type of a complex one.
+    type Re: Num<Cond = Self::Cond>;
 
     /// A constant of the same type as `self`. An instance with shapes may give one that broadcasts (a number).
     fn lit(&self, v: f64) -> Self;
-    fn abs(self) -> Self;
-    fn lt(&self, other: &Self) -> Self::Cond;
-    fn le(&self, other: &Self) -> Self::Cond;
     fn eq(&self, other: &Self) -> Self::Cond;
     /// `a` where `c` holds, else `b`; both are evaluated.
     fn select(c: Self::Cond, a: Self, b: Self) -> Self;
 
-    fn gt(&self, other: &Self) -> Self::Cond {
-        other.lt(self)
-    }
-    fn ge(&self, other: &Self) -> Self::Cond {
-        other.le(self)
-    }
     fn ne(&self, other: &Self) -> Self::Cond {
         self.eq(other).not()
     }
@@ -48,7 +41,62 @@ pub trait Num: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
     }
     /// Plus or minus infinity; false for integers.
     fn is_inf(&self) -> Self::Cond {
-        self.clone().abs().eq(&self.lit(f64::INFINITY))
+        let size = self.clone().modulus();
+        size.eq(&size.lit(f64::INFINITY))
+    }
+    /// Integers: by repeated multiplication, wrapping; a negative exponent gives the truncated value (0, 1 or -1).
+    fn pow(self, e: Self) -> Self;
+
+    /// The complex conjugate. Real numbers are their own.
+    #[inline(always)]
+    fn conj(self) -> Self {
+        self
+    }
+    /// The real part.
+    fn re(self) -> Self::Re;
+    /// A number without an imaginary part.
+    fn of_re(re: Self::Re) -> Self;
+    /// The absolute value.
+    fn modulus(self) -> Self::Re;
+    /// The number divided by its absolute value; 0 for 0.
+    fn sgn(self) -> Self;
+}
+
+/// What `Field` asks of numbers that have no imaginary part, for the instance's `impl Field`.
+#[macro_export]
+macro_rules! without_imaginary_part {
+    () => {
+        type Re = Self;
+        #[inline(always)]
+        fn re(self) -> Self {
+            self
+        }
+        #[inline(always)]
+        fn of_re(re: Self) -> Self {
+            re
+        }
+        #[inline(always)]
+        fn modulus(self) -> Self {
+            $crate::pointwise::Num::abs(self)
+        }
+        #[inline(always)]
+        fn sgn(self) -> Self {
+            $crate::pointwise::Num::sign(self)
+        }
+    };
+}
+
+/// Numbers with an order: integers, booleans and reals.
+pub trait Num: Field<Re = Self> {
+    fn abs(self) -> Self;
+    fn lt(&self, other: &Self) -> Self::Cond;
+    fn le(&self, other: &Self) -> Self::Cond;
+
+    fn gt(&self, other: &Self) -> Self::Cond {
+        other.lt(self)
+    }
+    fn ge(&self, other: &Self) -> Self::Cond {
+        other.le(self)
     }
     /// The larger of both; nan if either is nan.
     fn max(self, other: Self) -> Self;
@@ -60,8 +108,6 @@ pub trait Num: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Se
         let negative = Self::select(self.lt(&zero), minus, zero.clone());
         Self::select(zero.lt(&self), one, negative)
     }
-    /// Integers: by repeated multiplication, wrapping; a negative exponent gives the truncated value (0, 1 or -1).
-    fn pow(self, e: Self) -> Self;
     /// Quotient rounded towards minus infinity. Integers: 0 for a divisor of 0, which the caller refuses beforehand.
     fn div_floor(self, other: Self) -> Self;
     /// Quotient rounded towards zero. Integers: as for `div_floor`.
@@ -89,8 +135,9 @@ pub trait Int: Num {
     fn shr(self, count: Self) -> Self;
 }
 
-/// Real numbers with the elementary functions. Intrinsics of an instance are accurate to 1 ULP over the whole range.
-pub trait Real: Num {
+/// Numbers with division and the functions that have a derivative everywhere but at single points, complex numbers too. Intrinsics of an
+/// instance are accurate to 1 ULP over the whole range.
+pub trait Analytic: Field {
     fn div(self, other: Self) -> Self;
     fn sqrt(self) -> Self;
     fn exp(self) -> Self;
@@ -106,16 +153,20 @@ pub trait Real: Num {
     fn asin(self) -> Self;
     fn acos(self) -> Self;
     fn atan(self) -> Self;
-    fn atan2(self, x: Self) -> Self;
     fn sinh(self) -> Self;
     fn cosh(self) -> Self;
     fn tanh(self) -> Self;
     fn asinh(self) -> Self;
     fn acosh(self) -> Self;
     fn atanh(self) -> Self;
+    fn sigmoid(self) -> Self;
+}
+
+/// Real numbers: the functions of `Analytic`, an order, and functions that complex numbers have not.
+pub trait Real: Num + Analytic {
+    fn atan2(self, x: Self) -> Self;
     fn erf(self) -> Self;
     fn erfc(self) -> Self;
-    fn sigmoid(self) -> Self;
     /// The probability that a normal number is below this one, accurate where it is small.
     fn normal_cdf(self) -> Self {
         self.lit(0.5) * (self.lit(-1.0 / std::f64::consts::SQRT_2) * self).erfc()

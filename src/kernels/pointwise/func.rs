@@ -1,6 +1,6 @@
 //! What of a row is computed, and what that reads and gives: the part of a kernel's contract that every backend shares.
 
-use super::row::OUTPUT;
+use super::row::{OUTPUT, Output};
 use super::rows::RowId;
 use crate::layout::DType;
 
@@ -51,7 +51,11 @@ impl Func {
 
     /// The element type of the result of computing in `dtype`.
     pub fn out_dtype(self, dtype: DType) -> DType {
-        if self.part == Part::Forward && self.row.info().is_predicate() { DType::Bool } else { dtype }
+        match (self.part, self.row.info().output()) {
+            (Part::Forward, Output::Bool) => DType::Bool,
+            (Part::Forward, Output::Real) => dtype.row().real,
+            (Part::Forward, Output::Same) | (Part::Vjp(_), _) => dtype,
+        }
     }
 
     /// The element type that input `k` is seen as: `dtype`, but bool for masks.

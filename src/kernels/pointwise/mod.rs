@@ -6,8 +6,8 @@ pub mod row;
 pub mod rows;
 pub mod text;
 
-pub use arith::{Cond, Int, Num, Real};
+pub use arith::{Analytic, Cond, Field, Int, Num, Real};
 pub use func::{Func, Part};
-pub use row::{Constant, DTypeRule, Kind, OUTPUT, Operand, Row, RowInfo};
+pub use row::{Constant, DTypeRule, Eval, Kind, OUTPUT, Operand, Output, Row, RowInfo, Vjp};
 pub use rows::RowId;
 pub(crate) use rows::all_rows;

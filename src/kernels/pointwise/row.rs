@@ -1,21 +1,39 @@
 //! What a row is: its data, its traits, and the macro that makes both from one entry of `rows/`.
 
-use super::arith::{Int, Num, Real};
+use super::arith::Field;
 
 /// In a mask of saved values: the operation's output. Bit `i` below it is operand `i`.
 pub const OUTPUT: u8 = 1 << 7;
 
-/// In which numbers a row can be evaluated; it decides which of the traits below its type has.
+/// In which numbers a row and its derivative can be evaluated: for which types it has `Eval` and `Vjp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Any numbers (`NumRow`).
+    /// Any numbers; the derivative is analytic.
+    Field,
+    /// Real and complex numbers.
+    Analytic,
+    /// Any numbers, with a real result: an absolute value.
+    Modulus,
+    /// Numbers with an order; the derivative is of reals.
     Num,
-    /// Real numbers (`RealRow`).
+    /// Real numbers.
     Real,
-    /// Any numbers, with a truth value as result (`CmpRow`).
+    /// Any numbers, with a truth value as result.
+    Test,
+    /// Numbers with an order, with a truth value as result.
     Cmp,
-    /// Integers and booleans (`IntRow`).
+    /// Integers and booleans.
     Int,
+}
+
+/// What a row's result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Of the type that is computed in.
+    Same,
+    /// Of the real type of that.
+    Real,
+    Bool,
 }
 
 /// From which element types a row computes which.
@@ -192,35 +210,49 @@ impl RowInfo {
         mask
     }
 
+    pub const fn output(&self) -> Output {
+        match self.kind {
+            Kind::Field | Kind::Analytic | Kind::Num | Kind::Real | Kind::Int => Output::Same,
+            Kind::Modulus => Output::Real,
+            Kind::Test | Kind::Cmp => Output::Bool,
+        }
+    }
+
     /// Whether the result is bool.
     pub const fn is_predicate(&self) -> bool {
-        matches!(self.kind, Kind::Cmp)
+        matches!(self.output(), Output::Bool)
+    }
+
+    /// Whether it can be computed in integers and booleans, and in floats.
+    pub const fn computes(&self, floats: bool) -> bool {
+        match self.kind {
+            Kind::Field | Kind::Modulus | Kind::Num | Kind::Test | Kind::Cmp => true,
+            Kind::Analytic | Kind::Real => floats,
+            Kind::Int => !floats,
+        }
     }
 }
 
-/// A pointwise operation. `x` has the row's arity, `p` its parameters.
+/// A pointwise operation.
 pub trait Row: 'static {
     const INFO: RowInfo;
+}
 
+/// The value of a row in numbers of the type `A`, for every type that its kind admits. `x` has the row's arity, `p` its parameters.
+pub trait Eval<A: Field>: Row {
+    /// `A`, its real type, or its truth values.
+    type Out;
+    fn f(x: &[A], p: &[A]) -> Self::Out;
+}
+
+/// The derivative of a row in numbers of the type `A`. Factors are conjugated: the gradient of a real number by complex ones is the
+/// direction of its steepest rise, as in PyTorch.
+pub trait Vjp<A: Field>: Row {
+    /// The type of the output and its cotangent.
+    type Y;
     /// What operand `i`'s gradient gets from the cotangent `g`. Reads only what `INFO.operands[i].saves` names; the rest of `x` and
     /// `y` can be anything. The value may be a bare `lit` (it then broadcasts). Zero for an operand without derivative.
-    fn vjp<A: Real>(i: usize, g: &A, x: &[A], y: &A, p: &[A]) -> A;
-}
-
-pub trait NumRow: Row {
-    fn f<A: Num>(x: &[A], p: &[A]) -> A;
-}
-
-pub trait RealRow: Row {
-    fn f<A: Real>(x: &[A], p: &[A]) -> A;
-}
-
-pub trait CmpRow: Row {
-    fn f<A: Num>(x: &[A], p: &[A]) -> A::Cond;
-}
-
-pub trait IntRow: Row {
-    fn f<A: Int>(x: &[A], p: &[A]) -> A;
+    fn vjp(i: usize, g: &Self::Y, x: &[A], y: &Self::Y, p: &[A]) -> A;
 }
 
 /// Turns entries into types, `RowId`, and `all_rows!`. An entry reads
@@ -323,20 +355,9 @@ macro_rules! rows {
                         hidden: &[$($($hidden),+)?],
                         kept_with_number: first!($(Some(&[$($kept),*]),)? None),
                     };
-
-                    #[allow(unused_variables, non_snake_case)]
-                    #[inline(always)]
-                    fn vjp<A: Real>(i: usize, g: &A, x: &[A], y: &A, p: &[A]) -> A {
-                        $($(let $p = p[Param::$p as usize].clone();)+)?
-                        $($(if i == Slot::$of as usize {
-                            let $g = g.clone();
-                            $($(let $s = slot_value(Slot::$s, x, y);)+)?
-                            return $v;
-                        })*)?
-                        g.lit(0.0)
-                    }
                 }
 
+                vjp_of!($kind $Row [$($($p),+)?] [$($([$of $g [$($($s),+)?] $v])*)?]);
                 value_of!($kind $Row [$($x),+] [$($($p),+)?] { $f });
             };
         )+
@@ -355,10 +376,10 @@ macro_rules! rows {
                 &INFOS[self as usize]
             }
 
-            /// `Row::vjp` of the row of this name.
+            /// `Vjp::vjp` of the row of this name, in real numbers.
             pub fn vjp<A: Real>(self, i: usize, g: &A, x: &[A], y: &A, p: &[A]) -> A {
                 match self {
-                    $(RowId::$Row => <$Row as Row>::vjp(i, g, x, y, p),)+
+                    $(RowId::$Row => <$Row as Vjp<A>>::vjp(i, g, x, y, p),)+
                 }
             }
         }
@@ -382,16 +403,23 @@ macro_rules! all_rows_macro {
     };
 }
 
+/// The bound of a kind's numbers, and the result.
 macro_rules! value_of {
-    (Num $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ NumRow $Row Num A $x $p $f); };
-    (Real $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ RealRow $Row Real A $x $p $f); };
-    (Cmp $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ CmpRow $Row Num (A::Cond) $x $p $f); };
-    (Int $Row:ident $x:tt $p:tt $f:tt) => { value_of!(@ IntRow $Row Int A $x $p $f); };
-    (@ $Trait:ident $Row:ident $Bound:ident $Out:tt [$($x:ident),+] [$($p:ident),*] { $f:expr }) => {
-        impl $Trait for $Row {
+    (Field $($row:tt)+) => { value_of!(@ Field A $($row)+); };
+    (Analytic $($row:tt)+) => { value_of!(@ Analytic A $($row)+); };
+    (Modulus $($row:tt)+) => { value_of!(@ Field (A::Re) $($row)+); };
+    (Num $($row:tt)+) => { value_of!(@ Num A $($row)+); };
+    (Real $($row:tt)+) => { value_of!(@ Real A $($row)+); };
+    (Test $($row:tt)+) => { value_of!(@ Field (A::Cond) $($row)+); };
+    (Cmp $($row:tt)+) => { value_of!(@ Num (A::Cond) $($row)+); };
+    (Int $($row:tt)+) => { value_of!(@ Int A $($row)+); };
+    (@ $Bound:ident $Out:tt $Row:ident [$($x:ident),+] [$($p:ident),*] { $f:expr }) => {
+        #[allow(unused_parens)]
+        impl<A: $Bound> Eval<A> for $Row {
+            type Out = $Out;
+
             #[inline(always)]
-            #[allow(unused_parens)]
-            fn f<A: $Bound>(x: &[A], p: &[A]) -> $Out {
+            fn f(x: &[A], p: &[A]) -> $Out {
                 let _ = p;
                 $(let $x = x[Slot::$x as usize].clone();)+
                 $(let $p = p[Param::$p as usize].clone();)*
@@ -399,6 +427,47 @@ macro_rules! value_of {
             }
         }
     };
+}
+
+/// The bound of a kind's derivative, and the type of output and cotangent.
+macro_rules! vjp_of {
+    (Field $($row:tt)+) => { vjp_of!(@ Analytic A $($row)+); };
+    (Analytic $($row:tt)+) => { vjp_of!(@ Analytic A $($row)+); };
+    (Modulus $($row:tt)+) => { vjp_of!(@ Analytic (A::Re) $($row)+); };
+    (Num $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
+    (Real $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
+    (Test $($row:tt)+) => { vjp_of!(@ Analytic A $($row)+); };
+    (Cmp $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
+    (Int $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
+    (@ $Bound:ident $Y:tt $Row:ident $p:tt [$($of:tt)*]) => {
+        #[allow(unused_parens)]
+        impl<A: $Bound> Vjp<A> for $Row {
+            type Y = $Y;
+
+            #[allow(unused_variables, non_snake_case)]
+            #[inline(always)]
+            fn vjp(i: usize, g: &$Y, x: &[A], y: &$Y, p: &[A]) -> A {
+                vjp_of!(params $p p);
+                $(vjp_of!(operand $Y $of i g x y);)*
+                vjp_of!(lifted $Y g.lit(0.0))
+            }
+        }
+    };
+    (params [$($p:ident),*] $all:ident) => {
+        $(let $p = $all[Param::$p as usize].clone();)*
+    };
+    (operand $Y:tt [$of:ident $g:ident [$($s:ident),*] $v:block] $i:ident $cotangent:ident $x:ident $y:ident) => {
+        if $i == Slot::$of as usize {
+            let $g = vjp_of!(lifted $Y $cotangent.clone());
+            $(let $s = slot_value(Slot::$s, $x, vjp_of!(borrowed $Y $y));)*
+            return $v;
+        }
+    };
+    // A real output, and its cotangent, are seen as numbers of the operand's type.
+    (lifted A $v:expr) => { $v };
+    (lifted (A::Re) $v:expr) => { A::of_re($v) };
+    (borrowed A $y:ident) => { $y };
+    (borrowed (A::Re) $y:ident) => { &A::of_re($y.clone()) };
 }
 
 macro_rules! first {
@@ -413,4 +482,4 @@ macro_rules! is_mask {
     };
 }
 
-pub(super) use {all_rows_macro, first, is_mask, rows, value_of};
+pub(super) use {all_rows_macro, first, is_mask, rows, value_of, vjp_of};

@@ -1,7 +1,7 @@
 //! Formulas as text, for docstrings: an instance of the scalar language whose values are expressions.
 
-use super::arith::{Cond, Int, Num, Real};
-use super::row::{CmpRow, IntRow, NumRow, RealRow, Row};
+use super::arith::{Analytic, Cond, Field, Int, Num, Real};
+use super::row::{Eval, Row};
 use super::rows::{self, RowId, all_rows};
 use std::fmt;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -114,8 +114,9 @@ macro_rules! calls {
     (binary $($f:ident),+) => { $(fn $f(self, o: Self) -> Self { Text::call(stringify!($f), &[&self, &o]) })+ };
 }
 
-impl Num for Text {
+impl Field for Text {
     type Cond = Text;
+    crate::without_imaginary_part!();
 
     fn lit(&self, v: f64) -> Self {
         use std::f64::consts as c;
@@ -142,18 +143,6 @@ impl Num for Text {
         let bind = if v < 0.0 { Bind::Sign } else { Bind::Atom };
         Text { text: format!("{v}"), bind }
     }
-    fn lt(&self, o: &Self) -> Self {
-        self.clone().infix("<", o.clone(), Bind::BitOr, Bind::BitOr).compare()
-    }
-    fn le(&self, o: &Self) -> Self {
-        self.clone().infix("<=", o.clone(), Bind::BitOr, Bind::BitOr).compare()
-    }
-    fn gt(&self, o: &Self) -> Self {
-        self.clone().infix(">", o.clone(), Bind::BitOr, Bind::BitOr).compare()
-    }
-    fn ge(&self, o: &Self) -> Self {
-        self.clone().infix(">=", o.clone(), Bind::BitOr, Bind::BitOr).compare()
-    }
     fn eq(&self, o: &Self) -> Self {
         self.clone().infix("==", o.clone(), Bind::BitOr, Bind::BitOr).compare()
     }
@@ -175,6 +164,27 @@ impl Num for Text {
         }
         Text { text: format!("{} if {} else {}", a.at(Bind::Or), c.at(Bind::Or), b.at(Bind::Choice)), bind: Bind::Choice }
     }
+    fn pow(self, e: Self) -> Self {
+        if e.is("1") {
+            return self;
+        }
+        Text { text: format!("{}**{}", self.at(Bind::Atom), e.at(Bind::Power)), bind: Bind::Power }
+    }
+}
+
+impl Num for Text {
+    fn lt(&self, o: &Self) -> Self {
+        self.clone().infix("<", o.clone(), Bind::BitOr, Bind::BitOr).compare()
+    }
+    fn le(&self, o: &Self) -> Self {
+        self.clone().infix("<=", o.clone(), Bind::BitOr, Bind::BitOr).compare()
+    }
+    fn gt(&self, o: &Self) -> Self {
+        self.clone().infix(">", o.clone(), Bind::BitOr, Bind::BitOr).compare()
+    }
+    fn ge(&self, o: &Self) -> Self {
+        self.clone().infix(">=", o.clone(), Bind::BitOr, Bind::BitOr).compare()
+    }
     fn div_floor(self, o: Self) -> Self {
         self.infix("//", o, Bind::Product, Bind::Sign)
     }
@@ -183,12 +193,6 @@ impl Num for Text {
     }
     fn remainder(self, o: Self) -> Self {
         self.infix("%", o, Bind::Product, Bind::Sign)
-    }
-    fn pow(self, e: Self) -> Self {
-        if e.is("1") {
-            return self;
-        }
-        Text { text: format!("{}**{}", self.at(Bind::Atom), e.at(Bind::Power)), bind: Bind::Power }
     }
     calls!(abs, sign, floor, ceil, round, trunc);
     calls!(binary max, min, fmod);
@@ -221,14 +225,17 @@ impl Int for Text {
     }
 }
 
-impl Real for Text {
+impl Analytic for Text {
     fn div(self, o: Self) -> Self {
         self.infix("/", o, Bind::Product, Bind::Sign)
     }
     calls!(
-        sqrt, exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc,
-        sigmoid
+        sqrt, exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid
     );
+}
+
+impl Real for Text {
+    calls!(erf, erfc);
     calls!(binary atan2, hypot, copysign);
 }
 
@@ -242,15 +249,11 @@ macro_rules! formulas {
             match row {
                 $(RowId::$Row => {
                     let (x, p) = names::<rows::$Row>();
-                    formulas!(@ $kind rows::$Row)(&x, &p)
+                    <rows::$Row as Eval<Text>>::f(&x, &p)
                 })+
             }
         }
     };
-    (@ Num $R:path) => { <$R as NumRow>::f::<Text> };
-    (@ Real $R:path) => { <$R as RealRow>::f::<Text> };
-    (@ Cmp $R:path) => { <$R as CmpRow>::f::<Text> };
-    (@ Int $R:path) => { <$R as IntRow>::f::<Text> };
 }
 
 all_rows!(formulas);

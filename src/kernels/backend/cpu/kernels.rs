@@ -6,8 +6,7 @@ use super::lanes;
 use super::num::{Avx2, Avx512};
 use super::num::{B8, Base, Cell, F32, F64, I32, I64, Level, U8};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::row::{CmpRow, IntRow, NumRow, OUTPUT, RealRow, Row};
-use crate::pointwise::{Real, RowId, all_rows, rows};
+use crate::pointwise::{Eval, OUTPUT, Row, RowId, Vjp, all_rows, rows};
 
 /// Kernels work on whole blocks of so many elements, so that no loop has a remainder.
 pub const LANES: usize = 16;
@@ -108,7 +107,7 @@ unsafe fn forward<R: Row, A: Cell, O: Copy>(
 /// # Safety
 /// As for `Kernel`.
 #[inline(always)]
-unsafe fn backward<R: Row, A: Cell + Real, const I: usize>(
+unsafe fn backward<R: Vjp<A, Y = A>, A: Cell, const I: usize>(
     blocks: usize,
     out: *mut u8,
     ins: &[*const u8; MAX_INPUTS],
@@ -201,10 +200,10 @@ const fn is_periodic<R: Row>() -> bool {
 
 /// Instances of a loop for each instruction set: the same body, inlined into functions that may use more instructions.
 macro_rules! instances {
-    ($base:ident $avx2:ident $avx512:ident <$R:ident: $Row:ident, $A:ident: $Bound:path $(, const $I:ident: usize)?> $call:expr) => {
+    ($base:ident $avx2:ident $avx512:ident <$R:ident: [$($Row:tt)+], $A:ident: $Bound:path $(, const $I:ident: usize)?> $call:expr) => {
         // Derivatives have this instance only where there is no other.
         #[allow(dead_code)]
-        unsafe fn $base<$R: $Row, $A: $Bound $(, const $I: usize)?>(
+        unsafe fn $base<$R: $($Row)+, $A: $Bound $(, const $I: usize)?>(
             blocks: usize,
             out: *mut u8,
             ins: &[*const u8; MAX_INPUTS],
@@ -216,7 +215,7 @@ macro_rules! instances {
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
-        unsafe fn $avx2<$R: $Row, $A: $Bound $(, const $I: usize)?>(
+        unsafe fn $avx2<$R: $($Row)+, $A: $Bound $(, const $I: usize)?>(
             blocks: usize,
             out: *mut u8,
             ins: &[*const u8; MAX_INPUTS],
@@ -230,7 +229,7 @@ macro_rules! instances {
         #[allow(dead_code)]
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
-        unsafe fn $avx512<$R: $Row, $A: $Bound $(, const $I: usize)?>(
+        unsafe fn $avx512<$R: $($Row)+, $A: $Bound $(, const $I: usize)?>(
             blocks: usize,
             out: *mut u8,
             ins: &[*const u8; MAX_INPUTS],
@@ -242,35 +241,27 @@ macro_rules! instances {
     };
 }
 
-trait Float: Cell<Wide: Real> + Real {}
-impl<T: Cell<Wide: Real> + Real> Float for T {}
-trait Integer: Cell + crate::pointwise::Int {}
-impl<T: Cell + crate::pointwise::Int> Integer for T {}
-
-instances! { num_base num_avx2 num_avx512 <R: NumRow, A: Cell> |n, o, i, p| {
-    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
+instances! { num_base num_avx2 num_avx512 <R: [Eval<A, Out = A>], A: Cell> |n, o, i, p| {
+    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f(x, p).raw())
 } }
-instances! { real_base real_avx2 real_avx512 <R: RealRow, A: Float> |n, o, i, p| {
-    let narrow = |n, o, i: &_, p: &_| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw());
+instances! { real_base real_avx2 real_avx512 <R: [Eval<A, Out = A> + Eval<A::Wide, Out = A::Wide>], A: Cell> |n, o, i, p| {
+    let narrow = |n, o, i: &_, p: &_| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw());
     if const { is_periodic::<R>() } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).in_range(), narrow,
-            |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A::Wide>(x, p).raw()))
+            |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::Wide>>::f(x, p).raw()))
     } else {
         narrow(n, o, i, p)
     }
 } }
-instances! { div_base div_avx2 div_avx512 <R: NumRow, A: Cell> |n, o, i, p| {
+instances! { div_base div_avx2 div_avx512 <R: [Eval<A, Out = A> + Eval<A::Wide, Out = A::Wide>], A: Cell> |n, o, i, p| {
     by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).divides_in_range(element(i[1], k)),
-        |n, o, i, p| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw()),
-        |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A::Wide>(x, p).raw()))
+        |n, o, i, p| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw()),
+        |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::Wide>>::f(x, p).raw()))
 } }
-instances! { cmp_base cmp_avx2 cmp_avx512 <R: CmpRow, A: Cell> |n, o, i, p| {
-    forward::<R, A, u8>(n, o, i, p, 0, |x, p| R::f::<A>(x, p) as u8)
+instances! { cmp_base cmp_avx2 cmp_avx512 <R: [Eval<A, Out = bool>], A: Cell> |n, o, i, p| {
+    forward::<R, A, u8>(n, o, i, p, 0, |x, p| R::f(x, p) as u8)
 } }
-instances! { int_base int_avx2 int_avx512 <R: IntRow, A: Integer> |n, o, i, p| {
-    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f::<A>(x, p).raw())
-} }
-instances! { vjp_base vjp_avx2 vjp_avx512 <R: Row, A: Float, const I: usize> |n, o, i, p| {
+instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::Wide, Y = A::Wide>], A: Cell, const I: usize> |n, o, i, p| {
     if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
             |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::Wide, I>(n, o, i, p))
@@ -339,19 +330,6 @@ macro_rules! levels {
 // Without AVX2 there are no fused derivatives on x86-64, and nowhere of rows whose derivative reads nothing but the cotangent: these are
 // composed of forward kernels.
 macro_rules! vjp_levels {
-    (Real Erf) => { vjp_levels!(lanes Erf) };
-    (Real Erfc) => { vjp_levels!(lanes Erfc) };
-    (Real Silu) => { vjp_levels!(lanes Silu) };
-    (Real GeluTanh) => { vjp_levels!(lanes GeluTanh) };
-    (Real Gelu) => { vjp_levels!(lanes Gelu) };
-    (Real Sin) => { vjp_levels!(lanes Sin) };
-    (Real Cos) => { vjp_levels!(lanes Cos) };
-    (Real LogSigmoid) => { vjp_levels!(lanes LogSigmoid) };
-    (Real Softplus) => { vjp_levels!(lanes Softplus) };
-    (Real BceWithLogits) => { vjp_levels!(lanes BceWithLogits) };
-    (Real $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
-    (Num Pow) => { vjp_levels!(@ Pow vjp_avx512 Avx512) };
-    (Num PowScalar) => { vjp_levels!(@ PowScalar vjp_avx512 Avx512) };
     (lanes $R:ident) => {{
         #[cfg(target_arch = "x86_64")]
         {
@@ -370,6 +348,20 @@ macro_rules! vjp_levels {
             [vjp_kernels!(vjp_base $R Base)]
         }
     }};
+    ($kind:ident Erf) => { vjp_levels!(lanes Erf) };
+    ($kind:ident Erfc) => { vjp_levels!(lanes Erfc) };
+    ($kind:ident Silu) => { vjp_levels!(lanes Silu) };
+    ($kind:ident GeluTanh) => { vjp_levels!(lanes GeluTanh) };
+    ($kind:ident Gelu) => { vjp_levels!(lanes Gelu) };
+    ($kind:ident Sin) => { vjp_levels!(lanes Sin) };
+    ($kind:ident Cos) => { vjp_levels!(lanes Cos) };
+    ($kind:ident LogSigmoid) => { vjp_levels!(lanes LogSigmoid) };
+    ($kind:ident Softplus) => { vjp_levels!(lanes Softplus) };
+    ($kind:ident BceWithLogits) => { vjp_levels!(lanes BceWithLogits) };
+    (Real $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
+    (Analytic $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
+    (Field Pow) => { vjp_levels!(@ Pow vjp_avx512 Avx512) };
+    (Field PowScalar) => { vjp_levels!(@ PowScalar vjp_avx512 Avx512) };
     ($kind:ident $R:ident) => { vjp_levels!(@ $R vjp_avx2 Avx2) };
     (@ $R:ident $top:ident $I:ident) => {{
         #[cfg(target_arch = "x86_64")]
@@ -396,22 +388,26 @@ macro_rules! lanes_kernels {
 
 // Powers are the only arithmetic that takes longer than memory with AVX2. Remainders look at their quotients first.
 macro_rules! forward_kernels {
-    (Num Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
-    (Num PowScalar) => { forward_kernels!(@ PowScalar num_avx512 Avx512) };
+    (Field Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
+    (Field PowScalar) => { forward_kernels!(@ PowScalar num_avx512 Avx512) };
     (Num Fmod) => { forward_kernels!(divide Fmod) };
     (Num Remainder) => { forward_kernels!(divide Remainder) };
     (Num DivFloor) => { forward_kernels!(divide DivFloor) };
     (Num FloorDivide) => { forward_kernels!(divide FloorDivide) };
     (Num $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
-    (Real Exp) => { lanes_kernels!(Exp) };
-    (Real Tanh) => { lanes_kernels!(Tanh) };
-    (Real Erf) => { lanes_kernels!(Erf) };
-    (Real Sigmoid) => { lanes_kernels!(Sigmoid) };
-    (Real Silu) => { lanes_kernels!(Silu) };
-    (Real GeluTanh) => { lanes_kernels!(GeluTanh) };
-    (Real Gelu) => { lanes_kernels!(Gelu) };
-    (Real Sin) => { lanes_kernels!(Sin) };
-    (Real Cos) => { lanes_kernels!(Cos) };
+    (Field $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (Modulus $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (Test $R:ident) => { forward_kernels!(Cmp $R) };
+    (Analytic $R:ident) => { forward_kernels!(Real $R) };
+    ($kind:ident Exp) => { lanes_kernels!(Exp) };
+    ($kind:ident Tanh) => { lanes_kernels!(Tanh) };
+    ($kind:ident Erf) => { lanes_kernels!(Erf) };
+    ($kind:ident Sigmoid) => { lanes_kernels!(Sigmoid) };
+    ($kind:ident Silu) => { lanes_kernels!(Silu) };
+    ($kind:ident GeluTanh) => { lanes_kernels!(GeluTanh) };
+    ($kind:ident Gelu) => { lanes_kernels!(Gelu) };
+    ($kind:ident Sin) => { lanes_kernels!(Sin) };
+    ($kind:ident Cos) => { lanes_kernels!(Cos) };
     (divide $R:ident) => {
         levels!(
             by_dtype!(div_base $R Base, ints num_base),
@@ -441,7 +437,7 @@ macro_rules! forward_kernels {
         )
     };
     (Int $R:ident) => {
-        levels!(by_dtype!(ints int_base $R), by_dtype!(ints int_avx2 $R), by_dtype!(ints int_avx2 $R))
+        levels!(by_dtype!(ints num_base $R), by_dtype!(ints num_avx2 $R), by_dtype!(ints num_avx2 $R))
     };
 }
 

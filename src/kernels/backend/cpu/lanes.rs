@@ -4,7 +4,7 @@
 use super::kernels::{LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
 use super::num::F32x16;
 use crate::layout::Scalar;
-use crate::pointwise::row::{OUTPUT, RealRow, Row};
+use crate::pointwise::{Eval, OUTPUT, Row, Vjp};
 
 const _: () = assert!(LANES == F32x16::LANES);
 
@@ -32,7 +32,12 @@ unsafe fn splat(params: &[Scalar; MAX_PARAMS]) -> [F32x16; MAX_PARAMS] {
 /// # Safety
 /// As for `Kernel`; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
-pub(super) unsafe fn forward<R: RealRow>(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]) {
+pub(super) unsafe fn forward<R: Eval<F32x16, Out = F32x16>>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+) {
     const { assert!(no_masks::<R>()) };
     let arity = const { R::INFO.arity() };
     // SAFETY: the caller's.
@@ -53,7 +58,7 @@ pub(super) unsafe fn forward<R: RealRow>(blocks: usize, out: *mut u8, ins: &[*co
 /// # Safety
 /// As for `Kernel`; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
-pub(super) unsafe fn backward<R: Row, const I: usize>(
+pub(super) unsafe fn backward<R: Vjp<F32x16, Y = F32x16>, const I: usize>(
     blocks: usize,
     out: *mut u8,
     ins: &[*const u8; MAX_INPUTS],

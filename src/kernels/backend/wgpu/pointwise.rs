@@ -7,7 +7,7 @@ use super::wgsl::types;
 use super::{Input, View};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::{Func, Kind, Part};
+use crate::pointwise::{Func, Part};
 use smallvec::SmallVec;
 
 /// Whether there is a kernel for `func` that computes in `dtype`.
@@ -15,8 +15,7 @@ pub fn has_kernel(func: Func, dtype: DType) -> bool {
     let info = func.row.info();
     match func.part {
         Part::Vjp(i) => dtype.is_float() && info.differentiable() & (1 << i) != 0,
-        Part::Forward if dtype.is_float() => info.kind != Kind::Int,
-        Part::Forward => info.kind != Kind::Real,
+        Part::Forward => info.computes(dtype.is_float()),
     }
 }
 

@@ -5,9 +5,9 @@ macro_rules! activations {
 
     // ------------------------------------------------------------------------------------------------------------- activations
     /// `1 / (1 + exp(-x))`.
-    Real Sigmoid = "sigmoid" Float [SigmoidBackward0](x) also ["expit"] {
+    Analytic Sigmoid = "sigmoid" Float [SigmoidBackward0](x) also ["expit"] {
         x.sigmoid();
-        x(g; y) { g * (y.lit(1.0) - y.clone()) * y }
+        x(g; y) { g * (y.lit(1.0) - y.clone()).conj() * y.conj() }
     }
     /// `log(sigmoid(x))`.
     Real LogSigmoid = "logsigmoid" FloatOnly [LogSigmoidBackward0](x), no_in_place {
@@ -78,12 +78,12 @@ macro_rules! activations {
         }
     }
     /// `x * sigmoid(x)`.
-    Real Silu = "silu" FloatOnly [SiluBackward0](x) {
+    Analytic Silu = "silu" FloatOnly [SiluBackward0](x) {
         x.clone() * x.sigmoid();
         x(g; x) {
             {
                 let s = x.clone().sigmoid();
-                g * (s.clone() * (x.lit(1.0) + x.clone() * (s.lit(1.0) - s)))
+                g * (s.clone() * (x.lit(1.0) + x.clone() * (s.lit(1.0) - s))).conj()
             }
         }
     }

@@ -5,46 +5,46 @@ macro_rules! arithmetic {
 
     // -------------------------------------------------------------------------------------------------------------- arithmetic
     /// The sum of both inputs.
-    Num Add = "add" Any [AddBackward0](a, b) keeps [alpha = Whole(1)], not_bound {
+    Field Add = "add" Any [AddBackward0](a, b) keeps [alpha = Whole(1)], not_bound {
         a + b;
         a(g) { g }
         b(g) { g }
     }
     /// `a + alpha * b`.
-    Num AddScaled = "add_scaled" Any [AddBackward0](a, b; alpha = 0.7), not_bound {
+    Field AddScaled = "add_scaled" Any [AddBackward0](a, b; alpha = 0.7), not_bound {
         a + alpha * b;
         a(g) { g }
         b(g) { g * alpha }
     }
     /// The first input minus the second.
-    Num Sub = "sub" Subtract [SubBackward0](a, b) also ["subtract"] keeps [alpha = Whole(1)], not_bound {
+    Field Sub = "sub" Subtract [SubBackward0](a, b) also ["subtract"] keeps [alpha = Whole(1)], not_bound {
         a - b;
         a(g) { g }
         b(g) { -g }
     }
     /// `a - alpha * b`.
-    Num SubScaled = "sub_scaled" Subtract [SubBackward0](a, b; alpha = 0.7), not_bound {
+    Field SubScaled = "sub_scaled" Subtract [SubBackward0](a, b; alpha = 0.7), not_bound {
         a - alpha * b;
         a(g) { g }
         b(g) { -(g * alpha) }
     }
     /// The second input minus the first.
-    Num Rsub = "rsub" Subtract [RsubBackward0, RsubBackward1](a, b) keeps [alpha = Whole(1)], no_in_place, not_bound {
+    Field Rsub = "rsub" Subtract [RsubBackward0, RsubBackward1](a, b) keeps [alpha = Whole(1)], no_in_place, not_bound {
         b - a;
         a(g) { -g }
         b(g) { g }
     }
     /// The product of both inputs.
-    Num Mul = "mul" Any [MulBackward0](a, b) also ["multiply"] {
+    Field Mul = "mul" Any [MulBackward0](a, b) also ["multiply"] {
         a * b;
-        a(g; b) { g * b }
-        b(g; a) { g * a }
+        a(g; b) { g * b.conj() }
+        b(g; a) { g * a.conj() }
     }
     /// The quotient of both inputs.
-    Real Div = "div" Float [DivBackward0](a, b in 0.3 to 3.0) also ["divide", "true_divide"], not_bound {
+    Analytic Div = "div" Float [DivBackward0](a, b in 0.3 to 3.0) also ["divide", "true_divide"], not_bound {
         a.div(b);
-        a(g; b) { g.div(b) }
-        b(g; a, b) { -g * a.div(b.clone()).div(b) }
+        a(g; b) { g.div(b.conj()) }
+        b(g; a, b) { -g * a.div(b.clone()).div(b).conj() }
     }
     /// The quotient rounded towards minus infinity.
     Num DivFloor = "div_floor" NoBool [DivBackward2](a in 1.1 to 1.9, b in 0.9 to 1.05), divides, not_bound {
@@ -73,40 +73,40 @@ macro_rules! arithmetic {
         b(g; a, b) { -g * a.div_floor(b) }
     }
     /// `x + value * a * b`.
-    Num Addcmul = "addcmul" NoBool [AddcmulBackward0](x, a, b; value = 0.7 default 1.0 shown "1"), keyword_params {
+    Field Addcmul = "addcmul" NoBool [AddcmulBackward0](x, a, b; value = 0.7 default 1.0 shown "1"), keyword_params {
         x + value * a * b;
         x(g) { g }
-        a(g; b) { g * (b * value) }
-        b(g; a) { g * (a * value) }
+        a(g; b) { g * (b * value).conj() }
+        b(g; a) { g * (a * value).conj() }
     }
     /// `x + value * a / b`.
-    Real Addcdiv = "addcdiv" FloatOnly [AddcdivBackward0](x, a, b in 0.4 to 3.0; value = 0.7 default 1.0 shown "1"), keyword_params {
+    Analytic Addcdiv = "addcdiv" FloatOnly [AddcdivBackward0](x, a, b in 0.4 to 3.0; value = 0.7 default 1.0 shown "1"), keyword_params {
         x + value * a.div(b);
         x(g) { g }
-        a(g; b) { g * value.div(b) }
-        b(g; a, b) { -g * (value * a).div(b.clone() * b) }
+        a(g; b) { g * value.div(b).conj() }
+        b(g; a, b) { -g * (value * a).div(b.clone() * b).conj() }
     }
     /// `a + w * (b - a)`, computed from the end that `w` is nearer to.
-    Real Lerp = "lerp" FloatOnly [LerpBackward1, LerpBackward0](a, b as "end", w as "weight" in 0.0 to 1.0) number_keeps ["weight"], unpromoted {
+    Analytic Lerp = "lerp" FloatOnly [LerpBackward1, LerpBackward0](a, b as "end", w as "weight" in 0.0 to 1.0) number_keeps ["weight"], unpromoted {
         {
-            let d = b.clone() - a.clone();
-            A::select(w.clone().abs().lt(&w.lit(0.5)), a + w.clone() * d.clone(), b - d * (w.lit(1.0) - w))
+            let (d, size) = (b.clone() - a.clone(), w.clone().modulus());
+            A::select(size.lt(&size.lit(0.5)), a + w.clone() * d.clone(), b - d * (w.lit(1.0) - w))
         };
-        a(g; w) { g * (w.lit(1.0) - w) }
-        b(g; w) { g * w }
-        w(g; a, b) { g * (b - a) }
+        a(g; w) { g * (w.lit(1.0) - w).conj() }
+        b(g; w) { g * w.conj() }
+        w(g; a, b) { g * (b - a).conj() }
     }
 
     // ----------------------------------------------------------------------------------------------------------- sign and size
     /// The input with its sign changed.
-    Num Neg = "neg" Negate [NegBackward0](x) also ["negative"] {
+    Field Neg = "neg" Negate [NegBackward0](x) also ["negative"] {
         -x;
         x(g) { -g }
     }
     /// The absolute value; its derivative at 0 is 0.
-    Num Abs = "abs" NoBool [AbsBackward0](x) also ["absolute"] kinks [0.0] {
-        x.abs();
-        x(g; x) { g * x.sign() }
+    Modulus Abs = "abs" NoBool [AbsBackward0](x) also ["absolute"] kinks [0.0] {
+        x.modulus();
+        x(g; x) { g * x.sgn() }
     }
     /// -1, 0 or 1 (0 for nan).
     Num Sign = "sign" Any [SignBackward0](x) kinks [0.0] {
@@ -130,45 +130,46 @@ macro_rules! arithmetic {
         b(g) { g.lit(0.0) }
     }
     /// One over the input.
-    Real Reciprocal = "reciprocal" Float [ReciprocalBackward0](x in 0.3 to 3.0) {
+    Analytic Reciprocal = "reciprocal" Float [ReciprocalBackward0](x in 0.3 to 3.0) {
         x.lit(1.0).div(x);
-        x(g; y) { -g * (y.clone() * y) }
+        x(g; y) { -g * (y.clone() * y).conj() }
     }
     /// The input times itself.
-    Num Square = "square" BoolAsInt [PowBackward0](x) keeps [exponent = Whole(2)] {
+    Field Square = "square" BoolAsInt [PowBackward0](x) keeps [exponent = Whole(2)] {
         x.clone() * x;
-        x(g; x) { g * (x.lit(2.0) * x) }
+        x(g; x) { g * (x.lit(2.0) * x).conj() }
     }
     /// The first input to the power of the second.
-    Num Pow = "pow" NoBool [PowBackward1, PowBackward1, PowBackward2](x in 0.2 to 3.0, e as "exponent"), not_bound {
+    Field Pow = "pow" NoBool [PowBackward1, PowBackward1, PowBackward2](x in 0.2 to 3.0, e as "exponent"), not_bound {
         x.pow(e);
-        x(g; x, e) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))) }
+        x(g; x, e) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))).conj() }
         e(g; x, e, y) {
             {
-                let flat = x.eq(&x.lit(0.0)).and(e.ge(&e.lit(0.0)));
-                g * (y * A::select(flat, x.lit(1.0), x).log())
+                let size = e.re();
+                let flat = x.eq(&x.lit(0.0)).and(size.ge(&size.lit(0.0)));
+                g * (y * A::select(flat, x.lit(1.0), x).log()).conj()
             }
         }
     }
     /// The input to the power of a number.
-    Num PowScalar = "pow_scalar" NoBool [PowBackward0](x in 0.2 to 3.0; exponent = 2.5), not_bound {
+    Field PowScalar = "pow_scalar" NoBool [PowBackward0](x in 0.2 to 3.0; exponent = 2.5), not_bound {
         x.pow(exponent);
         x(g; x) {
             {
                 let e = exponent;
-                g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0)))
+                g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))).conj()
             }
         }
     }
     /// The square root.
-    Real Sqrt = "sqrt" Float [SqrtBackward0](x in 0.2 to 4.0) {
+    Analytic Sqrt = "sqrt" Float [SqrtBackward0](x in 0.2 to 4.0) {
         x.sqrt();
-        x(g; y) { g.div(y.lit(2.0) * y) }
+        x(g; y) { g.div((y.lit(2.0) * y).conj()) }
     }
     /// One over the square root.
-    Real Rsqrt = "rsqrt" Float [RsqrtBackward0](x in 0.2 to 4.0) {
+    Analytic Rsqrt = "rsqrt" Float [RsqrtBackward0](x in 0.2 to 4.0) {
         x.lit(1.0).div(x.sqrt());
-        x(g; y) { g * (y.lit(-0.5) * (y.clone() * y.clone() * y)) }
+        x(g; y) { g * (y.lit(-0.5) * (y.clone() * y.clone() * y)).conj() }
     }
     /// The length of the hypotenuse, without needless overflow.
     Real Hypot = "hypot" FloatOnly [HypotBackward0](a in 0.3 to 3.0, b in 0.3 to 3.0) {

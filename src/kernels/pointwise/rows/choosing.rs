@@ -69,13 +69,13 @@ macro_rules! choosing {
         hi(g; x, lo, hi) { A::select(x.gt(&hi).or(hi.lt(&lo)), g.clone(), g.lit(0.0)) }
     }
     /// The first input where the condition holds, else the second.
-    Num Where = "where" Any [WhereBackward0](c as "condition": mask, a as "self", b as "other"), no_in_place, not_bound {
+    Field Where = "where" Any [WhereBackward0](c as "condition": mask, a as "self", b as "other"), no_in_place, not_bound {
         A::select(c.truthy(), a, b);
         a(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }
         b(g; c) { A::select(c.truthy(), g.lit(0.0), g) }
     }
     /// The input, with a value where the mask holds.
-    Num MaskedFill = "masked_fill" Any [MaskedFillBackward0](x, c as "mask": mask, value as "value"), not_bound {
+    Field MaskedFill = "masked_fill" Any [MaskedFillBackward0](x, c as "mask": mask, value as "value"), not_bound {
         A::select(c.truthy(), value, x);
         x(g; c) { A::select(c.truthy(), g.lit(0.0), g) }
         value(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }

@@ -5,19 +5,19 @@ macro_rules! elementary {
 
     // ------------------------------------------------------------------------------------------------ exponentials, logarithms
     /// e to the power of the input.
-    Real Exp = "exp" Float [ExpBackward0](x) { x.exp(); x(g; y) { g * y } }
+    Analytic Exp = "exp" Float [ExpBackward0](x) { x.exp(); x(g; y) { g * y.conj() } }
     /// 2 to the power of the input.
-    Real Exp2 = "exp2" Float [Exp2Backward0](x) { x.exp2(); x(g; y) { g * y.clone() * y.lit(LN_2) } }
+    Analytic Exp2 = "exp2" Float [Exp2Backward0](x) { x.exp2(); x(g; y) { g * y.clone().conj() * y.lit(LN_2) } }
     /// e to the power of the input, minus 1, accurate near 0.
-    Real Expm1 = "expm1" Float [Expm1Backward0](x) { x.expm1(); x(g; y) { g * (y.clone() + y.lit(1.0)) } }
+    Analytic Expm1 = "expm1" Float [Expm1Backward0](x) { x.expm1(); x(g; y) { g * (y.clone() + y.lit(1.0)).conj() } }
     /// The natural logarithm.
-    Real Log = "log" Float [LogBackward0](x in 0.2 to 4.0) { x.log(); x(g; x) { g.div(x) } }
+    Analytic Log = "log" Float [LogBackward0](x in 0.2 to 4.0) { x.log(); x(g; x) { g.div(x.conj()) } }
     /// The logarithm to base 2.
-    Real Log2 = "log2" Float [Log2Backward0](x in 0.2 to 4.0) { x.log2(); x(g; x) { g.div(x.lit(LN_2) * x) } }
+    Analytic Log2 = "log2" Float [Log2Backward0](x in 0.2 to 4.0) { x.log2(); x(g; x) { g.div((x.lit(LN_2) * x).conj()) } }
     /// The logarithm to base 10.
-    Real Log10 = "log10" Float [Log10Backward0](x in 0.2 to 4.0) { x.log10(); x(g; x) { g.div(x.lit(LN_10) * x) } }
+    Analytic Log10 = "log10" Float [Log10Backward0](x in 0.2 to 4.0) { x.log10(); x(g; x) { g.div((x.lit(LN_10) * x).conj()) } }
     /// The natural logarithm of 1 plus the input, accurate near 0.
-    Real Log1p = "log1p" Float [Log1PBackward0](x in -0.7 to 3.0) { x.log1p(); x(g; x) { g.div(x.lit(1.0) + x) } }
+    Analytic Log1p = "log1p" Float [Log1PBackward0](x in -0.7 to 3.0) { x.log1p(); x(g; x) { g.div((x.lit(1.0) + x).conj()) } }
     /// The logarithm of the sum of the exponentials of both inputs.
     Real Logaddexp = "logaddexp" FloatOnly [LogaddexpBackward0](a, b), no_in_place {
         {
@@ -68,28 +68,28 @@ macro_rules! elementary {
 
     // -------------------------------------------------------------------------------------------------- circles and hyperbolas
     /// The sine of an angle in radians.
-    Real Sin = "sin" Float [SinBackward0](x), periodic { x.sin(); x(g; x) { g * x.cos() } }
+    Analytic Sin = "sin" Float [SinBackward0](x), periodic { x.sin(); x(g; x) { g * x.cos().conj() } }
     /// The cosine of an angle in radians.
-    Real Cos = "cos" Float [CosBackward0](x), periodic { x.cos(); x(g; x) { g * -x.sin() } }
+    Analytic Cos = "cos" Float [CosBackward0](x), periodic { x.cos(); x(g; x) { g * -x.sin().conj() } }
     /// The tangent of an angle in radians.
-    Real Tan = "tan" Float [TanBackward0](x in -1.2 to 1.2), periodic {
+    Analytic Tan = "tan" Float [TanBackward0](x in -1.2 to 1.2), periodic {
         x.tan();
-        x(g; y) { g * (y.lit(1.0) + y.clone() * y) }
+        x(g; y) { g * (y.lit(1.0) + y.clone() * y).conj() }
     }
     /// The angle, in radians, whose sine is the input.
-    Real Asin = "asin" Float [AsinBackward0](x in -0.8 to 0.8) also ["arcsin"] {
+    Analytic Asin = "asin" Float [AsinBackward0](x in -0.8 to 0.8) also ["arcsin"] {
         x.asin();
-        x(g; x) { g.div((x.lit(1.0) - x.clone() * x).sqrt()) }
+        x(g; x) { g.div((x.lit(1.0) - x.clone() * x).sqrt().conj()) }
     }
     /// The angle, in radians, whose cosine is the input.
-    Real Acos = "acos" Float [AcosBackward0](x in -0.8 to 0.8) also ["arccos"] {
+    Analytic Acos = "acos" Float [AcosBackward0](x in -0.8 to 0.8) also ["arccos"] {
         x.acos();
-        x(g; x) { -g.div((x.lit(1.0) - x.clone() * x).sqrt()) }
+        x(g; x) { -g.div((x.lit(1.0) - x.clone() * x).sqrt().conj()) }
     }
     /// The angle, in radians, whose tangent is the input.
-    Real Atan = "atan" Float [AtanBackward0](x) also ["arctan"] {
+    Analytic Atan = "atan" Float [AtanBackward0](x) also ["arctan"] {
         x.atan();
-        x(g; x) { g.div(x.clone() * x.clone() + x.lit(1.0)) }
+        x(g; x) { g.div((x.clone() * x.clone() + x.lit(1.0)).conj()) }
     }
     /// The angle, in radians, of the point with the ordinate `a` and the abscissa `b`.
     Real Atan2 = "atan2" Float [Atan2Backward0](a in 0.3 to 3.0, b) also ["arctan2"] {
@@ -108,28 +108,28 @@ macro_rules! elementary {
         }
     }
     /// The hyperbolic sine.
-    Real Sinh = "sinh" Float [SinhBackward0](x) { x.sinh(); x(g; x) { g * x.cosh() } }
+    Analytic Sinh = "sinh" Float [SinhBackward0](x) { x.sinh(); x(g; x) { g * x.cosh().conj() } }
     /// The hyperbolic cosine.
-    Real Cosh = "cosh" Float [CoshBackward0](x) { x.cosh(); x(g; x) { g * x.sinh() } }
+    Analytic Cosh = "cosh" Float [CoshBackward0](x) { x.cosh(); x(g; x) { g * x.sinh().conj() } }
     /// The hyperbolic tangent.
-    Real Tanh = "tanh" Float [TanhBackward0](x) {
+    Analytic Tanh = "tanh" Float [TanhBackward0](x) {
         x.tanh();
-        x(g; y) { g * (y.lit(1.0) - y.clone() * y) }
+        x(g; y) { g * (y.lit(1.0) - y.clone() * y).conj() }
     }
     /// The inverse of the hyperbolic sine.
-    Real Asinh = "asinh" Float [AsinhBackward0](x) also ["arcsinh"] {
+    Analytic Asinh = "asinh" Float [AsinhBackward0](x) also ["arcsinh"] {
         x.asinh();
-        x(g; x) { g.div((x.clone() * x.clone() + x.lit(1.0)).sqrt()) }
+        x(g; x) { g.div((x.clone() * x.clone() + x.lit(1.0)).sqrt().conj()) }
     }
     /// The inverse of the hyperbolic cosine.
-    Real Acosh = "acosh" Float [AcoshBackward0](x in 1.3 to 4.0) also ["arccosh"] {
+    Analytic Acosh = "acosh" Float [AcoshBackward0](x in 1.3 to 4.0) also ["arccosh"] {
         x.acosh();
-        x(g; x) { g.div((x.clone() * x.clone() - x.lit(1.0)).sqrt()) }
+        x(g; x) { g.div((x.clone() * x.clone() - x.lit(1.0)).sqrt().conj()) }
     }
     /// The inverse of the hyperbolic tangent.
-    Real Atanh = "atanh" Float [AtanhBackward0](x in -0.8 to 0.8) also ["arctanh"] {
+    Analytic Atanh = "atanh" Float [AtanhBackward0](x in -0.8 to 0.8) also ["arctanh"] {
         x.atanh();
-        x(g; x) { g.div(x.lit(1.0) - x.clone() * x) }
+        x(g; x) { g.div((x.lit(1.0) - x.clone() * x).conj()) }
     }
     /// The error function.
     Real Erf = "erf" Float [ErfBackward0](x) {

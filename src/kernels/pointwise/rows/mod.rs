@@ -13,7 +13,7 @@ mod choosing;
 mod elementary;
 mod predicates;
 
-use super::arith::{Cond, Int, Num, Real};
+use super::arith::{Analytic, Cond, Field, Int, Num, Real};
 use super::row::*;
 use activations::activations;
 use arithmetic::arithmetic;

@@ -5,9 +5,9 @@ macro_rules! predicates {
 
     // ------------------------------------------------------------------------------------------------------------- comparisons
     /// Whether both inputs are equal.
-    Cmp Eq = "eq" Compare [NoBackward](a, b) { a.eq(&b) }
+    Test Eq = "eq" Compare [NoBackward](a, b) { a.eq(&b) }
     /// Whether the inputs differ (true where one is nan).
-    Cmp Ne = "ne" Compare [NoBackward](a, b) also ["not_equal"] { a.ne(&b) }
+    Test Ne = "ne" Compare [NoBackward](a, b) also ["not_equal"] { a.ne(&b) }
     /// Whether the first input is less.
     Cmp Lt = "lt" Compare [NoBackward](a, b) also ["less"] { a.lt(&b) }
     /// Whether the first input is less or equal.
@@ -17,23 +17,23 @@ macro_rules! predicates {
     /// Whether the first input is greater or equal.
     Cmp Ge = "ge" Compare [NoBackward](a, b) also ["greater_equal"] { a.ge(&b) }
     /// Whether the input is nan.
-    Cmp IsNan = "isnan" Compare [NoBackward](x), no_in_place { x.is_nan() }
+    Test IsNan = "isnan" Compare [NoBackward](x), no_in_place { x.is_nan() }
     /// Whether the input is infinite.
-    Cmp IsInf = "isinf" Compare [NoBackward](x), no_in_place { x.is_inf() }
+    Test IsInf = "isinf" Compare [NoBackward](x), no_in_place { x.is_inf() }
     /// Whether the input is neither nan nor infinite.
-    Cmp IsFinite = "isfinite" Compare [NoBackward](x), no_in_place { x.is_nan().or(x.is_inf()).not() }
+    Test IsFinite = "isfinite" Compare [NoBackward](x), no_in_place { x.is_nan().or(x.is_inf()).not() }
     /// Whether the input is plus infinity.
     Cmp IsPosInf = "isposinf" Compare [NoBackward](x), no_in_place { x.is_inf().and(x.gt(&x.lit(0.0))) }
     /// Whether the input is minus infinity.
     Cmp IsNegInf = "isneginf" Compare [NoBackward](x), no_in_place { x.is_inf().and(x.lt(&x.lit(0.0))) }
     /// Whether both inputs are true (not zero).
-    Cmp LogicalAnd = "logical_and" Logic [NoBackward](a, b) { a.truthy().and(b.truthy()) }
+    Test LogicalAnd = "logical_and" Logic [NoBackward](a, b) { a.truthy().and(b.truthy()) }
     /// Whether one of the inputs is true (not zero).
-    Cmp LogicalOr = "logical_or" Logic [NoBackward](a, b) { a.truthy().or(b.truthy()) }
+    Test LogicalOr = "logical_or" Logic [NoBackward](a, b) { a.truthy().or(b.truthy()) }
     /// Whether just one of the inputs is true (not zero).
-    Cmp LogicalXor = "logical_xor" Logic [NoBackward](a, b) { a.truthy().xor(b.truthy()) }
+    Test LogicalXor = "logical_xor" Logic [NoBackward](a, b) { a.truthy().xor(b.truthy()) }
     /// Whether the input is zero.
-    Cmp LogicalNot = "logical_not" Logic [NoBackward](x) { x.truthy().not() }
+    Test LogicalNot = "logical_not" Logic [NoBackward](x) { x.truthy().not() }
 
     // -------------------------------------------------------------------------------------------------------------------- bits
     /// The bits that both inputs have.

@@ -3,7 +3,7 @@
 use super::{Cell, Isa, Wide};
 use crate::backend::cpu::math;
 use crate::layout::Scalar;
-use crate::pointwise::{Num, Real};
+use crate::pointwise::{Analytic, Field, Num, Real};
 use std::marker::PhantomData;
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -88,24 +88,13 @@ macro_rules! float {
             }
         }
 
-        impl<I: Isa> Num for $Name<I> {
+        impl<I: Isa> Field for $Name<I> {
             type Cond = bool;
+            crate::without_imaginary_part!();
 
             #[inline(always)]
             fn lit(&self, v: f64) -> Self {
                 Self::of(v as $raw)
-            }
-            #[inline(always)]
-            fn abs(self) -> Self {
-                Self::of(self.0.abs())
-            }
-            #[inline(always)]
-            fn lt(&self, o: &Self) -> bool {
-                self.0 < o.0
-            }
-            #[inline(always)]
-            fn le(&self, o: &Self) -> bool {
-                self.0 <= o.0
             }
             #[inline(always)]
             fn eq(&self, o: &Self) -> bool {
@@ -129,17 +118,32 @@ macro_rules! float {
                 std::hint::select_unpredictable(c, a, b)
             }
             #[inline(always)]
+            fn pow(self, e: Self) -> Self {
+                use $math as m;
+                Self::of(m::pow::<I>(self.0, e.0))
+            }
+        }
+
+        impl<I: Isa> Num for $Name<I> {
+            #[inline(always)]
+            fn abs(self) -> Self {
+                Self::of(self.0.abs())
+            }
+            #[inline(always)]
+            fn lt(&self, o: &Self) -> bool {
+                self.0 < o.0
+            }
+            #[inline(always)]
+            fn le(&self, o: &Self) -> bool {
+                self.0 <= o.0
+            }
+            #[inline(always)]
             fn max(self, o: Self) -> Self {
                 Self::of(if (self.0 > o.0) | self.0.is_nan() { self.0 } else { o.0 })
             }
             #[inline(always)]
             fn min(self, o: Self) -> Self {
                 Self::of(if (self.0 < o.0) | self.0.is_nan() { self.0 } else { o.0 })
-            }
-            #[inline(always)]
-            fn pow(self, e: Self) -> Self {
-                use $math as m;
-                Self::of(m::pow::<I>(self.0, e.0))
             }
             #[inline(always)]
             fn div_floor(self, o: Self) -> Self {
@@ -185,7 +189,7 @@ macro_rules! float {
             }
         }
 
-        impl<I: Isa> Real for $Name<I> {
+        impl<I: Isa> Analytic for $Name<I> {
             #[inline(always)]
             fn div(self, o: Self) -> Self {
                 Self::of(self.0 / o.0)
@@ -194,6 +198,10 @@ macro_rules! float {
             fn sqrt(self) -> Self {
                 Self::of(self.0.sqrt())
             }
+            float!(@ $math: exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid);
+        }
+
+        impl<I: Isa> Real for $Name<I> {
             #[inline(always)]
             fn atan2(self, x: Self) -> Self {
                 use $math as m;
@@ -208,8 +216,7 @@ macro_rules! float {
             fn copysign(self, sign: Self) -> Self {
                 Self::of(self.0.copysign(sign.0))
             }
-            float!(@ $math: exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
-                erf erfc normal_cdf sigmoid);
+            float!(@ $math: erf erfc normal_cdf);
         }
     };
     (@ $math:path: $($f:ident)+) => {

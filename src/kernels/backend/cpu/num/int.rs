@@ -2,7 +2,7 @@
 
 use super::Cell;
 use crate::layout::Scalar;
-use crate::pointwise::{Cond, Int, Num};
+use crate::pointwise::{Cond, Field, Int, Num};
 use std::ops::{Add, Mul, Neg, Sub};
 
 impl Cond for bool {
@@ -89,25 +89,13 @@ macro_rules! integer {
             }
         }
 
-        impl Num for $Name {
+        impl Field for $Name {
             type Cond = bool;
+            crate::without_imaginary_part!();
 
             #[inline(always)]
             fn lit(&self, v: f64) -> Self {
                 $Name(v as i64 as $raw)
-            }
-            #[inline(always)]
-            #[allow(unused_comparisons)]
-            fn abs(self) -> Self {
-                $Name(if self.0 < 0 { self.0.wrapping_neg() } else { self.0 })
-            }
-            #[inline(always)]
-            fn lt(&self, o: &Self) -> bool {
-                self.0 < o.0
-            }
-            #[inline(always)]
-            fn le(&self, o: &Self) -> bool {
-                self.0 <= o.0
             }
             #[inline(always)]
             fn eq(&self, o: &Self) -> bool {
@@ -124,19 +112,6 @@ macro_rules! integer {
             #[inline(always)]
             fn select(c: bool, a: Self, b: Self) -> Self {
                 if c { a } else { b }
-            }
-            #[inline(always)]
-            fn max(self, o: Self) -> Self {
-                $Name(self.0.max(o.0))
-            }
-            #[inline(always)]
-            fn min(self, o: Self) -> Self {
-                $Name(self.0.min(o.0))
-            }
-            #[inline(always)]
-            #[allow(unused_comparisons)]
-            fn sign(self) -> Self {
-                $Name(((self.0 > 0) as $raw).wrapping_sub((self.0 < 0) as $raw))
             }
             #[inline]
             #[allow(unused_comparisons)]
@@ -165,6 +140,35 @@ macro_rules! integer {
                     e >>= 1;
                 }
                 $Name(acc)
+            }
+        }
+
+        impl Num for $Name {
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn abs(self) -> Self {
+                $Name(if self.0 < 0 { self.0.wrapping_neg() } else { self.0 })
+            }
+            #[inline(always)]
+            fn lt(&self, o: &Self) -> bool {
+                self.0 < o.0
+            }
+            #[inline(always)]
+            fn le(&self, o: &Self) -> bool {
+                self.0 <= o.0
+            }
+            #[inline(always)]
+            fn max(self, o: Self) -> Self {
+                $Name(self.0.max(o.0))
+            }
+            #[inline(always)]
+            fn min(self, o: Self) -> Self {
+                $Name(self.0.min(o.0))
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn sign(self) -> Self {
+                $Name(((self.0 > 0) as $raw).wrapping_sub((self.0 < 0) as $raw))
             }
             #[inline(always)]
             #[allow(unused_comparisons)]
@@ -314,24 +318,13 @@ impl Neg for B8 {
     }
 }
 
-impl Num for B8 {
+impl Field for B8 {
     type Cond = bool;
+    crate::without_imaginary_part!();
 
     #[inline(always)]
     fn lit(&self, v: f64) -> Self {
         B8((v != 0.0) as u8)
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        self
-    }
-    #[inline(always)]
-    fn lt(&self, o: &Self) -> bool {
-        self.0 < o.0
-    }
-    #[inline(always)]
-    fn le(&self, o: &Self) -> bool {
-        self.0 <= o.0
     }
     #[inline(always)]
     fn eq(&self, o: &Self) -> bool {
@@ -350,6 +343,25 @@ impl Num for B8 {
         if c { a } else { b }
     }
     #[inline(always)]
+    fn pow(self, e: Self) -> Self {
+        B8(self.0 | (e.0 ^ 1))
+    }
+}
+
+impl Num for B8 {
+    #[inline(always)]
+    fn abs(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn lt(&self, o: &Self) -> bool {
+        self.0 < o.0
+    }
+    #[inline(always)]
+    fn le(&self, o: &Self) -> bool {
+        self.0 <= o.0
+    }
+    #[inline(always)]
     fn max(self, o: Self) -> Self {
         B8(self.0 | o.0)
     }
@@ -360,10 +372,6 @@ impl Num for B8 {
     #[inline(always)]
     fn sign(self) -> Self {
         self
-    }
-    #[inline(always)]
-    fn pow(self, e: Self) -> Self {
-        B8(self.0 | (e.0 ^ 1))
     }
     #[inline(always)]
     fn div_floor(self, o: Self) -> Self {

@@ -2,7 +2,7 @@
 
 use super::{Avx512, F32, F32x16, Mask16};
 use crate::backend::cpu::math;
-use crate::pointwise::{Cond, Num, Real};
+use crate::pointwise::{Analytic, Cond, Field, Num, Real};
 use std::arch::x86_64::{_CMP_EQ_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_NEQ_UQ, _CMP_UNORD_Q};
 
 impl Cond for Mask16 {
@@ -43,24 +43,13 @@ macro_rules! one_by_one {
     };
 }
 
-impl Num for F32x16 {
+impl Field for F32x16 {
     type Cond = Mask16;
+    crate::without_imaginary_part!();
 
     #[inline(always)]
     fn lit(&self, v: f64) -> Self {
         self.of(v as f32)
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        F32x16::abs(self)
-    }
-    #[inline(always)]
-    fn lt(&self, o: &Self) -> Mask16 {
-        self.compare::<_CMP_LT_OQ>(*o)
-    }
-    #[inline(always)]
-    fn le(&self, o: &Self) -> Mask16 {
-        self.compare::<_CMP_LE_OQ>(*o)
     }
     #[inline(always)]
     fn eq(&self, o: &Self) -> Mask16 {
@@ -77,6 +66,22 @@ impl Num for F32x16 {
     #[inline(always)]
     fn select(c: Mask16, a: Self, b: Self) -> Self {
         c.select(a, b)
+    }
+    one_by_one!(numbers pow);
+}
+
+impl Num for F32x16 {
+    #[inline(always)]
+    fn abs(self) -> Self {
+        F32x16::abs(self)
+    }
+    #[inline(always)]
+    fn lt(&self, o: &Self) -> Mask16 {
+        self.compare::<_CMP_LT_OQ>(*o)
+    }
+    #[inline(always)]
+    fn le(&self, o: &Self) -> Mask16 {
+        self.compare::<_CMP_LE_OQ>(*o)
     }
     #[inline(always)]
     fn max(self, o: Self) -> Self {
@@ -102,10 +107,10 @@ impl Num for F32x16 {
     fn trunc(self) -> Self {
         self.rounded::<3>()
     }
-    one_by_one!(numbers pow div_floor div_trunc fmod remainder);
+    one_by_one!(numbers div_floor div_trunc fmod remainder);
 }
 
-impl Real for F32x16 {
+impl Analytic for F32x16 {
     #[inline(always)]
     fn div(self, o: Self) -> Self {
         self.over(o)
@@ -113,10 +118,6 @@ impl Real for F32x16 {
     #[inline(always)]
     fn sqrt(self) -> Self {
         F32x16::sqrt(self)
-    }
-    #[inline(always)]
-    fn copysign(self, sign: Self) -> Self {
-        F32x16::copysign(self, sign)
     }
     #[inline(always)]
     fn exp(self) -> Self {
@@ -138,6 +139,14 @@ impl Real for F32x16 {
     fn cos(self) -> Self {
         math::lanes::cos(self)
     }
+    one_by_one!(exp2 expm1 log log2 log10 log1p tan asin acos atan sinh cosh asinh acosh atanh);
+}
+
+impl Real for F32x16 {
+    #[inline(always)]
+    fn copysign(self, sign: Self) -> Self {
+        F32x16::copysign(self, sign)
+    }
     #[inline(always)]
     fn normal_cdf(self) -> Self {
         math::lanes::normal_cdf(self)
@@ -147,5 +156,5 @@ impl Real for F32x16 {
         math::lanes::erf(self)
     }
     one_by_one!(numbers atan2 hypot);
-    one_by_one!(exp2 expm1 log log2 log10 log1p tan asin acos atan sinh cosh asinh acosh atanh erfc);
+    one_by_one!(erfc);
 }

@@ -2,8 +2,7 @@
 
 use super::types;
 use crate::layout::DType;
-use crate::pointwise::row::{CmpRow, IntRow, NumRow, RealRow};
-use crate::pointwise::{Cond, Func, Int, Num, Part, Real, RowId, all_rows, rows};
+use crate::pointwise::{Analytic, Cond, Eval, Field, Func, Int, Num, Part, Real, RowId, all_rows, rows};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -210,8 +209,9 @@ impl Cond for Truth {
     }
 }
 
-impl Num for Value {
+impl Field for Value {
     type Cond = Truth;
+    crate::without_imaginary_part!();
 
     fn lit(&self, v: f64) -> Self {
         let whole = v as i64;
@@ -226,19 +226,6 @@ impl Num for Value {
             DType::F64 => format!("f64_lit({}u, {}u)", v.to_bits() as u32, (v.to_bits() >> 32) as u32),
         };
         self.made(text, &[])
-    }
-    fn abs(self) -> Self {
-        match self.dtype {
-            DType::Bool | DType::U8 => self,
-            DType::I8 | DType::I16 => self.made(types::narrowed(self.dtype, &format!("i32_abs(v{})", self.id)), &[self.id]),
-            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed("abs"),
-        }
-    }
-    fn lt(&self, o: &Self) -> Truth {
-        self.compare("<", "lt", o)
-    }
-    fn le(&self, o: &Self) -> Truth {
-        self.compare("<=", "le", o)
     }
     fn eq(&self, o: &Self) -> Truth {
         self.compare("==", "eq", o)
@@ -257,6 +244,29 @@ impl Num for Value {
     }
     fn select(c: Truth, a: Self, b: Self) -> Self {
         a.made(format!("select(v{}, v{}, v{})", b.id, a.id, c.id), &[b.id, a.id, c.id])
+    }
+    fn pow(self, e: Self) -> Self {
+        match self.dtype {
+            DType::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
+            DType::I8 | DType::I16 => self.wrapped2("pow", &e),
+            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("pow", &e),
+        }
+    }
+}
+
+impl Num for Value {
+    fn abs(self) -> Self {
+        match self.dtype {
+            DType::Bool | DType::U8 => self,
+            DType::I8 | DType::I16 => self.made(types::narrowed(self.dtype, &format!("i32_abs(v{})", self.id)), &[self.id]),
+            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed("abs"),
+        }
+    }
+    fn lt(&self, o: &Self) -> Truth {
+        self.compare("<", "lt", o)
+    }
+    fn le(&self, o: &Self) -> Truth {
+        self.compare("<=", "le", o)
     }
     fn max(self, o: Self) -> Self {
         match self.dtype {
@@ -278,13 +288,6 @@ impl Num for Value {
             DType::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
             DType::I8 | DType::I16 | DType::I32 => self.call("sign"),
             DType::I64 | DType::F32 | DType::F64 => self.typed("sign"),
-        }
-    }
-    fn pow(self, e: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
-            DType::I8 | DType::I16 => self.wrapped2("pow", &e),
-            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("pow", &e),
         }
     }
     fn div_floor(self, o: Self) -> Self {
@@ -367,9 +370,14 @@ macro_rules! reals {
     (two $($f:ident)+) => { $(fn $f(self, o: Self) -> Self { self.typed2(stringify!($f), &o) })+ };
 }
 
+impl Analytic for Value {
+    reals!(one sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid);
+    reals!(two div);
+}
+
 impl Real for Value {
-    reals!(one sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc sigmoid);
-    reals!(two div atan2 hypot copysign);
+    reals!(one erf erfc);
+    reals!(two atan2 hypot copysign);
 }
 
 macro_rules! forwards {
@@ -380,13 +388,14 @@ macro_rules! forwards {
             }
         }
     };
-    (@ Num $R:path, $x:ident, $p:ident) => { <$R as NumRow>::f::<Value>($x, $p) };
-    (@ Real $R:path, $x:ident, $p:ident) => { <$R as RealRow>::f::<Value>($x, $p) };
-    (@ Int $R:path, $x:ident, $p:ident) => { <$R as IntRow>::f::<Value>($x, $p) };
-    (@ Cmp $R:path, $x:ident, $p:ident) => {{
-        let c = <$R as CmpRow>::f::<Value>($x, $p);
-        Value::new(&c.graph, DType::Bool, format!("select(0u, 1u, v{})", c.id), &[c.id])
-    }};
+    (@ Test $R:path, $x:ident, $p:ident) => { number(<$R as Eval<Value>>::f($x, $p)) };
+    (@ Cmp $R:path, $x:ident, $p:ident) => { number(<$R as Eval<Value>>::f($x, $p)) };
+    (@ $kind:ident $R:path, $x:ident, $p:ident) => { <$R as Eval<Value>>::f($x, $p) };
+}
+
+/// A truth value as an element of a bool tensor.
+fn number(c: Truth) -> Value {
+    Value::new(&c.graph, DType::Bool, format!("select(0u, 1u, v{})", c.id), &[c.id])
 }
 
 all_rows!(forwards);
