@@ -155,6 +155,7 @@ RESULTS = {
     "_run_backward": "_tuple[Any, ...]",
     "_torch_function_modes": "list[Any]",
     "_fusion_counts": "_tuple[_int, _int, _int]",
+    "_support_table": "list[_tuple[_str, _bool, _str, _str, _str]]",
     "_leaf_hooks": "list[Any]",
     # A Python number of the tensor's kind.
     "item": "_Number",
@@ -180,7 +181,7 @@ PROPERTIES = {
     **{f"Tensor.{name}": ("_int", False) for name in ["output_nr", "_version", "ndim", "nbytes", "itemsize"]},
     **{
         f"Tensor.{name}": ("_bool", False)
-        for name in ["is_leaf", "retains_grad", "is_cuda", "is_wgpu", "is_cpu", "is_sparse"]
+        for name in ["is_leaf", "retains_grad", "is_cuda", "is_wgpu", "is_cpu", "is_meta", "is_sparse"]
     },
     **{f"dtype.{name}": ("_bool", False) for name in ["is_floating_point", "is_complex", "is_signed"]},
     "dtype.itemsize": ("_int", False),

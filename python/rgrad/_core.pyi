@@ -669,7 +669,7 @@ class Tensor:
     @property
     def is_leaf(self) -> _bool: ...
     @property
-    def is_meta(self) -> Tensor: ...
+    def is_meta(self) -> _bool: ...
     def is_same_size(self, other: Tensor) -> _bool: ...
     def is_signed(self) -> _bool: ...
     @property
@@ -1632,6 +1632,9 @@ def _site_bench(n: _int) -> _float:
 
 def _skip_torch_function_once(on: _bool) -> None:
     """Makes the next question whether somebody wants a say be answered with no."""
+
+def _support_table(devices: Any) -> list[_tuple[_str, _bool, _str, _str, _str]]:
+    """What the backends say to each kind of request."""
 
 def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
     """The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each
@@ -3312,6 +3315,7 @@ __all__ = [
     "_set_torch_function_enabled",
     "_site_bench",
     "_skip_torch_function_once",
+    "_support_table",
     "_take_slow_rules",
     "_tangent",
     "_top_level",

@@ -198,10 +198,10 @@ fn run(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]
     let others = others.collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
     let x = step.ins[0].array().ok_or_else(|| missing("an input"))?;
     let is_written = AtomicBool::new(false);
-    // SAFETY, of both: as above; the request's output is new or its own, and overlaps no operand.
-    let ask = |first: Operand<'_>| unsafe {
+    let ask = |first: Operand<'_>| {
         let operands: SmallVec<[Operand<'_>; 4]> = std::iter::once(first).chain(others.iter().copied()).collect();
-        backend.run(request, &operands, &outs)
+        // SAFETY: as above; the request's output is new or its own, and overlaps no operand.
+        unsafe { backend.run(request, &operands, &outs) }
     };
     let result = if at > 0 {
         let part = Part::new(g, 0..at);

@@ -23,5 +23,6 @@ pub use elements::Element;
 pub use index::index_shape;
 pub use pointwise::Numbers;
 pub use reduce::reduced_shape;
+pub use run::support_table;
 pub use storage::{Access, Change, Device, Storage, Version, new_age};
 pub use value::Array;

@@ -6,9 +6,9 @@ use super::lazy::Lazy;
 use super::pending::{self, In, Make, Step, Weight};
 use super::storage::Device;
 use super::value::Array;
-use crate::backend::contract::{Counted, Operand, View};
-use crate::backend::requests::{Reads, Request};
-use crate::error::{Error, Result};
+use crate::backend::contract::{Counted, Operand, Support, View};
+use crate::backend::requests::{Reads, Request, samples};
+use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Layout};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -96,7 +96,51 @@ pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) 
     let views: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|a| Some(a.view())).collect();
     // SAFETY: layouts stay inside their storages, which live as long as the arrays; all are this backend's. Sizes, dtypes and overlap are what
     // the request's family describes: the methods of `Array` that make requests check them.
-    unsafe { Ok(backend.run(request, operands, &views)?) }
+    unsafe { backend.run(request, operands, &views) }.map_err(|e| explained(e, request, operands, outs))
+}
+
+/// Says in full what a backend does not support, and why.
+#[cold]
+fn explained(e: rgrad_kernels::error::Error, request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Error {
+    let first = operands.iter().find_map(|o| if let Operand::View(v) = o { Some(v.dtype) } else { None });
+    let dtype = first.unwrap_or_else(|| outs[0].dtype());
+    match outs[0].storage().backend().support(request, dtype) {
+        Support::No(why) if e.kind() == Kind::NotImplemented => {
+            let (op, device) = (request.name(), outs[0].device());
+            Error::not_implemented(format!(
+                "{op}: not implemented for {dtype} on {device} ({why}); convert it with .to(dtype), or move it with .to(device)"
+            ))
+        }
+        _ => e.into(),
+    }
+}
+
+/// What a device's backend says to a request, or a pointwise row, of a dtype.
+#[derive(Debug)]
+pub struct Answer {
+    pub request: &'static str,
+    pub is_row: bool,
+    pub dtype: DType,
+    pub device: Device,
+    pub support: Support,
+}
+
+/// What the backends say to each kind of request.
+///
+/// # Errors
+/// A device is not there.
+pub fn support_table(devices: &[Device]) -> Result<Vec<Answer>> {
+    let mut table = Vec::new();
+    for device in devices {
+        let backend = device.backend()?;
+        for dtype in DType::ALL {
+            for request in samples::families().into_iter().chain(samples::rows(dtype)) {
+                let (is_row, support) = (matches!(request, Request::Pointwise(_)), backend.support(&request, dtype));
+                table.push(Answer { request: request.name(), is_row, dtype, device: *device, support });
+            }
+        }
+    }
+    Ok(table)
 }
 
 /// Looks how large a result is, allocates it, and writes it: for sizes that depend on values. `shape` says what shape a count gives.

@@ -2,9 +2,10 @@
 
 use super::args::type_name;
 use super::dtype::{PyDevice, device_object, device_of};
-use super::errors::type_error;
+use super::errors::{runtime, type_error};
 use super::tensor::PyTensor;
 use crate::array::Device;
+use crate::backend::contract::Support;
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 
@@ -57,6 +58,27 @@ impl PyTensor {
     }
 }
 
+/// A request, whether it is a pointwise row, dtype, device, and the answer: "yes", or how, or "no: " and why.
+type Said = (&'static str, bool, &'static str, &'static str, String);
+
+/// What the backends say to each kind of request.
+#[pyfunction]
+fn _support_table(devices: Vec<String>) -> PyResult<Vec<Said>> {
+    let found = devices.iter().map(|d| Device::named(d).ok_or_else(|| runtime(format!("there is no device {d}"))));
+    let table = crate::array::support_table(&found.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(table
+        .into_iter()
+        .map(|a| {
+            let answer = match a.support {
+                Support::Yes => "yes".to_owned(),
+                Support::Converted(how) => how.to_owned(),
+                Support::No(why) => format!("no: {why}"),
+            };
+            (a.request, a.is_row, a.dtype.name(), a.device.name(), answer)
+        })
+        .collect())
+}
+
 #[pymethods]
 impl PyDevice {
     /// Inside `with device:` new tensors that name no device are made on this one.
@@ -78,5 +100,6 @@ impl PyDevice {
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(_support_table, m)?)?;
     m.add_function(wrap_pyfunction!(get_device, m)?)
 }

@@ -121,24 +121,22 @@ impl Program<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Support {
     Yes,
-    /// The backend itself computes in this dtype.
-    Converted(DType),
+    /// By way of another dtype, or of another device: how, in a few words.
+    Converted(&'static str),
     /// Why not, as the end of a sentence.
     No(&'static str),
 }
 
-impl Support {
-    /// # Errors
-    /// `Kind::NotImplemented` with operation, dtype, device and reason.
-    pub fn check(&self, request: &Request, dtype: DType, device: &str) -> Result<()> {
-        match self {
-            Support::Yes | Support::Converted(_) => Ok(()),
-            Support::No(why) => Err(Error::not_implemented(format!(
-                "{}: not implemented for {dtype} on {device}: {why}; move the tensor to another device with .to()",
-                request.name()
-            ))),
-        }
-    }
+/// What holds on every device: which dtypes a request is defined for.
+pub fn defined(request: &Request, dtype: DType) -> Support {
+    let floats = match request {
+        Request::Reduce(r) => r.reducer.is_float_only(),
+        Request::Random(r) => r.distribution.is_float_only(),
+        Request::Softmax(_) | Request::Nll(_) => true,
+        Request::Gemm if dtype == DType::Bool => return Support::No("PyTorch has no product of matrices of bool"),
+        _ => false,
+    };
+    if floats && !dtype.is_float() { Support::No("defined for floating point") } else { Support::Yes }
 }
 
 /// A result whose size was found by looking at values, to be written into memory of that size.

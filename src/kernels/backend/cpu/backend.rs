@@ -5,8 +5,8 @@ use super::answer_random::random;
 use super::raw_slice::RawSlice;
 use super::walk::collapse;
 use super::{alloc, answer, operands, pointwise};
-use crate::backend::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, unanswered};
-use crate::backend::requests::{Reducer, Request};
+use crate::backend::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined, unanswered};
+use crate::backend::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use crate::pointwise::Func;
@@ -49,21 +49,12 @@ impl Backend for Cpu {
     }
 
     fn support(&self, request: &Request, dtype: DType) -> Support {
-        let floats = match request {
-            Request::Reduce(r) => r.reducer.is_float_only(),
-            Request::Softmax(_) | Request::Nll(_) => true,
-            Request::Gemm if dtype == DType::Bool => return Support::No("a product of bool has no meaning in PyTorch either"),
-            Request::Pointwise(p) if !pointwise::has_kernel(p.func, p.compute) => {
-                return Support::No("the row has no kernel for this dtype");
-            }
-            _ => false,
-        };
-        match request {
-            _ if floats && !dtype.is_float() => Support::No("it is defined for floating point"),
-            Request::Reduce(r) if matches!(r.reducer, Reducer::Sum | Reducer::Prod) && !dtype.is_float() && dtype != DType::I64 => {
-                Support::Converted(DType::I64)
-            }
-            _ => Support::Yes,
+        match (defined(request, dtype), request) {
+            (Support::No(why), _) => Support::No(why),
+            (_, Request::Pointwise(p)) if !pointwise::has_kernel(p.func, p.compute) => Support::No("the row has no kernel for this dtype"),
+            (_, Request::Scan(_)) if dtype.computed() != dtype => Support::Converted("converted to int64 first"),
+            (_, Request::Pointwise(_)) if dtype.computed() != dtype => Support::Converted("computed in int32, a tile at a time"),
+            (yes, _) => yes,
         }
     }
 

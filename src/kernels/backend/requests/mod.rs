@@ -7,6 +7,7 @@ mod nll;
 mod pointwise;
 mod random;
 mod reduce;
+pub mod samples;
 mod scan;
 mod softmax;
 mod sort;

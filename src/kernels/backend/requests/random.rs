@@ -57,6 +57,21 @@ pub struct Random {
 }
 
 impl Distribution {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Distribution::Uniform { .. } => "uniform",
+            Distribution::Normal { .. } => "normal",
+            Distribution::Exponential { .. } => "exponential",
+            Distribution::Bernoulli { .. } | Distribution::BernoulliOf => "bernoulli",
+            Distribution::Integers { .. } => "random integers",
+        }
+    }
+
+    /// Whether it is defined for floats alone.
+    pub fn is_float_only(&self) -> bool {
+        matches!(self, Distribution::Uniform { .. } | Distribution::Normal { .. } | Distribution::Exponential { .. })
+    }
+
     /// How many numbers of this dtype one block of four words gives.
     pub fn per_block(&self, dtype: DType) -> u64 {
         match self {

@@ -9,6 +9,7 @@ use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::raw_slice::RawSlice;
 use crate::backend::requests::{Distribution, Random, Request};
 use crate::error::Result;
+use crate::layout::DType;
 use std::sync::Arc;
 
 fn draw<'a>(d: Distribution, ins: &[Operand<'a>]) -> Result<Draw<'a>> {
@@ -25,6 +26,11 @@ fn draw<'a>(d: Distribution, ins: &[Operand<'a>]) -> Result<Draw<'a>> {
         Distribution::BernoulliOf => Draw::BernoulliOf(operand(ins, 0)?),
         Distribution::Integers { from, range } => Draw::Integers { from, range },
     })
+}
+
+/// Whether a shader draws these numbers.
+pub(super) fn is_drawn_here(d: Distribution, dtype: DType) -> bool {
+    draw(if d == Distribution::BernoulliOf { Distribution::Bernoulli { p: 0.5 } } else { d }, &[]).is_ok_and(|d| d.writes(dtype))
 }
 
 pub(super) fn random(context: &Arc<Context>, r: &Random, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {

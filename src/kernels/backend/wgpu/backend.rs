@@ -2,10 +2,10 @@
 
 use super::answer::{self, buffer, output};
 use super::answer_gather as at_positions;
-use super::answer_random::random;
+use super::answer_random::{self, random};
 use super::program::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
-use crate::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
+use crate::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, defined, unanswered};
 use crate::backend::cpu::raw_slice::RawSlice;
 use crate::backend::lock_order::Table;
 use crate::backend::requests::Request;
@@ -130,13 +130,12 @@ impl Backend for Wgpu {
         if self.0.supports(dtype).is_err() {
             return Support::No("the adapter has no such type");
         }
-        match request {
-            Request::Pointwise(p) if !pointwise::has_kernel(p.func, p.compute) => Support::No("the row has no kernel for this dtype"),
-            Request::Gemm if dtype == DType::Bool => Support::No("a product of bool has no meaning in PyTorch either"),
-            Request::Reduce(r) if r.reducer.is_float_only() && !dtype.is_float() => Support::No("it is defined for floating point"),
-            Request::Softmax(_) | Request::Nll(_) if !dtype.is_float() => Support::No("it is defined for floating point"),
-            Request::Custom(_) => Support::No("custom kernels read memory of the host"),
-            _ => Support::Yes,
+        match (defined(request, dtype), request) {
+            (Support::No(why), _) => Support::No(why),
+            (_, Request::Pointwise(p)) if !pointwise::has_kernel(p.func, p.compute) => Support::No("the row has no kernel for this dtype"),
+            (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
+            (_, Request::Random(r)) if !answer_random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
+            (yes, _) => yes,
         }
     }
 

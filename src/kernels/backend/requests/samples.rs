@@ -1,0 +1,62 @@
+//! One request of each kind, to be shown to backends: what they answer is a table of what runs where.
+
+use super::{
+    Along, ArgReduce, Bounds, Classes, CumulativeExtreme, Distribution, Index, IndexWrite, Mode, Nll, NllReduction, Pointwise, Random,
+    Reduce, Reducer, Request, Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, Write,
+};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::{Func, RowId};
+
+/// Every kind of request but the pointwise rows, by name.
+pub fn families() -> Vec<Request> {
+    let reducers = [
+        Reducer::Sum,
+        Reducer::Prod,
+        Reducer::Extreme { max: true },
+        Reducer::Extreme { max: false },
+        Reducer::Truth { all: true },
+        Reducer::Truth { all: false },
+        Reducer::CountNonzero,
+        Reducer::SquaredDeviations,
+        Reducer::LogSumExp,
+        Reducer::Norm(2.0),
+    ];
+    let drawn = [
+        Distribution::Uniform { from: 0.0, to: 1.0 },
+        Distribution::Normal { mean: 0.0, std: 1.0 },
+        Distribution::Exponential { rate: 1.0 },
+        Distribution::Bernoulli { p: 0.5 },
+        Distribution::Integers { from: 0, range: 2 },
+    ];
+    let random = |distribution: Distribution| Request::Random(Random { op: distribution.name(), distribution, seed: 0, start: 0 });
+    let classes = Classes { outer: 1, classes: 2, inner: 1, ignore: -100, reduction: NllReduction::Mean };
+    let softmax = |log| Request::Softmax(Softmax { pass: SoftmaxPass { log, backward: false }, dim: 0 });
+    let mut all = vec![
+        Request::Fill(Scalar::Int(0)),
+        Request::Copy,
+        Request::Triangle(Triangle { diagonal: 0, upper: true }),
+        Request::ArgReduce(ArgReduce { max: true, dim: 0 }),
+        Request::Scan(Scan { kind: ScanKind::Sum, dim: 0 }),
+        Request::Scan(Scan { kind: ScanKind::Prod, dim: 0 }),
+        Request::CumulativeExtreme(CumulativeExtreme { max: true, dim: 0 }),
+        Request::Sort(Sort { dim: 0, descending: false, keep: 1 }),
+        Request::Mode(Mode { dim: 0 }),
+        softmax(false),
+        softmax(true),
+        Request::Nll(Nll { classes, adjoint: false, dim: 1, ticket: 0 }),
+        Request::Gemm,
+        Request::IndexRead(Index::one(0, Bounds::Wrap)),
+        Request::IndexWrite(IndexWrite { index: Index::one(0, Bounds::Exact), how: Write::Add }),
+        Request::Gather(Along { dim: 0 }),
+        Request::Scatter(ScatterAlong { dim: 0, how: Write::Set }),
+        Request::Nonzero,
+    ];
+    all.extend(reducers.map(|reducer| Request::Reduce(Reduce { reducer, reduced: [true].into_iter().collect() })));
+    all.extend(drawn.map(random));
+    all
+}
+
+/// Every pointwise row, computed in this dtype.
+pub fn rows(compute: DType) -> impl Iterator<Item = Request> {
+    RowId::ALL.iter().map(move |row| Request::Pointwise(Pointwise::new(Func::forward(*row), compute, &[])))
+}
