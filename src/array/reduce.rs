@@ -54,54 +54,56 @@ fn check_dim(of: &Array, dim: usize) -> Result<()> {
 }
 
 impl Array {
-    fn reduced(&self, reducer: Reducer, reduced: &[bool], keepdim: bool, to: DType) -> Result<Array> {
+    /// The reduction over the dimensions marked in `reduced` (one flag each).
+    pub fn reduce(&self, reducer: Reducer, reduced: &[bool], keepdim: bool) -> Result<Array> {
         Over { reduced, keepdim }.check(self)?;
         if reducer.is_float_only() && !self.dtype().is_float() {
             return Err(not_floating(self.dtype()));
         }
         let shape = reduced_shape(self.shape(), reduced, keepdim);
+        let to = reducer.out_dtype(self.dtype());
         run1(Request::Reduce(Reduce { reducer, reduced: reduced.into() }), &[self], &shape, to)
     }
 
     /// The sum over the dimensions marked in `reduced` (one flag each). Floats keep their dtype, integers and bool give int64.
     pub fn sum(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduced(Reducer::Sum, reduced, keepdim, summed(self.dtype()))
+        self.reduce(Reducer::Sum, reduced, keepdim)
     }
 
     /// The product, with dtypes as for `sum`.
     pub fn prod(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduced(Reducer::Prod, reduced, keepdim, summed(self.dtype()))
+        self.reduce(Reducer::Prod, reduced, keepdim)
     }
 
     /// The largest elements, or the smallest with `max` false; nan wins. Something must be there to reduce.
     pub fn extreme(&self, max: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
         Over { reduced, keepdim }.check_best(self)?;
-        self.reduced(Reducer::Extreme { max }, reduced, keepdim, self.dtype())
+        self.reduce(Reducer::Extreme { max }, reduced, keepdim)
     }
 
     /// Whether all elements (or any, with `all` false) are true, as bool.
     pub fn truth(&self, all: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduced(Reducer::Truth { all }, reduced, keepdim, DType::Bool)
+        self.reduce(Reducer::Truth { all }, reduced, keepdim)
     }
 
     /// How many elements are not 0, as int64.
     pub fn count_nonzero(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduced(Reducer::CountNonzero, reduced, keepdim, DType::I64)
+        self.reduce(Reducer::CountNonzero, reduced, keepdim)
     }
 
     /// The sum of squared distances from the mean. Floats only.
     pub fn squares(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduced(Reducer::SquaredDeviations, reduced, keepdim, self.dtype())
+        self.reduce(Reducer::SquaredDeviations, reduced, keepdim)
     }
 
     /// `log(sum(exp(x)))`, without overflow. Floats only.
     pub fn logsumexp(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduced(Reducer::LogSumExp, reduced, keepdim, self.dtype())
+        self.reduce(Reducer::LogSumExp, reduced, keepdim)
     }
 
     /// The vector norm of order `p`. Floats only.
     pub fn norm(&self, p: f64, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduced(Reducer::Norm(p), reduced, keepdim, self.dtype())
+        self.reduce(Reducer::Norm(p), reduced, keepdim)
     }
 
     /// Values of this dtype and the places where they were found.

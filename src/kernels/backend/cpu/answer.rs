@@ -8,9 +8,7 @@ use super::reducers::Number;
 use super::softmax::{Shape, Soft};
 use super::{copy, index, matmul, nonzero, places, pointwise, reductions, running, scan, select};
 use crate::backend::contract::{Counted, Operand, View};
-use crate::backend::requests::{
-    ArgReduce, CumulativeExtreme, Mode, Nll, NllReduction, Pointwise, Reduce, Reducer, Scan, Softmax, Sort, Triangle,
-};
+use crate::backend::requests::{ArgReduce, CumulativeExtreme, Mode, Nll, NllReduction, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;
@@ -68,17 +66,7 @@ pub(super) unsafe fn reduce(r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> R
     // SAFETY: see above.
     let x = unsafe { InOrder::strided(r.reducer.name(), ins)? };
     let d = x.dtype();
-    let kernel = match r.reducer {
-        Reducer::Sum => Some(reductions::sum(d)),
-        Reducer::Prod => Some(reductions::prod(d)),
-        Reducer::Extreme { max } => Some(reductions::extreme(max, d)),
-        Reducer::Truth { all } => Some(reductions::truth(all, d)),
-        Reducer::CountNonzero => Some(reductions::count_nonzero(d)),
-        Reducer::SquaredDeviations => reductions::squares(d),
-        Reducer::LogSumExp => reductions::logsumexp(d),
-        Reducer::Norm(p) => reductions::norm(p, d),
-    };
-    let kernel = kernel.ok_or_else(|| not_floating(d))?;
+    let kernel = reductions::of(r.reducer, d).ok_or_else(|| not_floating(d))?;
     // SAFETY: see above.
     unsafe { run_reduce(&kernel, x.shape(), x.strides(), &r.reduced, x.source(), out.ptr()) };
     Ok(())

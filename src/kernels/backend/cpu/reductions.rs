@@ -5,6 +5,7 @@ use super::moments::{LogSumExp, Squares};
 use super::reduce::{Finish, ReduceKernel};
 use super::reduce_loops::{Loops, Of, finish_with};
 use super::reducers::{Absolutes, CountNonzero, Extreme, Float, LargestAbsolute, Prod, SquareSum, Sum, Truth};
+use crate::backend::requests::Reducer;
 use crate::layout::DType;
 
 impl ReduceKernel {
@@ -28,6 +29,20 @@ impl ReduceKernel {
 
     pub(super) const fn finished(self, out: usize, finish: Finish) -> Self {
         ReduceKernel { out, finish: Some(finish), ..self }
+    }
+}
+
+/// The reduction that a request asks for. None: it is for floats alone.
+pub fn of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
+    match reducer {
+        Reducer::Sum => Some(sum(dtype)),
+        Reducer::Prod => Some(prod(dtype)),
+        Reducer::Extreme { max } => Some(extreme(max, dtype)),
+        Reducer::Truth { all } => Some(truth(all, dtype)),
+        Reducer::CountNonzero => Some(count_nonzero(dtype)),
+        Reducer::SquaredDeviations => squares(dtype),
+        Reducer::LogSumExp => logsumexp(dtype),
+        Reducer::Norm(p) => norm(p, dtype),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reductions: all elements along some dimensions become one.
 
+use super::summed;
+use crate::layout::DType;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
@@ -38,6 +40,16 @@ impl Reducer {
             Reducer::SquaredDeviations => "var",
             Reducer::LogSumExp => "logsumexp",
             Reducer::Norm(_) => "norm",
+        }
+    }
+
+    /// The dtype of the results.
+    pub fn out_dtype(self, of: DType) -> DType {
+        match self {
+            Reducer::Sum | Reducer::Prod => summed(of),
+            Reducer::Truth { .. } => DType::Bool,
+            Reducer::CountNonzero => DType::I64,
+            Reducer::Extreme { .. } | Reducer::SquaredDeviations | Reducer::LogSumExp | Reducer::Norm(_) => of,
         }
     }
 

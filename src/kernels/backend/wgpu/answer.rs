@@ -158,26 +158,15 @@ fn reduced(
 }
 
 pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    use requests::Reducer as Asked;
     let op = r.reducer.name();
     first(
         context,
         ins,
         |p| p.can_be_read(context),
         |x| {
-            let what = match r.reducer {
-                Asked::Sum => Reducer::Sum,
-                Asked::Prod => Reducer::Prod,
-                Asked::Extreme { max } => Reducer::Extreme { max },
-                Asked::Truth { all } => Reducer::Truth { all },
-                Asked::CountNonzero | Asked::Norm(0.0) => Reducer::CountNonzero,
-                Asked::SquaredDeviations => Reducer::Squares,
-                Asked::LogSumExp => Reducer::LogSumExp,
-                Asked::Norm(2.0) => Reducer::Root,
-                Asked::Norm(1.0) => Reducer::SumAbs,
-                Asked::Norm(f64::INFINITY) => Reducer::ExtremeAbs { max: true },
-                Asked::Norm(f64::NEG_INFINITY) => Reducer::ExtremeAbs { max: false },
-                Asked::Norm(p) => return power_norm(context, p, &x, &r.reduced, out),
+            let Some(what) = Reducer::of(r.reducer) else {
+                let requests::Reducer::Norm(p) = r.reducer else { return Err(foreign("a reducer that this device does not know")) };
+                return power_norm(context, p, &x, &r.reduced, out);
             };
             reduced(op, what, &x, None, &r.reduced, 0.0, &[out])
         },

@@ -4,6 +4,7 @@
 use super::element_size;
 use super::strided::{element, param};
 use super::wgsl::types::{convert, from_words};
+use crate::backend::requests::Reducer as Asked;
 use crate::layout::DType;
 use std::fmt::Write;
 
@@ -44,6 +45,26 @@ pub enum Reducer {
     LogSumExp,
     /// The sum of products of two operands' elements.
     Dot,
+}
+
+impl Reducer {
+    /// What does the reduction that a request asks for. None: a norm that takes two reductions.
+    pub(super) fn of(asked: Asked) -> Option<Reducer> {
+        Some(match asked {
+            Asked::Sum => Reducer::Sum,
+            Asked::Prod => Reducer::Prod,
+            Asked::Extreme { max } => Reducer::Extreme { max },
+            Asked::Truth { all } => Reducer::Truth { all },
+            Asked::CountNonzero | Asked::Norm(0.0) => Reducer::CountNonzero,
+            Asked::SquaredDeviations => Reducer::Squares,
+            Asked::LogSumExp => Reducer::LogSumExp,
+            Asked::Norm(2.0) => Reducer::Root,
+            Asked::Norm(1.0) => Reducer::SumAbs,
+            Asked::Norm(f64::INFINITY) => Reducer::ExtremeAbs { max: true },
+            Asked::Norm(f64::NEG_INFINITY) => Reducer::ExtremeAbs { max: false },
+            Asked::Norm(_) => return None,
+        })
+    }
 }
 
 /// The text of a reducer: `Acc` and the functions `init`, `lift(x, y, s, j)`, `merge`; `store` is made of an accumulator `a`, a shift `s`
