@@ -2,10 +2,11 @@
 //! `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
 
 use super::door::{Op, Saves};
+use super::linear::NEG;
 use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
-use super::pointwise::{Number, PointwiseOp};
+use super::pointwise::{Number, Passes, PointwiseOp};
 use super::record::{self, Entry};
 use super::saved::Saved;
 use super::site;
@@ -151,8 +152,26 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
     ins[1 + n] = output;
     let mut made = SmallVec::new();
     for (i, need) in needs.iter().enumerate() {
-        let func = Func::vjp(op.row, i);
-        made.push(if *need { Some(Array::pointwise_direct(func, op.compute, &ins[..n + 2], &numbers, &op.params)?) } else { None });
+        if !*need {
+            made.push(None);
+            continue;
+        }
+        // An array is large: it goes to its place as it is.
+        made.push(Array::pointwise_direct(Func::vjp(op.row, i), op.compute, &ins[..n + 2], &numbers, &op.params));
+        if matches!(made.last(), Some(None)) {
+            made.pop();
+            made.push(Some(passed_on(op, i, g)?));
+        }
     }
     Some(made)
+}
+
+/// The gradient of an operand that is the cotangent itself, but for its sign: no kernel computes it.
+#[inline]
+fn passed_on(op: &PointwiseOp, operand: usize, g: &Array) -> Option<Array> {
+    match op.passes(operand) {
+        Passes::On => Some(g.clone()),
+        Passes::Negated => Array::pointwise_direct(NEG, op.compute, &[g], &Numbers::NONE, &op.params),
+        Passes::No => None,
+    }
 }

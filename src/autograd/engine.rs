@@ -152,7 +152,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         ready: BinaryHeap::new(),
         keep: options.retain_graph,
         into_leaves: options.inputs.is_empty() || options.accumulate,
-        direct: !options.create_graph && anomaly.is_none(),
+        direct: !options.create_graph && anomaly.is_none() && mode::current().short_way(),
         anomaly,
         withheld: Vec::new(),
         without: Vec::new(),

@@ -377,6 +377,9 @@ pub fn zero_(t: &Tensor) -> Result<()> {
 /// Where paths meet, gradients are added.
 pub(super) const ADD: Func = Func { row: RowId::Add, part: Part::Forward };
 
+/// What a difference hands to what is subtracted.
+pub(super) const NEG: Func = Func { row: RowId::Neg, part: Part::Forward };
+
 /// `t + other`, out of place.
 pub fn add(t: &Tensor, other: &Tensor) -> Result<Tensor> {
     apply1(&PointwiseOp::simple(RowId::Add, t.dtype()), &[t, other])

@@ -16,6 +16,7 @@ use crate::pointwise::{Analytic, Cond, Constant, Field, Num, OUTPUT, Real, RowId
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::ops::{Add, Mul, Neg, Sub};
+use std::sync::OnceLock;
 
 pub use crate::backend::cpu::kernels::MAX_PARAMS;
 
@@ -25,6 +26,15 @@ pub enum Number {
     None,
     Later,
     First,
+}
+
+/// Whether an operand's gradient is the cotangent itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passes {
+    On,
+    /// But for its sign.
+    Negated,
+    No,
 }
 
 /// A row with its parameters and the types it computes in and gives.
@@ -87,6 +97,20 @@ impl PointwiseOp {
             keeps.retain(|k| names.contains(&k.0));
         }
         keeps
+    }
+
+    /// Whether the gradient of an operand is the cotangent itself, as the row's formula tells. Such derivatives have no kernels.
+    #[inline]
+    pub(super) fn passes(&self, operand: usize) -> Passes {
+        static ALL: OnceLock<Vec<[Passes; 3]>> = OnceLock::new();
+        let of_row = |row: &RowId| {
+            std::array::from_fn(|i| match row.vjp_formula(i).as_deref() {
+                Some("g") => Passes::On,
+                Some("-g") => Passes::Negated,
+                _ => Passes::No,
+            })
+        };
+        ALL.get_or_init(|| RowId::ALL.iter().map(of_row).collect())[self.row as usize][operand]
     }
 
     fn forward_func(&self) -> Func {

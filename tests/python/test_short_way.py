@@ -119,6 +119,27 @@ def test_a_number_keeps_the_type_of_a_float_tensor() -> None:
         x * 2**70
 
 
+@pytest.mark.parametrize("shape", [(), (4, 4), (17,), (2000,)])
+def test_gradients_that_are_handed_on_are_apart(shape: tuple[int, ...]) -> None:
+    """Of a sum both operands get the cotangent itself: what is done to one gradient must not be seen in the other."""
+    x, y = (values(shape, rgrad.float32).requires_grad_() for _ in range(2))
+    seed = rgrad.ones(shape)
+    (x + y).backward(seed)
+    x.grad.mul_(5)
+    assert (y.grad == 1).all()
+    assert (seed == 1).all()
+    x.grad = y.grad = None
+    # Each operand's gradient is added to elsewhere, in the pass.
+    z = x + y
+    (z - x + z + x * 2 + (y + x) - (x - y)).backward(seed)
+    assert (x.grad == 3).all()
+    assert (y.grad == 4).all()
+    assert (seed == 1).all()
+    gx, gy = rgrad.autograd.grad(x - y, (x, y), seed)
+    assert (gx == 1).all()
+    assert (gy == -1).all()
+
+
 def test_subclasses_of_float_and_int_are_numbers() -> None:
     class Metres(float):
         pass
