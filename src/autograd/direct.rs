@@ -7,7 +7,7 @@ use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
 use super::pointwise::{Number, Passes, PointwiseOp};
-use super::record::{self, Entry};
+use super::record;
 use super::saved::Saved;
 use super::site;
 use super::tensor::{Core, Tensor, Value};
@@ -89,7 +89,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     }
     let mut outs: SmallVec<[OutMeta; 1]> = SmallVec::new();
     outs.push(OutMeta::of(&out));
-    let node = record::begin(Entry { op: NodeOp::Pointwise(op), edges, outs, saves, saved }, site::current());
+    let node = record::node(NodeOp::Pointwise(op), edges, outs, saves, saved, site::current());
     Ok(Some(Tensor::with_history(Value::Array(out), Version::Shared, Some(Edge { node, nr: 0 }))))
 }
 

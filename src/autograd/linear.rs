@@ -415,8 +415,7 @@ impl Vjp for Unview {
     fn node_name(&self) -> Name {
         self.op.node_names()[1].into()
     }
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let g = match &self.geometry {
             None => g.clone(),
             Some(geometry) => in_geometry(g, geometry, std::slice::from_ref(&self.op))?,

@@ -54,7 +54,17 @@ pub trait Vjp: Send + Sync + 'static {
 
     /// The gradients of the inputs (None: no gradient), given those of the outputs (None: zero). May give a gradient in the broadcast
     /// shape; the engine fits it to its edge. Written in tensor operations, so that it has derivatives itself.
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads>;
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        match &grads[0] {
+            Some(g) => self.pull(cx, g),
+            None => Ok(Grads::from_elem(None, cx.needs.len())),
+        }
+    }
+
+    /// `vjp` of an operation that has one output, or whose others have no gradients. Without one no input has a gradient.
+    fn pull(&self, cx: &VjpCx<'_>, _g: &Tensor) -> Result<Grads> {
+        Ok(Grads::from_elem(None, cx.needs.len()))
+    }
 
     /// What the node keeps, by PyTorch's names.
     fn keeps(&self) -> Keeps {

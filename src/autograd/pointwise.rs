@@ -184,9 +184,8 @@ impl Vjp for PointwiseOp {
         NodeOp::Pointwise(self)
     }
 
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.row.info().arity();
-        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, n)) };
         let mut out = Grads::new();
         for i in 0..n {
             out.push(if cx.needs(i) { self.grad(i, cx, g)? } else { None });

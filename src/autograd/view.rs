@@ -106,8 +106,7 @@ impl Vjp for ViewCall {
         keeps
     }
 
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 1)) };
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let out = match &self.op {
             // Fitting to the edge's shape sums over what was expanded.
             ViewOp::Expand(_) | ViewOp::Alias => g.clone(),
@@ -492,9 +491,7 @@ impl Vjp for CopySlices {
         "CopySlices".into()
     }
 
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let n = cx.node.edges().len();
-        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, n)) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let result = match &self.geometry {
             None => linear::contiguous_copy(g)?,
             Some(geometry) => linear::in_geometry(g, geometry, &self.ops)?,

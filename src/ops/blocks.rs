@@ -96,9 +96,8 @@ impl Vjp for BlockDiag {
     fn node_name(&self) -> Name {
         "BlockDiagBackward0".into()
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut out = Grads::from_elem(None, self.blocks.len());
-        let Some(g) = &grads[0] else { return Ok(out) };
         for (i, [rows, columns]) in self.parts().enumerate() {
             if cx.needs(i) {
                 out[i] = Some(linear::reshape(&view(&view(g, rows)?, columns)?, &self.shapes[i])?);

@@ -61,8 +61,7 @@ impl Vjp for Extreme {
         keeps.push(("result", Kept::Output(0)));
         keeps
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let (x, y) = (cx.input(0)?.detach(), cx.output(0)?.detach());
         let y = self.over.restore(&y)?;
         let mut mask = pw::eq(&x, &y)?;
@@ -274,8 +273,7 @@ impl Vjp for Choose {
         }
         keeps
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         if self.shape.is_empty() {
             return Ok(one(g.clone()));
         }
@@ -422,9 +420,6 @@ struct Place {
 impl Vjp for Place {
     fn node_name(&self) -> Name {
         "NotDifferentiable".into()
-    }
-    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![None])
     }
 }
 

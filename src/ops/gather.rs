@@ -29,8 +29,7 @@ impl Vjp for Gather {
     fn keeps(&self) -> Keeps {
         smallvec![("dim", Kept::at(self.dim)), ("index", Kept::Input(1)), ("sparse_grad", Kept::Bool(false))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 2)) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let spread = GatherSpread { dim: self.dim, shape: self.shape.clone() };
         Ok(first_of(Some(apply1(&spread, &[g, &cx.input(1)?])?), 2))
     }
@@ -77,8 +76,7 @@ impl Vjp for GatherSpread {
     fn node_name(&self) -> Name {
         "GatherBackwardBackward0".into()
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 2)) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let gather = Gather { dim: self.dim, shape: self.shape.clone() };
         Ok(first_of(Some(apply1(&gather, &[g, &cx.input(1)?])?), 2))
     }
@@ -248,9 +246,8 @@ impl Vjp for Scatter {
     fn keeps(&self) -> Keeps {
         smallvec![("dim", Kept::at(self.dim)), ("index", Kept::Input(1))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3);
-        let Some(g) = &grads[0] else { return Ok(out) };
         if self.how == Write::Multiply {
             return Err(Error::not_implemented(
                 "derivative for scatter with reduce='multiply' is not implemented; use gather, a product and scatter",
@@ -394,9 +391,8 @@ impl Vjp for MaskedFill {
     fn keeps(&self) -> Keeps {
         smallvec![("mask", Kept::Input(1))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3);
-        let Some(g) = &grads[0] else { return Ok(out) };
         let (mask, zero) = (cx.input(1)?, Tensor::new(Array::scalar(Scalar::Int(0), g.dtype())?));
         if cx.needs(0) {
             out[0] = Some(apply1(self, &[g, &mask, &zero])?);

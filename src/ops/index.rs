@@ -88,9 +88,8 @@ impl Vjp for Take {
         keeps.push(("self_sym_sizes", Kept::sizes(&self.shape)));
         keeps
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.plan.dims.len();
-        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 1 + n)) };
         let index = saved_index(cx, 1, n)?;
         let mut inputs: Refs<'_> = smallvec![g];
         inputs.extend(&index);
@@ -152,9 +151,8 @@ impl Vjp for Spread {
     fn node_name(&self) -> Name {
         self.node.adjoint.into()
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.plan.dims.len();
-        let Some(g) = &grads[0] else { return Ok(Grads::from_elem(None, 1 + n)) };
         let index = saved_index(cx, 1, n)?;
         let mut inputs: Refs<'_> = smallvec![g];
         inputs.extend(&index);
@@ -256,10 +254,9 @@ impl Vjp for Put {
         }
         keeps
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.plan.dims.len();
         let mut out = Grads::from_elem(None, 2 + n);
-        let Some(g) = &grads[0] else { return Ok(out) };
         if self.add && cx.needs(0) {
             out[0] = Some(g.clone());
         }

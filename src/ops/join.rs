@@ -29,9 +29,8 @@ impl Vjp for Cat {
     fn keeps(&self) -> Keeps {
         smallvec![("dim", Kept::at(self.dim))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut out = Grads::from_elem(None, self.sizes.len());
-        let Some(g) = &grads[0] else { return Ok(out) };
         let mut start = 0;
         for (i, n) in self.sizes.iter().enumerate() {
             let Some(n) = *n else { continue };
@@ -241,8 +240,7 @@ impl Vjp for Repeat {
     fn keeps(&self) -> Keeps {
         smallvec![("repeats", Kept::sizes(&self.times)), ("self_sym_sizes", Kept::sizes(&self.from))]
     }
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let (mut pairs, mut sum) = (Dims::new(), Dims::new());
         for (t, n) in self.times.iter().zip(&self.wide) {
             pairs.extend([*t, *n]);
@@ -563,8 +561,7 @@ impl Vjp for Trace {
     fn keeps(&self) -> Keeps {
         smallvec![("self_sym_sizes", Kept::sizes(&self.shape))]
     }
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.shape[0].min(self.shape[1]);
         Ok(smallvec![Some(linear::unview(&shape::expand_to(g, &[n])?, &MAIN_DIAGONAL, &self.shape, None)?)])
     }

@@ -246,10 +246,9 @@ impl Vjp for Nll {
             ("reduction", Kept::Int(self.how as i64))
         ]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = cx.node.edges().len();
         let mut out = Grads::from_elem(None, n);
-        let Some(g) = &grads[0] else { return Ok(out) };
         let back = Nll { adjoint: !self.adjoint, ..self.clone() };
         let target = cx.input(1)?;
         out[0] = Some(if n == 3 { apply1(&back, &[g, &target, &cx.input(2)?])? } else { apply1(&back, &[g, &target])? });

@@ -64,8 +64,7 @@ impl Vjp for Product {
     fn keeps(&self) -> Keeps {
         smallvec![("self", Kept::Input(0)), ("mat2", Kept::Input(1))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let a = if cx.needs(0) { Some(left_grad(g, self.ta, &cx.input(1)?, self.tb)?) } else { None };
         let b = if cx.needs(1) { Some(right_grad(g, &cx.input(0)?, self.ta, self.tb)?) } else { None };
         Ok(smallvec![a, b])
@@ -117,8 +116,7 @@ impl Vjp for MatVec {
     fn keeps(&self) -> Keeps {
         smallvec![("self", Kept::Input(0)), ("vec", Kept::Input(1))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let a = if cx.needs(0) { Some(outer(g, &cx.input(1)?)?) } else { None };
         let x = if cx.needs(1) { Some(mv(&view(&cx.input(0)?, ViewOp::Transpose(0, 1))?, g)?) } else { None };
         Ok(smallvec![a, x])
@@ -170,8 +168,7 @@ impl Vjp for Dot {
     fn keeps(&self) -> Keeps {
         smallvec![("self", Kept::Input(0)), ("tensor", Kept::Input(1))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let a = if cx.needs(0) { Some(pw::mul(g, &cx.input(1)?)?) } else { None };
         let b = if cx.needs(1) { Some(pw::mul(g, &cx.input(0)?)?) } else { None };
         Ok(smallvec![a, b])
@@ -241,8 +238,7 @@ impl Vjp for Addmm {
         let [first, second] = self.names.factors;
         smallvec![(first, Kept::Input(1)), (second, Kept::Input(2)), ("alpha", Kept::Number(self.alpha)), ("beta", Kept::Number(self.beta)),]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None, None, None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let c = if cx.needs(0) { Some(scaled(g.clone(), self.beta)?) } else { None };
         let a = if cx.needs(1) { Some(scaled(left_grad(g, false, &cx.input(2)?, self.tb)?, self.alpha)?) } else { None };
         let b = if cx.needs(2) { Some(scaled(right_grad(g, &cx.input(1)?, false, self.tb)?, self.alpha)?) } else { None };

@@ -31,8 +31,7 @@ impl Vjp for Norm {
         keeps.push(("ord", Kept::Number(Scalar::Float(self.p))));
         keeps
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let x = linear::cast(&cx.input(0)?, g.dtype())?;
         Ok(one(self.gradient(&x, || cx.output(0), g)?))
     }
@@ -145,8 +144,7 @@ impl Vjp for Dist {
             ("result", Kept::Output(0))
         ]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None, None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let of_difference = self.norm.gradient(&pw::sub(&cx.input(0)?, &cx.input(1)?)?, || cx.output(0), g)?;
         let of_other = if cx.needs(1) { Some(pw::neg(&of_difference)?) } else { None };
         Ok(smallvec![Some(of_difference), of_other])
@@ -210,8 +208,7 @@ impl Vjp for LogSumExp {
         keeps.push(("result", Kept::Output(0)));
         keeps
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let (x, y) = (cx.input(0)?, self.over.restore(&cx.output(0)?)?);
         Ok(one(pw::mul(&self.over.restore(g)?, &pw::exp(&pw::sub(&x, &y)?)?)?))
     }

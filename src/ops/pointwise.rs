@@ -223,8 +223,8 @@ pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
 /// The short way of a tensor and a number, which is operand `at`. A float tensor keeps its type whatever the number's.
 #[inline]
 fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Scalar]) -> Result<Option<Tensor>> {
-    // What takes no truth values refuses them as numbers, too.
-    if matches!(number, Scalar::Bool(_)) {
+    // What takes no truth values refuses them as numbers, too. What gives them has no short way.
+    if matches!(number, Scalar::Bool(_)) || row.info().is_predicate() {
         return Ok(None);
     }
     apply_direct(row, [x, x], &Numbers::at(at, number.to_f64()), params)

@@ -3,7 +3,7 @@
 use super::batch;
 use super::create::make_room;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
-use crate::autograd::{Arrays, Grads, Name, Old, Op, Tangent, Tensor, Vjp, VjpCx, apply_inplace, level, linear};
+use crate::autograd::{Arrays, Name, Old, Op, Tangent, Tensor, Vjp, apply_inplace, level, linear};
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
@@ -263,9 +263,6 @@ struct Fill {
 impl Vjp for Fill {
     fn node_name(&self) -> Name {
         self.dist.node().into()
-    }
-    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![None])
     }
 }
 

@@ -127,8 +127,7 @@ impl Vjp for Sum {
         }
         keeps
     }
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         if self.mean {
             return Ok(one(self.over.expand(&pw::div(g, self.over.count() as f64)?)?));
         }
@@ -226,8 +225,7 @@ impl Vjp for Prod {
         }
         keeps
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let x = linear::cast(&cx.input(0)?, g.dtype())?;
         if x.rank() == 0 {
             return Ok(one(g.clone()));
@@ -437,9 +435,6 @@ struct Count {
 impl Vjp for Count {
     fn node_name(&self) -> Name {
         "NotDifferentiable".into()
-    }
-    fn vjp(&self, _cx: &VjpCx<'_>, _grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![None])
     }
 }
 

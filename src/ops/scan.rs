@@ -26,8 +26,7 @@ impl Vjp for CumSum {
     fn keeps(&self) -> Keeps {
         smallvec![("dim", Kept::at(self.dim))]
     }
-    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         Ok(one(apply1(&CumSum { dim: self.dim, reverse: !self.reverse }, &[g])?))
     }
 }
@@ -68,8 +67,7 @@ impl Vjp for CumProd {
     fn keeps(&self) -> Keeps {
         smallvec![("dim", Kept::at(self.dim)), ("self", Kept::Input(0)), ("result", Kept::Output(0))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let x = cx.input(0)?;
         if x.rank() == 0 || x.numel() == 0 {
             return Ok(one(g.clone()));

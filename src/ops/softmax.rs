@@ -23,8 +23,7 @@ impl Vjp for Softmax {
     fn keeps(&self) -> Keeps {
         smallvec![("dim", Kept::at(self.dim)), ("result", Kept::Output(0))]
     }
-    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        let Some(g) = &grads[0] else { return Ok(smallvec![None]) };
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let y = cx.output(0)?;
         if !mode::is_grad_enabled() && g.is_bare() && y.is_bare() {
             // Nobody differentiates further: one fused pass.
