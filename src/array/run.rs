@@ -34,20 +34,21 @@ pub(super) fn elsewhere(op: &str, a: &Array, wanted: Device) -> Error {
 
 impl Array {
     /// The elements as a backend sees them. What is pending has been computed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn view(&self) -> View<'_> {
         let l = self.layout();
         View { memory: self.storage().backend_memory(), offset: l.offset(), shape: l.shape(), strides: l.strides(), dtype: self.dtype() }
     }
 
     /// As an operand beside `target`: a view, or the value of a 0-d array of the host.
-    fn operand<'a>(&'a self, op: &str, target: &Array) -> Result<Operand<'a>> {
+    #[inline]
+    fn operand<'a>(&'a self, request: &Request, target: &Array) -> Result<Operand<'a>> {
         if self.storage().is_beside(target.storage()) {
             Ok(Operand::View(self.view()))
         } else if self.device().is_host() && self.numel() == 1 {
             Ok(Operand::Number(self.first()?))
         } else {
-            Err(elsewhere(op, self, target.device()))
+            Err(elsewhere(request.name(), self, target.device()))
         }
     }
 }
@@ -59,44 +60,74 @@ pub(super) fn run(request: Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Resu
     if let Some(made) = deferred(&request, ins, outs)? {
         return Ok(made);
     }
-    let made: Outputs = outs.iter().map(|(shape, dtype)| first.empty_beside(shape, *dtype)).collect::<Result<_>>()?;
-    {
-        let targets: SmallVec<[&Array; 2]> = made.iter().collect();
-        run_into(&request, ins, &targets)?;
+    let mut made = Outputs::new();
+    for (shape, dtype) in outs {
+        made.push(first.empty_beside(shape, *dtype)?);
+    }
+    match &made[..] {
+        [one] => run_into(&request, ins, &[one])?,
+        [one, two] => run_into(&request, ins, &[one, two])?,
+        _ => return Err(Error::internal(request.name(), "another number of outputs than one or two")),
     }
     Ok(made)
 }
 
 /// As `run`, for requests with one output.
+#[inline]
 pub(super) fn run1(request: Request, ins: &[&Array], shape: &[usize], dtype: DType) -> Result<Array> {
-    let mut made = run(request, ins, &[(shape, dtype)])?;
-    made.pop().ok_or_else(|| Error::internal("a request", "no output"))
+    let Some(first) = ins.first() else { return Err(Error::internal(request.name(), "a request that says no device")) };
+    if !first.storage().is_plain()
+        && let Some(mut made) = deferred(&request, ins, &[(shape, dtype)])?
+        && let Some(one) = made.pop()
+    {
+        return Ok(one);
+    }
+    let out = first.empty_beside(shape, dtype)?;
+    run_into(&request, ins, &[&out])?;
+    Ok(out)
 }
 
 /// Runs a request at once into arrays that are there. None of them overlaps an operand, unless the request's family allows it.
-pub(super) fn run_into(request: &Request, ins: &[&Array], outs: &[&Array]) -> Result<()> {
-    let op = request.name();
-    ins.iter().try_for_each(|a| a.ready())?;
-    outs.iter().try_for_each(|a| a.writable())?;
-    let target = outs[0];
-    let operands = ins.iter().map(|a| a.operand(op, target)).collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
-    ask(request, &operands, outs)
+pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]) -> Result<()> {
+    for a in ins {
+        a.ready()?;
+    }
+    for a in outs {
+        a.writable()?;
+    }
+    let operand = |a: &'a Array| a.operand(request, outs[0]);
+    // Few operands stand on the stack, and nothing is collected.
+    match ins {
+        [] => ask(request, &[], outs),
+        [a] => ask(request, &[operand(a)?], outs),
+        [a, b] => ask(request, &[operand(a)?, operand(b)?], outs),
+        _ => ask(request, &ins.iter().map(|a| operand(a)).collect::<Result<Vec<Operand<'_>>>>()?, outs),
+    }
 }
 
 /// As `run_into`, of operands that are views already.
+#[inline]
 pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
     let backend = outs[0].storage().backend();
     if request.checks() {
         // SAFETY: as for `run` below.
         unsafe { backend.check(request, operands)? };
     }
-    if outs.iter().all(|a| a.numel() == 0) && !request.looks_at_nothing() {
+    if outs[0].numel() == 0 && !request.looks_at_nothing() {
         return Ok(());
     }
-    let views: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|a| Some(a.view())).collect();
-    // SAFETY: layouts stay inside their storages, which live as long as the arrays; all are this backend's. Sizes, dtypes and overlap are what
-    // the request's family describes: the methods of `Array` that make requests check them.
-    unsafe { backend.run(request, operands, &views) }.map_err(|e| explained(e, request, operands, outs))
+    // SAFETY, of both: layouts stay inside their storages, which live as long as the arrays; all are this backend's. Sizes, dtypes and overlap are
+    // what the request's family describes: the methods of `Array` that make requests check them.
+    let result = match outs {
+        // SAFETY: see above.
+        [one] => unsafe { backend.run(request, operands, &[Some(one.view())]) },
+        _ => {
+            let views: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|a| Some(a.view())).collect();
+            // SAFETY: see above.
+            unsafe { backend.run(request, operands, &views) }
+        }
+    };
+    result.map_err(|e| explained(e, request, operands, outs))
 }
 
 /// Says in full what a backend does not support, and why.

@@ -173,7 +173,7 @@ impl Storage {
     }
 
     /// The backend whose memory it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn backend(&self) -> &dyn Backend {
         match &self.0.memory {
             Memory::Device(_, home) => &*home.backend,
@@ -182,7 +182,7 @@ impl Storage {
     }
 
     /// The device, unless it is the host.
-    #[inline]
+    #[inline(always)]
     pub(super) fn home(&self) -> Option<&Home> {
         match &self.0.memory {
             Memory::Device(_, home) => Some(home),
@@ -191,7 +191,7 @@ impl Storage {
     }
 
     /// Whether both are memory of one backend.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_beside(&self, other: &Storage) -> bool {
         match (self.home(), other.home()) {
             (None, None) => true,
@@ -218,7 +218,7 @@ impl Storage {
     }
 
     /// The memory for a backend. What was pending has been computed, and what the backend does with it is the caller's to settle before.
-    #[inline]
+    #[inline(always)]
     pub(super) fn backend_memory(&self) -> contract::Memory<'_> {
         match &self.0.memory {
             Memory::Device(lazy, _) => {

@@ -87,16 +87,16 @@ impl Backend for Cpu {
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         // SAFETY: the caller's, all of them.
         unsafe {
-            match request {
-                Request::ArgReduce(r) => return answer::arg_reduce(r, ins, outs),
-                Request::CumulativeExtreme(c) => return answer::cumulative_extreme(c, ins, outs),
-                Request::Sort(s) => return answer::sort(s, ins, outs),
-                Request::Mode(m) => return answer::mode(m, ins, outs),
-                _ => {}
+            if let Request::ArgReduce(r) = request {
+                return answer::arg_reduce(r, ins, outs);
             }
-            let out = operands::output(request.name(), outs, 0)?;
+            let Some(Some(out)) = outs.first() else { return Err(operands::malformed(request.name())) };
+            let out = *out;
             match request {
                 Request::Fill(value) => answer::fill(*value, out),
+                Request::CumulativeExtreme(c) => answer::cumulative_extreme(c, ins, outs)?,
+                Request::Sort(s) => answer::sort(s, ins, outs)?,
+                Request::Mode(m) => answer::mode(m, ins, outs)?,
                 Request::Copy => answer::copied(ins, out)?,
                 Request::Pointwise(p) => answer::row(p, ins, out)?,
                 Request::Triangle(t) => answer::triangle(t, ins, out)?,
@@ -115,9 +115,7 @@ impl Backend for Cpu {
                     let outs = (0..outs.len()).map(|k| operands::output(c.name(), outs, k)).collect::<Result<Vec<_>>>()?;
                     c.run(&views, &outs)?;
                 }
-                Request::Nonzero | Request::ArgReduce(_) | Request::CumulativeExtreme(_) | Request::Sort(_) | Request::Mode(_) => {
-                    return Err(unanswered(request, "cpu"));
-                }
+                Request::Nonzero | Request::ArgReduce(_) => return Err(unanswered(request, "cpu")),
             }
         }
         Ok(())
