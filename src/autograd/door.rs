@@ -395,7 +395,7 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
         }
     }
     let edges = history.edges(inputs.iter().copied())?;
-    let node = record::node(op.node_op(), edges, metas, saves, saved, site::current());
+    let node = record::begin(Entry { op: op.node_op(), edges, outs: metas, saves, saved }, site::current());
     let outs: Outputs = outs
         .into_iter()
         .enumerate()
