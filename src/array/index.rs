@@ -34,13 +34,22 @@ pub fn index_shape(index: &[&Array]) -> Result<Dims> {
     })
 }
 
-/// The index arrays beside `x`, in their common shape.
-fn expanded(x: &Array, index: &[&Array], shape: &[usize]) -> Result<SmallVec<[Array; 4]>> {
-    let wide = |a: &&Array| {
+/// The index arrays beside `x`, in their common shape, behind `first`. What is so already is not copied.
+fn with_positions<'a>(
+    first: &'a Array,
+    x: &Array,
+    index: &[&'a Array],
+    shape: &[usize],
+    made: &'a mut SmallVec<[Array; 2]>,
+) -> Result<SmallVec<[&'a Array; 4]>> {
+    let fits = |a: &Array| a.storage().is_beside(x.storage()) && a.shape() == shape;
+    for a in index.iter().filter(|a| !fits(a)) {
         let a = a.to_device_of(x)?;
-        if a.shape() == shape { Ok(a) } else { a.with_layout(a.layout().expand(shape)?) }
-    };
-    index.iter().map(wide).collect()
+        made.push(if a.shape() == shape { a } else { a.with_layout(a.layout().expand(shape)?)? });
+    }
+    let mut made = made.iter();
+    let all = index.iter().filter_map(|a| if fits(a) { Some(*a) } else { made.next() });
+    Ok(std::iter::once(first).chain(all).collect())
 }
 
 /// The error of values that do not fit where they are written.
@@ -58,8 +67,8 @@ impl Array {
     pub fn take_rows(&self, plan: &Index, index: &[&Array]) -> Result<Array> {
         check_plan(plan, self, index)?;
         let shape = index_shape(index)?;
-        let positions = expanded(self, index, &shape)?;
-        let ins: SmallVec<[&Array; 4]> = std::iter::once(self).chain(&positions).collect();
+        let mut made = SmallVec::new();
+        let ins = with_positions(self, self, index, &shape, &mut made)?;
         run1(Request::IndexRead(plan.clone()), &ins, &plan.shape(self.shape(), &shape), self.dtype())
     }
 
@@ -72,12 +81,12 @@ impl Array {
         if src.layout().expand(&full).is_err() {
             return Err(value_mismatch(src, &full));
         }
-        let positions = expanded(self, index, &shape)?;
         let src = src.cast(self.dtype())?;
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };
         let is_number = src.numel() == 1 && !src.storage().is_beside(self.storage());
         let wide = if is_number { src } else { src.with_layout(src.layout().expand(&full)?)? };
-        let ins: SmallVec<[&Array; 4]> = std::iter::once(&wide).chain(&positions).collect();
+        let mut made = SmallVec::new();
+        let ins = with_positions(&wide, self, index, &shape, &mut made)?;
         run_into(&Request::IndexWrite(IndexWrite { index: plan.clone(), how }), &ins, &[self])
     }
 

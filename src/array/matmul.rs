@@ -1,10 +1,11 @@
 //! Matrix products of arrays, over batches that broadcast.
 
 use super::Array;
-use super::run::run1;
+use super::run::{ask, elsewhere};
+use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Layout, Strides, broadcast};
+use crate::layout::{DType, Strides, broadcast};
 
 impl Array {
     /// `op(self) @ op(other)` of (..., m, k) and (..., k, n), where `op` swaps the last two dimensions if asked to. Leading dimensions
@@ -51,9 +52,16 @@ impl Array {
         let (mut of_a, mut of_b) = (shape.clone(), shape.clone());
         of_a[batch.len() + 1] = k;
         of_b[batch.len()] = k;
-        let a = self.with_layout(Layout::from_parts(of_a, sa, self.layout().offset())?)?;
-        let b = other.with_layout(Layout::from_parts(of_b, sb, other.layout().offset())?)?;
-        run1(Request::Gemm, &[&a, &b], &shape, self.dtype())
+        let out = self.empty_beside(&shape, self.dtype())?;
+        self.ready()?;
+        other.ready()?;
+        if !other.storage().is_beside(self.storage()) {
+            return Err(elsewhere("matmul", other, self.device()));
+        }
+        let a = View { shape: &of_a, strides: &sa, ..self.view() };
+        let b = View { shape: &of_b, strides: &sb, ..other.view() };
+        ask(&Request::Gemm, &[Operand::View(a), Operand::View(b)], &[&out])?;
+        Ok(out)
     }
 }
 

@@ -106,7 +106,7 @@ pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]
 }
 
 /// As `run_into`, of operands that are views already.
-#[inline]
+#[inline(always)]
 pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
     let backend = outs[0].storage().backend();
     if request.checks() {

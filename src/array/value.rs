@@ -2,7 +2,7 @@
 
 use super::elements::Element;
 use super::fusion;
-use super::run::{ask, run_into};
+use super::run::ask;
 use super::storage::{Access, Device, Home, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
@@ -291,7 +291,8 @@ impl Array {
     /// Writes one value everywhere.
     #[inline]
     pub fn fill(&self, value: Scalar) -> Result<()> {
-        run_into(&Request::Fill(value), &[], &[self])
+        self.writable()?;
+        ask(&Request::Fill(value), &[], &[self])
     }
 
     /// Copies `src`, broadcast to this shape, converted to this dtype and brought to this device. Overlapping memory is copied through a
