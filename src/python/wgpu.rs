@@ -101,7 +101,8 @@ fn _wgpu_installed() -> bool {
 #[pyfunction]
 fn _wgpu_synchronize() -> PyResult<()> {
     crate::array::fusion::settle_all(crate::array::Device::WGPU)?;
-    Ok(Context::current().map_err(crate::error::Error::from)?.synchronize().map_err(crate::error::Error::from)?)
+    let synchronize = || crate::array::Device::WGPU.backend()?.synchronize();
+    Ok(synchronize().map_err(crate::error::Error::from)?)
 }
 
 /// (bytes that tensors hold, the most that was, bytes that lie idle); zeros if no device is in use.

@@ -6,7 +6,10 @@ use rgrad::array::{Array, Bounds, Classes, Device, NllReduction, Plan, ScanKind,
 use rgrad::layout::{Layout, Scalar};
 use rgrad::pointwise::{Func, RowId};
 use rgrad::{DType, Result};
-use std::sync::LazyLock;
+use rgrad_kernels::backend::contract::{Backend, Memory, Operand, View};
+use rgrad_kernels::backend::cpu::backend::CPU;
+use rgrad_kernels::backend::requests::{Custom, Reads, Request};
+use std::sync::{Arc, LazyLock};
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::register("reference", reference::find).expect("a free name"));
 
@@ -260,4 +263,41 @@ fn random_programs() {
     }
     assert!(fusion::counts().steps > steps + 300, "nothing was deferred");
     fusion::set_least(before);
+}
+
+/// A kernel from outside: the sum of two float64 operands, element by element.
+#[derive(Debug)]
+struct Plus;
+
+impl Custom for Plus {
+    fn name(&self) -> &'static str {
+        "plus"
+    }
+
+    unsafe fn run(&self, ins: &[View<'_>], outs: &[View<'_>]) -> rgrad_kernels::error::Result<()> {
+        if ins[0].numel() != outs[0].numel() {
+            return Err(rgrad_kernels::error::Error::shape("plus: two sizes"));
+        }
+        for i in 0..outs[0].numel() {
+            // SAFETY: the test gives as many elements to each.
+            unsafe { *outs[0].ptr().cast::<f64>().add(i) = *ins[0].ptr().cast::<f64>().add(i) + *ins[1].ptr().cast::<f64>().add(i) };
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_request_from_outside_reads_memory() {
+    let request = Request::Custom(Arc::new(Plus));
+    assert_eq!((request.name(), request.reads(0), request.outputs()), ("plus", Reads::InMemory, 1));
+    let (mut a, mut b, mut out) = ([1.0f64, 2.0], [3.0f64, 4.0], [0.0f64; 2]);
+    let view = |p: *mut f64, shape| View { memory: Memory::Host(p.cast()), offset: 0, shape, strides: &[1], dtype: DType::F64 };
+    let (x, y) = (view(a.as_mut_ptr(), &[2]), view(b.as_mut_ptr(), &[2]));
+    // SAFETY: views of two elements each.
+    unsafe { CPU.run(&request, &[Operand::View(x), Operand::View(y)], &[Some(view(out.as_mut_ptr(), &[2]))]).unwrap() };
+    assert_eq!(out, [4.0, 6.0]);
+    let short = view(out.as_mut_ptr(), &[1]);
+    // SAFETY: as above.
+    let refused = unsafe { CPU.run(&request, &[Operand::View(x), Operand::View(y)], &[Some(short)]) };
+    assert_eq!(refused.unwrap_err().message(), "plus: two sizes");
 }
