@@ -149,7 +149,7 @@ pub(super) enum Interrupts {
 
 /// Held while programs run or grow in place.
 static RUN: ReentrantMutex<()> = ReentrantMutex::new(());
-/// The storages that are pending, in the order in which they became so. Nobody drops a handle, or waits for another lock, while he holds this one.
+/// The storages that are pending, in the order in which they became so. No thread drops a handle, or waits for another lock, while it holds this one.
 static LIVE: Table<BTreeMap<u64, Place<Inner>>> = Table::new(BTreeMap::new());
 static ENTERED: AtomicU64 = AtomicU64::new(1);
 /// Why to look for programs that keep more alive than they give: `STALE` and `LEFT`. Nothing runs where a handle ends, nor where memory

@@ -368,7 +368,7 @@ impl Storage {
     }
 
     /// Settles the memory before its address is given to somebody outside who may read and write it at any time: nothing that reads or
-    /// writes it stays pending from now on (until he is gone, if he says so by `hide`).
+    /// writes it stays pending from now on (until `hide` says that the address is no longer known).
     ///
     /// # Errors
     /// As for `settle`.

@@ -455,10 +455,8 @@ class Run:
             t.detach().copy_(rgrad.from_numpy(array))
 
     def do_copysign(self, step: Step, a: Any, b: Any) -> Any:
-        """The sign of a nan may differ between a program and its steps one by one: it is not looked at."""
-        if isinstance(b, rgrad.Tensor) and b.is_floating_point():
-            b = b.where(b == b, 1.0)
-        return rgrad.copysign(a, b)
+        # The sign of a nan may differ between a program and its steps one by one.
+        return rgrad.copysign(a, b.where(b == b, 1) if isinstance(b, rgrad.Tensor) and b.is_floating_point() else b)
 
     def do_mean_of_two(self, step: Step, a: Any, b: Any) -> Any:
         return (a + b) * 0.5

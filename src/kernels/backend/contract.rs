@@ -127,12 +127,13 @@ pub enum Support {
     No(&'static str),
 }
 
-/// What holds on every device: which dtypes a request is defined for.
-pub fn defined(request: &Request, dtype: DType) -> Support {
+/// What holds on every device: for which dtypes a request is defined, and a row has a kernel.
+pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Support {
     let floats = match request {
         Request::Reduce(r) => r.reducer.is_float_only(),
         Request::Random(r) => r.distribution.is_float_only(),
         Request::Softmax(_) | Request::Nll(_) => true,
+        Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => return Support::No("the row has no kernel for this dtype"),
         Request::Gemm if dtype == DType::Bool => return Support::No("PyTorch has no product of matrices of bool"),
         _ => false,
     };

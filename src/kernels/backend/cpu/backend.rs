@@ -49,9 +49,8 @@ impl Backend for Cpu {
     }
 
     fn support(&self, request: &Request, dtype: DType) -> Support {
-        match (defined(request, dtype), request) {
+        match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
-            (_, Request::Pointwise(p)) if !pointwise::has_kernel(p.func, p.compute) => Support::No("the row has no kernel for this dtype"),
             (_, Request::Scan(_)) if dtype.computed() != dtype => Support::Converted("converted to int64 first"),
             (_, Request::Pointwise(_)) if dtype.computed() != dtype => Support::Converted("computed in int32, a tile at a time"),
             (yes, _) => yes,

@@ -94,7 +94,7 @@ impl Helpers {
             drop(unsafe { Arc::from_raw(given) });
             return;
         }
-        // Whoever leaves says so before he looks at his seat a last time, so one of the two sees the other.
+        // A helper that leaves says so before it looks at its seat a last time, so one of the two sees the other.
         if !seat.present.swap(true, Ordering::SeqCst) {
             let seats = self.seats.clone();
             self.pool.spawn(move || seats.attend(at));

@@ -1,6 +1,6 @@
 //! The meta backend: shapes, dtypes and strides without memory. It answers every request by doing nothing, and refuses to give values.
 
-use super::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View};
+use super::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined};
 use super::cpu::backend::CPU;
 use super::cpu::raw_slice::RawSlice;
 use super::requests::Request;
@@ -66,7 +66,7 @@ impl Backend for Meta {
     }
 
     fn support(&self, request: &Request, dtype: DType) -> Support {
-        CPU.support(request, dtype)
+        defined(self, request, dtype)
     }
 
     fn has_row(&self, func: Func, dtype: DType) -> bool {
@@ -84,7 +84,7 @@ impl Backend for Meta {
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let first = ins.iter().find_map(|i| if let Operand::View(v) = i { Some(v.dtype) } else { None });
         let dtype = first.or_else(|| outs.iter().flatten().next().map(|v| v.dtype));
-        if let (Some(dtype), Support::No(_)) = (dtype, dtype.map_or(Support::Yes, |d| CPU.support(request, d))) {
+        if let (Some(dtype), Support::No(_)) = (dtype, dtype.map_or(Support::Yes, |d| self.support(request, d))) {
             return Err(Error::not_implemented(format!("\"{}\" not implemented for '{}'", request.name(), dtype.type_name())));
         }
         Ok(())

@@ -130,9 +130,8 @@ impl Backend for Wgpu {
         if self.0.supports(dtype).is_err() {
             return Support::No("the adapter has no such type");
         }
-        match (defined(request, dtype), request) {
+        match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
-            (_, Request::Pointwise(p)) if !pointwise::has_kernel(p.func, p.compute) => Support::No("the row has no kernel for this dtype"),
             (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
             (_, Request::Random(r)) if !answer_random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
             (yes, _) => yes,
