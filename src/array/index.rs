@@ -3,13 +3,13 @@
 use super::run::{count, run_into, run1};
 use super::value::Array;
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Along, Index, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
+use crate::backend::requests::{Along, IndexPlan, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape};
 use smallvec::SmallVec;
 
 /// Refuses a plan that does not belong to its index arrays, or to `x`.
-fn check_plan(plan: &Index, x: &Array, index: &[&Array]) -> Result<()> {
+fn check_plan(plan: &IndexPlan, x: &Array, index: &[&Array]) -> Result<()> {
     let ascending = plan.dims.windows(2).all(|w| w[0] < w[1]);
     let inside = plan.dims.last().is_some_and(|d| *d < x.rank()) && plan.at <= x.rank() - plan.dims.len();
     if ascending && inside && index.len() == plan.dims.len() {
@@ -64,7 +64,7 @@ pub(super) fn value_mismatch(src: &Array, full: &[usize]) -> Error {
 
 impl Array {
     /// The elements at the positions that the index arrays name (`x[i, j]`), row-major.
-    pub fn take_rows(&self, plan: &Index, index: &[&Array]) -> Result<Array> {
+    pub fn take_rows(&self, plan: &IndexPlan, index: &[&Array]) -> Result<Array> {
         check_plan(plan, self, index)?;
         let shape = index_shape(index)?;
         let mut made = SmallVec::new();
@@ -73,7 +73,7 @@ impl Array {
     }
 
     /// Writes `src`, broadcast to the shape that `take_rows` gives, to the positions. Nothing is written if a position is out of range.
-    pub fn put_rows(&self, plan: &Index, index: &[&Array], src: &Array, how: Write) -> Result<()> {
+    pub fn put_rows(&self, plan: &IndexPlan, index: &[&Array], src: &Array, how: Write) -> Result<()> {
         check_plan(plan, self, index)?;
         self.writable()?;
         let shape = index_shape(index)?;

@@ -17,7 +17,7 @@ mod transfer;
 mod value;
 
 pub use crate::backend::requests::{
-    Bounds, Classes, Distribution, Index as Plan, NllReduction, Random, ScanKind, SoftmaxPass, Sort, Write, below,
+    Bounds, Classes, Distribution, IndexPlan, NllReduction, Random, ScanKind, SoftmaxPass, Sort, Write, below,
 };
 pub use elements::Element;
 pub use index::index_shape;

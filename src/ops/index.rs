@@ -1,6 +1,6 @@
 //! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
-use crate::array::{Array, Bounds, Device, Plan, Write, index_shape};
+use crate::array::{Array, Bounds, Device, IndexPlan, Write, index_shape};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{
@@ -24,7 +24,7 @@ fn saved_index(cx: &VjpCx<'_>, from: usize, n: usize) -> Result<SmallVec<[Tensor
 }
 
 /// How a node names its index tensors: as a list, or by the one dimension that they index.
-fn kept_index(plan: &Plan, from: usize, listed: bool) -> Keeps {
+fn kept_index(plan: &IndexPlan, from: usize, listed: bool) -> Keeps {
     match plan.dims[..] {
         [dim] if !listed => smallvec![("dim", Kept::at(dim)), ("index", Kept::Input(from))],
         _ => smallvec![("indices", Kept::Inputs(from, from + plan.dims.len()))],
@@ -74,7 +74,7 @@ static INDEX_FILL_TENSOR: RowsNode = RowsNode::writes("IndexFillBackward1", fals
 /// `x[index]`; inputs are x, then one index for each of the plan's dimensions.
 #[derive(Debug, Clone)]
 struct Take {
-    plan: Plan,
+    plan: IndexPlan,
     shape: Dims,
     node: &'static RowsNode,
 }
@@ -126,7 +126,7 @@ impl Op for Take {
             let b = Batched::new(&self.plan, lanes, 1)?;
             if !lanes.inputs[0].batched {
                 // One table for all: its rows are read where the batch's index says.
-                let plan = Plan { at: 0, ..self.plan.clone() };
+                let plan = IndexPlan { at: 0, ..self.plan.clone() };
                 let mut inputs: Refs<'_> = smallvec![&lanes.inputs[0].tensor];
                 inputs.extend(&b.index[1..]);
                 let made = apply1(&Take { plan, shape: self.shape.clone(), node: self.node }, &inputs)?;
@@ -142,7 +142,7 @@ impl Op for Take {
 /// The adjoint of `Take`: zeros to which the gradient is added at the positions, in their order.
 #[derive(Debug, Clone)]
 struct Spread {
-    plan: Plan,
+    plan: IndexPlan,
     shape: Dims,
     node: &'static RowsNode,
 }
@@ -204,7 +204,7 @@ pub(crate) fn beside(index: &Tensor, x: &Tensor) -> Result<Tensor> {
 }
 
 /// Refuses to record more index tensors than a node can save.
-fn check_saved(plan: &Plan, inputs: &[&Tensor]) -> Result<()> {
+fn check_saved(plan: &IndexPlan, inputs: &[&Tensor]) -> Result<()> {
     // Beside the tensor and the values.
     const MOST: usize = Saves::INPUTS - 2;
     let n = plan.dims.len();
@@ -217,7 +217,7 @@ fn check_saved(plan: &Plan, inputs: &[&Tensor]) -> Result<()> {
 }
 
 /// Reads rows of `x` under a node name.
-pub(crate) fn take_rows(x: &Tensor, plan: Plan, index: &[Tensor], node: &'static RowsNode) -> Result<Tensor> {
+pub(crate) fn take_rows(x: &Tensor, plan: IndexPlan, index: &[Tensor], node: &'static RowsNode) -> Result<Tensor> {
     check_saved(&plan, &[x])?;
     let op = Take { plan, shape: x.shape(), node };
     let mut inputs: Refs<'_> = smallvec![x];
@@ -230,7 +230,7 @@ pub(crate) fn take_rows(x: &Tensor, plan: Plan, index: &[Tensor], node: &'static
 /// `self[index] = values` or `+= values`; inputs are self, values, then the indices.
 #[derive(Debug, Clone)]
 struct Put {
-    plan: Plan,
+    plan: IndexPlan,
     add: bool,
     node: &'static RowsNode,
     /// The shape that the values are broadcast to.
@@ -329,7 +329,7 @@ impl Op for Put {
 
 fn put(
     x: &Tensor,
-    plan: Plan,
+    plan: IndexPlan,
     index: &[Tensor],
     values: &Tensor,
     add: bool,
@@ -345,7 +345,7 @@ fn put(
 /// Writes rows into `x` itself.
 pub(crate) fn put_(
     x: &Tensor,
-    plan: Plan,
+    plan: IndexPlan,
     index: &[Tensor],
     values: &Tensor,
     add: bool,
@@ -369,7 +369,7 @@ pub enum Place {
 pub(super) fn put_at(
     place: Place,
     x: &Tensor,
-    plan: Plan,
+    plan: IndexPlan,
     index: &[Tensor],
     values: &Tensor,
     add: bool,
@@ -410,10 +410,10 @@ pub fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         if i.numel() != 1 {
             return Err(Error::index("index_select(): Index to scalar can have only 1 value"));
         }
-        let row = take_rows(&linear::reshape(x, &[1])?, Plan::one(0, Bounds::Select), &[i], &INDEX_SELECT)?;
+        let row = take_rows(&linear::reshape(x, &[1])?, IndexPlan::one(0, Bounds::Select), &[i], &INDEX_SELECT)?;
         return linear::reshape(&row, &[]);
     }
-    take_rows(x, Plan::one(d, Bounds::Select), &[i], &INDEX_SELECT)
+    take_rows(x, IndexPlan::one(d, Bounds::Select), &[i], &INDEX_SELECT)
 }
 
 /// The elements at positions of the flattened tensor, in the index's shape.
@@ -422,11 +422,11 @@ pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
         return Err(Error::runtime(format!("take(): Expected a long tensor for index, but got {}", index.dtype().type_name())));
     }
     let flat = linear::reshape(x, &[x.numel()])?;
-    take_rows(&flat, Plan::one(0, Bounds::Take), std::slice::from_ref(index), &TAKE)
+    take_rows(&flat, IndexPlan::one(0, Bounds::Take), std::slice::from_ref(index), &TAKE)
 }
 
 /// Writes `values` where the index tensors point (`self[index] = values`); adds with `accumulate`, in the order of the positions.
-pub fn index_put(place: Place, x: &Tensor, plan: Plan, index: &[Tensor], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+pub fn index_put(place: Place, x: &Tensor, plan: IndexPlan, index: &[Tensor], values: &Tensor, accumulate: bool) -> Result<Tensor> {
     if x.dtype() != values.dtype() {
         return Err(Error::runtime(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
@@ -439,7 +439,7 @@ pub fn index_put(place: Place, x: &Tensor, plan: Plan, index: &[Tensor], values:
 }
 
 /// Values may have more dimensions than what they are written to, if those are of size 1.
-fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &Plan, index: &[Tensor]) -> Result<Tensor> {
+fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &IndexPlan, index: &[Tensor]) -> Result<Tensor> {
     let shape = values.shape();
     let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::array).collect();
     let refs: SmallVec<[&Array; 4]> = arrays.iter().collect();
@@ -494,7 +494,7 @@ pub fn index_add(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Te
     let bounds = if xs.len() <= 1 { Bounds::Select } else { Bounds::Exact };
     on_dims(place, x, |x, place| {
         let source = at_least_1d(&source)?;
-        put_at(place, x, Plan::one(d, bounds), &[i], &source, true, &INDEX_ADD, "index_add_")
+        put_at(place, x, IndexPlan::one(d, bounds), &[i], &source, true, &INDEX_ADD, "index_add_")
     })
 }
 
@@ -554,7 +554,7 @@ pub fn index_copy(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &T
         }
     }
     let i = at_least_1d(index)?;
-    on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Copy), &[i], source, false, &INDEX_COPY, "index_copy_"))
+    on_dims(place, x, |x, place| put_at(place, x, IndexPlan::one(d, Bounds::Copy), &[i], source, false, &INDEX_COPY, "index_copy_"))
 }
 
 /// `x` with the slices along `dim` that the index names filled with a number or a 0-d tensor.
@@ -577,5 +577,5 @@ pub fn index_fill(place: Place, x: &Tensor, dim: i64, index: &Tensor, value: poi
         pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, &INDEX_FILL),
     };
     let i = at_least_1d(index)?;
-    on_dims(place, x, |x, place| put_at(place, x, Plan::one(d, Bounds::Wrap), &[i], &value, false, node, "index_fill_"))
+    on_dims(place, x, |x, place| put_at(place, x, IndexPlan::one(d, Bounds::Wrap), &[i], &value, false, node, "index_fill_"))
 }

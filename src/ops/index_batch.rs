@@ -2,7 +2,7 @@
 
 use super::create::arange;
 use super::index::Refs;
-use crate::array::Plan;
+use crate::array::IndexPlan;
 use crate::autograd::lanes::{Lane, Lanes};
 use crate::autograd::{Tensor, ViewOp, linear, view};
 use crate::error::Result;
@@ -10,14 +10,14 @@ use crate::layout::{DType, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 /// Where a plan finds its dimensions behind a batch dimension.
-pub(super) fn behind_batch(plan: &Plan) -> Plan {
-    Plan { dims: plan.dims.iter().map(|d| d + 1).collect(), at: plan.at + 1, bounds: plan.bounds }
+pub(super) fn behind_batch(plan: &IndexPlan) -> IndexPlan {
+    IndexPlan { dims: plan.dims.iter().map(|d| d + 1).collect(), at: plan.at + 1, bounds: plan.bounds }
 }
 
 /// Indices of which some have a batch dimension, and what is indexed.
 pub(super) struct Batched {
     /// The batch is one more indexed dimension, and the index's own dimensions come first.
-    pub plan: Plan,
+    pub plan: IndexPlan,
     pub index: SmallVec<[Tensor; 4]>,
     /// The rank of the index without the batch.
     rank: usize,
@@ -26,7 +26,7 @@ pub(super) struct Batched {
 }
 
 impl Batched {
-    pub fn new(plan: &Plan, lanes: &Lanes<'_>, from: usize) -> Result<Batched> {
+    pub fn new(plan: &IndexPlan, lanes: &Lanes<'_>, from: usize) -> Result<Batched> {
         let rank = lanes.inputs[from..].iter().map(Lane::rank).max().unwrap_or(0);
         let device = lanes.inputs[from].tensor.device();
         let numbers =
@@ -38,7 +38,7 @@ impl Batched {
             index.push(linear::cast(&lane.aligned(rank)?, DType::I64)?);
         }
         let dims = std::iter::once(0).chain(plan.dims.iter().map(|d| d + 1)).collect();
-        Ok(Batched { plan: Plan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
+        Ok(Batched { plan: IndexPlan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
     }
 
     /// A result as the batch wants it: the index's dimensions where the plan puts them.

@@ -1,6 +1,6 @@
 //! `x[...]`, read and write: views first, then at most one read or write at positions given by tensors.
 
-use crate::array::{Array, Device, Plan};
+use crate::array::{Array, Device, IndexPlan};
 use crate::autograd::{Tensor, ViewOp, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
@@ -29,7 +29,7 @@ pub enum Index {
 /// The views of an index expression applied, and the positions that are left.
 struct Prepared {
     x: Tensor,
-    plan: Option<Plan>,
+    plan: Option<IndexPlan>,
     index: SmallVec<[Tensor; 4]>,
     /// Whether any view was taken.
     viewed: bool,
@@ -177,13 +177,13 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
         own += covers(item);
     }
     if !dims.is_empty() {
-        out.plan = Some(Plan::of(dims));
+        out.plan = Some(IndexPlan::of(dims));
     }
     Ok(out)
 }
 
 /// The plan of `index_put`: for each dimension from the first on, None or the positions (or a mask over several dimensions).
-pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(Plan, SmallVec<[Tensor; 4]>)> {
+pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(IndexPlan, SmallVec<[Tensor; 4]>)> {
     let (mut dims, mut index, mut dim) = (SmallVec::<[usize; 4]>::new(), SmallVec::<[Tensor; 4]>::new(), 0);
     let shape = x.shape();
     for e in entries {
@@ -213,7 +213,7 @@ pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(Plan, SmallV
     if index.is_empty() {
         return Err(Error::index("at least one index tensor must be provided"));
     }
-    Ok((Plan::of(dims), index))
+    Ok((IndexPlan::of(dims), index))
 }
 
 /// A mask has the sizes of the dimensions that it stands for.

@@ -1,6 +1,6 @@
 //! Joining, repeating and rearranging tensors with a copy.
 
-use crate::array::{Array, Bounds, Plan};
+use crate::array::{Array, Bounds, IndexPlan};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::{Lane, Lanes, with_batch};
 use crate::autograd::{
@@ -362,7 +362,7 @@ pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, out
     };
     let at = linear::to_device(&repeat_positions(&repeats)?, t.device())?;
     check_size(output_size, at.numel())?;
-    index::take_rows(t, Plan::one(d, Bounds::Select), &[at], &index::INDEX_SELECT)
+    index::take_rows(t, IndexPlan::one(d, Bounds::Select), &[at], &index::INDEX_SELECT)
 }
 
 fn check_size(told: Option<i64>, have: usize) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Elements chosen by a mask, and where those that are not zero stand.
 
 use super::index::{MASKED_SCATTER, MASKED_SELECT, Place, at_least_1d, on_dims, put_at, take_rows};
-use crate::array::{Array, Plan};
+use crate::array::{Array, IndexPlan};
 use crate::autograd::{Tensor, cut, linear};
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -58,7 +58,7 @@ pub fn masked_select(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let (x, mask) = broadcast_pair(x, mask)?;
     let x = at_least_1d(&x)?;
     let index = nonzero_tuple(&mask)?;
-    take_rows(&x, Plan::of((0..x.rank()).collect()), &index, &MASKED_SELECT)
+    take_rows(&x, IndexPlan::of((0..x.rank()).collect()), &index, &MASKED_SELECT)
 }
 
 /// `x` with consecutive elements of `source` where the mask holds.
@@ -94,7 +94,7 @@ pub fn masked_scatter(place: Place, x: &Tensor, mask: &Tensor, source: &Tensor) 
     // In place the write must go to the tensor that was given.
     let target = if place == Place::Same { x } else { &wide };
     on_dims(place, target, |x, place| {
-        let plan = Plan::of((0..x.rank()).collect());
+        let plan = IndexPlan::of((0..x.rank()).collect());
         put_at(place, x, plan, &index, &values, false, &MASKED_SCATTER, "masked_scatter_")
     })
 }

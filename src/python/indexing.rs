@@ -8,7 +8,7 @@ use super::identity::wrap;
 use super::numpy_memory::NdArray;
 use super::shape::tuple;
 use super::tensor::PyTensor;
-use crate::array::{Array, Plan};
+use crate::array::{Array, IndexPlan};
 use crate::autograd::Tensor;
 use crate::error::Error;
 use crate::layout::{DType, Scalar};
@@ -198,7 +198,7 @@ fn alpha(obj: Option<&Obj<'_>>) -> PyResult<Scalar> {
 }
 
 /// The positions that `index_put` takes: a tensor or None for each dimension.
-fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(Plan, SmallVec<[Tensor; 4]>)> {
+fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(IndexPlan, SmallVec<[Tensor; 4]>)> {
     let is_list = indices.is_instance_of::<PyTuple>() || indices.is_instance_of::<PyList>();
     if !is_list {
         return Err(PyTypeError::new_err(format!(

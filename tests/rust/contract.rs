@@ -2,7 +2,7 @@
 
 use super::common::values;
 use super::reference;
-use rgrad::array::{Array, Bounds, Classes, Device, NllReduction, Plan, ScanKind, SoftmaxPass, Sort, Write, fusion};
+use rgrad::array::{Array, Bounds, Classes, Device, IndexPlan, NllReduction, ScanKind, SoftmaxPass, Sort, Write, fusion};
 use rgrad::layout::{Layout, Scalar};
 use rgrad::pointwise::{Func, RowId};
 use rgrad::{DType, Result};
@@ -159,10 +159,10 @@ fn positions() {
         for x in layouts(&[4, 5, 3], dtype, 4) {
             let index = |v: &[i64], shape: &[usize]| Array::from_slice(v, shape).unwrap();
             let (i, j) = (index(&[0, -1, 2, 2], &[4]), index(&[1, 0, -2, 1], &[4]));
-            let plan = || Plan { dims: [0, 1].into_iter().collect(), at: 0, bounds: Bounds::Wrap };
+            let plan = || IndexPlan { dims: [0, 1].into_iter().collect(), at: 0, bounds: Bounds::Wrap };
             both("index", &[&x, &i, &j], |a| one(a[0].take_rows(&plan(), &a[1..])));
             both("index out of range", &[&x, &index(&[0, 4], &[2]), &index(&[0, 0], &[2])], |a| one(a[0].take_rows(&plan(), &a[1..])));
-            both("index_select", &[&x, &index(&[2, 0], &[2])], |a| one(a[0].take_rows(&Plan::one(1, Bounds::Select), &a[1..])));
+            both("index_select", &[&x, &index(&[2, 0], &[2])], |a| one(a[0].take_rows(&IndexPlan::one(1, Bounds::Select), &a[1..])));
             for how in [Write::Set, Write::Add, Write::Multiply] {
                 both("index_put", &[&x, &array(&[4, 3], dtype, 5), &i, &j], |a| {
                     let out = a[0].contiguous_copy()?;

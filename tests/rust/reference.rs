@@ -7,7 +7,7 @@ use rgrad_kernels::backend::contract::{Backend, Counted, DeviceMemory, Memory, O
 use rgrad_kernels::backend::cpu::backend::CPU;
 use rgrad_kernels::backend::cpu::raw_slice::RawSlice;
 use rgrad_kernels::backend::program::{From, What};
-use rgrad_kernels::backend::requests::{Index, NllReduction, Pointwise, Reducer, Request, ScanKind, Write};
+use rgrad_kernels::backend::requests::{IndexPlan, NllReduction, Pointwise, Reducer, Request, ScanKind, Write};
 use rgrad_kernels::error::{Error, Result};
 use rgrad_kernels::layout::{DType, Layout};
 use rgrad_kernels::pointwise::Func;
@@ -179,7 +179,7 @@ fn combine(how: Write, old: V, new: V) -> V {
 }
 
 /// Calls `f(index of the result, index of the array)` for each element that a plan names, in order.
-fn positions(i: &Index, x: &X<'_>, at: &[X<'_>], mut f: impl FnMut(&[usize], &[usize])) -> Result<()> {
+fn positions(i: &IndexPlan, x: &X<'_>, at: &[X<'_>], mut f: impl FnMut(&[usize], &[usize])) -> Result<()> {
     let (before, after) = i.rest(x.rank());
     let shape = i.shape(x.v.shape, at[0].v.shape);
     // All positions are checked before anything is done.

@@ -2,7 +2,7 @@
 //! lent for reading. And what they read of memory that others write: positions are checked as they are used, bytes are no `bool`.
 
 use rgrad::array::{
-    Array, Bounds, Classes, Device, NllReduction as Reduction, Numbers, Plan, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write,
+    Array, Bounds, Classes, Device, IndexPlan, NllReduction as Reduction, Numbers, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write,
 };
 use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Result;
@@ -122,8 +122,8 @@ fn kernels_get_as_many_operands_as_they_read_and_room_for_what_they_write() {
 #[test]
 fn plans_and_indices_belong_to_what_they_index() {
     let (x, i) = (zeros(&[3, 4]), ints(&[0, 2]));
-    let plan = |dims: &[usize], at| Plan { dims: dims.iter().copied().collect(), at, bounds: Bounds::Wrap };
-    let bad: [(Plan, &[&Array]); 6] = [
+    let plan = |dims: &[usize], at| IndexPlan { dims: dims.iter().copied().collect(), at, bounds: Bounds::Wrap };
+    let bad: [(IndexPlan, &[&Array]); 6] = [
         (plan(&[], 0), &[]),
         (plan(&[0], 0), &[]),
         (plan(&[0], 0), &[&i, &i]),
@@ -208,7 +208,7 @@ fn memory_that_is_lent_for_reading_is_not_written() {
         a.fill(Scalar::Int(1)),
         a.copy_from(&b),
         a.pointwise_into(Func::forward(RowId::Add), DType::I64, &[&a, &b], &[]),
-        a.put_rows(&Plan::one(0, Bounds::Wrap), &[&ints(&[0])], &b.with_layout(Layout::contiguous(&[1])).unwrap(), Write::Set),
+        a.put_rows(&IndexPlan::one(0, Bounds::Wrap), &[&ints(&[0])], &b.with_layout(Layout::contiguous(&[1])).unwrap(), Write::Set),
         a.scatter_into(0, &ints(&[0]), &b, Write::Set),
         a.with_layout(Layout::contiguous(&[2, 2])).unwrap().triangle_from(&b.with_layout(Layout::contiguous(&[2, 2])).unwrap(), 0, true),
     ];
@@ -272,7 +272,7 @@ fn positions_that_another_thread_writes_reach_nothing_else() {
     let memory: Arc<Vec<AtomicI64>> = Arc::new((0..N).map(|i| AtomicI64::new(i as i64 % 64)).collect());
     let index = over(&memory, DType::I64, true);
     let x = Array::full(&[64], Scalar::Int(7), DType::F32).unwrap();
-    let plan = Plan::one(0, Bounds::Wrap);
+    let plan = IndexPlan::one(0, Bounds::Wrap);
     let right = |made: Result<Array>| {
         if let Ok(a) = made {
             assert!(a.to_vec::<f32>().unwrap().iter().all(|v| *v == 7.0 || *v == 0.0));

@@ -1,7 +1,7 @@
 //! Views, indexing, gathering, joining: values and gradients of first and second order.
 
 use super::common::{check, tensor, to_vec};
-use rgrad::array::{Array, Plan};
+use rgrad::array::{Array, IndexPlan};
 use rgrad::autograd::Tensor;
 use rgrad::error::Kind;
 use rgrad::layout::{DType, Scalar};
@@ -85,7 +85,7 @@ fn reading_at_positions_has_gradients() {
 #[test]
 fn writing_at_positions_has_gradients() {
     let i = positions(&[2, 0], &[2]);
-    let plan = || Plan::of([0usize].into_iter().collect());
+    let plan = || IndexPlan::of([0usize].into_iter().collect());
     let twice = positions(&[1, 1, 2], &[3]);
     check("index_put", &[&[3, 2], &[2, 2]], &|x| {
         index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&i), &mul(&x[1], &x[1])?, false)

@@ -6,7 +6,7 @@ use super::index::{self, Along as Strided, Block, Rows, add_offsets};
 use super::operands::{Dense, output, view};
 use super::raw_slice::RawSlice;
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Along, Bounds, Index, IndexWrite, ScatterAlong};
+use crate::backend::requests::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Strides};
 use smallvec::SmallVec;
@@ -26,7 +26,7 @@ impl Offsets {
     }
 }
 
-unsafe fn offsets(i: &Index, x: &View<'_>, positions: &[Operand<'_>]) -> Result<Offsets> {
+unsafe fn offsets(i: &IndexPlan, x: &View<'_>, positions: &[Operand<'_>]) -> Result<Offsets> {
     let op = i.bounds.name();
     let n = view(op, positions, 0)?.numel();
     let memory = Buffer::new(n * size_of::<i64>())?;
@@ -49,7 +49,7 @@ unsafe fn offsets(i: &Index, x: &View<'_>, positions: &[Operand<'_>]) -> Result<
     Ok(Offsets { memory, n })
 }
 
-fn rows<'a>(i: &Index, x: &View<'_>, offsets: &'a [i64]) -> Rows<'a> {
+fn rows<'a>(i: &IndexPlan, x: &View<'_>, offsets: &'a [i64]) -> Rows<'a> {
     let (before, after) = i.rest(x.shape.len());
     let block = |dims: &[usize]| {
         let shape: SmallVec<[usize; 6]> = dims.iter().map(|d| x.shape[*d]).collect();
@@ -59,7 +59,7 @@ fn rows<'a>(i: &Index, x: &View<'_>, offsets: &'a [i64]) -> Rows<'a> {
     Rows { outer: block(&before), offsets, inner: block(&after) }
 }
 
-pub(super) unsafe fn read(i: &Index, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) unsafe fn read(i: &IndexPlan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     let x = view(i.bounds.name(), ins, 0)?;
     // SAFETY: see above; the offsets were checked against the array's sizes.
     unsafe {

@@ -59,7 +59,7 @@ impl Bounds {
 /// Which dimensions of an array are indexed, and where the index's own dimensions stand in the result. An operand for each of `dims` follows
 /// the array: integers, all expanded to one shape.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Index {
+pub struct IndexPlan {
     /// One dimension for each index array, ascending.
     pub dims: SmallVec<[usize; 4]>,
     /// How many of the other dimensions stand before those of the index.
@@ -67,16 +67,16 @@ pub struct Index {
     pub bounds: Bounds,
 }
 
-impl Index {
-    pub fn one(dim: usize, bounds: Bounds) -> Index {
-        Index { dims: SmallVec::from_elem(dim, 1), at: dim, bounds }
+impl IndexPlan {
+    pub fn one(dim: usize, bounds: Bounds) -> IndexPlan {
+        IndexPlan { dims: SmallVec::from_elem(dim, 1), at: dim, bounds }
     }
 
     /// Indexed dimensions side by side keep their place; others go to the front, as in NumPy.
-    pub fn of(dims: SmallVec<[usize; 4]>) -> Index {
+    pub fn of(dims: SmallVec<[usize; 4]>) -> IndexPlan {
         let adjacent = dims.windows(2).all(|w| w[1] == w[0] + 1);
         let at = if adjacent { dims.first().copied().unwrap_or(0) } else { 0 };
-        Index { dims, at, bounds: Bounds::Wrap }
+        IndexPlan { dims, at, bounds: Bounds::Wrap }
     }
 
     /// The dimensions that are not indexed: those before and those behind the index's in the result.
@@ -98,11 +98,11 @@ impl Index {
     }
 }
 
-/// As `Index`, for a write. Operands: the values, expanded to the shape that a read gives (or one value), and the positions. Where two
+/// As `IndexPlan`, for a write. Operands: the values, expanded to the shape that a read gives (or one value), and the positions. Where two
 /// positions are the same, the later one writes last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IndexWrite {
-    pub index: Index,
+    pub index: IndexPlan,
     pub how: Write,
 }
 

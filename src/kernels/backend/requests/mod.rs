@@ -13,7 +13,7 @@ mod softmax;
 mod sort;
 
 pub use copy::Triangle;
-pub use gather::{Along, Bounds, Index, IndexWrite, ScatterAlong, Write};
+pub use gather::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong, Write};
 pub use nll::{Classes, Nll, NllReduction};
 pub use pointwise::Pointwise;
 pub use random::{Distribution, Random, below};
@@ -59,7 +59,7 @@ pub enum Request {
     /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
     Gemm,
     /// `x[i, j]`: the elements of the first operand at the positions that the others name.
-    IndexRead(Index),
+    IndexRead(IndexPlan),
     /// `x[i, j] = v`: the first operand is written to the output, at the positions that the others name.
     IndexWrite(IndexWrite),
     /// `out[.., j, ..] = x[.., index[.., j, ..], ..]` of x and an index.

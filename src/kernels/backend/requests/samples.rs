@@ -1,7 +1,7 @@
 //! One request of each kind, to be shown to backends: what they answer is a table of what runs where.
 
 use super::{
-    Along, ArgReduce, Bounds, Classes, CumulativeExtreme, Distribution, Index, IndexWrite, Mode, Nll, NllReduction, Pointwise, Random,
+    Along, ArgReduce, Bounds, Classes, CumulativeExtreme, Distribution, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Pointwise, Random,
     Reduce, Reducer, Request, Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, Write,
 };
 use crate::layout::{DType, Scalar};
@@ -45,8 +45,8 @@ pub fn families() -> Vec<Request> {
         softmax(true),
         Request::Nll(Nll { classes, adjoint: false, dim: 1, ticket: 0 }),
         Request::Gemm,
-        Request::IndexRead(Index::one(0, Bounds::Wrap)),
-        Request::IndexWrite(IndexWrite { index: Index::one(0, Bounds::Exact), how: Write::Add }),
+        Request::IndexRead(IndexPlan::one(0, Bounds::Wrap)),
+        Request::IndexWrite(IndexWrite { index: IndexPlan::one(0, Bounds::Exact), how: Write::Add }),
         Request::Gather(Along { dim: 0 }),
         Request::Scatter(ScatterAlong { dim: 0, how: Write::Set }),
         Request::Nonzero,

@@ -6,13 +6,13 @@ use super::answer::{foreign, operand, view};
 use super::index::{Indexed, Rows, gather as dispatch_gather, scatter as dispatch_scatter};
 use super::write::Source;
 use crate::backend::contract::Operand;
-use crate::backend::requests::{Along, Index, IndexWrite, ScatterAlong};
+use crate::backend::requests::{Along, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};
 use crate::layout::Strides;
 use smallvec::SmallVec;
 
 /// Calls `f` with what the kernels want to know; nothing is done where there is no position.
-fn rows(i: &Index, x: View<'_>, positions: &[Operand<'_>], f: impl FnOnce(Rows<'_>) -> Result<()>) -> Result<()> {
+fn rows(i: &IndexPlan, x: View<'_>, positions: &[Operand<'_>], f: impl FnOnce(Rows<'_>) -> Result<()>) -> Result<()> {
     let (before, after) = i.rest(x.shape.len());
     let mut indexed: SmallVec<[Indexed<'_>; 4]> = SmallVec::new();
     for (k, &dim) in i.dims.iter().enumerate() {
@@ -37,7 +37,7 @@ fn source<'a>(values: &Operand<'a>) -> Result<Source<'a>> {
     }
 }
 
-pub(super) fn read(i: &Index, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn read(i: &IndexPlan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     rows(i, operand(ins, 0)?, &ins[1..], |rows| if out.shape.contains(&0) { Ok(()) } else { rows.take(out) })
 }
 
