@@ -2,7 +2,7 @@
 
 use super::fusion;
 use super::lazy::{Lazy, Source};
-use super::pending::{self, In, Interrupts, Make, Step};
+use super::pending::{self, In, Interrupts, Make, Requested, Sibling, Step};
 use super::program::{Garbage, Graph};
 use super::storage::Storage;
 use super::value::Array;
@@ -11,7 +11,7 @@ use crate::backend::cpu::alloc::Buffer;
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::backend::program::{self, Code};
-use crate::backend::requests::{Reads, Request};
+use crate::backend::requests::Reads;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
 use smallvec::{SmallVec, smallvec};
@@ -26,7 +26,7 @@ pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrup
     let mut written: Vec<bool> = g.owners.iter().map(|o| o.storage.same(root) || g.is_held(o)).collect();
     if let Some((at, request, _)) = request_of(g)
         && at > 0
-        && request.reads(0) == Reads::AtRandom
+        && request.request.reads(0) == Reads::AtRandom
         && g.nodes[..at].iter().any(|n| written[n.owner])
     {
         // Elements that are made in any order must not be made again.
@@ -34,11 +34,14 @@ pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrup
     }
     // Memory first: a failure here leaves everything as it is.
     let provided = provide(g, root, &written)?;
+    let sibling = |s: &Sibling| new_memory(&s.storage);
+    let beside: SmallVec<[Source; 1]> = g.siblings.iter().map(sibling).collect::<Result<_>>()?;
     // What writes over its own inputs cannot be begun anew.
     let fresh = provided.iter().filter(|(_, s)| matches!(s, Source::Own(_))).count();
     let watch = Watch::new(interrupts == Interrupts::Told && fresh == written.iter().filter(|w| **w).count());
     let mut through = 0;
-    let result = run(g, root, &written, &provided, &watch, &mut through);
+    let memory = Provided { written: &written, owners: &provided, siblings: &beside };
+    let result = run(g, root, &memory, &watch, &mut through);
     match result {
         Ok(()) => {
             watch.end()?;
@@ -49,6 +52,17 @@ pub(super) fn compute(g: &Graph, root: &Storage, garbage: &mut Garbage, interrup
         Err(_) => {}
     }
 
+    if through == g.nodes.len() {
+        for (s, source) in g.siblings.iter().zip(beside) {
+            if let Some(lazy) = s.storage.lazy().filter(|l| !l.is_there()) {
+                lazy.provide(source);
+                if let Some(step) = lazy.done(&s.step) {
+                    pending::forget(lazy);
+                    garbage.steps.push(step);
+                }
+            }
+        }
+    }
     let mut unwritten = 0;
     for (i, source) in provided.into_iter().filter(|(i, _)| g.owners[*i].node < through) {
         // Who was asked whether to go on may have looked at the same results.
@@ -93,18 +107,34 @@ fn provide(g: &Graph, root: &Storage, written: &[bool]) -> Result<Vec<(usize, So
                 && e.storage.0.count() <= 1 + e.refs
                 && e.storage.lazy().is_some_and(|l| !l.is_exposed())
         });
-        let source = match (donor, o.storage.home()) {
-            (Some(k), _) => {
+        let source = match donor {
+            Some(k) => {
                 donated[k] = true;
                 let from = &g.externals[k].storage;
                 Source::Taken(from.lazy().and_then(|l| l.taken()).unwrap_or(from).clone())
             }
-            (None, Some(home)) => Source::Device(home.backend.allocate(o.storage.bytes())?),
-            (None, None) => Source::Own(Buffer::new(o.storage.bytes())?),
+            None => new_memory(&o.storage)?,
         };
         provided.push((i, source));
     }
     Ok(provided)
+}
+
+fn new_memory(storage: &Storage) -> Result<Source> {
+    Ok(match storage.home() {
+        Some(home) => Source::Device(home.backend.allocate(storage.bytes())?),
+        None => Source::Own(Buffer::new(storage.bytes())?),
+    })
+}
+
+/// Where results go.
+struct Provided<'a> {
+    /// The owners whose results are kept.
+    written: &'a [bool],
+    /// Owners that had no memory.
+    owners: &'a [(usize, Source)],
+    /// For each of the graph's siblings.
+    siblings: &'a [Source],
 }
 
 /// Asks the host now and then whether to go on, on the thread that the program was started on: no other touches the host.
@@ -155,7 +185,7 @@ impl Watch {
 }
 
 /// The step of a program that is a request, if there is one: its place, and which output it makes.
-fn request_of(g: &Graph) -> Option<(usize, &Arc<Request>, usize)> {
+fn request_of(g: &Graph) -> Option<(usize, &Arc<Requested>, usize)> {
     g.nodes.iter().enumerate().find_map(|(i, n)| match &n.step.make {
         Make::Request { request, output } => Some((i, request, *output)),
         Make::Point(_) => None,
@@ -170,16 +200,16 @@ fn missing(what: &str) -> Error {
 /// Runs the steps: those before a request as its first operand, unless somebody holds them, and those behind it in place on its result.
 /// `through` becomes the number of steps that have run for good, which after a failure are none or those before the request: they may have
 /// written over what they read.
-fn run(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)], watch: &Watch, through: &mut usize) -> Result<()> {
+fn run(g: &Graph, root: &Storage, to: &Provided<'_>, watch: &Watch, through: &mut usize) -> Result<()> {
     let backend = root.backend();
     let all = g.nodes.len();
     let memory_of = |owner: usize| {
-        let new = provided.iter().find(|(k, _)| *k == owner).and_then(|(_, s)| s.memory());
+        let new = to.owners.iter().find(|(k, _)| *k == owner).and_then(|(_, s)| s.memory());
         new.or_else(|| g.owners[owner].storage.start()).ok_or_else(|| missing("a result"))
     };
     // The results of a range of steps that are kept.
     let kept = |range: Range<usize>| -> Result<Vec<(usize, Memory<'_>)>> {
-        let owners = g.owners.iter().enumerate().filter(|(i, o)| written[*i] && range.contains(&o.node));
+        let owners = g.owners.iter().enumerate().filter(|(i, o)| to.written[*i] && range.contains(&o.node));
         owners.map(|(i, o)| Ok((o.node - range.start, memory_of(i)?))).collect()
     };
     let goes_on = || watch.goes_on();
@@ -190,10 +220,13 @@ fn run(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]
         // or taken over from an input that nobody reads later, or the result's own.
         return unsafe { Ok(backend.run_program(&part.program(&inputs, &outputs, &goes_on, &is_written))?) };
     };
-    let step = &g.nodes[at].step;
-    let to = memory_of(g.nodes[at].owner)?;
+    let (step, request) = (&g.nodes[at].step, &request.request);
+    let result_memory = memory_of(g.nodes[at].owner)?;
     let mut outs: SmallVec<[Option<View<'_>>; 2]> = smallvec![None; request.outputs()];
-    outs[output] = Some(View { memory: to, offset: 0, shape: step.layout.shape(), strides: step.layout.strides(), dtype: step.out });
+    outs[output] = Some(whole(step, result_memory));
+    for (s, source) in g.siblings.iter().zip(to.siblings) {
+        outs[s.output] = Some(whole(&s.step, source.memory().ok_or_else(|| missing("a result"))?));
+    }
     let others = step.ins[1..].iter().filter_map(In::array).map(|a| in_memory(a).map(Operand::View));
     let others = others.collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
     let x = step.ins[0].array().ok_or_else(|| missing("an input"))?;
@@ -218,11 +251,16 @@ fn run(g: &Graph, root: &Storage, written: &[bool], provided: &[(usize, Source)]
     if at + 1 < all {
         // The steps behind a request work in place on its result.
         let part = Part::new(g, at + 1..all);
-        let (inputs, outputs) = (part.inputs(Some(to))?, [(all - at - 2, to)]);
+        let (inputs, outputs) = (part.inputs(Some(result_memory))?, [(all - at - 2, result_memory)]);
         // SAFETY: as above; the last step writes where the first one reads, element for element.
         unsafe { backend.run_program(&part.program(&inputs, &outputs, &|| true, &is_written))? };
     }
     Ok(())
+}
+
+/// The result of a step, from the start of its memory on.
+fn whole<'a>(step: &'a Step, memory: Memory<'a>) -> View<'a> {
+    View { memory, offset: 0, shape: step.layout.shape(), strides: step.layout.strides(), dtype: step.out }
 }
 
 /// An array whose memory is there.

@@ -68,9 +68,56 @@ pub(super) enum Make {
     Point(What),
     /// One output of a request, from the first input, which lies in any dense order; others are in memory.
     Request {
-        request: Arc<Request>,
+        request: Arc<Requested>,
         output: usize,
     },
+}
+
+/// A deferred request. Each of its outputs is a step of its own; the first that runs writes the others, too.
+pub(super) struct Requested {
+    pub request: Request,
+    /// For each output, the number under which its storage is registered as pending; 0 before it is.
+    numbers: SmallVec<[AtomicU64; 2]>,
+}
+
+impl Requested {
+    pub fn new(request: Request) -> Arc<Requested> {
+        let numbers = (0..request.outputs()).map(|_| AtomicU64::new(0)).collect();
+        Arc::new(Requested { request, numbers })
+    }
+
+    /// Says where `output` is found from now on.
+    pub fn register(&self, output: usize, made: &Array) {
+        if let Some(lazy) = made.storage().lazy() {
+            self.numbers[output].store(lazy.number(), Ordering::Release);
+        }
+    }
+
+    /// The storages and steps of the other outputs that somebody holds, that have not been computed, and that nothing was written to since.
+    pub fn others(self: &Arc<Requested>, output: usize) -> SmallVec<[Sibling; 1]> {
+        let mut others = SmallVec::new();
+        for (k, number) in self.numbers.iter().enumerate().filter(|(k, _)| *k != output) {
+            let found = LIVE.lock().get(&number.load(Ordering::Acquire)).and_then(|place| {
+                // SAFETY: a storage leaves the map, under this lock, before its memory goes.
+                unsafe { place.revive() }
+            });
+            let Some(storage) = found.map(Storage) else { continue };
+            let step = storage.lazy().filter(|l| !l.is_there()).and_then(Lazy::step);
+            let is_output =
+                |s: &Arc<Step>| matches!(&s.make, Make::Request { request, output } if Arc::ptr_eq(request, self) && *output == k);
+            if let Some(step) = step.filter(is_output) {
+                others.push(Sibling { output: k, step, storage });
+            }
+        }
+        others
+    }
+}
+
+/// Another output of the request in a program.
+pub(super) struct Sibling {
+    pub output: usize,
+    pub step: Arc<Step>,
+    pub storage: Storage,
 }
 
 pub(super) struct Step {
@@ -125,7 +172,7 @@ impl Step {
         match &self.make {
             Make::Point(What::Row { func, .. }) => func.row.info().name,
             Make::Point(What::Cast) => "to",
-            Make::Request { request, .. } => request.name(),
+            Make::Request { request, .. } => request.request.name(),
         }
     }
 }

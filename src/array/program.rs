@@ -3,7 +3,7 @@
 use super::execution::compute;
 use super::fusion;
 use super::lazy::Lazy;
-use super::pending::{In, Interrupts, Step};
+use super::pending::{In, Interrupts, Make, Sibling, Step};
 use super::storage::Storage;
 use crate::error::{Error, Kind};
 use crate::layout::DType;
@@ -53,6 +53,8 @@ pub(super) struct Node {
 /// A program: steps in an order in which they can run.
 #[derive(Default)]
 pub(super) struct Graph {
+    /// The other outputs of the program's request: they are computed in the same pass.
+    pub siblings: SmallVec<[Sibling; 1]>,
     pub nodes: Vec<Node>,
     pub owners: Vec<Owner>,
     pub externals: Vec<External>,
@@ -63,6 +65,19 @@ impl Graph {
     pub fn gather(&mut self, storage: &Storage) -> bool {
         let Some(step) = storage.lazy().and_then(|l| l.step()) else { return false };
         self.visit(storage, step);
+        let requested = self.nodes.iter().find_map(|n| if let Make::Request { request, output } = &n.step.make { Some((request, *output)) } else { None });
+        if let Some((request, output)) = requested.filter(|(r, _)| r.request.outputs() > 1) {
+            self.siblings = request.others(output);
+            // What they hold, the program's own steps hold.
+            for a in self.siblings.iter().flat_map(|s| s.step.ins.iter().filter_map(In::array)) {
+                let (owners, externals) = (&mut self.owners, &mut self.externals);
+                if let Some(o) = owners.iter_mut().find(|o| o.storage.same(a.storage())) {
+                    o.refs += 1;
+                } else if let Some(e) = externals.iter_mut().find(|e| e.storage.same(a.storage())) {
+                    e.refs += 1;
+                }
+            }
+        }
         true
     }
 

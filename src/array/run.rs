@@ -3,7 +3,7 @@
 
 use super::fusion;
 use super::lazy::Lazy;
-use super::pending::{self, In, Make, Step, Weight};
+use super::pending::{self, In, Make, Requested, Step, Weight};
 use super::storage::Device;
 use super::value::Array;
 use crate::backend::contract::{Counted, Operand, Support, View};
@@ -11,7 +11,6 @@ use crate::backend::requests::{Reads, Request, samples};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Layout};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 /// What a new output looks like: row-major, of this shape and dtype.
 pub(super) type Wanted<'a> = (&'a [usize], DType);
@@ -222,15 +221,16 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Result<Op
         unsafe { backend.check(request, &views)? };
     }
     let ticket = if request.checks() { backend.ticket(request.name()) } else { 0 };
-    let request = Arc::new(request.clone().with_ticket(ticket));
+    let request = Requested::new(request.clone().with_ticket(ticket));
     pending::sweep();
     let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs + ins.len() - 1 };
     let site = fusion::site();
     let made = outs.iter().enumerate().map(|(output, (shape, dtype))| {
-        // Each output is a step, of which nobody may want one.
         let ins = operands.iter().filter_map(|i| i.array().cloned().map(In::Aligned)).collect();
         let make = Make::Request { request: request.clone(), output };
-        pending::make(Step::new(make, *dtype, Layout::contiguous(shape), ins, weight, false, site))
+        let made = pending::make(Step::new(make, *dtype, Layout::contiguous(shape), ins, weight, false, site));
+        request.register(output, &made);
+        made
     });
     Ok(Some(made.collect()))
 }

@@ -153,6 +153,35 @@ def test_both_results_of_max() -> None:
                 assert all(np.array_equal(a, b) for a, b in zip(want, (largest.detach(), places, g), strict=True))
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("wgpu", marks=pytest.mark.wgpu)])
+def test_both_results_of_max_are_computed_in_one_pass(device: str, first: int) -> None:
+    x = values(1).to(device)
+    x.sum().item()
+    made = (x * 2 - 1).max(1)
+    before = rgrad.fusion.counts()
+    made[first].cpu().numpy()
+    between = rgrad.fusion.counts()
+    made[1 - first].cpu().numpy()
+    after = rgrad.fusion.counts()
+    # The product and the difference, which is never written, are computed once.
+    assert between.programs - before.programs == 1
+    assert between.bytes_not_written - before.bytes_not_written == 2 * BYTES
+    assert after == between
+    want = unfused(lambda: (x * 2 - 1).max(1)[0].cpu()), unfused(lambda: (x * 2 - 1).max(1)[1].cpu())
+    assert all(np.array_equal(a.cpu().numpy(), b) for a, b in zip(made, want, strict=True))
+
+
+def test_a_result_written_to_meanwhile_keeps_what_was_written() -> None:
+    x = values(1)
+    largest, places = (x * 2 - 1).max(1)
+    largest.mul_(3.0)
+    want = unfused(lambda: (x * 2 - 1).max(1)[0] * 3.0)
+    places.numpy()
+    assert np.array_equal(largest.numpy(), want)
+    assert np.array_equal(places.numpy(), unfused(lambda: (x * 2 - 1).max(1)[1]))
+
+
 def test_who_reads_what_somebody_holds_writes_it_once() -> None:
     x, y, target = values(1), values(2), classes(64, 80)
     for f in (lambda t: t.softmax(1), lambda t: t.logsumexp(1), lambda t: t.var(), lambda t: F.nll_loss(t, target)):
