@@ -96,6 +96,27 @@ FUNCTION_OVERLOADS = Table(types_of.FUNCTION_OVERLOADS)
 METHOD_OVERLOADS = Table(types_of.METHOD_OVERLOADS)
 missing: list[str] = []
 
+# What the entries of declared functions call the types of their parameters (`src/python/declared.rs`).
+DECLARED_TYPES = {
+    "Tensor": "Tensor",
+    "int": "_int",
+    "float": "_float",
+    "bool": "_bool",
+    "Number": "_Number",
+    "str": "_str",
+    "dtype": "_DType",
+    "tuple of ints": "_Dims",
+}
+
+
+def declared_type(function: str, name: str) -> str | None:
+    """The type of a parameter of a declared function, without None where that is the default."""
+    parameters, _ = core._declared_functions.get(function, ((), False))
+    if name == "out" and parameters:
+        return "Tensor" if not core._declared_functions[function][1] else "_tuple[Tensor, Tensor]"
+    return next((DECLARED_TYPES[kind] for n, kind, _ in parameters if n == name), None)
+
+
 
 def is_private(*names: str) -> bool:
     return any(name.startswith("_") and not name.startswith("__") for name in names)
@@ -107,6 +128,8 @@ def type_of(owner: str, function: str, name: str, star: str = "") -> str:
     plain = function.removesuffix("_")
     special = [f"{place}.{name}", f"{function}.{name}", f"{plain}.{name}"]
     operator = name == "value" and function.startswith("__")
+    if owner in ("", "Tensor") and (declared := declared_type(function, name)) is not None:
+        return declared
     found = PARAMETERS.find(*special, *([] if operator else [star + name]))
     if found is None and (name.startswith("_") or operator):
         return "_Operand" if operator and owner == "Tensor" else "Any"
@@ -151,6 +174,8 @@ def arguments(owner: str, function: str, signature: inspect.Signature, bound: bo
 
 
 def result_of(owner: str, function: str) -> str:
+    if owner in ("", "Tensor") and function in core._declared_functions:
+        return f"_return_types.{function}" if core._declared_functions[function][1] else "Tensor"
     found: str | None = RESULTS.find(f"{owner}.{function}", function)
     if found is not None:
         return found
@@ -290,6 +315,8 @@ def module_stub() -> str:
             parts.append(function_stub(name, value))
         elif isinstance(value, tuple):
             parts.append(f"{name}: _tuple[_str, ...]")
+        elif isinstance(value, dict):
+            parts.append(f"{name}: dict[_str, Any]")
         else:
             parts.append(f"{name}: {_type_name(value)}")
     parts.append(f"\n__all__ = {sorted(exported)!r}")

@@ -266,19 +266,19 @@ class Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
-    def all(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements along `dim` (all without) are true."""
     def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether `isclose` holds everywhere."""
-    def amax(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def amax(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
         """The largest elements over `dim` (all without). Equal ones share the gradient evenly."""
-    def amin(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def amin(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
         """The smallest elements over `dim` (all without). Equal ones share the gradient evenly."""
     def aminmax(
         self, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None
     ) -> _return_types.aminmax:
         """The smallest and the largest elements along `dim` (all without), as (min, max)."""
-    def any(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def any(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether any element along `dim` (all without) is true."""
     def arccos(self) -> Tensor:
         """The angle, in radians, whose cosine is the input."""
@@ -308,12 +308,12 @@ class Tensor:
         """The inverse of the hyperbolic tangent."""
     def arctanh_(self) -> Tensor:
         """In-place form of `arctanh`."""
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Where the largest element stands along `dim`, or in the flattened tensor; the first of equals."""
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals."""
     def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
-        """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+        """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
     def argwhere(self) -> Tensor:
         """The positions of the elements that are not zero, one in each row."""
     def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor:
@@ -449,9 +449,9 @@ class Tensor:
         """How many elements along `dim` (all without) are not 0, as int64."""
     def cpu(self, memory_format: memory_format | None = None) -> Tensor:
         """This tensor on the CPU; itself if it is there already."""
-    def cummax(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
+    def cummax(self, dim: _int) -> _return_types.cummax:
         """The largest element so far along `dim` and where it stands (the last of equals)."""
-    def cummin(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
+    def cummin(self, dim: _int) -> _return_types.cummin:
         """The smallest element so far along `dim` and where it stands (the last of equals)."""
     def cumprod(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
         """Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
@@ -694,9 +694,7 @@ class Tensor:
     def itemsize(self) -> _int: ...
     def kron(self, other: Tensor) -> Tensor:
         """The Kronecker product: each element times all of `other`, as blocks."""
-    def kthvalue(
-        self, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
-    ) -> _return_types.kthvalue:
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
     def le(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
@@ -762,7 +760,7 @@ class Tensor:
         """In-place form of `logit`."""
     def logsigmoid(self) -> Tensor:
         """`log(sigmoid(x))`."""
-    def logsumexp(self, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def logsumexp(self, dim: _Dims, keepdim: _bool = False) -> Tensor:
         """`log(sum(exp(x)))` over `dim`, without overflow."""
     def long(self) -> Tensor: ...
     def lt(self, other: _Operand) -> Tensor:
@@ -841,7 +839,7 @@ class Tensor:
         """In-place form of `mish`."""
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
-    def mode(self, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> _return_types.mode:
         """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
     def moveaxis(self, source: _Dims, destination: _Dims) -> Tensor:
         """Dimensions moved to other places; the rest keep their order."""
@@ -1159,9 +1157,7 @@ class Tensor:
         """`log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold."""
     def softshrink(self, lambd: _float = 0.5) -> Tensor:
         """The input moved towards 0 by `lambd`."""
-    def sort(
-        self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
-    ) -> _return_types.sort:
+    def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None) -> _return_types.sort:
         """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
     def split(self, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
         """Parts of a size (the last one may be smaller), or of the sizes in a list."""
@@ -1275,9 +1271,7 @@ class Tensor:
     ) -> Tensor: ...
     def tolist(self) -> Any:
         """Nested lists of Python numbers; a number for a 0-d tensor."""
-    def topk(
-        self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
-    ) -> _return_types.topk:
+    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
         """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
@@ -1486,6 +1480,8 @@ def _call_site() -> _int:
 
 def _current_graph_task_id() -> _int:
     """The number of the backward pass that this thread is inside of, or -1."""
+
+_declared_functions: dict[_str, Any]
 
 def _describe_call_site() -> _str | None:
     """The file, line and function of the operation that is being called now, or None."""
@@ -1813,7 +1809,7 @@ def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, ou
 def argsort(
     input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+    """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
 
 def argwhere(input: Tensor) -> Tensor:
     """The positions of the elements that are not zero, one in each row."""
@@ -1995,10 +1991,10 @@ def cross_entropy(
 ) -> Tensor:
     """The cross entropy of `softmax(input)` and classes or probabilities."""
 
-def cummax(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
+def cummax(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = None) -> _return_types.cummax:
     """The largest element so far along `dim` and where it stands (the last of equals)."""
 
-def cummin(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
+def cummin(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = None) -> _return_types.cummin:
     """The smallest element so far along `dim` and where it stands (the last of equals)."""
 
 def cumprod(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
@@ -2342,7 +2338,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element times all of `other`, as blocks."""
 
 def kthvalue(
-    input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
+    input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
 ) -> _return_types.kthvalue:
     """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
 
@@ -2530,7 +2526,9 @@ def mish(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
 
-def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
+def mode(
+    input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
+) -> _return_types.mode:
     """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
 
 def moveaxis(input: Tensor, source: _Dims, destination: _Dims) -> Tensor:
@@ -2988,7 +2986,12 @@ def softshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None)
     """The input moved towards 0 by `lambd`."""
 
 def sort(
-    input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
+    input: Tensor,
+    dim: _int = -1,
+    descending: _bool = False,
+    stable: _bool | None = None,
+    *,
+    out: _tuple[Tensor, Tensor] | None = None,
 ) -> _return_types.sort:
     """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
 
@@ -3101,7 +3104,13 @@ def tile(input: Tensor, dims: _Dims) -> Tensor:
     """The tensor so many times along each dimension; missing numbers in front count as 1."""
 
 def topk(
-    input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
+    input: Tensor,
+    k: _int,
+    dim: _int = -1,
+    largest: _bool = True,
+    sorted: _bool = True,
+    *,
+    out: _tuple[Tensor, Tensor] | None = None,
 ) -> _return_types.topk:
     """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
 
@@ -3269,6 +3278,7 @@ __all__ = [
     "_before_fork",
     "_call_site",
     "_current_graph_task_id",
+    "_declared_functions",
     "_describe_call_site",
     "_disabled_torch_function_impl",
     "_enter_dual",

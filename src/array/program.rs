@@ -65,7 +65,10 @@ impl Graph {
     pub fn gather(&mut self, storage: &Storage) -> bool {
         let Some(step) = storage.lazy().and_then(|l| l.step()) else { return false };
         self.visit(storage, step);
-        let requested = self.nodes.iter().find_map(|n| if let Make::Request { request, output } = &n.step.make { Some((request, *output)) } else { None });
+        let requested = self
+            .nodes
+            .iter()
+            .find_map(|n| if let Make::Request { request, output } = &n.step.make { Some((request, *output)) } else { None });
         if let Some((request, output)) = requested.filter(|(r, _)| r.request.outputs() > 1) {
             self.siblings = request.others(output);
             // What they hold, the program's own steps hold.

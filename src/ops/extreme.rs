@@ -1,5 +1,6 @@
 //! Largest and smallest elements, where they stand, and sorting.
 
+use super::declared::declare;
 use super::gather::{gather, spread};
 use super::pointwise as pw;
 use super::reduce::{Over, one, one_dim, pair, sum};
@@ -549,4 +550,33 @@ pub fn median_of_all(x: &Tensor, skip_nan: bool) -> Result<Tensor> {
     }
     refuse_bool(x, "median_cpu")?;
     apply1(&Extreme { what: Shared::Middle { skip_nan }, over: Over::new(x, None, false)? }, &[x])
+}
+
+declare! {
+    /// The largest elements over `dim` (all without). Equal ones share the gradient evenly.
+    fn amax(input: &Tensor, dim: Option<&[i64]> = (), keepdim: bool = false) -> Tensor = |x, d, k| amax(x, true, d, k);
+    /// The smallest elements over `dim` (all without). Equal ones share the gradient evenly.
+    fn amin(input: &Tensor, dim: Option<&[i64]> = (), keepdim: bool = false) -> Tensor = |x, d, k| amax(x, false, d, k);
+    /// Where the largest element stands along `dim`, or in the flattened tensor; the first of equals.
+    fn argmax(input: &Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Tensor = |x, d, k| argmax(x, true, d, k);
+    /// Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals.
+    fn argmin(input: &Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Tensor = |x, d, k| argmax(x, false, d, k);
+    /// Sorted values along `dim` and where they came from; always stable, nan counts as the largest.
+    fn sort(input: &Tensor, dim: i64 = -1, descending: bool = false, stable: Option<bool> = None) -> (Tensor, Tensor) = |x, d, down, _| sort(x, d, down);
+    /// The values sorted along dimension 0.
+    fn msort(input: &Tensor) -> Tensor = |x| sort(x, 0, false).map(|r| r.0);
+    /// The positions of elements in sorted order along `dim`; always stable, nan counts as the largest.
+    fn argsort(input: &Tensor, dim: i64 = -1, descending: bool = false, stable: bool = false) -> Tensor =
+        |x: &Tensor, d, down, _| sort(&x.detach(), d, down).map(|r| r.1);
+    /// The `k` largest (or smallest) elements along `dim`, in order, and where they stand.
+    fn topk(input: &Tensor, k: i64, dim: i64 = -1, largest: bool = true, sorted: bool = true) -> (Tensor, Tensor) =
+        |x, k, d, largest, _| topk(x, k, d, largest);
+    /// The `k`-th smallest element along `dim`, counted from 1, and where it stands.
+    fn kthvalue(input: &Tensor, k: i64, dim: i64 = -1, keepdim: bool = false) -> (Tensor, Tensor) = kthvalue;
+    /// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last.
+    fn mode(input: &Tensor, dim: i64 = -1, keepdim: bool = false) -> (Tensor, Tensor) = mode;
+    /// The largest element so far along `dim` and where it stands (the last of equals).
+    fn cummax(input: &Tensor, dim: i64) -> (Tensor, Tensor) = |x, d| cumulative(x, true, d);
+    /// The smallest element so far along `dim` and where it stands (the last of equals).
+    fn cummin(input: &Tensor, dim: i64) -> (Tensor, Tensor) = |x, d| cumulative(x, false, d);
 }

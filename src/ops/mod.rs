@@ -4,6 +4,7 @@ pub mod batch;
 pub mod blocks;
 pub mod compare;
 pub mod create;
+pub mod declared;
 pub mod dropout;
 pub mod einsum;
 pub mod extreme;
@@ -25,3 +26,6 @@ pub mod scan;
 pub mod shape;
 pub mod softmax;
 pub mod unique;
+
+/// The declared functions of all families.
+pub const DECLARED: &[&[declared::Declared]] = &[extreme::DECLARED, norm::DECLARED, reduce::DECLARED];

@@ -1,5 +1,6 @@
 //! Norms and log-sum-exp.
 
+use super::declared::declare;
 use super::extreme::share;
 use super::pointwise as pw;
 use super::reduce::{Over, one};
@@ -239,4 +240,11 @@ impl Op for LogSumExp {
 pub fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool) -> Result<Tensor> {
     let x = if x.dtype().is_float() { x.clone() } else { linear::cast(x, pw::default_dtype())? };
     apply1(&LogSumExp { over: Over::new(&x, Some(dims), keepdim)? }, &[&x])
+}
+
+declare! {
+    /// `log(sum(exp(x)))` over `dim`, without overflow.
+    fn logsumexp(input: &Tensor, dim: &[i64], keepdim: bool = false) -> Tensor = logsumexp;
+    /// The norm of order `p` of the difference.
+    fn [no_out] dist(input: &Tensor, other: &Tensor, p: f64 = 2.0) -> Tensor = dist;
 }

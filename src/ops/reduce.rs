@@ -1,5 +1,6 @@
 //! Reductions that add or multiply: sum, mean, prod, var, std, and those without derivative.
 
+use super::declared::declare;
 use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
@@ -499,4 +500,13 @@ pub(crate) fn shifted(x: &Tensor, dim: usize, by: usize, back: bool, fill: f64) 
 /// `wrap_dim` for functions that reduce one dimension, as an index into a mask.
 pub(crate) fn one_dim(x: &Tensor, dim: i64) -> Result<usize> {
     Ok(wrap_dim(dim, x.rank())?)
+}
+
+declare! {
+    /// Whether all elements along `dim` (all without) are true.
+    fn all(input: &Tensor, dim: Option<&[i64]> = None, keepdim: bool = false) -> Tensor = |x, d, k| truth(x, true, d, k);
+    /// Whether any element along `dim` (all without) is true.
+    fn any(input: &Tensor, dim: Option<&[i64]> = None, keepdim: bool = false) -> Tensor = |x, d, k| truth(x, false, d, k);
+    /// How many elements along `dim` (all without) are not 0, as int64.
+    fn [no_out] count_nonzero(input: &Tensor, dim: Option<&[i64]> = None) -> Tensor = count_nonzero;
 }

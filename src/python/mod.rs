@@ -7,6 +7,7 @@ mod blocks;
 mod both;
 mod convert;
 mod create;
+mod declared;
 mod device;
 mod dtype;
 mod errors;
@@ -70,6 +71,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     join::register(m)?;
     create::register(m)?;
     random::register(m)?;
+    declared::register(m)?;
     reduce::register(m)?;
     order::register(m)?;
     blocks::register(m)?;

@@ -50,31 +50,6 @@ fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, count
 }
 
 both! {
-    /// Sorted values along `dim` and where they came from; always stable, nan counts as the largest.
-    fn sort(x, dim: i64, descending: bool, stable: Option<bool>, out: Option<&Obj<'_>>)
-        sig(dim=-1, descending=false, stable=None, *, out=None) {
-        let _ = stable;
-        named(x, "sort", extreme::sort(PyTensor::of(x), dim, descending)?, out)
-    }
-    /// The values sorted along dimension 0.
-    fn msort(x) sig() {
-        wrap(x.py(), extreme::sort(PyTensor::of(x), 0, false)?.0)
-    }
-    /// The places of elements in sorted order along `dim`; always stable, nan counts as the largest.
-    fn argsort(x, dim: i64, descending: bool, stable: bool) sig(dim=-1, descending=false, stable=false) {
-        let _ = stable;
-        wrap(x.py(), extreme::sort(&PyTensor::of(x).detach(), dim, descending)?.1)
-    }
-    /// The `k` largest (or smallest) elements along `dim`, in order, and where they stand.
-    fn topk(x, k: i64, dim: i64, largest: bool, sorted: bool, out: Option<&Obj<'_>>)
-        sig(k, dim=-1, largest=true, sorted=true, *, out=None) {
-        let _ = sorted;
-        named(x, "topk", extreme::topk(PyTensor::of(x), k, dim, largest)?, out)
-    }
-    /// The `k`-th smallest element along `dim`, counted from 1, and where it stands.
-    fn kthvalue(x, k: i64, dim: i64, keepdim: bool, out: Option<&Obj<'_>>) sig(k, dim=-1, keepdim=false, *, out=None) {
-        named(x, "kthvalue", extreme::kthvalue(PyTensor::of(x), k, dim, keepdim)?, out)
-    }
     /// The lower median of all elements; with `dim` (values, indices) along it. nan where there is one.
     fn median(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "median")? {
@@ -88,18 +63,6 @@ both! {
             None => finish(x.py(), "nanmedian", extreme::median_of_all(PyTensor::of(x), true)?, PyTensor::of(x), out),
             Some(d) => named(x, "nanmedian", extreme::median(PyTensor::of(x), d, keepdim, true)?, out),
         }
-    }
-    /// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last.
-    fn mode(x, dim: i64, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=-1, keepdim=false, *, out=None) {
-        named(x, "mode", extreme::mode(PyTensor::of(x), dim, keepdim)?, out)
-    }
-    /// The largest element so far along `dim` and where it stands (the last of equals).
-    fn cummax(x, dim: i64, out: Option<&Obj<'_>>) sig(dim, *, out=None) {
-        named(x, "cummax", extreme::cumulative(PyTensor::of(x), true, dim)?, out)
-    }
-    /// The smallest element so far along `dim` and where it stands (the last of equals).
-    fn cummin(x, dim: i64, out: Option<&Obj<'_>>) sig(dim, *, out=None) {
-        named(x, "cummin", extreme::cumulative(PyTensor::of(x), false, dim)?, out)
     }
     /// The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A nan in a row makes its
     /// quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.

@@ -63,15 +63,18 @@ pub(super) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out:
 
 /// A tuple of the class `rgrad.return_types.<name>`, or its fields written over the two tensors of `out=`.
 pub(super) fn named(x: &Bound<'_, PyTensor>, name: &'static str, pair: (Tensor, Tensor), out: Option<&Obj<'_>>) -> PyOut {
+    named_pair(x.py(), name, pair, &[PyTensor::of(x)], out)
+}
+
+/// As `named`, of a function of these inputs.
+pub(super) fn named_pair(py: Python<'_>, name: &'static str, pair: (Tensor, Tensor), inputs: &[&Tensor], out: Option<&Obj<'_>>) -> PyOut {
     static TYPES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = x.py();
     let types = TYPES.get_or_try_init(py, || py.import("rgrad.return_types").map(|m| m.into_any().unbind()))?;
     let fields = match out.filter(|o| !o.is_none()) {
         None => [wrap(py, pair.0)?, wrap(py, pair.1)?],
         Some(o) => {
             let (a, b): (Obj<'_>, Obj<'_>) = o.extract().map_err(|_| wrong(name, "out", o, "tuple of 2 Tensors"))?;
-            let t = [PyTensor::of(x)];
-            [into_out(py, name, &pair.0, &t, &a)?, into_out(py, name, &pair.1, &t, &b)?]
+            [into_out(py, name, &pair.0, inputs, &a)?, into_out(py, name, &pair.1, inputs, &b)?]
         }
     };
     Ok(types.bind(py).getattr(name)?.call1(PyTuple::new(py, fields)?)?.unbind())
@@ -178,16 +181,6 @@ both! {
         let (d, c, k) = spread(x, "var", (dim, unbiased, axis), correction, keepdim)?;
         finish(x.py(), "var", reduce::var(PyTensor::of(x), d.as_deref(), c, k)?, PyTensor::of(x), out)
     }
-    /// The largest elements over `dim` (all without). Equal ones share the gradient evenly.
-    fn amax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        let (t, d) = (PyTensor::of(x), dims(dim, None, "amax")?);
-        finish(x.py(), "amax", extreme::amax(t, true, d.as_deref(), keepdim)?, t, out)
-    }
-    /// The smallest elements over `dim` (all without). Equal ones share the gradient evenly.
-    fn amin(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        let (t, d) = (PyTensor::of(x), dims(dim, None, "amin")?);
-        finish(x.py(), "amin", extreme::amax(t, false, d.as_deref(), keepdim)?, t, out)
-    }
     /// The smallest and the largest elements along `dim` (all without), as (min, max).
     fn aminmax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
         let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
@@ -202,36 +195,6 @@ both! {
     fn min(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
         sig(dim=None, keepdim=false, *, other=None, out=None) {
         extremes(x, false, dim, keepdim, other, out)
-    }
-    /// Where the largest element stands along `dim`, or in the flattened tensor; the first of equals.
-    fn argmax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        let t = PyTensor::of(x);
-        finish(x.py(), "argmax", extreme::argmax(t, true, one_dim(dim, None, "argmax")?, keepdim)?, t, out)
-    }
-    /// Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals.
-    fn argmin(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        let t = PyTensor::of(x);
-        finish(x.py(), "argmin", extreme::argmax(t, false, one_dim(dim, None, "argmin")?, keepdim)?, t, out)
-    }
-    /// Whether all elements along `dim` (all without) are true.
-    fn all(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        let (t, d) = (PyTensor::of(x), dims(dim, None, "all")?);
-        finish(x.py(), "all", reduce::truth(t, true, d.as_deref(), keepdim)?, t, out)
-    }
-    /// Whether any element along `dim` (all without) is true.
-    fn any(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        let (t, d) = (PyTensor::of(x), dims(dim, None, "any")?);
-        finish(x.py(), "any", reduce::truth(t, false, d.as_deref(), keepdim)?, t, out)
-    }
-    /// How many elements along `dim` (all without) are not 0, as int64.
-    fn count_nonzero(x, dim: Option<&Obj<'_>>) sig(dim=None) {
-        let d = dims(dim, None, "count_nonzero")?;
-        wrap(x.py(), reduce::count_nonzero(PyTensor::of(x), d.as_deref())?)
-    }
-    /// `log(sum(exp(x)))` over `dim`, without overflow.
-    fn logsumexp(x, dim: &Obj<'_>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim, keepdim=false, *, out=None) {
-        let (t, d) = (PyTensor::of(x), dims(Some(dim), None, "logsumexp")?.unwrap_or_default());
-        finish(x.py(), "logsumexp", norms::logsumexp(t, &d, keepdim)?, t, out)
     }
     /// The vector norm of order `p` over `dim` (all without); 'fro' is order 2.
     fn norm(x, p: Option<&Obj<'_>>, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>, dtype: Option<&Obj<'_>>)
@@ -254,11 +217,6 @@ both! {
         };
         let d = dims(dim, None, "norm")?;
         finish(x.py(), "norm", norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?, PyTensor::of(x), out)
-    }
-    /// The norm of order `p` of the difference.
-    fn dist(x, other: &Obj<'_>, p: f64) sig(other, p=2.0) {
-        let other = super::args::tensor(other, "dist(): argument 'other' (position 2)")?;
-        wrap(x.py(), norms::dist(PyTensor::of(x), other, p)?)
     }
     /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
     fn cumsum(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {

@@ -391,14 +391,14 @@ fn definition(name: &str, f: Fast, doc: &str) -> PyResult<*mut ffi::PyMethodDef>
     })))
 }
 
-fn add_function(m: &Bound<'_, PyModule>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
+pub(super) fn add_function(m: &Bound<'_, PyModule>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
     let def = definition(name, f, doc)?;
     // SAFETY: the definition lives for ever; the result is a new reference or null with an exception set.
     let obj = unsafe { Bound::from_owned_ptr_or_err(m.py(), ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), m.name()?.as_ptr())) }?;
     m.add(name, obj)
 }
 
-fn add_method(ty: &Bound<'_, PyType>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
+pub(super) fn add_method(ty: &Bound<'_, PyType>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
     let def = definition(name, f, doc)?;
     // SAFETY: as above.
     let obj = unsafe { Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), def)) }?;

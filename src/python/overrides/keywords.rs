@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 /// Functions of the module that write their one result over `out=`, here, since their own code knows nothing of it.
 const WITH_OUT: &[&str] = &[
     "addmm",
-    "argsort",
     "baddbmm",
     "clamp_max",
     "clamp_min",
@@ -28,7 +27,6 @@ const WITH_OUT: &[&str] = &[
     "index_select",
     "kron",
     "masked_select",
-    "msort",
     "nonzero",
     "row_stack",
     "scatter",
