@@ -1,8 +1,8 @@
 //! Sums over every kind of dimension, softmax, and what a tiny tensor costs.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use rgrad::array::SoftmaxPass;
-use rgrad::{Array, DType};
+use rgrad::array::requests::{Request, Softmax, SoftmaxPass};
+use rgrad::{Array, DType, Result};
 use std::hint::black_box;
 
 fn filled(shape: &[usize]) -> Array {
@@ -31,14 +31,18 @@ fn sums(c: &mut Criterion) {
     c.bench_function("sum of 4x4", |b| b.iter(|| black_box(&small).sum(&[true, true], false).map(|a| a.numel())));
 }
 
+fn softmax(x: &Array, dim: usize) -> Result<Array> {
+    let pass = SoftmaxPass { log: false, backward: false };
+    Array::request1(Request::Softmax(Softmax { pass, dim }), &[x], x.shape(), x.dtype())
+}
+
 fn softmaxes(c: &mut Criterion) {
     let mut group = c.benchmark_group("softmax of 1M f32");
     group.throughput(Throughput::Bytes(4 << 20));
     for (name, shape, dim) in [("rows of 1024", [1024, 1024], 1), ("rows of 16", [65536, 16], 1), ("columns", [1024, 1024], 0)] {
         let x = filled(&shape);
         assert_eq!(x.dtype(), DType::F32);
-        let pass = SoftmaxPass { log: false, backward: false };
-        group.bench_function(name, |b| b.iter(|| black_box(&x).softmax(pass, dim, None).map(|a| a.numel())));
+        group.bench_function(name, |b| b.iter(|| softmax(black_box(&x), dim).map(|a| a.numel())));
     }
     group.finish();
 }

@@ -16,9 +16,8 @@ mod storage;
 mod transfer;
 mod value;
 
-pub use crate::backend::requests::{
-    Bounds, Classes, Distribution, IndexPlan, NllReduction, Random, ScanKind, SoftmaxPass, Sort, Write, below,
-};
+pub use crate::backend::requests;
+pub use crate::backend::requests::{Bounds, Distribution, IndexPlan, Random, Write, below};
 pub use elements::Element;
 pub use index::index_shape;
 pub use pointwise::Numbers;

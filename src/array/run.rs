@@ -7,14 +7,14 @@ use super::pending::{self, In, Make, Requested, Step, Weight};
 use super::storage::Device;
 use super::value::Array;
 use crate::backend::contract::{Counted, Operand, Support, View};
-use crate::backend::requests::{Reads, Request, samples};
+use crate::backend::requests::{Reads, Request, Seen, samples};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Layout};
 use smallvec::{SmallVec, smallvec};
 
 /// What a new output looks like: row-major, of this shape and dtype.
 pub(super) type Wanted<'a> = (&'a [usize], DType);
-pub(super) type Outputs = SmallVec<[Array; 2]>;
+pub type Outputs = SmallVec<[Array; 2]>;
 
 /// Which array is on the wrong device, and how to go on.
 #[cold]
@@ -49,6 +49,30 @@ impl Array {
         } else {
             Err(elsewhere(request.name(), self, target.device()))
         }
+    }
+}
+
+impl Array {
+    /// Runs a request on new, row-major outputs of these shapes and dtypes, or keeps it as steps of the program that makes its first operand.
+    ///
+    /// # Errors
+    /// Operands and outputs are not what the request's family describes, or lie on several devices; the backend's own.
+    pub fn request(request: Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<Outputs> {
+        let seen: SmallVec<[Seen<'_>; 4]> = ins.iter().map(|a| Some((a.shape(), a.dtype()))).collect();
+        let made: SmallVec<[Seen<'_>; 2]> = outs.iter().map(|o| Some(*o)).collect();
+        if !request.accepts(&seen, &made) {
+            return Err(Error::shape(format!("{}: {request:?} does not take operands {seen:?} for outputs {made:?}", request.name())));
+        }
+        run(request, ins, outs)
+    }
+
+    /// As `request`, for requests with one output.
+    ///
+    /// # Errors
+    /// As for `request`.
+    pub fn request1(request: Request, ins: &[&Array], shape: &[usize], dtype: DType) -> Result<Array> {
+        let name = request.name();
+        Array::request(request, ins, &[(shape, dtype)])?.pop().ok_or_else(|| Error::internal(name, "no output"))
     }
 }
 
@@ -107,6 +131,7 @@ pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]
 /// As `run_into`, of operands that are views already.
 #[inline(always)]
 pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
+    debug_assert!(fits(request, operands, outs), "{request:?} of {operands:?} into {outs:?}");
     let backend = outs[0].storage().backend();
     if request.checks() {
         // SAFETY: as for `run` below.
@@ -127,6 +152,21 @@ pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) 
         }
     };
     result.map_err(|e| explained(e, request, operands, outs))
+}
+
+/// Whether operands and outputs are as the request's family describes.
+fn fits(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> bool {
+    let ins: SmallVec<[Seen<'_>; 4]> = operands
+        .iter()
+        .map(|o| match o {
+            Operand::View(v) => Some((v.shape, v.dtype)),
+            Operand::Number(_) => Some((&[][..], outs[0].dtype())),
+            Operand::Made { program, shape, .. } => Some((*shape, program.dtype())),
+            Operand::Unread => None,
+        })
+        .collect();
+    let outs: SmallVec<[Seen<'_>; 2]> = outs.iter().map(|o| Some((o.shape(), o.dtype()))).collect();
+    request.accepts(&ins, &outs)
 }
 
 /// Says in full what a backend does not support, and why.

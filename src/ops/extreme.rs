@@ -2,10 +2,12 @@
 
 use super::declared::declare;
 use super::gather::{gather, spread};
+use super::order::{middle, refuse_bool};
 use super::pointwise as pw;
 use super::reduce::{Over, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
-use crate::array::{Array, Sort};
+use crate::array::Array;
+use crate::array::requests::{ArgReduce, CumulativeExtreme, Mode, Request, Sort};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{
@@ -13,7 +15,6 @@ use crate::autograd::{
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
-use crate::pointwise::RowId;
 use smallvec::{SmallVec, smallvec};
 
 // ---- over any dims: ties share the gradient --------------------------------------------------------------------------
@@ -119,7 +120,7 @@ impl Op for Extreme {
 }
 
 /// Refuses to reduce nothing, for which there is no largest element.
-fn check_not_empty(name: &str, over: &Over, named: bool) -> Result<()> {
+pub(super) fn check_not_empty(name: &str, over: &Over, named: bool) -> Result<()> {
     if named {
         for (d, (s, m)) in over.shape.iter().zip(&over.mask).enumerate() {
             if *m && *s == 0 {
@@ -211,7 +212,7 @@ pub fn max_of_all(x: &Tensor, max: bool) -> Result<Tensor> {
 
 /// How values are chosen along a dimension.
 #[derive(Debug, Clone, Copy)]
-enum Choice {
+pub(super) enum Choice {
     Extreme {
         max: bool,
         keepdim: bool,
@@ -316,17 +317,21 @@ impl Op for Choose {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let (values, places) = match self.how {
-            Choice::Extreme { max, keepdim } => x[0].extreme_along(max, self.dim, keepdim)?,
-            Choice::Sort { descending, keep, .. } => x[0].sort_along(Sort { dim: self.dim, descending, keep })?,
-            Choice::Running { max } => x[0].cumulative_extreme(max, self.dim)?,
-            Choice::Mode { keepdim } => x[0].mode_along(self.dim, keepdim)?,
+            Choice::Extreme { max, keepdim } => extreme_along(x[0], max, self.dim, keepdim)?,
+            Choice::Sort { descending, keep, .. } => sort_along(x[0], Sort { dim: self.dim, descending, keep })?,
+            Choice::Running { max } => {
+                with_positions(Request::CumulativeExtreme(CumulativeExtreme { max, dim: self.dim }), x[0], x[0].shape())?
+            }
+            Choice::Mode { keepdim } => {
+                with_positions(Request::Mode(Mode { dim: self.dim }), x[0], &resized(x[0].shape(), self.dim, 1, keepdim))?
+            }
             Choice::Middle { keepdim, skip_nan } => {
                 let (v, p) = middle(&Tensor::new(x[0].clone()), self.dim as i64, keepdim, skip_nan)?;
                 (v.array(), p.array())
             }
             Choice::Nth { k, keepdim } => {
                 let sort = Sort { dim: self.dim, descending: false, keep: k + 1 };
-                let (v, p) = x[0].sort_along(sort)?;
+                let (v, p) = sort_along(x[0], sort)?;
                 let pick = |a: Array| -> Result<Array> {
                     if a.rank() == 0 {
                         return Ok(a);
@@ -366,7 +371,30 @@ impl Op for Choose {
     }
 }
 
-fn choose(x: &Tensor, dim: usize, how: Choice) -> Result<(Tensor, Tensor)> {
+/// `shape` with `n` elements along `dim`, or without this dimension. 0-d stays so.
+fn resized(shape: &[usize], dim: usize, n: usize, keepdim: bool) -> Dims {
+    let sizes = shape.iter().enumerate().map(|(d, s)| if d == dim { n } else { *s });
+    sizes.enumerate().filter(|(d, _)| keepdim || *d != dim).map(|(_, s)| s).collect()
+}
+
+/// Values of this dtype, and the positions where they were found.
+fn with_positions(request: Request, x: &Array, shape: &[usize]) -> Result<(Array, Array)> {
+    let mut made = Array::request(request, &[x], &[(shape, x.dtype()), (shape, DType::I64)])?;
+    match (made.pop(), made.pop()) {
+        (Some(positions), Some(values)) => Ok((values, positions)),
+        _ => Err(Error::internal("a request", "fewer outputs than two")),
+    }
+}
+
+fn extreme_along(x: &Array, max: bool, dim: usize, keepdim: bool) -> Result<(Array, Array)> {
+    with_positions(Request::ArgReduce(ArgReduce { max, dim }), x, &resized(x.shape(), dim, 1, keepdim))
+}
+
+fn sort_along(x: &Array, sort: Sort) -> Result<(Array, Array)> {
+    with_positions(Request::Sort(sort), x, &resized(x.shape(), sort.dim, sort.keep, true))
+}
+
+pub(super) fn choose(x: &Tensor, dim: usize, how: Choice) -> Result<(Tensor, Tensor)> {
     pair(apply(&Choose { how, dim, shape: x.shape() }, &[x])?)
 }
 
@@ -381,13 +409,6 @@ pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tens
 pub fn cumulative(x: &Tensor, max: bool, dim: i64) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     choose(x, d, Choice::Running { max })
-}
-
-/// The most frequent element along `dim`, the smallest of equally frequent ones, and where it stands last.
-pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-    let d = one_dim(x, dim)?;
-    check_not_empty("mode", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-    choose(x, d, Choice::Mode { keepdim })
 }
 
 /// Where the largest (or smallest) element stands along `dim`, or in the flattened tensor without. The first one wins.
@@ -434,11 +455,11 @@ impl Op for Place {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let a = x[0];
         if let Some(d) = self.dim {
-            return Ok(smallvec![a.extreme_along(self.max, d, self.keepdim)?.1]);
+            return Ok(smallvec![extreme_along(a, self.max, d, self.keepdim)?.1]);
         }
         let a = if a.is_contiguous() { a.clone() } else { a.contiguous()? };
         let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset())?)?;
-        let place = flat.extreme_along(self.max, 0, false)?.1;
+        let place = extreme_along(&flat, self.max, 0, false)?.1;
         let shape: Dims = SmallVec::from_elem(1, if self.keepdim { a.rank() } else { 0 });
         Ok(smallvec![place.with_layout(place.layout().expand(&shape)?)?])
     }
@@ -466,83 +487,6 @@ impl Op for Place {
     }
 }
 
-// ---- sorting ---------------------------------------------------------------------------------------------------------
-
-/// Sorts along `dim`, always stably; nan is the largest.
-pub fn sort(x: &Tensor, dim: i64, descending: bool) -> Result<(Tensor, Tensor)> {
-    let d = one_dim(x, dim)?;
-    let keep = x.shape().get(d).copied().unwrap_or(1);
-    choose(x, d, Choice::Sort { descending, keep, node: "SortBackward0" })
-}
-
-/// The `k` largest (or smallest) elements along `dim`, in order.
-pub fn topk(x: &Tensor, k: i64, dim: i64, largest: bool) -> Result<(Tensor, Tensor)> {
-    let d = one_dim(x, dim)?;
-    let n = x.shape().get(d).copied().unwrap_or(1);
-    let keep = match usize::try_from(k) {
-        Ok(k) if k <= n => k,
-        _ => return Err(Error::runtime(format!("selected index k out of range: topk got k = {k} for dimension {d} of size {n}"))),
-    };
-    if x.dtype() == DType::Bool {
-        return Err(Error::runtime("topk does not support bool dtypes on CPU; convert the tensor first, as with .int()"));
-    }
-    choose(x, d, Choice::Sort { descending: largest, keep, node: "TopkBackward0" })
-}
-
-fn refuse_bool(x: &Tensor, kernel: &str) -> Result<()> {
-    if x.dtype() == DType::Bool {
-        return Err(Error::not_implemented(format!("\"{kernel}\" not implemented for 'Bool': convert the tensor first, as with .int()")));
-    }
-    Ok(())
-}
-
-/// The `k`-th smallest element along `dim`, counted from 1.
-pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
-    let d = one_dim(x, dim)?;
-    let n = x.shape().get(d).copied().unwrap_or(1);
-    refuse_bool(x, "kthvalue_cpu")?;
-    match usize::try_from(k) {
-        Ok(k) if (1..=n).contains(&k) => choose(x, d, Choice::Nth { k: k - 1, keepdim }),
-        _ => Err(Error::runtime(format!("kthvalue(): selected number k out of range for dimension {d}: got {k}, expected 1 to {n}"))),
-    }
-}
-
-/// The lower median along `dim`, of an even number of elements the smaller of the two in the middle, and where it stands. nan if there is
-/// one, or with `skip_nan` if there is nothing else.
-pub fn median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
-    let d = one_dim(x, dim)?;
-    refuse_bool(x, "median_cpu")?;
-    check_not_empty("median", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-    choose(x, d, Choice::Middle { keepdim, skip_nan })
-}
-
-/// `median` of values without history.
-fn middle(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
-    let d = one_dim(x, dim)?;
-    let n = x.shape().get(d).copied().unwrap_or(1);
-    let lowest = |x: &Tensor| choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim });
-    let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, x.rank());
-    if !x.dtype().is_float() || !pw::isnan(x)?.array().truth(false, &all, false)?.first()?.to_bool() {
-        return lowest(x);
-    }
-    // nan sorts last.
-    if !skip_nan {
-        // Rows that hold one give it.
-        let ((low, low_at), (high, high_at)) = (lowest(x)?, max_along(x, true, dim, keepdim)?);
-        let is_nan = pw::isnan(&high)?;
-        return Ok((pw::where_(&is_nan, &high, &low)?, pw::where_(&is_nan, &high_at, &low_at)?));
-    }
-    if x.rank() == 0 {
-        return lowest(x);
-    }
-    let (values, places) = sort(x, dim, false)?;
-    let real = pw::logical_not(&pw::isnan(&values)?)?;
-    let last = pw::sub(&sum(&real, Some(&[dim]), true, None)?, Scalar::Int(1))?;
-    let at = pw::call(RowId::FloorDivide, &[(&pw::maximum(&last, Scalar::Int(0))?).into(), Scalar::Int(2).into()], &[])?;
-    let (v, p) = (gather(&values, dim, &at)?, gather(&places, dim, &at)?);
-    if keepdim { Ok((v, p)) } else { Ok((squeeze_dim(&v, dim)?, squeeze_dim(&p, dim)?)) }
-}
-
 /// The lower median of all elements: nan if there is one, or with `skip_nan` if there is nothing else. Equal ones share the gradient evenly.
 pub fn median_of_all(x: &Tensor, skip_nan: bool) -> Result<Tensor> {
     if x.numel() == 0 {
@@ -561,20 +505,6 @@ declare! {
     fn argmax(input: &Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Tensor = |x, d, k| argmax(x, true, d, k);
     /// Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals.
     fn argmin(input: &Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Tensor = |x, d, k| argmax(x, false, d, k);
-    /// Sorted values along `dim` and where they came from; always stable, nan counts as the largest.
-    fn sort(input: &Tensor, dim: i64 = -1, descending: bool = false, stable: Option<bool> = None) -> (Tensor, Tensor) = |x, d, down, _| sort(x, d, down);
-    /// The values sorted along dimension 0.
-    fn msort(input: &Tensor) -> Tensor = |x| sort(x, 0, false).map(|r| r.0);
-    /// The positions of elements in sorted order along `dim`; always stable, nan counts as the largest.
-    fn argsort(input: &Tensor, dim: i64 = -1, descending: bool = false, stable: bool = false) -> Tensor =
-        |x: &Tensor, d, down, _| sort(&x.detach(), d, down).map(|r| r.1);
-    /// The `k` largest (or smallest) elements along `dim`, in order, and where they stand.
-    fn topk(input: &Tensor, k: i64, dim: i64 = -1, largest: bool = true, sorted: bool = true) -> (Tensor, Tensor) =
-        |x, k, d, largest, _| topk(x, k, d, largest);
-    /// The `k`-th smallest element along `dim`, counted from 1, and where it stands.
-    fn kthvalue(input: &Tensor, k: i64, dim: i64 = -1, keepdim: bool = false) -> (Tensor, Tensor) = kthvalue;
-    /// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last.
-    fn mode(input: &Tensor, dim: i64 = -1, keepdim: bool = false) -> (Tensor, Tensor) = mode;
     /// The largest element so far along `dim` and where it stands (the last of equals).
     fn cummax(input: &Tensor, dim: i64) -> (Tensor, Tensor) = |x, d| cumulative(x, true, d);
     /// The smallest element so far along `dim` and where it stands (the last of equals).

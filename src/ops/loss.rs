@@ -5,15 +5,16 @@ use super::pointwise::{self as pw, Arg};
 use super::reduce::{mean_as, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
+use crate::array::requests::{self, Request};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
-pub use crate::array::{Classes, NllReduction as Reduction};
+pub use crate::array::requests::{Classes, NllReduction as Reduction};
 
 /// Reads PyTorch's name of a reduction.
 pub fn reduction(name: &str) -> Result<Reduction> {
@@ -269,7 +270,14 @@ impl Op for Nll {
             (false, Reduction::None) => &self.target_shape,
             (false, _) => &[],
         };
-        Ok(smallvec![x[0].nll(self.classes(), self.adjoint, shape, x[1], x.get(2).copied())?])
+        let dim = usize::from(if self.adjoint { shape.len() } else { x[0].rank() } > 1);
+        let request = Request::Nll(requests::Nll { classes: self.classes(), adjoint: self.adjoint, dim, ticket: 0 });
+        let (targets, weight) = (x[1].contiguous()?, x.get(2).map(|w| w.contiguous()).transpose()?);
+        // What is pending stays so.
+        let scores = if x[0].is_contiguous() { x[0].clone() } else { x[0].contiguous()? };
+        let mut ins: SmallVec<[&Array; 3]> = smallvec![&scores, &targets];
+        ins.extend(weight.as_ref());
+        Ok(smallvec![Array::request1(request, &ins, shape, x[0].dtype())?])
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         let target = Saves::NOTHING.input(1);

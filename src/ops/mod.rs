@@ -17,6 +17,7 @@ pub mod loss;
 pub mod mask;
 pub mod matmul;
 pub mod norm;
+pub mod order;
 pub mod pointwise;
 pub mod quantile;
 pub mod random;
@@ -28,4 +29,4 @@ pub mod softmax;
 pub mod unique;
 
 /// The declared functions of all families.
-pub const DECLARED: &[&[declared::Declared]] = &[extreme::DECLARED, norm::DECLARED, reduce::DECLARED];
+pub const DECLARED: &[&[declared::Declared]] = &[extreme::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED];

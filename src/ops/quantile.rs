@@ -1,7 +1,7 @@
 //! Quantiles and medians of what is not nan: places in sorted order, between which values are interpolated.
 
-use super::extreme::sort;
 use super::gather::gather;
+use super::order::sort;
 use super::pointwise as pw;
 use super::{index, reduce, shape};
 use crate::autograd::{Creation, Tensor, ViewOp, linear, view_as};

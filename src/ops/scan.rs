@@ -2,7 +2,8 @@
 
 use super::pointwise as pw;
 use super::reduce::{one, one_dim, shifted};
-use crate::array::{Array, ScanKind as Kind};
+use crate::array::Array;
+use crate::array::requests::{Request, Scan, ScanKind, summed};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{
@@ -11,6 +12,11 @@ use crate::autograd::{
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::smallvec;
+
+/// Floats keep their dtype, others give int64.
+fn scan(x: &Array, kind: ScanKind, dim: usize) -> Result<Array> {
+    Array::request1(Request::Scan(Scan { kind, dim }), &[x], x.shape(), summed(x.dtype()))
+}
 
 /// The running sum along `dim`, from the back if `reverse`. Its adjoint runs the other way.
 #[derive(Debug, Clone)]
@@ -40,9 +46,9 @@ impl Op for CumSum {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         if !self.reverse || x[0].rank() == 0 {
-            return Ok(smallvec![x[0].scan(Kind::Sum, self.dim)?]);
+            return Ok(smallvec![scan(x[0], ScanKind::Sum, self.dim)?]);
         }
-        Ok(smallvec![x[0].flip(&[self.dim])?.scan(Kind::Sum, self.dim)?.flip(&[self.dim])?])
+        Ok(smallvec![scan(&x[0].flip(&[self.dim])?, ScanKind::Sum, self.dim)?.flip(&[self.dim])?])
     }
     fn tangent(&self) -> Tangent {
         Tangent::Linear
@@ -89,7 +95,7 @@ impl Op for CumProd {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].scan(Kind::Prod, self.dim)?])
+        Ok(smallvec![scan(x[0], ScanKind::Prod, self.dim)?])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)

@@ -2,7 +2,8 @@
 
 use super::pointwise as pw;
 use super::reduce::{one, one_dim, sum};
-use crate::array::{Array, SoftmaxPass};
+use crate::array::Array;
+use crate::array::requests::{self, Request, SoftmaxPass};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::lanes::Lanes;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear, mode};
@@ -16,6 +17,18 @@ struct Softmax {
     log: bool,
 }
 
+impl Softmax {
+    /// The function of x, or backward of the gradient and the function's result.
+    fn run(&self, backward: bool, ins: &[&Array]) -> Result<Array> {
+        let x = ins[0];
+        if !x.dtype().is_float() {
+            return Err(Error::dtype(format!("expected a floating point tensor, got {}", x.dtype())));
+        }
+        let pass = SoftmaxPass { log: self.log, backward };
+        Array::request1(Request::Softmax(requests::Softmax { pass, dim: self.dim }), ins, x.shape(), x.dtype())
+    }
+}
+
 impl Vjp for Softmax {
     fn node_name(&self) -> Name {
         if self.log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }.into()
@@ -27,8 +40,7 @@ impl Vjp for Softmax {
         let y = cx.output(0)?;
         if !mode::is_grad_enabled() && g.is_bare() && y.is_bare() {
             // Nobody differentiates further: one fused pass.
-            let pass = SoftmaxPass { log: self.log, backward: true };
-            return Ok(one(Tensor::new(y.array().softmax(pass, self.dim, Some(&g.array()))?)));
+            return Ok(one(Tensor::new(self.run(true, &[&g.array(), &y.array()])?)));
         }
         let total =
             |t: &Tensor| -> Result<Tensor> { if t.rank() == 0 { Ok(t.clone()) } else { sum(t, Some(&[self.dim as i64]), true, None) } };
@@ -48,7 +60,7 @@ impl Op for Softmax {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[0].softmax(SoftmaxPass { log: self.log, backward: false }, self.dim, None)?])
+        Ok(smallvec![self.run(false, &x[..1])?])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.output(0)

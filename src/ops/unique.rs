@@ -1,8 +1,8 @@
 //! Unique elements: of a whole tensor, of its slices along a dimension, or of neighbours only.
 
-use super::extreme::sort;
 use super::index::{Place, index_select};
 use super::mask::nonzero;
+use super::order::sort;
 use super::pointwise as pw;
 use super::{gather, join, scan, shape};
 use crate::array::Array;

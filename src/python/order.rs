@@ -7,7 +7,7 @@ use super::identity::wrap;
 use super::reduce::{finish, named, one_dim};
 use super::tensor::PyTensor;
 use crate::ops::quantile::{self as quantiles, Interpolation, Q};
-use crate::ops::{extreme, unique as uniques};
+use crate::ops::{extreme, order, unique as uniques};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -54,14 +54,14 @@ both! {
     fn median(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "median")? {
             None => finish(x.py(), "median", extreme::median_of_all(PyTensor::of(x), false)?, PyTensor::of(x), out),
-            Some(d) => named(x, "median", extreme::median(PyTensor::of(x), d, keepdim, false)?, out),
+            Some(d) => named(x, "median", order::median(PyTensor::of(x), d, keepdim, false)?, out),
         }
     }
     /// The lower median of all elements that are not nan; with `dim` (values, indices) along it.
     fn nanmedian(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "nanmedian")? {
             None => finish(x.py(), "nanmedian", extreme::median_of_all(PyTensor::of(x), true)?, PyTensor::of(x), out),
-            Some(d) => named(x, "nanmedian", extreme::median(PyTensor::of(x), d, keepdim, true)?, out),
+            Some(d) => named(x, "nanmedian", order::median(PyTensor::of(x), d, keepdim, true)?, out),
         }
     }
     /// The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A nan in a row makes its

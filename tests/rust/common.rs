@@ -1,10 +1,13 @@
 //! Gradients by central differences, against those of the engine, at first and second order.
 
-use rgrad::Array;
+use rgrad::array::requests::{
+    ArgReduce, Classes, CumulativeExtreme, Mode, Nll, Request, Scan, ScanKind, Softmax, SoftmaxPass, Sort, summed,
+};
 use rgrad::autograd::mode::ModeGuard;
 use rgrad::autograd::{Tensor, engine};
 use rgrad::error::Result;
 use rgrad::ops::{pointwise as pw, reduce};
+use rgrad::{Array, DType};
 
 /// Numbers in -1.5..1.5, none near another (so that orders and kinks stay as they are within a step).
 pub fn values(n: usize, seed: usize) -> Vec<f64> {
@@ -116,4 +119,58 @@ pub fn check(name: &str, shapes: &[&[usize]], f: Function<'_>) {
     let points: Vec<(Vec<f64>, Vec<usize>)> =
         shapes.iter().enumerate().map(|(k, s)| (values(s.iter().product(), k + 3), s.to_vec())).collect();
     check_at(name, &points, f);
+}
+
+/// Requests along a dimension, with the outputs that the operations ask for.
+pub trait Along {
+    fn max_along(&self, max: bool, dim: usize, keepdim: bool) -> Result<Vec<Array>>;
+    fn mode_along(&self, dim: usize, keepdim: bool) -> Result<Vec<Array>>;
+    fn sort_along(&self, sort: Sort) -> Result<Vec<Array>>;
+    fn cummax(&self, max: bool, dim: usize) -> Result<Vec<Array>>;
+    fn scan(&self, kind: ScanKind, dim: usize) -> Result<Array>;
+    fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array>;
+    fn nll(&self, classes: Classes, adjoint: bool, shape: &[usize], targets: &Array, weight: Option<&Array>) -> Result<Array>;
+}
+
+fn with_positions(request: Request, x: &Array, shape: &[usize]) -> Result<Vec<Array>> {
+    Ok(Array::request(request, &[x], &[(shape, x.dtype()), (shape, DType::I64)])?.into_vec())
+}
+
+/// `shape` with `n` elements along `dim`, or without this dimension.
+fn resized(shape: &[usize], dim: usize, n: usize, keepdim: bool) -> Vec<usize> {
+    let mut out = shape.to_vec();
+    if let Some(size) = out.get_mut(dim) {
+        *size = n;
+        if !keepdim {
+            out.remove(dim);
+        }
+    }
+    out
+}
+
+impl Along for Array {
+    fn max_along(&self, max: bool, dim: usize, keepdim: bool) -> Result<Vec<Array>> {
+        with_positions(Request::ArgReduce(ArgReduce { max, dim }), self, &resized(self.shape(), dim, 1, keepdim))
+    }
+    fn mode_along(&self, dim: usize, keepdim: bool) -> Result<Vec<Array>> {
+        with_positions(Request::Mode(Mode { dim }), self, &resized(self.shape(), dim, 1, keepdim))
+    }
+    fn sort_along(&self, sort: Sort) -> Result<Vec<Array>> {
+        with_positions(Request::Sort(sort), self, &resized(self.shape(), sort.dim, sort.keep, true))
+    }
+    fn cummax(&self, max: bool, dim: usize) -> Result<Vec<Array>> {
+        with_positions(Request::CumulativeExtreme(CumulativeExtreme { max, dim }), self, self.shape())
+    }
+    fn scan(&self, kind: ScanKind, dim: usize) -> Result<Array> {
+        Array::request1(Request::Scan(Scan { kind, dim }), &[self], self.shape(), summed(self.dtype()))
+    }
+    fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array> {
+        let ins: Vec<&Array> = g.into_iter().chain([self]).collect();
+        Array::request1(Request::Softmax(Softmax { pass, dim }), &ins, self.shape(), self.dtype())
+    }
+    fn nll(&self, classes: Classes, adjoint: bool, shape: &[usize], targets: &Array, weight: Option<&Array>) -> Result<Array> {
+        let dim = usize::from(if adjoint { shape.len() } else { self.rank() } > 1);
+        let ins: Vec<&Array> = [self, targets].into_iter().chain(weight).collect();
+        Array::request1(Request::Nll(Nll { classes, adjoint, dim, ticket: 0 }), &ins, shape, self.dtype())
+    }
 }

@@ -1,8 +1,9 @@
 //! Every request, and random programs, on the CPU and on the reference backend.
 
-use super::common::values;
+use super::common::{Along as _, values};
 use super::reference;
-use rgrad::array::{Array, Bounds, Classes, Device, IndexPlan, NllReduction, ScanKind, SoftmaxPass, Sort, Write, fusion};
+use rgrad::array::requests::{Classes, NllReduction, ScanKind, SoftmaxPass, Sort};
+use rgrad::array::{Array, Bounds, Device, IndexPlan, Write, fusion};
 use rgrad::layout::{Layout, Scalar};
 use rgrad::pointwise::{Func, RowId};
 use rgrad::{DType, Result};
@@ -75,10 +76,6 @@ fn one(made: Result<Array>) -> Result<Vec<Array>> {
     made.map(|a| vec![a])
 }
 
-fn two(made: Result<(Array, Array)>) -> Result<Vec<Array>> {
-    made.map(|(a, b)| vec![a, b])
-}
-
 #[test]
 fn reductions_scans_and_sorting() {
     for dtype in DType::ALL {
@@ -110,13 +107,13 @@ fn reductions_scans_and_sorting() {
             }
             for dim in 0..3 {
                 for max in [true, false] {
-                    both("max along", &[&x], |i| two(i[0].extreme_along(max, dim, false)));
-                    both("cummax", &[&x], |i| two(i[0].cumulative_extreme(max, dim)));
-                    both("sort", &[&x], |i| two(i[0].sort_along(Sort { dim, descending: max, keep: 3 })));
+                    both("max along", &[&x], |i| i[0].max_along(max, dim, false));
+                    both("cummax", &[&x], |i| i[0].cummax(max, dim));
+                    both("sort", &[&x], |i| i[0].sort_along(Sort { dim, descending: max, keep: 3 }));
                 }
                 both("cumsum", &[&x], |i| one(i[0].scan(ScanKind::Sum, dim)));
                 both("cumprod", &[&x], |i| one(i[0].scan(ScanKind::Prod, dim)));
-                both("mode", &[&x], |i| two(i[0].mode_along(dim, true)));
+                both("mode", &[&x], |i| i[0].mode_along(dim, true));
                 for log in [false, true] {
                     both("softmax", &[&x], |i| one(i[0].softmax(SoftmaxPass { log, backward: false }, dim, None)));
                     both("softmax backward", &[&x, &array(&[3, 4, 5], dtype, 9)], |i| {
@@ -244,7 +241,7 @@ fn program(ins: &[&Array], mut seed: u64) -> Result<Vec<Array>> {
     held.extend(match draw(6) {
         0 => vec![last.sum(&[true, false], false)?],
         1 => vec![last.softmax(SoftmaxPass { log: false, backward: false }, 1, None)?],
-        2 => two(last.extreme_along(true, 0, false))?,
+        2 => last.max_along(true, 0, false)?,
         3 => vec![last.scan(ScanKind::Sum, 1)?],
         4 => vec![last.logsumexp(&[false, true], true)?],
         _ => vec![last],

@@ -5,7 +5,7 @@ use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Kind;
 use rgrad::layout::{DType, Scalar};
 use rgrad::ops::loss::Reduction;
-use rgrad::ops::{einsum, extreme, join, loss, matmul, norm, pointwise as pw, reduce, scan, softmax};
+use rgrad::ops::{einsum, extreme, join, loss, matmul, norm, order, pointwise as pw, reduce, scan, softmax};
 use rgrad::{Array, Error};
 
 /// Dims, keepdim.
@@ -61,10 +61,10 @@ fn choices_and_orders() {
     for dim in [0, 1] {
         check("max", &[&[3, 4]], &|x| Ok(extreme::max_along(&x[0], true, dim, false)?.0));
         check("min", &[&[3, 4]], &|x| Ok(extreme::max_along(&transposed(&x[0]), false, dim, true)?.0));
-        check("sort", &[&[3, 4]], &|x| Ok(extreme::sort(&x[0], dim, true)?.0));
-        check("topk", &[&[3, 4]], &|x| Ok(extreme::topk(&x[0], 2, dim, dim == 0)?.0));
-        check("kthvalue", &[&[3, 4]], &|x| Ok(extreme::kthvalue(&x[0], 2, dim, false)?.0));
-        check("median", &[&[3, 4]], &|x| Ok(extreme::median(&x[0], dim, true, false)?.0));
+        check("sort", &[&[3, 4]], &|x| Ok(order::sort(&x[0], dim, true)?.0));
+        check("topk", &[&[3, 4]], &|x| Ok(order::topk(&x[0], 2, dim, dim == 0)?.0));
+        check("kthvalue", &[&[3, 4]], &|x| Ok(order::kthvalue(&x[0], 2, dim, false)?.0));
+        check("median", &[&[3, 4]], &|x| Ok(order::median(&x[0], dim, true, false)?.0));
     }
     check("max of all", &[&[3, 4]], &|x| extreme::max_of_all(&x[0], true));
     check("median of all", &[&[3, 4]], &|x| extreme::median_of_all(&x[0], false));

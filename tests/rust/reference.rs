@@ -156,7 +156,7 @@ fn reduce(r: Reducer, x: &[V]) -> V {
     }
 }
 
-fn softmax(pass: rgrad::array::SoftmaxPass, first: &[V], y: &[V]) -> Vec<V> {
+fn softmax(pass: rgrad::array::requests::SoftmaxPass, first: &[V], y: &[V]) -> Vec<V> {
     let first: Vec<f64> = first.iter().map(|v| v.f()).collect();
     let y: Vec<f64> = y.iter().map(|v| v.f()).collect();
     let made: Vec<f64> = if pass.backward {

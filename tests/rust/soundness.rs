@@ -1,9 +1,9 @@
 //! What safe functions refuse: layouts that reach out of their memory, operands that do not belong together, writes to memory that was
 //! lent for reading. And what they read of memory that others write: positions are checked as they are used, bytes are no `bool`.
 
-use rgrad::array::{
-    Array, Bounds, Classes, Device, IndexPlan, NllReduction as Reduction, Numbers, ScanKind as Scan, SoftmaxPass, Sort, Storage, Write,
-};
+use super::common::Along as _;
+use rgrad::array::requests::{Classes, NllReduction as Reduction, ScanKind, SoftmaxPass, Sort};
+use rgrad::array::{Array, Bounds, Device, IndexPlan, Numbers, Storage, Write};
 use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::Result;
 use rgrad::layout::{DType, Dims, Layout, Scalar, Strides};
@@ -165,13 +165,13 @@ fn reductions_have_something_to_reduce() {
     }
     assert!(none.extreme(true, &[false, true], false).is_err());
     assert!(none.extreme(true, &[true, false], false).is_ok());
-    assert!(none.extreme_along(true, 1, false).is_err());
+    assert!(none.max_along(true, 1, false).is_err());
     assert!(none.mode_along(1, false).is_err());
     for dim in [2, 3, usize::MAX] {
-        assert!(x.extreme_along(true, dim, false).is_err());
+        assert!(x.max_along(true, dim, false).is_err());
         assert!(x.mode_along(dim, false).is_err());
-        assert!(x.cumulative_extreme(true, dim).is_err());
-        assert!(x.scan(Scan::Sum, dim).is_err());
+        assert!(x.cummax(true, dim).is_err());
+        assert!(x.scan(ScanKind::Sum, dim).is_err());
         assert!(x.sort_along(Sort { dim, descending: false, keep: 1 }).is_err());
         assert!(x.softmax(SoftmaxPass { log: false, backward: false }, dim, None).is_err());
     }
@@ -299,9 +299,9 @@ fn positions_that_another_thread_writes_reach_nothing_else() {
         assert!(found[0].to_vec::<i64>().unwrap().iter().all(|i| (0..8 * N as i64).contains(i)));
     });
     raced(&memory, || {
-        let (_, places) = index.extreme_along(true, 0, false).unwrap();
-        assert!((0..N as i64).contains(&places.to_vec::<i64>().unwrap()[0]));
-        let (_, places) = index.sort_along(Sort { dim: 0, descending: false, keep: N }).unwrap();
-        assert!(places.to_vec::<i64>().unwrap().iter().all(|i| (0..N as i64).contains(i)));
+        let found = index.max_along(true, 0, false).unwrap();
+        assert!((0..N as i64).contains(&found[1].to_vec::<i64>().unwrap()[0]));
+        let found = index.sort_along(Sort { dim: 0, descending: false, keep: N }).unwrap();
+        assert!(found[1].to_vec::<i64>().unwrap().iter().all(|i| (0..N as i64).contains(i)));
     });
 }

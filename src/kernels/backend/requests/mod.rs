@@ -9,6 +9,7 @@ mod random;
 mod reduce;
 pub mod samples;
 mod scan;
+mod shapes;
 mod softmax;
 mod sort;
 
@@ -19,6 +20,7 @@ pub use pointwise::Pointwise;
 pub use random::{Distribution, Random, below};
 pub use reduce::{ArgReduce, Reduce, Reducer};
 pub use scan::{CumulativeExtreme, Scan, ScanKind};
+pub use shapes::Seen;
 pub use softmax::{Softmax, SoftmaxPass};
 pub use sort::{Mode, Sort};
 
