@@ -2,7 +2,7 @@
 
 use super::storage::Device;
 use super::value::Array;
-use crate::backend::cpu::raw_slice::{Plain, RawSlice};
+use crate::backend::cpu::memory::raw_slice::{Plain, RawSlice};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides};
 

@@ -7,7 +7,7 @@ use super::program::{Garbage, Graph};
 use super::storage::Storage;
 use super::value::Array;
 use crate::backend::contract::{Memory, Operand, Program, ProgramInput, View};
-use crate::backend::cpu::alloc::Buffer;
+use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::backend::program::{self, Code};

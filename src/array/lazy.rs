@@ -3,7 +3,7 @@
 use super::pending::Step;
 use super::storage::{Access, Storage};
 use crate::backend::contract::{DeviceMemory, Memory};
-use crate::backend::cpu::alloc::Buffer;
+use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::lock_order::{Ordered, Rank};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -2,7 +2,7 @@
 
 use super::storage::{Access, Device, Home, Storage};
 use super::value::Array;
-use crate::backend::cpu::raw_slice::RawSlice;
+use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::error::Result;
 
 impl Array {

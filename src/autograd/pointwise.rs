@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::OnceLock;
 
-pub use crate::backend::cpu::kernels::MAX_PARAMS;
+pub use crate::backend::cpu::pointwise::kernels::MAX_PARAMS;
 
 /// Which operand of an operation is a Python number: PyTorch names some nodes differently then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -226,31 +226,31 @@ fn _set_inference_mode(on: bool) {
 /// Bytes that CPU tensors hold.
 #[pyfunction]
 fn memory_allocated() -> usize {
-    crate::backend::cpu::alloc::memory_allocated()
+    crate::backend::cpu::memory::alloc::memory_allocated()
 }
 
 /// The most bytes that CPU tensors have held since the last reset.
 #[pyfunction]
 fn max_memory_allocated() -> usize {
-    crate::backend::cpu::alloc::max_memory_allocated()
+    crate::backend::cpu::memory::alloc::max_memory_allocated()
 }
 
 /// Starts `max_memory_allocated` anew.
 #[pyfunction]
 fn reset_peak_memory_stats() {
-    crate::backend::cpu::alloc::reset_peak_memory_stats();
+    crate::backend::cpu::memory::alloc::reset_peak_memory_stats();
 }
 
 /// Gives memory that lies idle for reuse back to the system.
 #[pyfunction]
 fn empty_cache() {
-    crate::backend::cpu::alloc::empty_cache();
+    crate::backend::cpu::memory::alloc::empty_cache();
 }
 
 /// Limits the bytes that tensors may hold together; 0 means what the machine has.
 #[pyfunction]
 fn set_memory_limit(bytes: usize) {
-    crate::backend::cpu::alloc::set_memory_limit(bytes);
+    crate::backend::cpu::memory::alloc::set_memory_limit(bytes);
 }
 
 /// Makes the n-th allocation from now fail (0: the next), or panic; negative switches this off. For tests.
@@ -258,9 +258,9 @@ fn set_memory_limit(bytes: usize) {
 #[pyo3(signature = (n, panic = false))]
 fn _fail_allocation_in(n: i64, panic: bool) {
     if panic {
-        crate::backend::cpu::alloc::panic_in(n);
+        crate::backend::cpu::memory::alloc::panic_in(n);
     } else {
-        crate::backend::cpu::alloc::fail_in(n);
+        crate::backend::cpu::memory::alloc::fail_in(n);
     }
 }
 
@@ -292,7 +292,7 @@ fn _before_fork() {
     }
     crate::autograd::forking::before_fork();
     crate::array::fusion::before_fork();
-    crate::backend::cpu::alloc::before_fork();
+    crate::backend::cpu::memory::alloc::before_fork();
 }
 
 #[pyfunction]
@@ -303,7 +303,7 @@ fn _after_fork(child: bool) {
     // SAFETY: this thread has called `_before_fork`, as was asked just now; `os.register_at_fork` says which process is the child, which has
     // one thread.
     unsafe {
-        crate::backend::cpu::alloc::after_fork();
+        crate::backend::cpu::memory::alloc::after_fork();
         crate::array::fusion::after_fork();
         crate::autograd::forking::after_fork(child);
         if child {

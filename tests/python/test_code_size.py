@@ -37,8 +37,8 @@ DROP = "drop_in_place$LT$rgrad..autograd..Node$GT$"
 # Symbols, what they are for people, and their families. The last ones were taken from a module.
 SYMBOLS = [
     (
-        mangled("rgrad_kernels", "backend", "cpu", "reduce_loops", "rows"),
-        "rgrad_kernels::backend::cpu::reduce_loops::rows",
+        mangled("rgrad_kernels", "backend", "cpu", "reduce", "loops", "rows"),
+        "rgrad_kernels::backend::cpu::reduce::loops::rows",
         "reductions",
     ),
     (
@@ -48,19 +48,19 @@ SYMBOLS = [
     ),
     (mangled("rgrad_kernels", "backend", "cpu", "scan", "down"), "rgrad_kernels::backend::cpu::scan::down", "scans"),
     (
-        mangled("rgrad_kernels", "backend", "cpu", "places", "extreme"),
-        "rgrad_kernels::backend::cpu::places::extreme",
+        mangled("rgrad_kernels", "backend", "cpu", "arg_reduce", "extreme"),
+        "rgrad_kernels::backend::cpu::arg_reduce::extreme",
         "argmax",
     ),
     (mangled("rgrad_kernels", "backend", "cpu", "cast", "avx2"), "rgrad_kernels::backend::cpu::cast::avx2", "casts"),
     (
-        mangled("rgrad_kernels", "backend", "cpu", "alloc", "take"),
-        "rgrad_kernels::backend::cpu::alloc::take",
+        mangled("rgrad_kernels", "backend", "cpu", "memory", "alloc", "take"),
+        "rgrad_kernels::backend::cpu::memory::alloc::take",
         "other kernels",
     ),
     (
-        mangled("rgrad_kernels", "backend", "wgpu", "context", "new"),
-        "rgrad_kernels::backend::wgpu::context::new",
+        mangled("rgrad_kernels", "backend", "wgpu", "device", "context", "new"),
+        "rgrad_kernels::backend::wgpu::device::context::new",
         "wgpu",
     ),
     (mangled("rgrad", "python", "tensor", "add"), "rgrad::python::tensor::add", "python layer"),

@@ -5,7 +5,7 @@ use super::reference_elements::V::{self, F, I};
 use super::reference_elements::{Cells, X, get, indices, nth, put, rows, start, with};
 use rgrad_kernels::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
 use rgrad_kernels::backend::cpu::backend::CPU;
-use rgrad_kernels::backend::cpu::raw_slice::RawSlice;
+use rgrad_kernels::backend::cpu::memory::raw_slice::RawSlice;
 use rgrad_kernels::backend::program::{From, What};
 use rgrad_kernels::backend::requests::{IndexPlan, NllReduction, Pointwise, Reducer, Request, ScanKind, Write};
 use rgrad_kernels::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! What the layers above know of a backend: how it holds memory, how it is asked, and what it says it can do.
 
-use super::cpu::raw_slice::RawSlice;
+use super::cpu::memory::raw_slice::RawSlice;
 use super::program::Code;
 use super::requests::Request;
 use crate::error::{Error, Result};

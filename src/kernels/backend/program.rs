@@ -4,7 +4,7 @@ use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
 use smallvec::SmallVec;
 
-pub use super::cpu::kernels::MAX_PARAMS;
+pub use super::cpu::pointwise::kernels::MAX_PARAMS;
 
 /// What a step computes from what it reads.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -111,7 +111,7 @@ dtypes! {
     F64: "float64" ["double"] "Double" "double", Float, f64, F64, F64, F64, None;
 }
 
-// Loops that move elements by their size alone (`triangle` in `cpu/index.rs`, `few` in `cpu/pointwise.rs`) know these.
+// Loops that move elements by their size alone (`triangle` in `cpu/index.rs`, `few` in `cpu/pointwise/mod.rs`) know these.
 const _: () = {
     let mut i = 0;
     while i < DType::COUNT {

@@ -1,12 +1,13 @@
 //! Answers of the CPU: from a request's operands to the kernels' arguments, family by family.
 
-use super::alloc::Buffer;
+use super::memory::alloc::Buffer;
+use super::memory::raw_slice::RawSlice;
 use super::operands::{Dense, InOrder, around, float, malformed, not_floating, output, typed, view};
-use super::raw_slice::RawSlice;
+use super::reduce::kernels as reduce_kernels;
+use super::reduce::reducers::Number;
 use super::reduce::{Source, run as run_reduce};
-use super::reducers::Number;
 use super::softmax::{Shape, Soft};
-use super::{copy, index, matmul, nonzero, places, pointwise, reductions, running, scan, select};
+use super::{arg_reduce, copy, cummax, index, matmul, mode, nonzero, pointwise, scan, sort};
 use crate::backend::contract::{Counted, Operand, View};
 use crate::backend::requests::{ArgReduce, CumulativeExtreme, Mode, Nll, NllReduction, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
 use crate::error::{Error, Result};
@@ -66,7 +67,7 @@ pub(super) unsafe fn reduce(r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> R
     // SAFETY: see above.
     let x = unsafe { InOrder::strided(r.reducer.name(), ins)? };
     let d = x.dtype();
-    let kernel = reductions::of(r.reducer, d).ok_or_else(|| not_floating(d))?;
+    let kernel = reduce_kernels::of(r.reducer, d).ok_or_else(|| not_floating(d))?;
     // SAFETY: see above.
     unsafe { run_reduce(&kernel, x.shape(), x.strides(), &r.reduced, x.source(), out.ptr()) };
     Ok(())
@@ -96,7 +97,7 @@ pub(super) unsafe fn arg_reduce(r: &ArgReduce, ins: &[Operand<'_>], outs: &[Opti
         (None, None) => return Ok(()),
     };
     // SAFETY: see above; the spare memory has as many elements.
-    unsafe { places::extreme(r.max, x.dtype(), sizes, x.source(), v, p.cast()) };
+    unsafe { arg_reduce::extreme(r.max, x.dtype(), sizes, x.source(), v, p.cast()) };
     Ok(())
 }
 
@@ -130,7 +131,7 @@ pub(super) unsafe fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_
     unsafe {
         let from = Dense::of(&x)?;
         typed!(x.dtype, T => {
-            running::running_extreme::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
+            cummax::running_extreme::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
         });
     }
     Ok(())
@@ -146,7 +147,7 @@ pub(super) unsafe fn sort(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>
     // SAFETY: see above.
     unsafe {
         let from = Dense::of(&x)?;
-        typed!(x.dtype, T => select::sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+        typed!(x.dtype, T => sort::sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
     }
     Ok(())
 }
@@ -157,7 +158,7 @@ pub(super) unsafe fn mode(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>
     // SAFETY: see above.
     unsafe {
         let from = Dense::of(&x)?;
-        typed!(x.dtype, T => running::mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+        typed!(x.dtype, T => mode::mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
     }
     Ok(())
 }

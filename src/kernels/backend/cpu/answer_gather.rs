@@ -1,10 +1,10 @@
 //! Answers of the CPU to requests that read or write at positions. Positions are checked first, and each is read once after that: what others
 //! write to the index arrays meanwhile moves no bound.
 
-use super::alloc::Buffer;
 use super::index::{self, Along as Strided, Block, Rows, add_offsets};
+use super::memory::alloc::Buffer;
+use super::memory::raw_slice::RawSlice;
 use super::operands::{Dense, output, view};
-use super::raw_slice::RawSlice;
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
 //! Random numbers of every distribution and dtype.
 
+use super::memory::raw_slice::RawSlice;
 use super::operands::{Dense, view};
 use super::random::{Bits, Exponential, Normal, Uniform, fill};
-use super::raw_slice::RawSlice;
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Distribution, Random, below};
 use crate::error::Result;

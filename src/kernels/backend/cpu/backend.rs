@@ -2,9 +2,10 @@
 
 use super::answer_gather as at_positions;
 use super::answer_random::random;
-use super::raw_slice::RawSlice;
-use super::walk::collapse;
-use super::{alloc, answer, operands, pointwise};
+use super::memory::alloc;
+use super::memory::raw_slice::RawSlice;
+use super::strided::collapse;
+use super::{answer, operands, pointwise};
 use crate::backend::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined, unanswered};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
 //! Copies, casts and fills of strided memory.
 
 use super::cast::{mover, scalar_bytes};
+use super::strided::{Tiles, collapse};
 use super::threads::parallel_for;
-use super::walk::{Tiles, collapse};
 use crate::layout::{DType, Scalar};
 
 /// Elements in a tile: where source and destination lie across each other, a few neighbouring cache lines of each row and each column.

@@ -3,7 +3,7 @@
 //! Writes keep the order of the positions wherever two of them may meet, so the last one wins and sums are made in the same order for
 //! any number of threads. Work is only split across memory that cannot meet.
 
-use super::raw_slice::RawSlice;
+use super::memory::raw_slice::RawSlice;
 use super::threads::{Shared, parallel_for};
 use crate::backend::requests::Write;
 use crate::layout::DType;

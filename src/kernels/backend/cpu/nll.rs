@@ -1,7 +1,7 @@
 //! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint.
 
-use super::raw_slice::{Plain, RawSlice};
-use super::reducers::Float;
+use super::memory::raw_slice::{Plain, RawSlice};
+use super::reduce::reducers::Float;
 use crate::backend::requests::Classes;
 use crate::backend::requests::NllReduction as Reduction;
 

@@ -1,6 +1,6 @@
 //! Where the elements of a mask are that hold: bytes that are not 0.
 
-use super::raw_slice::RawSlice;
+use super::memory::raw_slice::RawSlice;
 use super::threads::{Shared, parallel_for};
 
 /// Elements that one task looks at.

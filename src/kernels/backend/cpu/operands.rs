@@ -1,8 +1,8 @@
 //! Operands of requests as the loops of the CPU want them: row-major memory, or blocks of elements that a program makes.
 
-use super::alloc::Buffer;
 use super::copy;
-use super::program::{Input, Runner};
+use super::memory::alloc::Buffer;
+use super::pointwise::fused::{Input, Runner};
 use super::reduce::{Blocks, Source};
 use crate::backend::contract::{Operand, Program, View};
 use crate::error::{Error, Result};

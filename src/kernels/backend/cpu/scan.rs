@@ -4,8 +4,8 @@
 use super::copy::copy;
 use super::num::{Level, level};
 use super::reduce::Blocks;
-use super::reduce_loops::instances;
-use super::reducers::{Number, Prod, Reducer, Sum};
+use super::reduce::loops::instances;
+use super::reduce::reducers::{Number, Prod, Reducer, Sum};
 use super::threads::{Shared, num_threads, parallel_for};
 use crate::backend::requests::ScanKind;
 use crate::layout::DType;

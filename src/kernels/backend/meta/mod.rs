@@ -2,7 +2,7 @@
 
 use super::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined};
 use super::cpu::backend::CPU;
-use super::cpu::raw_slice::RawSlice;
+use super::cpu::memory::raw_slice::RawSlice;
 use super::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::DType;

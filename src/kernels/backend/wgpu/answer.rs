@@ -1,9 +1,11 @@
 //! Answers of a wgpu device: from a request's operands to dispatches, family by family.
 
 use super::nll::From as NllFrom;
-use super::program::{Program, Read, run as run_code};
+use super::pointwise::fused::{Program, Read, run as run_code};
 use super::reduce::{Reducer, reduce as dispatch_reduce, reduce_made};
-use super::{Buffer, Context, Input, View, copy, element_size, matmul, nll, pointwise, running, scan, select, softmax, triangle};
+use super::{
+    Buffer, Context, Input, View, copy, cummax, element_size, matmul, mode, nll, nonzero, pointwise, scan, softmax, sort, triangle,
+};
 use crate::backend::contract::{self, Counted, Memory, Operand};
 use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Pointwise, Reduce, Scan, ScanKind, Softmax, Sort, Triangle};
 use crate::error::{Error, Result};
@@ -227,11 +229,11 @@ pub(super) fn scanned(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out
 }
 
 pub(super) fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
-    running::running_extreme(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
+    cummax::running_extreme(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
 }
 
 pub(super) fn sort(s: &Sort, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
-    select::sort("sort", values, positions, operand(ins, 0)?, s.dim, *s)
+    sort::sort("sort", values, positions, operand(ins, 0)?, s.dim, *s)
 }
 
 pub(super) fn mode(context: &Arc<Context>, m: &Mode, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
@@ -242,8 +244,8 @@ pub(super) fn mode(context: &Arc<Context>, m: &Mode, ins: &[Operand<'_>], values
     let sorted = View { buffer: &sorted, offset: 0, strides: &strides, ..x };
     let order = View { buffer: &order, dtype: DType::I64, ..sorted };
     let keep = x.shape.get(m.dim).copied().unwrap_or(1);
-    select::sort("mode", sorted, order, x, m.dim, Sort { dim: m.dim, descending: false, keep })?;
-    running::mode("mode", values, positions, sorted, order, m.dim)
+    sort::sort("mode", sorted, order, x, m.dim, Sort { dim: m.dim, descending: false, keep })?;
+    mode::mode("mode", values, positions, sorted, order, m.dim)
 }
 
 pub(super) fn softmax(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
@@ -278,10 +280,10 @@ pub(super) fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
 }
 
 /// Elements that are not zero, counted on the device.
-pub(super) struct Found<'a>(select::Nonzero<'a>);
+pub(super) struct Found<'a>(nonzero::Nonzero<'a>);
 
 pub(super) fn count_nonzero<'a>(x: &contract::View<'a>) -> Result<Found<'a>> {
-    Ok(Found(select::Nonzero::count("nonzero", view(x)?)?))
+    Ok(Found(nonzero::Nonzero::count("nonzero", view(x)?)?))
 }
 
 impl Counted for Found<'_> {

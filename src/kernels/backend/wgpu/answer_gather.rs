@@ -3,8 +3,8 @@
 
 use super::View;
 use super::answer::{foreign, operand, view};
+use super::index::scatter::Source;
 use super::index::{Indexed, Rows, gather as dispatch_gather, scatter as dispatch_scatter};
-use super::write::Source;
 use crate::backend::contract::Operand;
 use crate::backend::requests::{Along, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};

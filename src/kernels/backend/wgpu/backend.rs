@@ -3,10 +3,10 @@
 use super::answer::{self, buffer, output};
 use super::answer_gather as at_positions;
 use super::answer_random::{self, random};
-use super::program::most_buffers;
+use super::pointwise::fused::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
 use crate::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, defined, unanswered};
-use crate::backend::cpu::raw_slice::RawSlice;
+use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::lock_order::Table;
 use crate::backend::requests::Request;
 use crate::error::Result;

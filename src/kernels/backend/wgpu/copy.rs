@@ -1,6 +1,6 @@
 //! Copies, conversions and fills.
 
-use super::elementwise::{self, Elementwise};
+use super::pointwise::elementwise::{self, Elementwise};
 use super::wgsl::expr::Formula;
 use super::{Input, View};
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::wgpu::elementwise::tests::{check, check_from};
+    use crate::backend::wgpu::pointwise::elementwise::tests::{check, check_from};
     use crate::layout::DType;
 
     #[test]

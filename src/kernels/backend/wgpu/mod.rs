@@ -5,45 +5,34 @@
 //! bits above (WGSL cannot write single bytes without races);
 //! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
 
-mod accumulate;
 mod answer;
 mod answer_gather;
 mod answer_random;
 pub mod backend;
-mod buffer;
-pub mod context;
 pub mod copy;
-pub mod pointwise;
-pub mod dispatch;
-mod elementwise;
-mod fault;
-pub mod host;
+pub mod cummax;
+pub mod device;
 pub mod index;
-mod kept;
 pub mod matmul;
+pub mod mode;
 pub mod native;
 pub mod nll;
-mod pipeline;
-mod prefix;
-pub mod program;
-mod queue;
-mod radix;
+pub mod nonzero;
+pub mod pointwise;
+mod prefix_sum;
 pub mod random;
 pub mod reduce;
-mod reducers;
-pub mod running;
 pub mod scan;
-pub mod select;
 pub mod softmax;
+pub mod sort;
 mod strided;
 pub mod triangle;
 pub mod wgsl;
-mod words;
-mod write;
+mod word_kernels;
 
-pub use buffer::Buffer;
-pub use context::Context;
-pub use dispatch::{Bindings, Dispatch, Key};
+pub use device::buffer::Buffer;
+pub use device::context::Context;
+pub use device::dispatch::{Bindings, Dispatch, Key};
 
 use crate::layout::{DType, Scalar};
 

@@ -1,8 +1,8 @@
 //! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint, summed as trees of fixed shape.
 
-use super::program::Program;
+use super::pointwise::fused::Program;
 use super::wgsl::types::value;
-use super::words::{
+use super::word_kernels::{
     GROUP, Kernel, Launch, NONE, Names, Numbers, Reads, countable, each, groups, groups_for, load_real, number_words, scratch, store,
     store_real, unsupported, words,
 };
@@ -361,7 +361,7 @@ return {NONE};
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::validate;
+    use super::super::word_kernels::validate;
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 //! rounding. Where the CPU computes in double precision (normal, exponential), the device comes within some units of the last place.
 
 use super::strided::Walk;
-use super::words::{Kernel, Launch, Names, Numbers, WIDE_MUL, countable, each, groups_for, load, store, unsupported, words};
+use super::word_kernels::{Kernel, Launch, Names, Numbers, WIDE_MUL, countable, each, groups_for, load, store, unsupported, words};
 use super::{Bindings, View};
 use crate::error::Result;
 use crate::layout::DType;
@@ -303,7 +303,7 @@ if (number >= {n}) {{ return; }}
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::validate;
+    use super::super::word_kernels::validate;
     use super::*;
 
     #[test]

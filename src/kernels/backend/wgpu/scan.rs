@@ -3,9 +3,9 @@
 //! A dimension is cut into blocks. If there is more than one, a first dispatch leaves the total of each, these are scanned in the same
 //! way, and a second dispatch begins each block with what stands before it: no workgroup ever waits for another one.
 
-use super::elementwise::Loader;
-use super::program::Program;
-use super::reducers::Reducer;
+use super::pointwise::elementwise::Loader;
+use super::pointwise::fused::Program;
+use super::reduce::reducers::Reducer;
 use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, Dispatch, Key, View, element_size};

@@ -5,8 +5,8 @@
 //! Rows that a workgroup can hold take one dispatch. Few long rows take three: their maxima and sums are reductions, which spread over
 //! the device, and the last dispatch writes the results.
 
-use super::elementwise::Loader;
-use super::program::{self, Program};
+use super::pointwise::elementwise::Loader;
+use super::pointwise::fused::{self, Program};
 use super::reduce::{Reducer, reduce};
 use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::{types, with_library};
@@ -241,7 +241,7 @@ pub fn softmax_made(pass: SoftmaxPass, made: &Program<'_>, y: Option<View<'_>>, 
         _ => {
             // What the program makes lies in the output, to be read from there.
             let last = made.code.steps.len() - 1;
-            program::run(context, made.code, made.shape, made.strides, made.inputs, &[(last, out.buffer)])?;
+            fused::run(context, made.code, made.shape, made.strides, made.inputs, &[(last, out.buffer)])?;
             softmax(pass, x, dim, y.map(|_| out), out)
         }
     }

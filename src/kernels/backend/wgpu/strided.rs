@@ -1,6 +1,6 @@
 //! Walks over strided elements: how an index becomes the offsets of several operands, on the host and in WGSL.
 
-use super::dispatch::FAULT;
+use super::device::dispatch::FAULT;
 use super::{Bindings, View};
 use crate::error::{Error, Result};
 use crate::layout::DType;

@@ -1,7 +1,7 @@
 //! Upper and lower triangles of matrices.
 
 use super::strided::Walk;
-use super::words::{Kernel, Launch, Names, Numbers, countable, each, groups_for, load, store, wgsl_type, words};
+use super::word_kernels::{Kernel, Launch, Names, Numbers, countable, each, groups_for, load, store, wgsl_type, words};
 use super::{Bindings, View};
 use crate::error::Result;
 
@@ -55,7 +55,7 @@ if (i32(column) - i32(row) {keeps} bitcast<i32>({diagonal})) {{ v = {value}; }}
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::validate;
+    use super::super::word_kernels::validate;
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Functions of `f32`. Those that models spend their time in are computed in `f32`; the others in `f64` with polynomials of some 28
 //! to 37 bits, which leaves them nearly correctly rounded.
 
+use super::double_double::*;
 use super::f64::power_edges;
-use super::parts::*;
 use crate::backend::cpu::num::Isa;
 use std::f64::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, LOG10_E, PI};
 

@@ -4,6 +4,6 @@ pub mod f32;
 pub mod f64;
 #[cfg(target_arch = "x86_64")]
 pub mod lanes;
-mod parts;
+mod double_double;
 #[cfg(test)]
 mod tests;

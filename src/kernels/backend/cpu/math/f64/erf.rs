@@ -1,6 +1,6 @@
 //! The error function.
 
-use super::super::parts::*;
+use super::super::double_double::*;
 use super::exp::{exp_parts, limit};
 use crate::backend::cpu::num::Isa;
 

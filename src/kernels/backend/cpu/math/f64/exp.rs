@@ -1,6 +1,6 @@
 //! Exponentials, hyperbolic functions and the sigmoid.
 
-use super::super::parts::*;
+use super::super::double_double::*;
 use crate::backend::cpu::num::Isa;
 use std::f64::consts::LOG2_E;
 

@@ -1,6 +1,6 @@
 //! Logarithms, the inverses of hyperbolic functions, powers and lengths.
 
-use super::super::parts::*;
+use super::super::double_double::*;
 use super::exp::{LN2_HI, LN2_LO, exp_parts, limit};
 use crate::backend::cpu::num::Isa;
 use std::f64::consts::{LOG2_E, LOG10_2, LOG10_E};

@@ -1,6 +1,6 @@
 //! Trigonometric functions and their inverses.
 
-use super::super::parts::*;
+use super::super::double_double::*;
 use crate::backend::cpu::num::Isa;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 

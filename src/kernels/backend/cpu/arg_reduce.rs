@@ -1,0 +1,398 @@
+//! Where the largest and smallest elements are, along one dimension of a dense array seen as (outer, n, inner).
+//!
+//! A few rows are reduced to their best, as fast as any reduction; where that is better than the best before, they are looked through for
+//! it. Of random elements the k-th few rows have a better one once in k times. The walk is ordinary code: what depends on the type of the
+//! elements it calls through a table.
+
+use super::cast::mover;
+use super::num::level;
+use super::reduce::Source;
+use super::reduce::input::Widened;
+use super::reduce::loops::Of;
+use super::reduce::reducers::{Extreme, Number};
+use super::threads::{Shared, num_threads, parallel_for};
+use crate::layout::DType;
+
+/// Elements that one task looks at, at least: of several small rows, or of a part of a large one.
+const TASK: usize = 1 << 15;
+/// The most columns that are looked at together.
+const COLUMNS: usize = 512;
+/// Below so many columns each is looked at alone.
+const NARROW: usize = 16;
+/// Rows of many columns, and elements of one, that are reduced before they may be looked through.
+const ROWS: usize = 16;
+const LINE: usize = 512;
+
+/// Results: the best so far of some columns, and where it stands; the first of equals, and the first nan before all.
+#[derive(Clone, Copy)]
+struct Found {
+    values: *mut u8,
+    places: *mut i64,
+    columns: usize,
+}
+
+/// Looks at `n` rows of all columns, `stride` apart. `place` is the first one's; nothing was before if it is `begin`.
+type Look = unsafe fn(found: Found, x: *const u8, rows: (usize, isize), place: usize, begin: usize);
+/// Takes over what others found behind, where it is better.
+type Join = unsafe fn(found: Found, others: Found);
+
+/// What the walk knows of a type of elements.
+#[derive(Clone, Copy)]
+struct Loops {
+    size: usize,
+    look: Look,
+    join: Join,
+}
+
+fn loops(max: bool, dtype: DType) -> Loops {
+    const fn of<T: Number, const MAX: bool>() -> Loops {
+        Loops { size: size_of::<T>(), look: look::<T, MAX>, join: join::<T, MAX> }
+    }
+    match (dtype, max) {
+        (DType::Bool | DType::U8, true) => const { of::<u8, true>() },
+        (DType::Bool | DType::U8, false) => const { of::<u8, false>() },
+        (DType::I8 | DType::I16 | DType::I32, true) => const { of::<i32, true>() },
+        (DType::I8 | DType::I16 | DType::I32, false) => const { of::<i32, false>() },
+        (DType::I64, true) => const { of::<i64, true>() },
+        (DType::I64, false) => const { of::<i64, false>() },
+        (DType::F32, true) => const { of::<f32, true>() },
+        (DType::F32, false) => const { of::<f32, false>() },
+        (DType::F64, true) => const { of::<f64, true>() },
+        (DType::F64, false) => const { of::<f64, false>() },
+    }
+}
+
+/// As `Found`, of elements of one type.
+struct Best<'a, T, const MAX: bool> {
+    values: &'a mut [T],
+    places: &'a mut [i64],
+}
+
+impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
+    /// # Safety
+    /// The results are there, initialised, and nobody else's.
+    unsafe fn of(found: Found) -> Self {
+        // SAFETY: the caller's.
+        unsafe {
+            Best {
+                values: std::slice::from_raw_parts_mut(found.values.cast(), found.columns),
+                places: std::slice::from_raw_parts_mut(found.places, found.columns),
+            }
+        }
+    }
+
+    /// Whether a value that stands behind all before is better.
+    #[inline(always)]
+    fn asks_for(&self, column: usize, v: T) -> bool {
+        let best = self.values[column];
+        (if MAX { v > best } else { v < best } | v.is_nan()) & !best.is_nan()
+    }
+
+    #[inline(always)]
+    fn set(&mut self, column: usize, v: T, place: usize) {
+        self.values[column] = v;
+        self.places[column] = place as i64;
+    }
+
+    /// Looks at `n` elements of a column, `stride` apart. `place` is the first one's; nothing was before if it is `begin`.
+    ///
+    /// # Safety
+    /// All of them are readable; n is at least 1.
+    unsafe fn line(&mut self, column: usize, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
+        let best_of =
+            (if size_of::<T>() == 8 { Of::<Extreme<T, MAX>>::NARROW } else { Of::<Extreme<T, MAX>>::LOOPS }).rows[level() as usize];
+        for start in (0..n).step_by(LINE) {
+            let len = LINE.min(n - start);
+            // SAFETY: below n.
+            unsafe {
+                let x = x.offset(start as isize * stride);
+                let mut v = *x;
+                if len >= 8 {
+                    best_of(x.cast(), (1, 0), (len, stride), (&raw mut v).cast(), 1);
+                }
+                let fresh = place + start == begin;
+                if len < 8 {
+                    if fresh {
+                        self.set(column, v, place);
+                    }
+                    for i in 0..len {
+                        let v = *x.offset(i as isize * stride);
+                        if self.asks_for(column, v) {
+                            self.set(column, v, place + start + i);
+                        }
+                    }
+                } else if fresh || self.asks_for(column, v) {
+                    let at = if stride == 1 { first_equal(x, len, v) } else { first_apart(x, len, stride, v) };
+                    self.set(column, *x.offset(at as isize * stride), place + start + at);
+                }
+            }
+        }
+    }
+
+    /// As `Look` says.
+    ///
+    /// # Safety
+    /// All of them are readable; n is at least 1.
+    unsafe fn rows(&mut self, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
+        let columns = self.values.len();
+        if columns < NARROW {
+            // SAFETY: the caller's promise is passed on.
+            (0..columns).for_each(|c| unsafe { self.line(c, x.add(c), (n, stride), place, begin) });
+            return;
+        }
+        let loops = Of::<Extreme<T, MAX>>::LOOPS;
+        let best_of = loops.down[level() as usize];
+        let mut found = [T::ZERO; COLUMNS];
+        for start in (0..n).step_by(ROWS) {
+            let len = ROWS.min(n - start);
+            // SAFETY: below n; there is room for so many columns.
+            unsafe {
+                let x = x.offset(start as isize * stride);
+                (loops.fill)(found.as_mut_ptr().cast(), columns);
+                best_of(x.cast(), (len, stride), 1, found.as_mut_ptr().cast(), columns);
+                let fresh = place + start == begin;
+                for (c, v) in found[..columns].iter().enumerate() {
+                    if fresh || self.asks_for(c, *v) {
+                        let at = first_apart(x.add(c), len, stride, *v);
+                        self.set(c, *x.add(c).offset(at as isize * stride), place + start + at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As `Look` says: the elements are readable, and the results there.
+unsafe fn look<T: Number, const MAX: bool>(found: Found, x: *const u8, rows: (usize, isize), place: usize, begin: usize) {
+    // SAFETY: the caller's.
+    unsafe { Best::<T, MAX>::of(found).rows(x.cast(), rows, place, begin) }
+}
+
+/// # Safety
+/// Both are there and do not overlap.
+unsafe fn join<T: Number, const MAX: bool>(found: Found, others: Found) {
+    // SAFETY: the caller's.
+    let (mut best, others) = unsafe { (Best::<T, MAX>::of(found), Best::<T, MAX>::of(others)) };
+    for (c, (v, place)) in others.values.iter().zip(others.places.iter()).enumerate() {
+        if best.asks_for(c, *v) {
+            best.set(c, *v, *place as usize);
+        }
+    }
+}
+
+#[inline(always)]
+fn same<T: Number>(a: T, b: T) -> bool {
+    (a == b) | (a.is_nan() & b.is_nan())
+}
+
+/// Where the first of `n` elements is that equals `v`; 0 if none does, since another thread has written meanwhile.
+///
+/// # Safety
+/// All of them are readable.
+unsafe fn first_equal<T: Number>(x: *const T, n: usize, v: T) -> usize {
+    const TOGETHER: usize = 32;
+    // SAFETY: asked below for places below n.
+    let at = |i: usize| same(unsafe { *x.add(i) }, v);
+    let mut start = 0;
+    while start + TOGETHER <= n {
+        if (0..TOGETHER).fold(false, |any, i| any | at(start + i)) {
+            return (start..start + TOGETHER).find(|i| at(*i)).unwrap_or(0);
+        }
+        start += TOGETHER;
+    }
+    (start..n).find(|i| at(*i)).unwrap_or(0)
+}
+
+/// As `first_equal`, of elements that lie `stride` apart.
+///
+/// # Safety
+/// All of them are readable.
+unsafe fn first_apart<T: Number>(x: *const T, n: usize, stride: isize, v: T) -> usize {
+    // SAFETY: the caller's.
+    (0..n).find(|i| same(unsafe { *x.offset(*i as isize * stride) }, v)).unwrap_or(0)
+}
+
+/// The largest elements (smallest, with `max` false) along `n` and where each stands first. nan wins.
+///
+/// # Safety
+/// `x` has `outer * n * inner` elements of this dtype with n at least 1, the outputs `outer * inner`; nothing overlaps.
+pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize, usize), x: Source<'_>, values: *mut u8, places: *mut i64) {
+    let k = loops(max, dtype);
+    let all = outer * inner;
+    if all == 0 {
+        return;
+    }
+    let computed = dtype.computed();
+    if computed != dtype {
+        let wide = Widened { from: x, dtype };
+        let mut best = vec![0u64; (all * computed.size()).div_ceil(8)];
+        let best = best.as_mut_ptr().cast::<u8>();
+        // SAFETY: the caller's; there is room for as many values of the wider type.
+        unsafe {
+            extreme(max, computed, (outer, n, inner), Source::Made(&wide), best, places);
+            mover(computed, dtype)(1, all, best, (0, computed.size() as isize), values, (0, dtype.size() as isize));
+        }
+        return;
+    }
+    if let Source::Made(_) = x {
+        // Tasks that are not to go on leave their part as it is.
+        // SAFETY: the outputs hold so many.
+        unsafe {
+            std::ptr::write_bytes(values, 0, all * k.size);
+            std::ptr::write_bytes(places, 0, all);
+        }
+    }
+    let width = inner.min(COLUMNS);
+    let strips = inner.div_ceil(COLUMNS);
+    // Few but long columns are cut into pieces: what is found does not depend on where.
+    let wanted = (4 * num_threads()).div_ceil(outer * strips);
+    let rows = n.div_ceil(wanted).max(TASK.div_ceil(width)).min(n);
+    let pieces = n.div_ceil(rows);
+    // What each piece finds: the first piece's goes to the outputs.
+    let others = (pieces - 1) * all;
+    let (mut found, mut at) = (vec![0u64; (others * k.size).div_ceil(8)], vec![0i64; others]);
+    let results = [(Shared::new(values), Shared::new(places)), (Shared::new(found.as_mut_ptr().cast()), Shared::new(at.as_mut_ptr()))];
+    let jobs = outer * strips * pieces;
+    let together = (TASK / (rows * width)).max(1);
+    // Rows that are made at a time.
+    let most = if matches!(x, Source::Made(_)) { (TASK / width).max(1) } else { rows };
+    parallel_for(jobs.div_ceil(together), |task| {
+        for job in task * together..jobs.min((task + 1) * together) {
+            let (piece, o, strip) = (job / (outer * strips), job / strips % outer, job % strips);
+            let (begin, column) = (piece * rows, strip * COLUMNS);
+            let columns = COLUMNS.min(inner - column);
+            let (to, start) = if piece == 0 { (&results[0], 0) } else { (&results[1], (piece - 1) * all) };
+            let first = start + o * inner + column;
+            // These columns of this piece are this job's alone, and lie inside the results.
+            let found = Found { values: to.0.at(first * k.size), places: to.1.at(first), columns };
+            let end = n.min(begin + rows);
+            for row in (begin..end).step_by(most) {
+                if let Source::Made(blocks) = x
+                    && !blocks.goes_on()
+                {
+                    return;
+                }
+                let count = most.min(end - row);
+                let at = ((o * n + row) * inner + column) as isize;
+                // A single column is a row of elements, which are made at once.
+                let (p, stride) =
+                    if inner == 1 { (x.rows(at, 1, 1, count, k.size).0, 1) } else { x.rows(at, count, inner as isize, columns, k.size) };
+                // SAFETY: these elements lie inside x, or are made here and stay until this thread asks again.
+                unsafe { (k.look)(found, p, (count, stride), row, begin) };
+            }
+        }
+    });
+    for piece in 0..pieces - 1 {
+        let (others, at) = (results[1].0.at(piece * all * k.size), results[1].1.at(piece * all));
+        // SAFETY: the outputs hold so many, and so does what each piece found.
+        unsafe { (k.join)(Found { values, places, columns: all }, Found { values: others, places: at, columns: all }) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reduce::Blocks;
+    use super::*;
+
+    struct Lying(Vec<f32>);
+
+    impl Blocks for Lying {
+        unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+            // SAFETY: the buffer has room for them.
+            unsafe { std::ptr::copy_nonoverlapping(self.0[start..start + len].as_ptr(), buffer.cast(), len) };
+            buffer
+        }
+        fn all(&self) -> Option<*const u8> {
+            None
+        }
+        fn goes_on(&self) -> bool {
+            true
+        }
+    }
+
+    fn extremes(max: bool, shape: (usize, usize, usize), x: Source<'_>) -> (Vec<u32>, Vec<i64>) {
+        let n = shape.0 * shape.2;
+        let (mut v, mut i) = (vec![0.0; n], vec![-1; n]);
+        // SAFETY: sizes as the function wants them.
+        unsafe { extreme(max, DType::F32, shape, x, v.as_mut_ptr().cast(), i.as_mut_ptr()) };
+        (v.iter().map(|v: &f32| v.to_bits()).collect(), i)
+    }
+
+    /// One element after the other.
+    fn naive(max: bool, (outer, n, inner): (usize, usize, usize), x: &[f32]) -> (Vec<u32>, Vec<i64>) {
+        let of = |o: usize, c: usize| {
+            let at = |i: usize| x[(o * n + i) * inner + c];
+            let better = |v: f32, best: f32| !best.is_nan() && (v.is_nan() || if max { v > best } else { v < best });
+            let best = (1..n).fold(0, |best, i| if better(at(i), at(best)) { i } else { best });
+            (at(best).to_bits(), best as i64)
+        };
+        (0..outer * inner).map(|k| of(k / inner, k % inner)).unzip()
+    }
+
+    #[test]
+    fn the_first_of_equals_and_the_first_nan_win() {
+        let x = [1.0f32, 3.0, 3.0, 2.0, 0.0, 0.0];
+        let places = |max, shape| extremes(max, shape, Source::Memory(x.as_ptr().cast())).1;
+        assert_eq!(places(true, (1, 6, 1)), [1]);
+        assert_eq!(places(false, (1, 6, 1)), [4]);
+        assert_eq!(places(true, (1, 3, 2)), [1, 0]);
+        let mut long: Vec<f32> = (0..1000).map(|i| (i % 91) as f32).collect();
+        (long[700], long[800]) = (f32::NAN, -f32::NAN);
+        assert_eq!(extremes(true, (1, 1000, 1), Source::Memory(long.as_ptr().cast())), (vec![f32::NAN.to_bits()], vec![700]));
+        assert_eq!(extremes(false, (1, 500, 2), Source::Memory(long.as_ptr().cast())).1, [350, 45]);
+    }
+
+    #[test]
+    fn everything_is_found_wherever_it_lies() {
+        let shapes = [
+            (1, 300_000, 1),
+            (5, 70, 1),
+            (3, 9000, 1),
+            (1, 700, 900),
+            (2, 3, 2500),
+            (4, 1, 6),
+            (1, 2, 1),
+            (2, 5000, 3),
+            (1, 40_000, 20),
+            (300, 3, 2),
+        ];
+        for shape in shapes {
+            let numel = shape.0 * shape.1 * shape.2;
+            for (step, nan) in [(7919, false), (1, false), (104_729, true)] {
+                let mut x: Vec<f32> = (0..numel).map(|i| (i * step % 1013) as f32 - 500.0).collect();
+                x.iter_mut().filter(|v| **v == 3.0).for_each(|v| *v = -0.0);
+                if nan {
+                    (0..numel).skip(numel / 3).step_by(977).for_each(|i| x[i] = if i % 2 == 0 { f32::NAN } else { -f32::NAN });
+                }
+                for max in [true, false] {
+                    let want = naive(max, shape, &x);
+                    assert_eq!(extremes(max, shape, Source::Memory(x.as_ptr().cast())), want, "{shape:?} {step} {max}");
+                    assert_eq!(extremes(max, shape, Source::Made(&Lying(x.clone()))), want, "{shape:?} {step} {max}, made");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_and_doubles_go_the_same_way() {
+        let x: Vec<i64> = (0..70_000).map(|i| i * 7919 % 1013 - 500).collect();
+        let y: Vec<f64> = x.iter().map(|v| *v as f64).collect();
+        let z: Vec<u8> = x.iter().map(|v| (v + 500) as u8).collect();
+        for shape in [(1, 70_000, 1), (7, 100, 100), (100, 70, 10)] {
+            let n = shape.0 * shape.2;
+            let (mut v, mut w, mut u) = (vec![0i64; n], vec![0f64; n], vec![0u8; n]);
+            let mut places = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];
+            // SAFETY: sizes as the function wants them.
+            unsafe {
+                extreme(true, DType::I64, shape, Source::Memory(x.as_ptr().cast()), v.as_mut_ptr().cast(), places[0].as_mut_ptr());
+                extreme(true, DType::F64, shape, Source::Memory(y.as_ptr().cast()), w.as_mut_ptr().cast(), places[1].as_mut_ptr());
+                extreme(true, DType::U8, shape, Source::Memory(z.as_ptr().cast()), u.as_mut_ptr().cast(), places[2].as_mut_ptr());
+            }
+            assert_eq!(places[0], places[1], "{shape:?}");
+            assert!(v.iter().zip(&w).all(|(a, b)| *a as f64 == *b));
+            let best = |o: usize, c: usize| (0..shape.1).map(|i| z[(o * shape.1 + i) * shape.2 + c]).max();
+            assert!((0..n).all(|k| Some(u[k]) == best(k / shape.2, k % shape.2)), "{shape:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Products of few rows with a large matrix, with AVX-512: there is too little work for packing the matrix, as `gemm` does, to pay.
+//!
+//! The sum over k is cut where k alone says, so the bits are the same for any number of threads, and for a row whatever stands beside it.
+
+use crate::backend::cpu::matmul::Mat;
+use crate::backend::cpu::num::{Level, level};
+use crate::backend::cpu::threads::parallel_for;
+use std::arch::x86_64::*;
+
+/// The most rows that count as few for a matrix that is dense along k, which `gemm` would have to transpose.
+const FEW_ALONG: usize = 128;
+/// As `FEW_ALONG`, where `gemm` could take the matrix as it lies.
+const FEW_ACROSS: usize = 32;
+/// Rows, and vectors of the matrix, that are in registers together.
+const TILE: usize = 4;
+/// Products that are added up in registers before the sum goes on in memory.
+const DEPTH: usize = 1024;
+/// Multiply-adds of one task.
+const TASK: usize = 1 << 18;
+
+/// How the large matrix lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lies {
+    /// Dense along k, as a weight of `linear` does.
+    Along,
+    /// Dense along n.
+    Across,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Out<T>(*mut T, isize, isize);
+// SAFETY: tasks write to disjoint columns.
+unsafe impl<T> Send for Out<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Out<T> {}
+impl<T> Out<T> {
+    #[inline(always)]
+    fn at(&self, i: usize, j: usize) -> *mut T {
+        self.0.wrapping_offset(i as isize * self.1 + j as isize * self.2)
+    }
+}
+
+/// Element types with such products.
+pub(crate) trait Few: Copy + Send + Sync + 'static {
+    const LANES: usize;
+
+    /// Element (i, j) of the product of `a` (R x k, dense along k) with columns `j..j + width` (at most `TILE`) of `b`.
+    ///
+    /// # Safety
+    /// The machine has AVX-512. All of `a` and these columns of `b` (rows of its transpose) are readable, and writable the results.
+    unsafe fn along<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: Out<Self>);
+
+    /// As `along`, for up to `TILE` vectors of columns.
+    ///
+    /// # Safety
+    /// As for `along`.
+    unsafe fn across<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: Out<Self>);
+}
+
+macro_rules! few {
+    ($t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
+        impl Few for $t {
+            const LANES: usize = $lanes;
+
+            #[target_feature(enable = "avx512f")]
+            unsafe fn along<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: Out<$t>) {
+                // SAFETY: the caller's; masked loads read what lies below k only. Columns beyond the width are the last one again.
+                unsafe {
+                    let x: [*const $t; R] = std::array::from_fn(|r| a.at(i + r, 0));
+                    let y: [*const $t; TILE] = std::array::from_fn(|c| b.at(0, j + c.min(width - 1)));
+                    let mut start = 0;
+                    while start < k {
+                        let end = k.min(start + DEPTH);
+                        let mut sums = [[$zero(); TILE]; R];
+                        let mut p = start;
+                        while p + $lanes <= end {
+                            let v: [_; R] = std::array::from_fn(|r| $load(x[r].add(p)));
+                            for c in 0..TILE {
+                                let w = $load(y[c].add(p));
+                                for r in 0..R {
+                                    sums[r][c] = $fma(v[r], w, sums[r][c]);
+                                }
+                            }
+                            p += $lanes;
+                        }
+                        if p < end {
+                            let rest = ((1u32 << (end - p)) - 1) as $mask;
+                            let v: [_; R] = std::array::from_fn(|r| $some(rest, x[r].add(p)));
+                            for c in 0..TILE {
+                                let w = $some(rest, y[c].add(p));
+                                for r in 0..R {
+                                    sums[r][c] = $fma(v[r], w, sums[r][c]);
+                                }
+                            }
+                        }
+                        for r in 0..R {
+                            for c in 0..width {
+                                let (to, sum) = (out.at(i + r, j + c), $reduce(sums[r][c]));
+                                *to = if start == 0 { sum } else { *to + sum };
+                            }
+                        }
+                        start = end;
+                    }
+                }
+            }
+
+            #[target_feature(enable = "avx512f")]
+            unsafe fn across<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: Out<$t>) {
+                let rest: [$mask; TILE] = std::array::from_fn(|c| {
+                    let n = width.saturating_sub(c * $lanes).min($lanes);
+                    ((1u32 << n) - 1) as $mask
+                });
+                // SAFETY: the caller's; masks leave out what lies beyond the width.
+                unsafe {
+                    let x: [*const $t; R] = std::array::from_fn(|r| a.at(i + r, 0));
+                    let mut start = 0;
+                    while start < k {
+                        let end = k.min(start + DEPTH);
+                        let mut sums = [[$zero(); TILE]; R];
+                        for p in start..end {
+                            let y = b.at(p, j);
+                            let w: [_; TILE] = std::array::from_fn(|c| $some(rest[c], y.wrapping_add(c * $lanes)));
+                            for r in 0..R {
+                                let v = $set(*x[r].add(p));
+                                for c in 0..TILE {
+                                    sums[r][c] = $fma(v, w[c], sums[r][c]);
+                                }
+                            }
+                        }
+                        for r in 0..R {
+                            for c in 0..TILE {
+                                let to = out.at(i + r, j).wrapping_add(c * $lanes);
+                                let sum = if start == 0 { sums[r][c] } else { $add($some(rest[c], to), sums[r][c]) };
+                                $store(to, rest[c], sum);
+                            }
+                        }
+                        start = end;
+                    }
+                }
+            }
+        }
+    };
+}
+few!(
+    f32,
+    16,
+    __mmask16,
+    _mm512_setzero_ps,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_fmadd_ps,
+    _mm512_add_ps,
+    _mm512_reduce_add_ps,
+    _mm512_mask_storeu_ps
+);
+few!(
+    f64,
+    8,
+    __mmask8,
+    _mm512_setzero_pd,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_fmadd_pd,
+    _mm512_add_pd,
+    _mm512_reduce_add_pd,
+    _mm512_mask_storeu_pd
+);
+
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), if one of them has few rows or columns; whether it has.
+///
+/// # Safety
+/// The operands are readable, `out` is writable and overlaps neither.
+pub(crate) unsafe fn product<T: Few>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T, parallel: bool) -> bool {
+    if level() != Level::Avx512 || m * n * k == 0 {
+        return false;
+    }
+    let columns = n as isize;
+    // SAFETY: the caller's; what is made dense is copied with its own strides.
+    unsafe {
+        if m <= FEW_ALONG && m <= n && b.rs == 1 {
+            dense(m, k, a, |a| tiles((m, n, k), Lies::Along, a, b, (out, columns, 1), parallel));
+        } else if m <= FEW_ACROSS && b.cs == 1 {
+            dense(m, k, a, |a| tiles((m, n, k), Lies::Across, a, b, (out, columns, 1), parallel));
+        } else if n <= FEW_ACROSS && a.cs == 1 {
+            dense(n, k, b.t(), |b| tiles((n, m, k), Lies::Along, b, a.t(), (out, 1, columns), parallel));
+        } else {
+            return false;
+        }
+    }
+    true
+}
+
+/// Hands on `a`, copied if it is not dense along k.
+///
+/// # Safety
+/// `m` x `k` elements are readable.
+unsafe fn dense<T: Few>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat<T>)) {
+    if a.cs == 1 {
+        return f(a);
+    }
+    // SAFETY: the caller's.
+    let copy: Vec<T> = (0..m * k).map(|i| unsafe { *a.at(i / k, i % k) }).collect();
+    f(Mat { ptr: copy.as_ptr(), rs: k as isize, cs: 1 });
+}
+
+/// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k) times `b` (k x n).
+///
+/// # Safety
+/// The machine has AVX-512; `b` lies as `lies` says, and `out` is dense along n where `b` is; the operands are readable, `out` is
+/// writable and overlaps neither; k is at least 1.
+unsafe fn tiles<T: Few>(
+    (m, n, k): (usize, usize, usize),
+    lies: Lies,
+    a: Mat<T>,
+    b: Mat<T>,
+    (out, rs, cs): (*mut T, isize, isize),
+    parallel: bool,
+) {
+    let out = Out(out, rs, cs);
+    let step = if lies == Lies::Along { TILE } else { TILE * T::LANES };
+    let width = if parallel { (TASK / (m * k)).next_multiple_of(step).max(step) } else { n };
+    parallel_for(n.div_ceil(width.max(1)), |t| {
+        let (first, end) = (t * width, n.min((t + 1) * width));
+        for j in (first..end).step_by(step) {
+            let now = step.min(end - j);
+            for i in (0..m).step_by(TILE) {
+                macro_rules! tile {
+                    ($R:literal) => {
+                        // SAFETY: the caller's; these rows and columns are there, and this task alone writes these columns.
+                        unsafe {
+                            match lies {
+                                Lies::Along => T::along::<$R>(k, a, b, j, now, i, out),
+                                Lies::Across => T::across::<$R>(k, a, b, j, now, i, out),
+                            }
+                        }
+                    };
+                }
+                match m - i {
+                    1 => tile!(1),
+                    2 => tile!(2),
+                    3 => tile!(3),
+                    _ => tile!(4),
+                }
+            }
+        }
+    });
+}

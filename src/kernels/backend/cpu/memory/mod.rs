@@ -1,0 +1,7 @@
+//! Host memory of CPU tensors: the allocator and its statistics, and slices of memory that several threads may write.
+//!
+//! Not here: the versions of storages and their sharing between tensors (`array/storage.rs`).
+
+pub mod alloc;
+pub mod raw_slice;
+mod stats;

@@ -1,0 +1,186 @@
+//! How many bytes tensors hold, and the most they have held. Small values come and go all the time: each thread keeps a tally of its own for
+//! them, which costs no atomic read-modify-write, and what all threads hold is the sum. Only the peak of several threads together
+//! is an upper bound, off by what they have not folded yet.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
+
+/// What one thread has taken (and, negative, given back) since it was last folded into `HELD`. Written by its thread alone.
+#[repr(align(128))]
+struct Tally {
+    live: AtomicIsize,
+    most: AtomicIsize,
+    taken: AtomicBool,
+}
+
+/// Threads beyond these count in `HELD` itself.
+const THREADS: usize = 64;
+static TALLIES: [Tally; THREADS] =
+    [const { Tally { live: AtomicIsize::new(0), most: AtomicIsize::new(0), taken: AtomicBool::new(false) } }; THREADS];
+
+/// All that have ever been taken are among the first so many.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// The bytes that are in no thread's tally, and the highest sum so far.
+static HELD: AtomicIsize = AtomicIsize::new(0);
+static PEAK: AtomicIsize = AtomicIsize::new(0);
+
+/// Beyond so many bytes a tally is folded, so that what stands in several of them never comes to much.
+const FOLD: isize = 32 << 10;
+
+thread_local! {
+    static MINE: Cell<Option<&'static Tally>> = const { Cell::new(None) };
+    static KEEPER: Keeper = const { Keeper };
+}
+
+/// Gives the thread's tally back when the thread ends.
+struct Keeper;
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Some(t) = MINE.take() {
+            t.fold();
+            t.taken.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Tally {
+    #[cold]
+    #[inline(never)]
+    fn fold(&self) {
+        PEAK.fetch_max(highest(), Ordering::Relaxed);
+        HELD.fetch_add(self.live.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.live.store(0, Ordering::Relaxed);
+        self.most.store(0, Ordering::Relaxed);
+    }
+}
+
+fn used() -> &'static [Tally] {
+    &TALLIES[..USED.load(Ordering::Acquire)]
+}
+
+fn highest() -> isize {
+    used().iter().fold(HELD.load(Ordering::Relaxed), |sum, t| sum + t.most.load(Ordering::Relaxed))
+}
+
+/// Takes a free tally for this thread; without one it counts in `HELD`.
+#[cold]
+#[inline(never)]
+fn count_first(bytes: isize) {
+    // A thread that is ending has no keeper any more.
+    if KEEPER.try_with(|_| ()).is_ok()
+        && let Some(at) = TALLIES.iter().position(|t| !t.taken.swap(true, Ordering::Acquire))
+    {
+        USED.fetch_max(at + 1, Ordering::AcqRel);
+        MINE.set(Some(&TALLIES[at]));
+        return count(bytes);
+    }
+    settle_peak();
+    HELD.fetch_add(bytes, Ordering::Relaxed);
+    PEAK.fetch_max(highest(), Ordering::Relaxed);
+}
+
+/// Accounts for a small value (negative: its end).
+#[inline]
+pub(crate) fn count(bytes: isize) {
+    let Some(t) = MINE.get() else { return count_first(bytes) };
+    let live = t.live.load(Ordering::Relaxed) + bytes;
+    t.live.store(live, Ordering::Relaxed);
+    if live > t.most.load(Ordering::Relaxed) {
+        t.most.store(live, Ordering::Relaxed);
+    }
+    if live.unsigned_abs() > FOLD.unsigned_abs() {
+        t.fold();
+    }
+}
+
+/// The peak so far, before the ground on which the tallies stand moves.
+fn settle_peak() {
+    match MINE.get() {
+        Some(t) => t.fold(),
+        None => _ = PEAK.fetch_max(highest(), Ordering::Relaxed),
+    }
+}
+
+/// Accounts for a large value, which all threads see at once, unless more than `limit` bytes would be held then.
+pub(crate) fn reserve(bytes: usize, limit: usize) -> bool {
+    if bytes > limit || bytes > isize::MAX as usize / 2 {
+        return false;
+    }
+    settle_peak();
+    HELD.fetch_add(bytes as isize, Ordering::Relaxed);
+    if held() > limit {
+        HELD.fetch_sub(bytes as isize, Ordering::Relaxed);
+        return false;
+    }
+    PEAK.fetch_max(highest(), Ordering::Relaxed);
+    true
+}
+
+/// The end of a value that was reserved.
+pub(crate) fn free(bytes: usize) {
+    settle_peak();
+    HELD.fetch_sub(bytes as isize, Ordering::Relaxed);
+}
+
+/// Bytes that are held now.
+pub(crate) fn held() -> usize {
+    used().iter().fold(HELD.load(Ordering::Relaxed), |sum, t| sum + t.live.load(Ordering::Relaxed)).max(0).unsigned_abs()
+}
+
+/// The most that `held` has been since the last reset.
+pub(crate) fn peak() -> usize {
+    PEAK.load(Ordering::Relaxed).max(highest()).max(0).unsigned_abs()
+}
+
+pub(crate) fn reset_peak() {
+    for t in used() {
+        t.most.store(t.live.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    PEAK.store(highest(), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other tests of this process count meanwhile: what is counted here is much larger than what they hold.
+    #[test]
+    fn threads_count_apart_and_together() {
+        let big: isize = 1 << 44;
+        let before = held();
+        let near = |a: usize, b: usize| a.abs_diff(b) < 1 << 40;
+        // One thread takes, another gives back, and both end.
+        std::thread::scope(|s| {
+            s.spawn(|| (0..1000).for_each(|_| count(64)));
+        });
+        std::thread::scope(|s| {
+            s.spawn(|| (0..1000).for_each(|_| count(-64)));
+        });
+        assert!(near(held(), before));
+        reset_peak();
+        count(big);
+        assert!(near(held(), before + big.unsigned_abs()));
+        count(-big);
+        assert!(near(held(), before) && near(peak(), before + big.unsigned_abs()));
+        reset_peak();
+        assert!(near(peak(), before));
+        // What is small comes and goes beside what is large: the two are never there together.
+        count(big);
+        count(-big);
+        assert!(reserve(big.unsigned_abs(), usize::MAX) && !reserve(big.unsigned_abs(), before + big.unsigned_abs()));
+        free(big.unsigned_abs());
+        assert!(near(held(), before) && near(peak(), before + big.unsigned_abs()));
+        // More threads than there are tallies.
+        std::thread::scope(|s| {
+            let handles: Vec<_> = (0..100).map(|_| s.spawn(|| (count(big / 100), std::thread::park()))).collect();
+            while !near(held(), before + big.unsigned_abs()) {
+                std::thread::yield_now();
+            }
+            handles.iter().for_each(|h| h.thread().unpark());
+        });
+        count(-(big / 100) * 100);
+        assert!(near(held(), before));
+    }
+}

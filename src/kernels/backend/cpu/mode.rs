@@ -1,0 +1,44 @@
+//! The most frequent element along one dimension of a dense array seen as (outer, n, inner).
+
+use super::cummax::{Ptrs, each_row};
+use super::reduce::reducers::Number;
+use std::cmp::Ordering;
+
+/// The most frequent element (the smallest of equally frequent ones) and where it stands last. A nan equals no other.
+///
+/// # Safety
+/// `x` has `outer * n * inner` elements with n at least 1, the outputs `outer * inner`; nothing overlaps.
+pub unsafe fn mode<T: Number>((outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
+    let p = Ptrs { x, values, places };
+    each_row(outer * inner, n, |row| {
+        let first = row / inner * n * inner + row % inner;
+        // SAFETY: indices stay inside x.
+        let mut sorted: Vec<(T, usize)> = (0..n).map(|i| (unsafe { *p.x(first + i * inner) }, i)).collect();
+        sorted.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or_else(|| a.0.is_nan().cmp(&b.0.is_nan())));
+        let mut best = (0, sorted[0]);
+        for run in sorted.chunk_by(|a, b| a.0.partial_cmp(&b.0) == Some(Ordering::Equal)) {
+            if run.len() > best.0 {
+                best = (run.len(), run[run.len() - 1]);
+            }
+        }
+        p.write(row, best.1.0, best.1.1);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_of_equally_frequent_elements_wins() {
+        let x = [3i64, 1, 3, 1, 2, 2, 9, 0];
+        let (mut v, mut i) = ([0i64; 2], [0i64; 2]);
+        // SAFETY: 1 x 8 elements, then 2 x 4.
+        unsafe {
+            mode((1, 8, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr());
+            assert_eq!((v[0], i[0]), (1, 3));
+            mode((2, 4, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr());
+        }
+        assert_eq!((v, i), ([1, 2], [3, 1]));
+    }
+}

@@ -1,0 +1,389 @@
+//! Runs fused programs block by block, with the kernels of the unfused rows: intermediate values stay in the first-level cache, and
+//! every bit is what one row after the other would give.
+
+use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
+use crate::backend::cpu::cast::{Move, Route, mover, stored};
+use crate::backend::cpu::num::level;
+use crate::backend::cpu::pointwise::{Loop, specialise};
+use crate::backend::cpu::strided::{Dims, collapse};
+use crate::backend::cpu::threads::parallel_for;
+use crate::backend::program::{Code, From, What};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::Part;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+
+/// Elements of a block.
+const BLOCK: usize = 1024;
+/// Bytes of a register: a block of the widest elements.
+const REGISTER: usize = BLOCK * 8;
+/// Elements that one task computes.
+const GRAIN: usize = 1 << 15;
+/// Tasks between two questions whether to go on.
+const TOGETHER: usize = 128;
+
+/// An input of a program, in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    pub ptr: *const u8,
+    pub dtype: DType,
+    /// None: lies as the results do, element for element. Else strides in elements over the program's shape.
+    pub strides: Option<&'a [isize]>,
+}
+
+/// Where a slot of a kernel reads.
+#[derive(Clone, Copy)]
+enum Read {
+    Register(usize),
+    /// What a step left in memory.
+    Written(usize),
+    Aligned(usize),
+    Strided(usize),
+    /// A buffer full of one value.
+    Constant(usize),
+}
+
+struct Slot {
+    slot: usize,
+    read: Read,
+    /// Bytes of an element as it is read.
+    size: usize,
+    convert: Option<(Route, usize)>,
+}
+
+struct Prepared {
+    kernel: Option<Loop>,
+    slots: Vec<Slot>,
+    register: usize,
+    /// Where the result goes, for a step whose result is kept.
+    place: Option<*mut u8>,
+    size: usize,
+    /// The move of a cast.
+    cast: Option<(Move, usize)>,
+    /// For a kernel that computes in a wider type than its step gives: the move back, the size of what it makes, and its buffer.
+    narrow: Option<(Move, usize, usize)>,
+}
+
+struct Walk {
+    ptr: *const u8,
+    size: usize,
+    read: Move,
+    dims: Dims<2>,
+}
+
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u8; 64]);
+
+/// A program with its memory, ready to be run over any range of its elements.
+pub struct Runner {
+    n: usize,
+    steps: Vec<Prepared>,
+    inputs: Vec<(*const u8, usize)>,
+    walks: Vec<Walk>,
+    constants: Vec<Line>,
+    /// Registers, with those that conversions and strided inputs use.
+    registers: usize,
+    converted: usize,
+    gathered: usize,
+    /// A lone step from memory to memory needs no registers, and so no blocks.
+    lone: bool,
+}
+
+// SAFETY: the pointers are into operands that the caller keeps alive while the program runs; each range is written by one thread.
+unsafe impl Send for Runner {}
+// SAFETY: as above.
+unsafe impl Sync for Runner {}
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Runner {
+    /// Prepares `code` over `shape`. `out_strides` (in elements) say in which order results lie: densely. `places[i]` is where step `i`
+    /// leaves its result, null for one that nobody keeps.
+    ///
+    /// # Errors
+    /// A row without a kernel for its type.
+    ///
+    /// # Safety
+    /// While the runner is used: every input is readable, aligned and initialised over the shape, and every place writable for as many
+    /// elements. A place may be the memory of an aligned input whose last reader is not behind the step that writes there; otherwise no
+    /// memory overlaps.
+    pub unsafe fn new(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Input<'_>], places: &[*mut u8]) -> Result<Runner> {
+        let n = shape.iter().product();
+        let last = code.last_uses();
+        let mut free: Vec<usize> = Vec::new();
+        let (mut registers, mut converted) = (0, 0);
+        let mut constants: Vec<Line> = Vec::new();
+        let mut walks = Vec::new();
+        let mut walk_of = vec![usize::MAX; inputs.len()];
+        for (i, input) in inputs.iter().enumerate() {
+            if let Some(strides) = input.strides {
+                walk_of[i] = walks.len();
+                let size = input.dtype.size();
+                let dims = collapse::<2>(shape, [out_strides, strides], [1, size]);
+                walks.push(Walk { ptr: input.ptr, size, read: mover(input.dtype, input.dtype), dims });
+            }
+        }
+        let mut steps: Vec<Prepared> = Vec::with_capacity(code.steps.len());
+        let mut register_of = vec![usize::MAX; code.steps.len()];
+        for (i, step) in code.steps.iter().enumerate() {
+            let (mut kernel, mut cast, mut narrow) = (None, None, None);
+            let mut is_vjp = false;
+            match &step.what {
+                What::Row { func, compute, params } => {
+                    let (func, params) = specialise(*func, params);
+                    let found = match func.part {
+                        Part::Forward => kernels::forward_kernel(func.row, *compute, level()),
+                        Part::Vjp(k) => kernels::vjp_kernel(func.row, k as usize, *compute, level()),
+                    };
+                    let found = found.ok_or_else(|| {
+                        Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", func.row.info().name, compute.type_name()))
+                    })?;
+                    is_vjp = func.part != Part::Forward;
+                    let made = func.out_dtype(compute.computed());
+                    let params: SmallVec<[Scalar; MAX_PARAMS]> = params.iter().map(|p| stored(*p, *compute)).collect();
+                    kernel = Some(Loop::new(found, &params, made.size()));
+                    narrow = (made != step.out).then(|| (mover(made, step.out), made.size()));
+                }
+                What::Cast => cast = Some((mover(step.ins[0].1, step.out), step.ins[0].1.size())),
+            }
+            let mut slots = Vec::new();
+            let mut conversions = 0;
+            for (k, (from, dtype)) in step.ins.iter().enumerate() {
+                let stored = step.sees(k);
+                let sees = if kernel.is_some() { stored.computed() } else { stored };
+                let read = match from {
+                    From::Nothing => continue,
+                    From::Input(j) if walk_of[*j] != usize::MAX => Read::Strided(walk_of[*j]),
+                    From::Input(j) => Read::Aligned(*j),
+                    From::Step(j) if !places[*j].is_null() => Read::Written(*j),
+                    From::Step(j) => Read::Register(register_of[*j]),
+                    From::Value(bytes) => {
+                        let at = constants.len() / (REGISTER / 64);
+                        constants.resize(constants.len() + REGISTER / 64, Line([0; 64]));
+                        let to = constants[at * (REGISTER / 64)..].as_mut_ptr().cast::<u8>();
+                        // SAFETY: the value is aligned and as long as its type; the buffer holds a block of the widest type.
+                        unsafe {
+                            let value = Value(*bytes);
+                            Route::new(*dtype, stored, sees).run(1, BLOCK, value.0.as_ptr(), (0, 0), to, (0, sees.size() as isize));
+                        }
+                        Read::Constant(at)
+                    }
+                };
+                let convert = if *dtype == stored && stored == sees || matches!(read, Read::Constant(_)) {
+                    None
+                } else {
+                    conversions += 1;
+                    Some((Route::new(*dtype, stored, sees), conversions - 1))
+                };
+                let slot = if is_vjp && k + 1 == step.ins.len() { 1 + MAX_OPERANDS } else { k };
+                if let Some(kernel) = &mut kernel {
+                    kernel.set_input(slot, sees.size());
+                }
+                slots.push(Slot { slot, read, size: dtype.size(), convert });
+            }
+            let narrow = narrow.map(|(mv, size)| (mv, size, conversions));
+            converted = converted.max(conversions + usize::from(narrow.is_some()));
+            // A value read here for the last time leaves its register to the result only after the step: kernels may not overlap in part.
+            let register = if places[i].is_null() {
+                free.pop().unwrap_or_else(|| {
+                    registers += 1;
+                    registers - 1
+                })
+            } else {
+                usize::MAX
+            };
+            register_of[i] = register;
+            for (j, end) in last.iter().enumerate().take(i) {
+                if *end == i && places[j].is_null() {
+                    free.push(register_of[j]);
+                }
+            }
+            let place = (!places[i].is_null()).then_some(places[i]);
+            steps.push(Prepared { kernel, slots, register, place, size: step.out.size(), cast, narrow });
+        }
+        let inputs = inputs.iter().map(|i| (i.ptr, i.dtype.size())).collect();
+        let gathered = walks.len();
+        let lone = match &steps[..] {
+            [step] => {
+                step.place.is_some()
+                    && step.kernel.is_some()
+                    && step.narrow.is_none()
+                    && step.slots.iter().all(|s| matches!(s.read, Read::Aligned(_)) && s.convert.is_none())
+            }
+            _ => false,
+        };
+        Ok(Runner { n, steps, inputs, walks, constants, registers, converted, gathered, lone })
+    }
+
+    /// Computes every element, unless `goes_on`, which this thread asks now and then, says no.
+    pub fn run(&self, goes_on: &dyn Fn() -> bool) {
+        let tasks = self.n.div_ceil(GRAIN);
+        let mut first = 0;
+        while first < tasks {
+            parallel_for(TOGETHER.min(tasks - first), |i| {
+                let start = (first + i) * GRAIN;
+                // SAFETY: below n; each range is computed once.
+                unsafe { self.range(start, GRAIN.min(self.n - start), None) };
+            });
+            first += TOGETHER;
+            if first < tasks && !goes_on() {
+                return;
+            }
+        }
+    }
+
+    /// Computes the elements `start..start + len`; with `to`, the last step's results go there, densely, too or instead of into a register.
+    ///
+    /// # Safety
+    /// There are so many, no other thread computes them at the same time, and `to` has room for them, aligned.
+    pub unsafe fn range(&self, start: usize, len: usize, to: Option<*mut u8>) {
+        let lines = (self.registers + self.converted + self.gathered) * (REGISTER / 64);
+        SCRATCH.with(|s| {
+            let mut s = s.borrow_mut();
+            if s.len() < lines {
+                s.resize(lines, Line([0; 64]));
+            }
+            let scratch = s.as_mut_ptr().cast::<u8>();
+            let size = self.steps.last().map_or(0, |s| s.size);
+            let mut done = 0;
+            while done < len {
+                let now = if self.lone { len - done } else { (len - done).min(BLOCK) };
+                // SAFETY: the scratch holds all registers; the rest is the promise made to `new`.
+                unsafe { self.block(start + done, now, scratch, to.map(|p| p.add(done * size))) };
+                done += now;
+            }
+        });
+    }
+
+    /// # Safety
+    /// `scratch` holds all registers, `to` as many elements as the block, and the block lies inside the program's elements.
+    unsafe fn block(&self, start: usize, len: usize, scratch: *mut u8, to: Option<*mut u8>) {
+        let mut loaded = 0u64;
+        let end = self.steps.len() - 1;
+        for (i, step) in self.steps.iter().enumerate() {
+            let mut at = [std::ptr::null::<u8>(); MAX_INPUTS];
+            // SAFETY: the caller's; registers have room for a block of the widest elements.
+            unsafe {
+                let dst = match (step.place, to) {
+                    (Some(p), _) => p.add(start * step.size),
+                    (None, Some(to)) if i == end => to,
+                    _ => scratch.add(step.register * REGISTER),
+                };
+                for slot in &step.slots {
+                    let mut src: *const u8 = match slot.read {
+                        Read::Register(r) => scratch.add(r * REGISTER),
+                        Read::Written(j) => self.steps[j].place.map_or(std::ptr::null(), |p| p.add(start * slot.size).cast_const()),
+                        Read::Aligned(j) => self.inputs[j].0.add(start * slot.size),
+                        Read::Strided(w) => match self.walks[w].dense(start, len) {
+                            Some(p) => p,
+                            None => {
+                                let buffer = scratch.add((self.registers + self.converted + w) * REGISTER);
+                                if loaded >> w & 1 == 0 {
+                                    self.walks[w].load(start, len, buffer);
+                                    loaded |= 1 << w;
+                                }
+                                buffer
+                            }
+                        },
+                        Read::Constant(c) => self.constants.as_ptr().cast::<u8>().add(c * REGISTER),
+                    };
+                    if let Some((mv, c)) = slot.convert {
+                        let buffer = scratch.add((self.registers + c) * REGISTER);
+                        let seen = step.kernel.as_ref().map_or(0, |k| k.input_size(slot.slot));
+                        mv.run(1, len, src, (0, slot.size as isize), buffer, (0, seen as isize));
+                        src = buffer;
+                    }
+                    at[slot.slot] = src;
+                }
+                match (&step.kernel, step.cast) {
+                    (Some(kernel), _) => match step.narrow {
+                        None => kernel.run(len, dst, &at),
+                        Some((mv, size, c)) => {
+                            let buffer = scratch.add((self.registers + c) * REGISTER);
+                            kernel.run(len, buffer, &at);
+                            mv(1, len, buffer, (0, size as isize), dst, (0, step.size as isize));
+                        }
+                    },
+                    (None, Some((mv, size))) => mv(1, len, at[0], (0, size as isize), dst, (0, step.size as isize)),
+                    (None, None) => {}
+                }
+                if i == end
+                    && let (Some(_), Some(to)) = (step.place, to)
+                {
+                    std::ptr::copy_nonoverlapping(dst.cast_const(), to, len * step.size);
+                }
+            }
+        }
+    }
+}
+
+/// A single value, aligned for every type.
+#[repr(C, align(8))]
+struct Value([u8; 8]);
+
+impl Walk {
+    /// Where the elements `start..start + len` lie, if they lie one after the other.
+    ///
+    /// # Safety
+    /// They lie inside the program's elements.
+    unsafe fn dense(&self, start: usize, len: usize) -> Option<*const u8> {
+        let (inner, outer) = self.dims.split_last()?;
+        let (mut row, col) = (start / inner.size, start % inner.size);
+        if inner.strides[1] != self.size as isize || col + len > inner.size {
+            return None;
+        }
+        let mut offset = col as isize * inner.strides[1];
+        for d in outer.iter().rev() {
+            offset += (row % d.size) as isize * d.strides[1];
+            row /= d.size;
+        }
+        // SAFETY: the caller's.
+        Some(unsafe { self.ptr.offset(offset) })
+    }
+
+    /// Reads the elements `start..start + len`, in the order of the results.
+    ///
+    /// # Safety
+    /// They lie inside the program's elements; `to` holds as many.
+    unsafe fn load(&self, start: usize, len: usize, mut to: *mut u8) {
+        let (mut at, mut left) = (start, len);
+        let size = self.size as isize;
+        let (inner, outer) = match self.dims.split_last() {
+            Some((inner, outer)) => (*inner, outer),
+            None => {
+                // SAFETY: one element.
+                return unsafe { (self.read)(1, len, self.ptr, (0, 0), to, (0, size)) };
+            }
+        };
+        while left > 0 {
+            let (row, col) = (at / inner.size, at % inner.size);
+            let (mut rest, mut offset, mut next) = (row, 0isize, 1);
+            let mut step = 0isize;
+            for (i, d) in outer.iter().rev().enumerate() {
+                offset += (rest % d.size) as isize * d.strides[1];
+                if i == 0 {
+                    // Whole rows up to the end of this dimension can be read at once.
+                    next = d.size - rest % d.size;
+                    step = d.strides[1];
+                }
+                rest /= d.size;
+            }
+            let (rows, cols) =
+                if col == 0 && left >= inner.size { ((left / inner.size).min(next), inner.size) } else { (1, left.min(inner.size - col)) };
+            // SAFETY: the elements lie inside the operand.
+            unsafe {
+                let src = self.ptr.offset(offset + col as isize * inner.strides[1]);
+                (self.read)(rows, cols, src, (step, inner.strides[1]), to, (size * cols as isize, size));
+                to = to.add(rows * cols * self.size);
+            }
+            at += rows * cols;
+            left -= rows * cols;
+        }
+    }
+}
+
+const _: () = assert!(BLOCK.is_multiple_of(LANES));

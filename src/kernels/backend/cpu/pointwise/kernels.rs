@@ -1,0 +1,495 @@
+//! One compiled loop for each row, element type and instruction set.
+
+#[cfg(target_arch = "x86_64")]
+use super::lanes;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::cpu::num::{Avx2, Avx512};
+use crate::backend::cpu::num::{B8, Base, Cell, F32, F64, I32, I64, Level, U8};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::{Eval, OUTPUT, Row, RowId, Vjp, all_rows, rows};
+
+/// Kernels work on whole blocks of so many elements, so that no loop has a remainder.
+pub const LANES: usize = 16;
+
+/// The most operands of a row.
+pub const MAX_OPERANDS: usize = 3;
+/// The most parameters of a row.
+pub const MAX_PARAMS: usize = 3;
+/// The cotangent, the operands, the output.
+pub const MAX_INPUTS: usize = MAX_OPERANDS + 2;
+
+/// Computes `blocks * LANES` elements. All arrays are dense. Forward, input `k` is operand `k`; in a derivative 0 is the cotangent,
+/// `1 + k` operand `k` and `1 + MAX_OPERANDS` the output. Inputs that are not read can be anything.
+pub type Kernel = unsafe fn(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]);
+
+/// # Safety
+/// `ptr` holds at least `i + 1` elements, of `A::Raw` or, for a mask, of bytes.
+#[inline(always)]
+unsafe fn load<A: Cell>(read: bool, mask: bool, ptr: *const u8, i: usize, zero: A) -> A {
+    // SAFETY: the caller's. Operands come from tensors of any offset, but always at whole elements.
+    unsafe {
+        if !read {
+            zero
+        } else if mask {
+            A::from_bool(*ptr.add(i))
+        } else {
+            A::new(*(ptr as *const A::Raw).add(i))
+        }
+    }
+}
+
+#[inline(always)]
+fn load_params<A: Cell>(params: &[Scalar; MAX_PARAMS]) -> [A; MAX_PARAMS] {
+    [A::from_scalar(&params[0]), A::from_scalar(&params[1]), A::from_scalar(&params[2])]
+}
+
+const fn is_mask<R: Row>(k: usize) -> bool {
+    k < R::INFO.arity() && R::INFO.operands[k].mask
+}
+
+/// Keeps the compiler from vectorising across blocks: it would gather the same lane of many blocks, ten times slower than to
+/// vectorise within one.
+#[inline(always)]
+fn opaque(b: usize) -> usize {
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    {
+        let mut b = b;
+        // SAFETY: no instruction at all.
+        unsafe { std::arch::asm!("/* {0} */", inout(reg) b, options(nomem, nostack, preserves_flags)) };
+        b
+    }
+    #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+    b
+}
+
+/// Keeps the loop within a block scalar for instances where speed does not matter: sixteen copies of every function cost minutes of
+/// compile time.
+#[inline(always)]
+fn one_by_one<A: Cell>(j: usize) -> usize {
+    if A::SCALAR { opaque(j) } else { j }
+}
+
+/// The loop of every forward kernel; `O` is the element type of the result.
+///
+/// # Safety
+/// As for `Kernel`.
+#[inline(always)]
+unsafe fn forward<R: Row, A: Cell, O: Copy>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+    none: O,
+    f: impl Fn(&[A], &[A]) -> O,
+) {
+    let p = load_params::<A>(params);
+    let zero = A::from_scalar(&Scalar::Bool(false));
+    let arity = const { R::INFO.arity() };
+    let mask = const { [is_mask::<R>(0), is_mask::<R>(1), is_mask::<R>(2)] };
+    for b in 0..blocks {
+        let b = opaque(b);
+        let mut y = [none; LANES];
+        for (j, y) in y.iter_mut().enumerate() {
+            let i = b * LANES + one_by_one::<A>(j);
+            // SAFETY: `i` is below `blocks * LANES`, and operands beyond the arity are not read.
+            let x = unsafe {
+                [load(true, mask[0], ins[0], i, zero), load(arity > 1, mask[1], ins[1], i, zero), load(arity > 2, mask[2], ins[2], i, zero)]
+            };
+            *y = f(&x[..arity], &p);
+        }
+        // SAFETY: the output holds this block. It may be one of the inputs: these were read before.
+        unsafe { (out as *mut [O; LANES]).add(b).write_unaligned(y) };
+    }
+}
+
+/// The loop of every derivative.
+///
+/// # Safety
+/// As for `Kernel`.
+#[inline(always)]
+unsafe fn backward<R: Vjp<A, Y = A>, A: Cell, const I: usize>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+) {
+    let p = load_params::<A>(params);
+    let zero = A::from_scalar(&Scalar::Bool(false));
+    let arity = const { R::INFO.arity() };
+    let reads = const { R::INFO.saves(1 << I) };
+    let mask = const { [is_mask::<R>(0), is_mask::<R>(1), is_mask::<R>(2)] };
+    for b in 0..blocks {
+        let b = opaque(b);
+        let mut d = [zero.raw(); LANES];
+        for (j, d) in d.iter_mut().enumerate() {
+            let i = b * LANES + one_by_one::<A>(j);
+            // SAFETY: `i` is below `blocks * LANES`, and only what the derivative reads is read.
+            let (g, x, y) = unsafe {
+                (
+                    load(true, false, ins[0], i, zero),
+                    [
+                        load(reads & 1 != 0, mask[0], ins[1], i, zero),
+                        load(reads & 2 != 0, mask[1], ins[2], i, zero),
+                        load(reads & 4 != 0, mask[2], ins[3], i, zero),
+                    ],
+                    load(reads & OUTPUT != 0, false, ins[4], i, zero),
+                )
+            };
+            *d = R::vjp(I, &g, &x[..arity], &y, &p).raw();
+        }
+        // SAFETY: as in `forward`.
+        unsafe { (out as *mut [A::Raw; LANES]).add(b).write_unaligned(d) };
+    }
+}
+
+/// Runs `narrow`, and `wide` for the elements for which `in_range` does not hold: what an element gives never depends on its neighbours.
+///
+/// # Safety
+/// As for `Kernel`.
+#[inline(always)]
+unsafe fn by_range<A: Cell>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+    in_range: impl Fn(usize) -> bool,
+    narrow: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
+    wide: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
+) {
+    let mut off = [0u32; LANES];
+    for b in 0..blocks {
+        let b = opaque(b);
+        off.iter_mut().enumerate().for_each(|(j, off)| *off |= u32::from(!in_range(b * LANES + j)));
+    }
+    if off == [0; LANES] {
+        return narrow(blocks, out, ins, params);
+    }
+    for b in 0..blocks {
+        let step = b * LANES * size_of::<A::Raw>();
+        // In place this block is still as it was.
+        let fits: [bool; LANES] = std::array::from_fn(|j| in_range(b * LANES + j));
+        let ins = ins.map(|p| p.wrapping_add(step));
+        let out = out.wrapping_add(step);
+        if fits == [true; LANES] {
+            narrow(1, out, &ins, params);
+            continue;
+        }
+        let mut far = [std::mem::MaybeUninit::<A::Raw>::uninit(); LANES];
+        wide(1, far.as_mut_ptr().cast(), &ins, params);
+        narrow(1, out, &ins, params);
+        for (j, far) in far.iter().enumerate().filter(|(j, _)| !fits[*j]) {
+            // SAFETY: both hold a block, and `wide` has written all of its own.
+            unsafe { *(out as *mut A::Raw).add(j) = far.assume_init() };
+        }
+    }
+}
+
+/// Element `i` of an input.
+///
+/// # Safety
+/// It is there.
+#[inline(always)]
+unsafe fn element<A: Cell>(ptr: *const u8, i: usize) -> A {
+    // SAFETY: the caller's.
+    A::new(unsafe { *(ptr as *const A::Raw).add(i) })
+}
+
+const fn is_periodic<R: Row>() -> bool {
+    R::INFO.periodic && R::INFO.arity() == 1
+}
+
+/// Instances of a loop for each instruction set: the same body, inlined into functions that may use more instructions.
+macro_rules! instances {
+    ($base:ident $avx2:ident $avx512:ident <$R:ident: [$($Row:tt)+], $A:ident: $Bound:path $(, const $I:ident: usize)?> $call:expr) => {
+        // Derivatives have this instance only where there is no other.
+        #[allow(dead_code)]
+        unsafe fn $base<$R: $($Row)+, $A: $Bound $(, const $I: usize)?>(
+            blocks: usize,
+            out: *mut u8,
+            ins: &[*const u8; MAX_INPUTS],
+            params: &[Scalar; MAX_PARAMS],
+        ) {
+            // SAFETY: the caller's.
+            unsafe { $call(blocks, out, ins, params) }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+        unsafe fn $avx2<$R: $($Row)+, $A: $Bound $(, const $I: usize)?>(
+            blocks: usize,
+            out: *mut u8,
+            ins: &[*const u8; MAX_INPUTS],
+            params: &[Scalar; MAX_PARAMS],
+        ) {
+            // SAFETY: the caller's.
+            unsafe { $call(blocks, out, ins, params) }
+        }
+
+        // Not every family has an instance for it.
+        #[allow(dead_code)]
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
+        unsafe fn $avx512<$R: $($Row)+, $A: $Bound $(, const $I: usize)?>(
+            blocks: usize,
+            out: *mut u8,
+            ins: &[*const u8; MAX_INPUTS],
+            params: &[Scalar; MAX_PARAMS],
+        ) {
+            // SAFETY: the caller's.
+            unsafe { $call(blocks, out, ins, params) }
+        }
+    };
+}
+
+instances! { num_base num_avx2 num_avx512 <R: [Eval<A, Out = A>], A: Cell> |n, o, i, p| {
+    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f(x, p).raw())
+} }
+instances! { real_base real_avx2 real_avx512 <R: [Eval<A, Out = A> + Eval<A::Wide, Out = A::Wide>], A: Cell> |n, o, i, p| {
+    let narrow = |n, o, i: &_, p: &_| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw());
+    if const { is_periodic::<R>() } {
+        by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).in_range(), narrow,
+            |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::Wide>>::f(x, p).raw()))
+    } else {
+        narrow(n, o, i, p)
+    }
+} }
+instances! { div_base div_avx2 div_avx512 <R: [Eval<A, Out = A> + Eval<A::Wide, Out = A::Wide>], A: Cell> |n, o, i, p| {
+    by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).divides_in_range(element(i[1], k)),
+        |n, o, i, p| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw()),
+        |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::Wide>>::f(x, p).raw()))
+} }
+instances! { cmp_base cmp_avx2 cmp_avx512 <R: [Eval<A, Out = bool>], A: Cell> |n, o, i, p| {
+    forward::<R, A, u8>(n, o, i, p, 0, |x, p| R::f(x, p) as u8)
+} }
+instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::Wide, Y = A::Wide>], A: Cell, const I: usize> |n, o, i, p| {
+    if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
+        by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
+            |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::Wide, I>(n, o, i, p))
+    } else {
+        backward::<R, A, I>(n, o, i, p)
+    }
+} }
+
+/// Types of numbers that have kernels, and how many of them are real: the last ones.
+const TYPES: usize = 6;
+const REALS: usize = 2;
+
+/// The place of the numbers that `dtype` is computed in, in the order of `by_dtype`.
+const fn place(dtype: DType) -> usize {
+    match dtype {
+        DType::Bool => 0,
+        DType::U8 => 1,
+        DType::I8 | DType::I16 | DType::I32 => 2,
+        DType::I64 => 3,
+        DType::F32 => 4,
+        DType::F64 => 5,
+    }
+}
+
+/// All kernels of one row: `[level][place]`, and `[level][operand][place among the reals]`.
+struct Entry {
+    forward: [[Option<Kernel>; TYPES]; Level::COUNT],
+    vjp: [[[Option<Kernel>; REALS]; MAX_OPERANDS]; Level::COUNT],
+}
+
+/// The kernels of one level from the types of numbers in the order of `place`.
+macro_rules! by_dtype {
+    ($f:ident $R:ident $I:ty, ints $g:ident) => {
+        [
+            Some($g::<$R, B8> as Kernel),
+            Some($g::<$R, U8>),
+            Some($g::<$R, I32>),
+            Some($g::<$R, I64>),
+            Some($f::<$R, F32<$I>>),
+            Some($f::<$R, F64<$I>>),
+        ]
+    };
+    (floats $f:ident $R:ident $I:ty) => {
+        [None, None, None, None, Some($f::<$R, F32<$I>> as Kernel), Some($f::<$R, F64<$I>>)]
+    };
+    (ints $g:ident $R:ident) => {
+        [Some($g::<$R, B8> as Kernel), Some($g::<$R, U8>), Some($g::<$R, I32>), Some($g::<$R, I64>), None, None]
+    };
+}
+
+// Arithmetic, comparisons and integers have no instance for AVX-512: they wait for memory anyway, and every instance is paid for in
+// compile time.
+macro_rules! levels {
+    ($base:expr, $avx2:expr, $avx512:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            [$base, $avx2, $avx512]
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            [$base]
+        }
+    }};
+}
+
+// Without AVX2 there are no fused derivatives on x86-64, and nowhere of rows whose derivative reads nothing but the cotangent: these are
+// composed of forward kernels.
+macro_rules! vjp_levels {
+    (lanes $R:ident) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            const READS: u8 = reading::<$R>();
+            let mut top = vjp_kernels!(vjp_avx512 $R Avx512);
+            if READS & 1 != 0 {
+                top[0][0] = Some(lanes::backward::<$R, 0>);
+            }
+            if READS & 2 != 0 {
+                top[1][0] = Some(lanes::backward::<$R, 1>);
+            }
+            [[[None; 2]; MAX_OPERANDS], vjp_kernels!(vjp_avx2 $R Avx2), top]
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            [vjp_kernels!(vjp_base $R Base)]
+        }
+    }};
+    ($kind:ident Erf) => { vjp_levels!(lanes Erf) };
+    ($kind:ident Erfc) => { vjp_levels!(lanes Erfc) };
+    ($kind:ident Silu) => { vjp_levels!(lanes Silu) };
+    ($kind:ident GeluTanh) => { vjp_levels!(lanes GeluTanh) };
+    ($kind:ident Gelu) => { vjp_levels!(lanes Gelu) };
+    ($kind:ident Sin) => { vjp_levels!(lanes Sin) };
+    ($kind:ident Cos) => { vjp_levels!(lanes Cos) };
+    ($kind:ident LogSigmoid) => { vjp_levels!(lanes LogSigmoid) };
+    ($kind:ident Softplus) => { vjp_levels!(lanes Softplus) };
+    ($kind:ident BceWithLogits) => { vjp_levels!(lanes BceWithLogits) };
+    (Real $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
+    (Analytic $R:ident) => { vjp_levels!(@ $R vjp_avx512 Avx512) };
+    (Field Pow) => { vjp_levels!(@ Pow vjp_avx512 Avx512) };
+    (Field PowScalar) => { vjp_levels!(@ PowScalar vjp_avx512 Avx512) };
+    ($kind:ident $R:ident) => { vjp_levels!(@ $R vjp_avx2 Avx2) };
+    (@ $R:ident $top:ident $I:ident) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            [[[None; 2]; MAX_OPERANDS], vjp_kernels!(vjp_avx2 $R Avx2), vjp_kernels!($top $R $I)]
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            [vjp_kernels!(vjp_base $R Base)]
+        }
+    }};
+}
+
+// Of sixteen `f32` at once with AVX-512.
+macro_rules! lanes_kernels {
+    ($R:ident) => {
+        levels!(
+            by_dtype!(floats real_base $R Base),
+            by_dtype!(floats real_avx2 $R Avx2),
+            [None, None, None, None, Some(lanes::forward::<$R> as Kernel), Some(real_avx512::<$R, F64<Avx512>>)]
+        )
+    };
+}
+
+// Powers are the only arithmetic that takes longer than memory with AVX2. Remainders look at their quotients first.
+macro_rules! forward_kernels {
+    (Field Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
+    (Field PowScalar) => { forward_kernels!(@ PowScalar num_avx512 Avx512) };
+    (Num Fmod) => { forward_kernels!(divide Fmod) };
+    (Num Remainder) => { forward_kernels!(divide Remainder) };
+    (Num DivFloor) => { forward_kernels!(divide DivFloor) };
+    (Num FloorDivide) => { forward_kernels!(divide FloorDivide) };
+    (Num $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (Field $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (Modulus $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
+    (Test $R:ident) => { forward_kernels!(Cmp $R) };
+    (Analytic $R:ident) => { forward_kernels!(Real $R) };
+    ($kind:ident Exp) => { lanes_kernels!(Exp) };
+    ($kind:ident Tanh) => { lanes_kernels!(Tanh) };
+    ($kind:ident Erf) => { lanes_kernels!(Erf) };
+    ($kind:ident Sigmoid) => { lanes_kernels!(Sigmoid) };
+    ($kind:ident Silu) => { lanes_kernels!(Silu) };
+    ($kind:ident GeluTanh) => { lanes_kernels!(GeluTanh) };
+    ($kind:ident Gelu) => { lanes_kernels!(Gelu) };
+    ($kind:ident Sin) => { lanes_kernels!(Sin) };
+    ($kind:ident Cos) => { lanes_kernels!(Cos) };
+    (divide $R:ident) => {
+        levels!(
+            by_dtype!(div_base $R Base, ints num_base),
+            by_dtype!(div_avx2 $R Avx2, ints num_avx2),
+            by_dtype!(div_avx2 $R Avx2, ints num_avx2)
+        )
+    };
+    (@ $R:ident $top:ident $I:ident) => {
+        levels!(
+            by_dtype!(num_base $R Base, ints num_base),
+            by_dtype!(num_avx2 $R Avx2, ints num_avx2),
+            by_dtype!($top $R $I, ints num_avx2)
+        )
+    };
+    (Cmp $R:ident) => {
+        levels!(
+            by_dtype!(cmp_base $R Base, ints cmp_base),
+            by_dtype!(cmp_avx2 $R Avx2, ints cmp_avx2),
+            by_dtype!(cmp_avx2 $R Avx2, ints cmp_avx2)
+        )
+    };
+    (Real $R:ident) => {
+        levels!(
+            by_dtype!(floats real_base $R Base),
+            by_dtype!(floats real_avx2 $R Avx2),
+            by_dtype!(floats real_avx512 $R Avx512)
+        )
+    };
+    (Int $R:ident) => {
+        levels!(by_dtype!(ints num_base $R), by_dtype!(ints num_avx2 $R), by_dtype!(ints num_avx2 $R))
+    };
+}
+
+/// The operands whose derivative reads a saved value.
+const fn reading<R: Row>() -> u8 {
+    let mut mask = 0;
+    let mut i = 0;
+    while i < R::INFO.arity() {
+        if R::INFO.saves(1 << i) != 0 {
+            mask |= 1 << i;
+        }
+        i += 1;
+    }
+    mask
+}
+
+macro_rules! vjp_kernels {
+    ($vjp:ident $R:ident $I:ty) => {{
+        const NEEDED: u8 = reading::<$R>();
+        [
+            if NEEDED & 1 != 0 { [Some($vjp::<$R, F32<$I>, 0> as Kernel), Some($vjp::<$R, F64<$I>, 0>)] } else { [None; 2] },
+            if NEEDED & 2 != 0 { [Some($vjp::<$R, F32<$I>, 1> as Kernel), Some($vjp::<$R, F64<$I>, 1>)] } else { [None; 2] },
+            if NEEDED & 4 != 0 { [Some($vjp::<$R, F32<$I>, 2> as Kernel), Some($vjp::<$R, F64<$I>, 2>)] } else { [None; 2] },
+        ]
+    }};
+}
+
+macro_rules! table {
+    ($([$kind:ident $Row:ident])+) => {
+        static TABLE: &[Entry] = &[$({
+            #[allow(unused_imports)]
+            use rows::$Row;
+            Entry {
+                forward: forward_kernels!($kind $Row),
+                vjp: vjp_levels!($kind $Row),
+            }
+        }),+];
+    };
+}
+
+all_rows!(table);
+
+/// The kernel that computes `row`'s value in `dtype`; None if the row does not take that type.
+#[inline]
+pub fn forward_kernel(row: RowId, dtype: DType, level: Level) -> Option<Kernel> {
+    TABLE[row as usize].forward[level as usize % Level::COUNT][place(dtype)]
+}
+
+/// The kernel that computes what operand `i` of `row` gets from the cotangent; None for integers and where it is not fused
+/// (no derivative, one that reads only the cotangent, or an x86-64 without AVX2).
+#[inline]
+pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, level: Level) -> Option<Kernel> {
+    let which = place(dtype).checked_sub(TYPES - REALS)?;
+    TABLE[row as usize].vjp[level as usize % Level::COUNT].get(i)?[which]
+}

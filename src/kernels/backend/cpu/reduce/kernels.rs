@@ -1,0 +1,324 @@
+//! Which loops, and which loaders before them, make which reduction of which dtype.
+
+use super::loaders::Load;
+use super::loops::{Loops, Of, finish_with};
+use super::reducers::{Absolutes, CountNonzero, Extreme, Float, LargestAbsolute, Prod, SquareSum, Sum, Truth};
+use super::traversal::{Finish, ReduceKernel};
+use super::variance::{LogSumExp, Squares};
+use crate::backend::requests::Reducer;
+use crate::layout::DType;
+
+impl ReduceKernel {
+    /// Whose accumulators are the results.
+    const fn plain(loops: &'static Loops) -> Self {
+        ReduceKernel { loops, load: None, finish: None, out: loops.acc, number: 0.0 }
+    }
+
+    const fn loading(self, load: Load) -> Self {
+        ReduceKernel { load: Some(load), ..self }
+    }
+
+    /// For elements of `dtype`, of loops that read what it is computed in.
+    const fn widened(self, dtype: DType) -> Self {
+        match dtype {
+            DType::I8 => self.loading(Load::widened::<i8, i32>()),
+            DType::I16 => self.loading(Load::widened::<i16, i32>()),
+            DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self,
+        }
+    }
+
+    pub(crate) const fn finished(self, out: usize, finish: Finish) -> Self {
+        ReduceKernel { out, finish: Some(finish), ..self }
+    }
+}
+
+/// The reduction that a request asks for. None: it is for floats alone.
+pub fn of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
+    match reducer {
+        Reducer::Sum => Some(sum(dtype)),
+        Reducer::Prod => Some(prod(dtype)),
+        Reducer::Extreme { max } => Some(extreme(max, dtype)),
+        Reducer::Truth { all } => Some(truth(all, dtype)),
+        Reducer::CountNonzero => Some(count_nonzero(dtype)),
+        Reducer::SquaredDeviations => squares(dtype),
+        Reducer::LogSumExp => logsumexp(dtype),
+        Reducer::Norm(p) => norm(p, dtype),
+    }
+}
+
+/// The sum; of integers and bool in int64.
+pub fn sum(dtype: DType) -> ReduceKernel {
+    ReduceKernel::plain(match dtype {
+        DType::Bool | DType::U8 => Of::<Sum<u8, i64>>::LOOPS,
+        DType::I8 | DType::I16 | DType::I32 => Of::<Sum<i32, i64>>::LOOPS,
+        DType::I64 => Of::<Sum<i64, i64>>::NARROW,
+        DType::F32 => Of::<Sum<f32, f32>>::LOOPS,
+        DType::F64 => Of::<Sum<f64, f64>>::LOOPS,
+    })
+    .widened(dtype)
+}
+
+/// The product, of the types of `sum`.
+pub fn prod(dtype: DType) -> ReduceKernel {
+    ReduceKernel::plain(match dtype {
+        DType::Bool | DType::U8 => Of::<Prod<u8, i64>>::LOOPS,
+        DType::I8 | DType::I16 | DType::I32 => Of::<Prod<i32, i64>>::LOOPS,
+        DType::I64 => Of::<Prod<i64, i64>>::LOOPS,
+        DType::F32 => Of::<Prod<f32, f32>>::LOOPS,
+        DType::F64 => Of::<Prod<f64, f64>>::LOOPS,
+    })
+    .widened(dtype)
+}
+
+/// The largest element, or the smallest with `max` false; nan wins.
+pub fn extreme(max: bool, dtype: DType) -> ReduceKernel {
+    let r = ReduceKernel::plain(extreme_loops(max, dtype)).widened(dtype);
+    match dtype {
+        DType::I8 => r.finished(1, narrow::<i8>),
+        DType::I16 => r.finished(2, narrow::<i16>),
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => r,
+    }
+}
+
+/// # Safety
+/// As for `finish_with`, of i32 that T holds.
+unsafe fn narrow<T: TryFrom<i32> + Default>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: i32| T::try_from(a).unwrap_or_default()) }
+}
+
+fn extreme_loops(max: bool, dtype: DType) -> &'static Loops {
+    match (dtype, max) {
+        (DType::Bool | DType::U8, true) => Of::<Extreme<u8, true>>::LOOPS,
+        (DType::Bool | DType::U8, false) => Of::<Extreme<u8, false>>::LOOPS,
+        (DType::I8 | DType::I16 | DType::I32, true) => Of::<Extreme<i32, true>>::LOOPS,
+        (DType::I8 | DType::I16 | DType::I32, false) => Of::<Extreme<i32, false>>::LOOPS,
+        (DType::I64, true) => Of::<Extreme<i64, true>>::NARROW,
+        (DType::I64, false) => Of::<Extreme<i64, false>>::NARROW,
+        (DType::F32, true) => Of::<Extreme<f32, true>>::LOOPS,
+        (DType::F32, false) => Of::<Extreme<f32, false>>::LOOPS,
+        (DType::F64, true) => Of::<Extreme<f64, true>>::NARROW,
+        (DType::F64, false) => Of::<Extreme<f64, false>>::NARROW,
+    }
+}
+
+/// `r`, of bytes, for elements of which each counts as whether it is not 0.
+fn of_truth(r: ReduceKernel, dtype: DType) -> ReduceKernel {
+    match dtype {
+        DType::Bool | DType::U8 | DType::I8 => r,
+        DType::I16 => r.loading(Load::nonzero::<i16, u8>()),
+        DType::I32 => r.loading(Load::nonzero::<i32, u8>()),
+        DType::I64 => r.loading(Load::nonzero::<i64, u8>()),
+        DType::F32 => r.loading(Load::nonzero::<f32, u8>()),
+        DType::F64 => r.loading(Load::nonzero::<f64, u8>()),
+    }
+}
+
+/// Whether all elements (or any, with `all` false) are true, that is not 0; nan is. Gives bool.
+pub fn truth(all: bool, dtype: DType) -> ReduceKernel {
+    of_truth(ReduceKernel::plain(if all { Of::<Truth<true>>::LOOPS } else { Of::<Truth<false>>::LOOPS }), dtype)
+}
+
+/// How many elements are not 0, in int64.
+pub fn count_nonzero(dtype: DType) -> ReduceKernel {
+    of_truth(ReduceKernel::plain(Of::<CountNonzero>::LOOPS), dtype)
+}
+
+/// The sum of squared distances from the mean. None but for floats.
+pub fn squares(dtype: DType) -> Option<ReduceKernel> {
+    match dtype {
+        DType::F32 => Some(ReduceKernel::plain(Squares::<f32>::LOOPS).finished(4, Squares::<f32>::finish)),
+        DType::F64 => Some(ReduceKernel::plain(Squares::<f64>::LOOPS).finished(8, Squares::<f64>::finish)),
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+    }
+}
+
+/// `log(sum(exp(x)))`, without overflow. None but for floats.
+pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
+    match dtype {
+        DType::F32 => Some(ReduceKernel::plain(LogSumExp::<f32>::LOOPS).finished(4, LogSumExp::<f32>::finish)),
+        DType::F64 => Some(ReduceKernel::plain(LogSumExp::<f64>::LOOPS).finished(8, LogSumExp::<f64>::finish)),
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+    }
+}
+
+/// The vector norm of order `p`. None but for floats.
+pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
+    match dtype {
+        DType::F32 => Some(float_norm::<f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<f32>()), dtype)),
+        DType::F64 => {
+            let largest = ReduceKernel::plain(Of::<LargestAbsolute<f64>>::NARROW);
+            Some(float_norm::<f64>(p, Of::<SquareSum<f64, false>>::LOOPS, largest, dtype))
+        }
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+    }
+}
+
+/// With fused multiplication where the machine has it.
+#[cfg(target_arch = "x86_64")]
+const SQUARES_F32: &Loops = &{
+    let (plain, fused) = (Of::<SquareSum<f32, false>>::LOOPS, Of::<SquareSum<f32, true>>::LOOPS);
+    Loops { rows: [plain.rows[0], fused.rows[1], fused.rows[2]], down: [plain.down[0], fused.down[1], fused.down[2]], ..*plain }
+};
+#[cfg(not(target_arch = "x86_64"))]
+const SQUARES_F32: &Loops = Of::<SquareSum<f32, false>>::LOOPS;
+
+/// `largest` reduces to the largest absolute value. Sums of powers are added up in double precision.
+fn float_norm<T: Float>(p: f64, squares: &'static Loops, largest: ReduceKernel, dtype: DType) -> ReduceKernel {
+    let size = size_of::<T>();
+    if p == 2.0 {
+        ReduceKernel::plain(squares).finished(size, root::<T>)
+    } else if p == 1.0 {
+        ReduceKernel::plain(Of::<Absolutes<T>>::LOOPS).finished(size, narrowed::<T>)
+    } else if p == f64::INFINITY {
+        largest.finished(size, at_least_zero::<T>)
+    } else if p == f64::NEG_INFINITY {
+        extreme(false, dtype).loading(Load::absolute::<T>())
+    } else if p == 0.0 {
+        count_nonzero(dtype).finished(size, counted::<T>)
+    } else {
+        let sum = ReduceKernel::plain(Of::<Sum<f64, f64>>::LOOPS).loading(Load::power::<T>().whole());
+        ReduceKernel { number: p, ..sum.finished(size, root_of_order::<T>) }
+    }
+}
+
+/// # Safety
+/// As for `finish_with`, of f64.
+unsafe fn root<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: f64| T::narrow(a.sqrt())) }
+}
+
+/// # Safety
+/// As for `finish_with`, of f64.
+unsafe fn root_of_order<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, p: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: f64| T::narrow(a.powf(1.0 / p))) }
+}
+
+/// # Safety
+/// As for `finish_with`, of i64.
+unsafe fn counted<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: i64| T::narrow(a as f64)) }
+}
+
+/// # Safety
+/// As for `finish_with`, of f64.
+unsafe fn narrowed<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: f64| T::narrow(a)) }
+}
+
+/// The largest of nothing is minus infinity, but 0 as a norm.
+///
+/// # Safety
+/// As for `finish_with`, of T.
+unsafe fn at_least_zero<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
+    // SAFETY: the caller's.
+    unsafe { finish_with(acc, n, out, step, |a: T| if a < T::ZERO { T::ZERO } else { a }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Source, run};
+    use super::*;
+    use crate::backend::cpu::cast::{mover, scalar_bytes};
+    use crate::layout::Scalar;
+
+    /// The elements of this dtype with these values, in memory.
+    fn stored(dtype: DType, values: &[i64]) -> Vec<u64> {
+        let mut memory = vec![0u64; values.len()];
+        let to = memory.as_mut_ptr().cast::<u8>();
+        for (i, v) in values.iter().enumerate() {
+            let bytes = scalar_bytes(Scalar::Int(*v), dtype);
+            // SAFETY: there are eight bytes for each element.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(i * dtype.size()), dtype.size()) };
+        }
+        memory
+    }
+
+    /// What `r` gives of elements of `dtype`, whose results are of `to`, as f64.
+    fn reduced(r: &ReduceKernel, to: DType, x: &[u64], (shape, strides): (&[usize], &[isize]), mask: &[bool]) -> Vec<f64> {
+        let n = shape.iter().zip(mask).filter(|(_, m)| !**m).map(|(s, _)| *s).product();
+        let (mut out, mut wide) = (vec![u64::MAX; n], vec![f64::NAN; n]);
+        // SAFETY: the layout stays inside x, and `out` has eight bytes for each result.
+        unsafe {
+            run(r, shape, strides, mask, Source::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast());
+            let ss = (0, to.size() as isize);
+            mover(to, DType::F64)(1, n, out.as_ptr().cast(), ss, wide.as_mut_ptr().cast(), (0, 8));
+        }
+        wide
+    }
+
+    /// The values behind each result, in any order.
+    fn groups(x: &[i64], (shape, strides): (&[usize], &[isize]), mask: &[bool]) -> Vec<Vec<i64>> {
+        let kept: Vec<usize> = (0..shape.len()).filter(|d| !mask[*d]).collect();
+        let mut groups = vec![Vec::new(); kept.iter().map(|d| shape[*d]).product()];
+        for i in 0..shape.iter().product() {
+            let at = |d: usize| i / shape[d + 1..].iter().product::<usize>() % shape[d];
+            let from: isize = (0..shape.len()).map(|d| at(d) as isize * strides[d]).sum();
+            groups[kept.iter().fold(0, |k, d| k * shape[*d] + at(*d))].push(x[from as usize]);
+        }
+        groups
+    }
+
+    #[test]
+    fn every_reduction_of_every_dtype_agrees_with_a_naive_one() {
+        let layouts: [(&[usize], &[isize]); 9] = [
+            (&[7], &[1]),
+            (&[5000], &[1]),
+            (&[5000], &[2]),
+            (&[3, 2100], &[2100, 1]),
+            (&[2100, 3], &[1, 2100]),
+            (&[70, 300], &[301, 1]),
+            (&[600, 4], &[4, 1]),
+            (&[20, 9, 40], &[360, 40, 1]),
+            (&[20, 9, 40], &[2, 800, 40]),
+        ];
+        let values: Vec<i64> = (0..21_100).map(|i| if i * 7919 % 1013 < 500 { 0 } else { i * 31 % 7 % 3 }).collect();
+        // Products that stay exact.
+        let signs: Vec<i64> = (0..21_100).map(|i| if i % 400 == 77 { 2 } else { 1 }).collect();
+        for dtype in DType::ALL {
+            let summed = if dtype.is_float() { dtype } else { DType::I64 };
+            let (x, s) = (stored(dtype, &values), stored(dtype, &signs));
+            let seen = |v: i64| if dtype == DType::Bool { i64::from(v != 0) } else { v };
+            for layout in layouts {
+                for bits in 0..1u32 << layout.0.len() {
+                    let mask: Vec<bool> = (0..layout.0.len()).map(|d| bits >> d & 1 == 1).collect();
+                    let all = groups(&values, layout, &mask);
+                    let check =
+                        |name: &str, r: &ReduceKernel, to: DType, memory: &[u64], want: &dyn Fn(&[i64]) -> f64, all: &[Vec<i64>]| {
+                            let got = reduced(r, to, memory, layout, &mask);
+                            for (g, v) in got.iter().zip(all) {
+                                let v: Vec<i64> = v.iter().map(|v| seen(*v)).collect();
+                                let want = want(&v);
+                                assert!((g - want).abs() <= 1e-6 * want.abs(), "{name} {dtype} {layout:?} {mask:?}: {g} {want}");
+                            }
+                        };
+                    let count = |v: &[i64]| v.iter().filter(|v| **v != 0).count() as f64;
+                    check("sum", &sum(dtype), summed, &x, &|v| v.iter().sum::<i64>() as f64, &all);
+                    check("max", &extreme(true, dtype), dtype, &x, &|v| v.iter().max().map_or(0.0, |v| *v as f64), &all);
+                    check("min", &extreme(false, dtype), dtype, &x, &|v| v.iter().min().map_or(0.0, |v| *v as f64), &all);
+                    check("all", &truth(true, dtype), DType::Bool, &x, &|v| f64::from(v.iter().all(|v| *v != 0)), &all);
+                    check("any", &truth(false, dtype), DType::Bool, &x, &|v| f64::from(v.iter().any(|v| *v != 0)), &all);
+                    check("count", &count_nonzero(dtype), DType::I64, &x, &count, &all);
+                    let all_signs = groups(&signs, layout, &mask);
+                    check("prod", &prod(dtype), summed, &s, &|v| v.iter().map(|v| *v as f64).product(), &all_signs);
+                    for p in [0.0, 1.0, 2.0, 3.0, f64::INFINITY, f64::NEG_INFINITY] {
+                        let want = |v: &[i64]| match p {
+                            0.0 => count(v),
+                            f64::INFINITY => v.iter().max().map_or(0.0, |v| *v as f64),
+                            f64::NEG_INFINITY => v.iter().min().map_or(0.0, |v| *v as f64),
+                            p => v.iter().map(|v| (*v as f64).powf(p)).sum::<f64>().powf(1.0 / p),
+                        };
+                        match norm(p, dtype) {
+                            Some(r) => check("norm", &r, dtype, &x, &want, &all),
+                            None => assert!(!dtype.is_float()),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Elements on their way to the loops of a reduction: where their type, or what is asked of them, has no loops of its own, they are
+//! turned block by block, in the cache, into what has. So a type needs loaders, not reducers.
+
+use super::loops::instances;
+use super::reducers::{Float, Number};
+use crate::backend::cpu::num::{Level, level};
+use std::marker::PhantomData;
+
+/// Loads `rows` rows of `cols` elements. Strides are in elements: of the source (between rows, between columns), and between the columns
+/// of the target, whose rows follow each other.
+type Loader = unsafe fn(shape: (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64);
+
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Bytes of an element as it lies.
+    pub size: usize,
+    /// Whether rows are loaded as a whole: in which groups elements meet decides about the last bits of a sum of floats.
+    pub whole: bool,
+    loaders: [Loader; Level::COUNT],
+}
+
+impl Load {
+    const fn of<E: Each>() -> Self {
+        Load { size: size_of::<E::From>(), whole: false, loaders: table::<E>() }
+    }
+
+    /// For sums of floats.
+    pub const fn whole(self) -> Self {
+        Load { whole: true, ..self }
+    }
+
+    /// 1 for what is not 0, nan too; 0 for 0.
+    pub const fn nonzero<T: Number, A: Number>() -> Self {
+        Self::of::<Nonzero<T, A>>()
+    }
+
+    /// The same values in a wider type.
+    pub const fn widened<T: Number, A: Number + From<T>>() -> Self {
+        Self::of::<Widened<T, A>>()
+    }
+
+    pub const fn absolute<T: Float>() -> Self {
+        Self::of::<Absolute<T>>()
+    }
+
+    /// Absolute values to the power of the reduction's number.
+    pub const fn power<T: Float>() -> Self {
+        Self::of::<Power<T>>()
+    }
+
+    /// # Safety
+    /// Elements of the loader's type are readable, and the target holds what becomes of them and does not overlap.
+    #[inline(always)]
+    pub(crate) unsafe fn run(
+        &self,
+        (rows, cols): (usize, usize),
+        src: *const u8,
+        ss: (isize, isize),
+        dst: *mut u8,
+        ds: isize,
+        number: f64,
+    ) {
+        let shape = if rows > 1 && ss.0 == ss.1 * cols as isize { (1, rows * cols) } else { (rows, cols) };
+        // SAFETY: the caller's; the features were found on this machine.
+        unsafe { self.loaders[level() as usize](shape, src, ss, dst, ds, number) }
+    }
+}
+
+/// What a loader does to each element.
+trait Each {
+    type From: Copy;
+    type To: Copy;
+    fn of(x: Self::From, number: f64) -> Self::To;
+}
+
+struct Nonzero<T, A>(PhantomData<(T, A)>);
+struct Widened<T, A>(PhantomData<(T, A)>);
+struct Absolute<T>(PhantomData<T>);
+struct Power<T>(PhantomData<T>);
+
+impl<T: Number, A: Number> Each for Nonzero<T, A> {
+    type From = T;
+    type To = A;
+    #[inline(always)]
+    fn of(x: T, _: f64) -> A {
+        if x != T::ZERO { A::ONE } else { A::ZERO }
+    }
+}
+
+impl<T: Number, A: Number + From<T>> Each for Widened<T, A> {
+    type From = T;
+    type To = A;
+    #[inline(always)]
+    fn of(x: T, _: f64) -> A {
+        x.into()
+    }
+}
+
+impl<T: Float> Each for Absolute<T> {
+    type From = T;
+    type To = T;
+    #[inline(always)]
+    fn of(x: T, _: f64) -> T {
+        x.absolute()
+    }
+}
+
+impl<T: Float> Each for Power<T> {
+    type From = T;
+    type To = f64;
+    #[inline(always)]
+    fn of(x: T, p: f64) -> f64 {
+        x.wide().abs().powf(p)
+    }
+}
+
+instances!(table = load, load_base load_avx2 load_avx512, [E: Each], [E], (
+    shape: (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64,
+));
+
+/// # Safety
+/// As `Load::run` says.
+#[inline(always)]
+unsafe fn load<E: Each>((rows, cols): (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64) {
+    for r in 0..rows {
+        let from = src.cast::<E::From>().wrapping_offset(r as isize * ss.0);
+        let to = dst.cast::<E::To>().wrapping_offset((r * cols) as isize * ds);
+        // SAFETY: the caller's.
+        unsafe {
+            if ss.1 == 1 && ds == 1 {
+                dense::<E>(std::slice::from_raw_parts(from, cols), std::slice::from_raw_parts_mut(to, cols), number);
+            } else if ds == 1 {
+                // Several at once: the loads do not wait for each other.
+                const TOGETHER: usize = 8;
+                let whole = cols / TOGETHER * TOGETHER;
+                for c in (0..whole).step_by(TOGETHER) {
+                    let q = from.offset(c as isize * ss.1);
+                    let x: [E::From; TOGETHER] = std::array::from_fn(|j| *q.offset(j as isize * ss.1));
+                    to.add(c).cast::<[E::To; TOGETHER]>().write(x.map(|x| E::of(x, number)));
+                }
+                (whole..cols).for_each(|c| to.add(c).write(E::of(*from.offset(c as isize * ss.1), number)));
+            } else {
+                (0..cols as isize).for_each(|c| to.offset(c * ds).write(E::of(*from.offset(c * ss.1), number)));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn dense<E: Each>(from: &[E::From], to: &mut [E::To], number: f64) {
+    from.iter().zip(to).for_each(|(x, to)| *to = E::of(*x, number));
+}

@@ -1,0 +1,343 @@
+//! The inner loops of reductions, once for each reducer and instruction set: along rows, and down columns. The walk (see `reduce`) is
+//! ordinary code: it calls them through a table and handles elements and accumulators as bytes.
+
+use super::reducers::Reducer;
+use crate::backend::cpu::num::Level;
+use std::marker::PhantomData;
+
+/// Rounds of all lanes before pairwise merging takes over.
+const ROUNDS: usize = 64;
+
+/// A function `$table` that gives `$body` compiled for each instruction set, in the order of `Level`.
+macro_rules! instances {
+    (
+        $table:ident = $body:ident, $base:ident $avx2:ident $avx512:ident,
+        [$($generics:tt)*], [$($names:ident),*], ($($arg:ident: $t:ty),* $(,)?) $(-> $ret:ty)?
+    ) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,fma")]
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn $avx512<$($generics)*>($($arg: $t),*) $(-> $ret)? {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { $body::<$($names),*>($($arg),*) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn $avx2<$($generics)*>($($arg: $t),*) $(-> $ret)? {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { $body::<$($names),*>($($arg),*) }
+        }
+        #[inline(never)]
+        #[allow(clippy::too_many_arguments)]
+        unsafe fn $base<$($generics)*>($($arg: $t),*) $(-> $ret)? {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { $body::<$($names),*>($($arg),*) }
+        }
+        const fn $table<$($generics)*>() -> [unsafe fn($($t),*) $(-> $ret)?; $crate::backend::cpu::num::Level::COUNT] {
+            [
+                $base::<$($names),*>,
+                #[cfg(target_arch = "x86_64")]
+                $avx2::<$($names),*>,
+                #[cfg(target_arch = "x86_64")]
+                $avx512::<$($names),*>,
+            ]
+        }
+    };
+}
+pub(crate) use instances;
+
+/// Leaves the accumulators of `count.0` rows, `count.1` apart, of `row.0` elements, `row.1` apart, in `acc`, `acc_step` apart.
+pub type Rows = unsafe fn(p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize);
+/// Adds `rows.0` rows, `rows.1` apart, of `columns` elements, `stride` apart, to the accumulators of the columns.
+pub type Down = unsafe fn(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize);
+/// Merges `n` accumulators with others, which come behind them or, if `behind` is false, before.
+pub type Merge = unsafe fn(acc: *mut u8, other: *const u8, n: usize, behind: bool);
+/// Makes `n` accumulators those of no elements.
+pub type Fill = unsafe fn(acc: *mut u8, n: usize);
+
+/// What the walk knows of a reducer. Strides are in elements and accumulators; both are aligned to at most 8 bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Loops {
+    /// Bytes of an element.
+    pub element: usize,
+    /// Bytes of an accumulator.
+    pub acc: usize,
+    pub rows: [Rows; Level::COUNT],
+    pub down: [Down; Level::COUNT],
+    pub merge: Merge,
+    pub fill: Fill,
+}
+
+impl Loops {
+    /// With the loops of AVX2 along rows in the place of those of AVX-512: where these are slower.
+    pub const fn narrow_rows(self) -> Self {
+        let mut rows = self.rows;
+        if Level::COUNT > 2 {
+            rows[Level::COUNT - 1] = rows[Level::COUNT - 2];
+        }
+        Loops { rows, ..self }
+    }
+}
+
+/// The loops of a reducer.
+pub struct Of<R>(PhantomData<R>);
+
+impl<R: Reducer> Of<R> {
+    pub const LOOPS: &'static Loops = &Self::ALL;
+    /// Those of eight bytes whose lanes the compiler does not keep in the registers of AVX-512.
+    pub const NARROW: &'static Loops = &Self::ALL.narrow_rows();
+    const ALL: Loops = Loops {
+        element: size_of::<R::In>(),
+        acc: size_of::<R::Acc>(),
+        rows: rows_table::<R>(),
+        down: [
+            down_at::<R, 0>,
+            #[cfg(target_arch = "x86_64")]
+            down_at::<R, 1>,
+            #[cfg(target_arch = "x86_64")]
+            down_at::<R, 2>,
+        ],
+        merge: merge::<R>,
+        fill: fill::<R>,
+    };
+}
+
+/// Lanes of long rows.
+const fn lanes(acc: usize) -> usize {
+    if acc == 4 { 64 } else { 32 }
+}
+/// Lanes of rows whose elements lie apart.
+const APART: usize = 8;
+
+instances!(rows_table = rows, rows_base rows_avx2 rows_avx512, [R: Reducer], [R], (
+    p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize,
+));
+instances!(down_table = down, down_base down_avx2 down_avx512, [R: Reducer], [R], (
+    p: *const u8, rows: (usize, isize), stride: isize, acc: &mut [R::Acc],
+));
+
+/// `Down` of the instance number `LEVEL`.
+///
+/// # Safety
+/// As `Down` says; all elements are readable, the accumulators are there, and the machine has the instructions.
+unsafe fn down_at<R: Reducer, const LEVEL: usize>(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+    // SAFETY: the caller's. The instance is given a slice, and is a function of its own: so the compiler knows that the accumulators are
+    // no elements, without which it vectorises nothing.
+    unsafe {
+        let instance = const { down_table::<R>()[LEVEL] };
+        instance(p, rows, stride, std::slice::from_raw_parts_mut(acc.cast(), columns));
+    }
+}
+
+/// # Safety
+/// As for `merge_with`.
+unsafe fn merge<R: Reducer>(acc: *mut u8, other: *const u8, n: usize, behind: bool) {
+    // SAFETY: the caller's.
+    unsafe { merge_with::<R::Acc>(acc, other, n, behind, |a, b| R::default().merge(a, b)) }
+}
+
+/// # Safety
+/// There are `n` accumulators at `acc` and at `other`, which do not overlap.
+#[inline(always)]
+pub(crate) unsafe fn merge_with<A: Copy>(acc: *mut u8, other: *const u8, n: usize, behind: bool, f: impl Fn(A, A) -> A) {
+    // SAFETY: the caller's.
+    let (acc, other) = unsafe { (std::slice::from_raw_parts_mut(acc.cast::<A>(), n), std::slice::from_raw_parts(other.cast::<A>(), n)) };
+    if behind {
+        acc.iter_mut().zip(other).for_each(|(a, b)| *a = f(*a, *b));
+    } else {
+        acc.iter_mut().zip(other).for_each(|(a, b)| *a = f(*b, *a));
+    }
+}
+
+/// # Safety
+/// There is room for `n` accumulators.
+unsafe fn fill<R: Reducer>(acc: *mut u8, n: usize) {
+    // SAFETY: the caller's.
+    unsafe { fill_with(acc, n, R::default().init()) }
+}
+
+/// # Safety
+/// There is room for `n` accumulators.
+#[inline(always)]
+pub(crate) unsafe fn fill_with<A: Copy>(acc: *mut u8, n: usize, init: A) {
+    for i in 0..n {
+        // SAFETY: the caller's.
+        unsafe { acc.cast::<A>().add(i).write(init) };
+    }
+}
+
+/// # Safety
+/// There are `n` accumulators, and room for as many results, `step` apart.
+#[inline(always)]
+pub(crate) unsafe fn finish_with<A: Copy, O>(acc: *const u8, n: usize, out: *mut u8, step: isize, f: impl Fn(A) -> O) {
+    for i in 0..n {
+        // SAFETY: the caller's.
+        unsafe { out.cast::<O>().offset(i as isize * step).write(f(*acc.cast::<A>().add(i))) };
+    }
+}
+
+/// # Safety
+/// As `Rows` says; all elements are readable, and the accumulators writable.
+#[inline(always)]
+unsafe fn rows<R: Reducer>(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
+    let (p, acc) = (p.cast::<R::In>(), acc.cast::<R::Acc>());
+    for i in 0..count as isize {
+        // SAFETY: the caller's promise covers row i.
+        unsafe { acc.offset(i * acc_step).write(row(R::default(), p.offset(i * step), n, stride)) };
+    }
+}
+
+/// The merge of `n` elements that lie `stride` apart.
+///
+/// # Safety
+/// All of them are readable.
+#[inline(always)]
+pub(crate) unsafe fn row<R: Reducer>(r: R, p: *const R::In, n: usize, stride: isize) -> R::Acc {
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        if n < 8 {
+            let mut a = r.init();
+            for i in 0..n {
+                a = r.merge(a, r.lift(*p.offset(i as isize * stride)));
+            }
+            a
+        } else if stride != 1 {
+            row_lanes::<R, APART, false>(r, p, n, stride)
+        } else if n < 16 {
+            row_block::<R, 4, true>(r, p, n, 1)
+        } else if n < 128 {
+            row_block::<R, 16, true>(r, p, n, 1)
+        } else if const { lanes(size_of::<R::Acc>()) == 64 } {
+            row_lanes::<R, 64, true>(r, p, n, 1)
+        } else {
+            row_lanes::<R, 32, true>(r, p, n, 1)
+        }
+    }
+}
+
+/// Up to `L * ROUNDS` elements: round after round onto `L` lanes, which are then merged as a tree.
+#[inline(always)]
+unsafe fn row_block<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *const R::In, n: usize, stride: isize) -> R::Acc {
+    let mut lanes = [r.init(); L];
+    let rounds = n / L;
+    // SAFETY: every index is below n.
+    unsafe {
+        if DENSE && let Some(quick) = r.block(p, n) {
+            return quick;
+        }
+        if DENSE {
+            for i in 0..rounds {
+                let q = p.add(i * L);
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    *lane = r.add(*lane, *q.add(j));
+                }
+            }
+        } else {
+            for i in 0..rounds {
+                let q = p.offset((i * L) as isize * stride);
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    *lane = r.add(*lane, *q.offset(j as isize * stride));
+                }
+            }
+        }
+        if !n.is_multiple_of(L) {
+            // In an array of its own, so that the lanes above stay in registers.
+            let mut rest = [r.init(); L];
+            for (j, x) in rest[..n % L].iter_mut().enumerate() {
+                let at = (rounds * L + j) as isize;
+                *x = r.lift(*p.offset(if DENSE { at } else { at * stride }));
+            }
+            lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = r.merge(*lane, x));
+        }
+    }
+    let mut width = L / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = r.merge(lanes[j], lanes[j + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// A row of any length (but below 2^16 blocks): blocks merged pairwise, as a binary counter does.
+#[inline(always)]
+unsafe fn row_lanes<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *const R::In, n: usize, stride: isize) -> R::Acc {
+    let block = L * ROUNDS;
+    let blocks = n.div_ceil(block);
+    if blocks <= 1 {
+        // SAFETY: the caller's promise is passed on.
+        return unsafe { row_block::<R, L, DENSE>(r, p, n, stride) };
+    }
+    let mut levels = [r.init(); 16];
+    for b in 0..blocks {
+        let start = b * block;
+        let at = if DENSE { start as isize } else { start as isize * stride };
+        // SAFETY: every index is below n.
+        let mut sum = unsafe { row_block::<R, L, DENSE>(r, p.offset(at), block.min(n - start), stride) };
+        let mut level = 0;
+        while b >> level & 1 == 1 {
+            sum = r.merge(levels[level], sum);
+            level += 1;
+        }
+        levels[level] = sum;
+    }
+    let mut out: Option<R::Acc> = None;
+    for (level, l) in levels.iter().enumerate() {
+        if blocks >> level & 1 == 1 {
+            out = Some(out.map_or(*l, |o| r.merge(*l, o)));
+        }
+    }
+    out.unwrap_or(r.init())
+}
+
+/// # Safety
+/// As `Down` says; all elements are readable.
+#[inline(always)]
+unsafe fn down<R: Reducer>(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: &mut [R::Acc]) {
+    let (p, r) = (p.cast::<R::In>(), R::default());
+    // SAFETY: the caller's.
+    unsafe {
+        if stride == 1 {
+            down_columns(r, p, rows, row_stride, 1, |_, x| r.lift(x), acc);
+        } else {
+            down_columns(r, p, rows, row_stride, stride, |_, x| r.lift(x), acc);
+        }
+    }
+}
+
+/// Column-wise merge of rows into `acc`; `lift(j, x)` is what an element of column j amounts to.
+///
+/// # Safety
+/// `acc.len()` columns, `stride` apart, of all rows are readable.
+#[inline(always)]
+pub(crate) unsafe fn down_columns<R: Reducer>(
+    r: R,
+    p: *const R::In,
+    rows: usize,
+    row_stride: isize,
+    stride: isize,
+    lift: impl Fn(usize, R::In) -> R::Acc,
+    acc: &mut [R::Acc],
+) {
+    let mut i = 0;
+    // SAFETY: the caller's promise covers every row and column.
+    unsafe {
+        // Not more than eight rows at once: where they lie a multiple of a page apart, they share the eight ways of one set of the cache.
+        while i + 8 <= rows {
+            for (j, a) in acc.iter_mut().enumerate() {
+                let q = p.offset(i as isize * row_stride + j as isize * stride);
+                *a = r.merge_eight(*a, std::array::from_fn(|k| lift(j, *q.offset(k as isize * row_stride))));
+            }
+            i += 8;
+        }
+        while i < rows {
+            let q = p.offset(i as isize * row_stride);
+            for (j, a) in acc.iter_mut().enumerate() {
+                *a = r.merge(*a, lift(j, *q.offset(j as isize * stride)));
+            }
+            i += 1;
+        }
+    }
+}

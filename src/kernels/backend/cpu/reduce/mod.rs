@@ -1,0 +1,18 @@
+//! Reductions: the traversal of strided memory, the loops that it calls, and the tables that choose them by operation and dtype.
+//!
+//! `reducers` says how one kind of accumulator combines elements; `loops` compiles a reducer for each instruction set; `kernels` is the table;
+//! `loaders` convert elements block by block before the loops; `variance` and `logsumexp` are reductions of two passes.
+//!
+//! Not here: argmax and argmin (`arg_reduce`), scans (`scan`, `cummax`), softmax.
+
+pub(super) mod input;
+pub mod kernels;
+mod loaders;
+pub mod logsumexp;
+pub(super) mod loops;
+pub mod reducers;
+mod traversal;
+pub mod variance;
+
+pub use input::{Blocks, Source};
+pub use traversal::{Finish, ReduceKernel, run};

@@ -1,0 +1,604 @@
+//! Reductions over strided memory: the walk. It is ordinary code: what is reduced to what is a `ReduceKernel`, whose loops it calls through a
+//! table, with elements and accumulators as bytes.
+//!
+//! The order in which elements meet depends on shape and strides alone, never on the number of threads: elements go into a fixed
+//! number of lanes, lanes are merged as a tree, blocks are merged pairwise (so rounding errors grow with the logarithm of the size).
+
+use super::input::{Line, room};
+use super::loaders::Load;
+use super::loops::{Down, Loops, Rows};
+use crate::backend::cpu::num::level;
+use crate::backend::cpu::threads::{Shared, parallel_for};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+
+use super::input::Source;
+
+thread_local! {
+    /// Elements that were loaded for the loops.
+    static LOADED: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes `n` results, `step` (in results) apart, of the accumulators at `acc`. The number is the reduction's.
+pub type Finish = unsafe fn(acc: *const u8, n: usize, out: *mut u8, step: isize, number: f64);
+
+/// What is reduced to what.
+#[derive(Clone, Copy)]
+pub struct ReduceKernel {
+    pub(crate) loops: &'static Loops,
+    /// How elements become those that the loops read; None where they are.
+    pub(crate) load: Option<Load>,
+    /// None where accumulators are the results.
+    pub(crate) finish: Option<Finish>,
+    /// Bytes of a result.
+    pub(crate) out: usize,
+    /// What `load` and `finish` may want to know: the order of a norm.
+    pub(crate) number: f64,
+}
+
+/// Elements that one task reads. Smaller work stays on the calling thread.
+const TASK: usize = 1 << 16;
+/// Rows that are summed up one by one before pairwise merging takes over.
+const ROWS: usize = 64;
+/// Columns of a block that is reduced downwards: their accumulators fit the first-level cache, and rows are read a page or more at a time.
+const COLUMNS: usize = 2048;
+/// Elements that are loaded together; they fit the first-level cache.
+const BLOCK: usize = 2048;
+/// Accumulators that wait on the stack for being finished.
+const FINISHED: usize = 64;
+/// Words of eight bytes of the largest accumulator.
+const LARGEST: usize = 3;
+
+#[derive(Clone, Copy)]
+struct Dim {
+    size: usize,
+    stride: isize,
+    /// Stride in the output; 0 and unused where reduced.
+    out: isize,
+    reduced: bool,
+}
+
+type DimVec = SmallVec<[Dim; 6]>;
+
+/// A reduction with the loops of this machine.
+#[derive(Clone, Copy)]
+struct Kernel<'a> {
+    r: &'a ReduceKernel,
+    rows: Rows,
+    down: Down,
+    /// Bytes of an element as it lies, of an accumulator, of a result.
+    size: usize,
+    acc: usize,
+    out: usize,
+}
+
+impl<'a> Kernel<'a> {
+    fn new(r: &'a ReduceKernel) -> Self {
+        let l = r.loops;
+        let size = r.load.map_or(l.element, |load| load.size);
+        Kernel { r, rows: l.rows[level() as usize], down: l.down[level() as usize], size, acc: l.acc, out: r.out }
+    }
+
+    /// Accumulators of no elements.
+    ///
+    /// # Safety
+    /// There is room for `n`.
+    unsafe fn fill(&self, acc: *mut u8, n: usize) {
+        // SAFETY: the caller's.
+        unsafe { (self.r.loops.fill)(acc, n) }
+    }
+
+    /// Merges `n` accumulators with others, which come behind them or, if `behind` is false, before.
+    ///
+    /// # Safety
+    /// Both are there and do not overlap.
+    #[inline(always)]
+    unsafe fn merge(&self, acc: *mut u8, other: *const u8, n: usize, behind: bool) {
+        // SAFETY: the caller's.
+        unsafe { (self.r.loops.merge)(acc, other, n, behind) }
+    }
+
+    /// The results of `n` accumulators, `step` apart.
+    ///
+    /// # Safety
+    /// The accumulators are there, and the results can be written.
+    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, step: isize) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.r.finish {
+                Some(finish) => finish(acc, n, out, step, self.r.number),
+                None if n == 1 || step == 1 => std::ptr::copy_nonoverlapping(acc, out, n * self.acc),
+                None => {
+                    for i in 0..n as isize {
+                        let size = self.acc as isize;
+                        std::ptr::copy_nonoverlapping(acc.offset(i * size), out.offset(i * step * size), self.acc);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The accumulators of `count` rows, `step` apart, of `n` elements, `stride` apart.
+    ///
+    /// # Safety
+    /// The elements are readable, and the accumulators writable, `acc_step` apart.
+    #[inline(always)]
+    unsafe fn rows(&self, p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.r.load {
+                None => (self.rows)(p, (count, step), (n, stride), acc, acc_step),
+                Some(load) => self.loaded_rows(load, p, (count, step), (n, stride), acc, acc_step),
+            }
+        }
+    }
+
+    /// As `rows`, with elements that are loaded block by block.
+    ///
+    /// # Safety
+    /// As for `rows`.
+    #[inline(never)]
+    unsafe fn loaded_rows(
+        &self,
+        load: Load,
+        p: *const u8,
+        (count, step): (usize, isize),
+        (n, stride): (usize, isize),
+        acc: *mut u8,
+        acc_step: isize,
+    ) {
+        // Where it matters, elements stay apart: loops have other lanes for them.
+        let apart = if load.whole && stride != 1 { 2 } else { 1 };
+        let block = if load.whole { n.max(BLOCK) } else { BLOCK };
+        let at = |row: usize, i: usize| p.wrapping_offset((row as isize * step + i as isize * stride) * self.size as isize);
+        let to = |row: usize| acc.wrapping_offset(row as isize * acc_step * self.acc as isize);
+        LOADED.with(|m| {
+            let mut m = m.borrow_mut();
+            let buffer = room(&mut m, block * apart as usize * self.r.loops.element);
+            if n > block {
+                let mut levels = Vec::new();
+                for row in 0..count {
+                    // SAFETY: the caller's promise covers every block of the row; the buffer holds one.
+                    pairwise(self, n.div_ceil(block), to(row), 1, &mut levels, |b, acc| unsafe {
+                        let len = block.min(n - b * block);
+                        load.run((1, len), at(row, b * block), (0, stride), buffer, apart, self.r.number);
+                        (self.rows)(buffer, (1, 0), (len, apart), acc, 1);
+                    });
+                }
+                return;
+            }
+            let together = (block / n.max(1)).max(1);
+            for first in (0..count).step_by(together) {
+                let some = together.min(count - first);
+                // SAFETY: as above, for several rows.
+                unsafe {
+                    load.run((some, n), at(first, 0), (step, stride), buffer, apart, self.r.number);
+                    (self.rows)(buffer, (some, n as isize * apart), (n, apart), to(first), acc_step);
+                }
+            }
+        });
+    }
+
+    /// The results of `count` rows, as for `rows`.
+    ///
+    /// # Safety
+    /// As for `rows`; the results are `out_step` apart.
+    unsafe fn results(&self, p: *const u8, (count, step): (usize, isize), row: (usize, isize), out: *mut u8, out_step: isize) {
+        if self.r.finish.is_none() {
+            // SAFETY: the caller's.
+            return unsafe { self.rows(p, (count, step), row, out, out_step) };
+        }
+        let mut acc = [const { MaybeUninit::<u64>::uninit() }; FINISHED * LARGEST];
+        let acc = acc.as_mut_ptr().cast::<u8>();
+        for first in (0..count).step_by(FINISHED) {
+            let some = FINISHED.min(count - first);
+            let first = first as isize;
+            // SAFETY: the caller's; so many accumulators have room, and are written before they are read.
+            unsafe {
+                self.rows(p.offset(first * step * self.size as isize), (some, step), row, acc, 1);
+                self.finish(acc, some, out.offset(first * out_step * self.out as isize), out_step);
+            }
+        }
+    }
+
+    /// Adds `rows` rows of `columns` elements, `stride` apart, to the columns' accumulators.
+    ///
+    /// # Safety
+    /// The elements are readable, and the accumulators are there.
+    unsafe fn down(&self, p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+        const WIDE: usize = 256;
+        const HIGH: usize = 8;
+        let Some(load) = self.r.load else {
+            // SAFETY: the caller's.
+            return unsafe { (self.down)(p, (rows, row_stride), stride, acc, columns) };
+        };
+        LOADED.with(|m| {
+            let mut m = m.borrow_mut();
+            let buffer = room(&mut m, WIDE * HIGH * self.r.loops.element);
+            for row in (0..rows).step_by(HIGH) {
+                let high = HIGH.min(rows - row);
+                for column in (0..columns).step_by(WIDE) {
+                    let wide = WIDE.min(columns - column);
+                    let at = row as isize * row_stride + column as isize * stride;
+                    // SAFETY: the caller's; the buffer holds as many elements. Loops take eight rows at once, too.
+                    unsafe {
+                        load.run((high, wide), p.offset(at * self.size as isize), (row_stride, stride), buffer, 1, self.r.number);
+                        (self.down)(buffer, (high, wide as isize), 1, acc.add(column * self.acc), wide);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Reduces `input` over the dimensions marked in `reduced` into `out`, row-major over the others.
+///
+/// # Safety
+/// `input` is readable over `shape` and `strides`, those of a dense array if elements are made on the way; `out` has an element for each
+/// index of the kept dimensions and does not overlap `input`. Elements and results are of the reduction's types.
+pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced: &[bool], input: Source<'_>, out: *mut u8) {
+    let mut dims = DimVec::new();
+    let mut step = 1isize;
+    let mut total = 1usize;
+    for i in (0..shape.len()).rev() {
+        total *= shape[i];
+        let out_stride = if reduced[i] { 0 } else { step };
+        if !reduced[i] {
+            step *= shape[i] as isize;
+        }
+        if shape[i] != 1 {
+            dims.push(Dim { size: shape[i], stride: strides[i], out: out_stride, reduced: reduced[i] });
+        }
+    }
+    if step == 0 {
+        return;
+    }
+    let k = Kernel::new(r);
+    if total == 0 {
+        let mut acc = [0u64; LARGEST];
+        let acc = acc.as_mut_ptr().cast::<u8>();
+        for i in 0..step as usize {
+            // SAFETY: there is room for an accumulator, and so many results are expected.
+            unsafe {
+                k.fill(acc, 1);
+                k.finish(acc, 1, out.add(i * k.out), 1);
+            }
+        }
+        return;
+    }
+    arrange(&mut dims);
+    // SAFETY: the caller's promise covers every offset made from these dimensions.
+    unsafe {
+        match dims.pop() {
+            None => {
+                let (x, _) = input.rows(0, 1, 1, 1, k.size);
+                k.results(x, (1, 0), (1, 1), out, 1);
+            }
+            Some(inner) if inner.reduced => along(&k, &dims, inner, input, Shared::new(out)),
+            Some(inner) => across(&k, dims, inner, input, Shared::new(out)),
+        }
+    }
+}
+
+/// Reduces rows, the innermost dimension.
+///
+/// # Safety
+/// As for `run`.
+unsafe fn along(k: &Kernel<'_>, dims: &[Dim], inner: Dim, input: Source<'_>, out: Shared<*mut u8>) {
+    let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
+    let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+    let pieces = inner.size.div_ceil(TASK);
+    let groups: usize = kept.iter().map(|d| d.size).product();
+    let to = |o: isize| out.offset(o * k.out as isize);
+    if outer.is_empty() && pieces == 1 && kept.len() <= 1 {
+        let (step, out_step) = kept.first().map_or((0, 0), |d| (d.stride, d.out));
+        let together = (TASK / inner.size).max(1);
+        parallel_for(groups.div_ceil(together), |t| {
+            let first = (t * together) as isize;
+            let n = groups.min((t + 1) * together) - t * together;
+            let (x, step) = input.rows(first * step, n, step, inner.size, k.size);
+            // SAFETY: the caller's; task t alone writes these results.
+            unsafe { k.results(x, (n, step), (inner.size, inner.stride), to(first * out_step), out_step) };
+        });
+        return;
+    }
+    let segments = outer.iter().map(|d| d.size).product::<usize>() * pieces;
+    drive(
+        Work { groups, segments, width: 1, elements: inner.size.min(TASK) },
+        k,
+        |g, s, acc| {
+            let i = offsets(&kept, g).0;
+            let (row, piece) = if pieces == 1 { (s, 0) } else { (s / pieces, s % pieces) };
+            let start = piece * TASK;
+            let at = i + offsets(&outer, row).0 + start as isize * inner.stride;
+            let n = inner.size.min(start + TASK) - start;
+            let (x, _) = input.rows(at, 1, 1, n, k.size);
+            // SAFETY: the caller's.
+            unsafe { k.rows(x, (1, 0), (n, inner.stride), acc, 1) };
+        },
+        // SAFETY: the caller's.
+        |g, acc| unsafe { k.finish(acc, 1, to(offsets(&kept, g).1), 1) },
+    );
+}
+
+/// Reduces across the innermost dimension, which is kept.
+///
+/// # Safety
+/// As for `run`.
+unsafe fn across(k: &Kernel<'_>, mut dims: DimVec, inner: Dim, input: Source<'_>, out: Shared<*mut u8>) {
+    let down = match dims.iter().rposition(|d| d.reduced) {
+        Some(i) => dims.remove(i),
+        None => Dim { size: 1, stride: 0, out: 0, reduced: true },
+    };
+    let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
+    let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+    let outer_n: usize = outer.iter().map(|d| d.size).product();
+    let kept_n: usize = kept.iter().map(|d| d.size).product();
+
+    // Few dense columns: several rows are read as one, and their copies of the accumulators merged at the end.
+    let dense = inner.stride == 1 && down.stride == inner.size as isize;
+    let fold = if dense && inner.size <= 64 { 128 / inner.size } else { 1 };
+    let (fold, rows, tail) =
+        if fold > 1 && down.size >= 2 * fold { (fold, down.size / fold, down.size % fold * inner.size) } else { (1, down.size, 0) };
+    let row_stride = down.stride * fold as isize;
+    let all_columns = inner.size * fold;
+    let width = if fold > 1 { all_columns } else { all_columns.min(COLUMNS) };
+    let blocks = all_columns.div_ceil(width);
+    let pieces = rows.div_ceil(ROWS);
+    let segments = outer_n * pieces;
+    drive(
+        Work { groups: kept_n * blocks, segments, width, elements: rows.min(ROWS) * width },
+        k,
+        |g, s, acc| {
+            let (group, block) = (g / blocks, g % blocks);
+            let i = offsets(&kept, group).0;
+            let (index, piece) = (s / pieces, s % pieces);
+            let first = block * width;
+            let columns = width.min(all_columns - first);
+            let start = piece * ROWS;
+            let base = i + offsets(&outer, index).0;
+            let at = base + first as isize * inner.stride + start as isize * row_stride;
+            let n = rows.min(start + ROWS) - start;
+            let (x, down_stride) = input.rows(at, n, row_stride, columns, k.size);
+            // SAFETY: the caller's.
+            unsafe {
+                k.fill(acc, columns);
+                k.down(x, (n, down_stride), inner.stride, acc, columns);
+                if tail > 0 && start + n == rows {
+                    let (rest, _) = input.rows(base + rows as isize * row_stride, 1, 1, tail, k.size);
+                    k.down(rest, (1, 0), 1, acc, tail);
+                }
+            }
+        },
+        |g, acc| {
+            let (group, block) = (g / blocks, g % blocks);
+            let first = block * width;
+            let to = offsets(&kept, group).1 + first as isize * inner.out;
+            let columns = if fold > 1 { inner.size } else { width.min(all_columns - first) };
+            // SAFETY: the caller's; the accumulators are `fold` times those of the columns.
+            unsafe {
+                (1..fold).for_each(|f| k.merge(acc, acc.add(f * columns * k.acc), columns, true));
+                k.finish(acc, columns, out.offset(to * k.out as isize), inner.out);
+            }
+        },
+    );
+}
+
+/// Largest stride first (repeated elements, of stride 0, outermost); neighbours that can be walked as one are joined.
+fn arrange(dims: &mut DimVec) {
+    let key = |d: &Dim| if d.stride == 0 { isize::MIN } else { -d.stride };
+    dims.reverse();
+    if !dims.is_sorted_by_key(key) {
+        dims.sort_by_key(key);
+    }
+    let mut n = 0;
+    for i in 0..dims.len() {
+        let d = dims[i];
+        if n > 0 {
+            let p = dims[n - 1];
+            let joins = p.reduced == d.reduced && p.stride == d.stride * d.size as isize && (p.reduced || p.out == d.out * d.size as isize);
+            if joins {
+                dims[n - 1] = Dim { size: p.size * d.size, ..d };
+                continue;
+            }
+        }
+        dims[n] = d;
+        n += 1;
+    }
+    dims.truncate(n);
+}
+
+/// Input and output offset of the `i`-th index over `dims`, the last of which runs fastest.
+#[inline]
+fn offsets(dims: &[Dim], mut i: usize) -> (isize, isize) {
+    match dims {
+        [] => (0, 0),
+        [d] => (i as isize * d.stride, i as isize * d.out),
+        _ => {
+            let (mut a, mut b) = (0, 0);
+            for d in dims.iter().rev() {
+                let at = (i % d.size) as isize;
+                i /= d.size;
+                a += at * d.stride;
+                b += at * d.out;
+            }
+            (a, b)
+        }
+    }
+}
+
+/// Outputs come in `groups` of up to `width`; each group is the merge of `segments` of about `elements` elements.
+#[derive(Clone, Copy)]
+struct Work {
+    groups: usize,
+    segments: usize,
+    width: usize,
+    elements: usize,
+}
+
+/// `segment(g, s, acc)` leaves the accumulators of a segment in `acc`, `write(g, acc)` writes a group's results.
+#[inline(always)]
+fn drive(w: Work, k: &Kernel<'_>, segment: impl Fn(usize, usize, *mut u8) + Sync, write: impl Fn(usize, *mut u8) + Sync) {
+    let per_task = (TASK / w.elements.max(1)).clamp(1, w.segments);
+    let parts = w.segments.div_ceil(per_task);
+    let bytes = w.width * k.acc;
+    // Words of eight bytes that accumulators take.
+    let words = bytes.div_ceil(8);
+    let collect = |g: usize, first: usize, last: usize, acc: *mut u8, levels: &mut Vec<u64>| {
+        pairwise(k, last - first, acc, w.width, levels, |i, acc| segment(g, first + i, acc));
+    };
+    if parts == 1 {
+        let groups_per_task = (TASK / (w.segments * w.elements).max(1)).max(1);
+        parallel_for(w.groups.div_ceil(groups_per_task), |t| {
+            let mut acc: SmallVec<[u64; 64]> = SmallVec::from_elem(0, words);
+            let acc = acc.as_mut_ptr().cast::<u8>();
+            let mut levels = Vec::new();
+            for g in t * groups_per_task..w.groups.min((t + 1) * groups_per_task) {
+                collect(g, 0, w.segments, acc, &mut levels);
+                write(g, acc);
+            }
+        });
+        return;
+    }
+    let mut partial = vec![0u64; w.groups * parts * words];
+    let to = Shared::new(partial.as_mut_ptr());
+    parallel_for(w.groups * parts, |t| {
+        let (g, part) = (t / parts, t % parts);
+        // Task t alone writes this stretch of `partial`, which outlives the tasks.
+        let acc = to.at(t * words).cast::<u8>();
+        collect(g, part * per_task, w.segments.min((part + 1) * per_task), acc, &mut Vec::new());
+    });
+    for g in 0..w.groups {
+        let mine = to.at(g * parts * words);
+        let mut step = 1;
+        while step < parts {
+            for i in (0..parts - step).step_by(2 * step) {
+                let (a, b) = (mine.wrapping_add(i * words), mine.wrapping_add((i + step) * words));
+                // SAFETY: the accumulators of two parts.
+                unsafe { k.merge(a.cast(), b.cast_const().cast(), w.width, true) };
+            }
+            step *= 2;
+        }
+        write(g, mine.cast());
+    }
+}
+
+/// Merges `n` (at least one) vectors of `width` accumulators, of which `make(i, acc)` leaves each in `acc`, as a binary counter does: equal
+/// numbers of vectors meet.
+#[inline(always)]
+fn pairwise(k: &Kernel<'_>, n: usize, acc: *mut u8, width: usize, levels: &mut Vec<u64>, mut make: impl FnMut(usize, *mut u8)) {
+    make(0, acc);
+    if n == 1 {
+        return;
+    }
+    let bytes = width * k.acc;
+    let words = bytes.div_ceil(8);
+    let most = (usize::BITS - n.leading_zeros()) as usize;
+    if levels.len() < most * words {
+        levels.resize(most * words, 0);
+    }
+    let at = levels.as_mut_ptr();
+    let level_at = |level: usize| at.wrapping_add(level * words).cast::<u8>();
+    // SAFETY: a level below `most` has room for `width` accumulators, and what is merged was written before.
+    unsafe {
+        for i in 0..n {
+            if i > 0 {
+                make(i, acc);
+            }
+            let mut level = 0;
+            while i >> level & 1 == 1 {
+                k.merge(acc, level_at(level), width, false);
+                level += 1;
+            }
+            std::ptr::copy_nonoverlapping(acc.cast_const(), level_at(level), bytes);
+        }
+        let mut first = true;
+        for level in 0..most {
+            if n >> level & 1 == 1 {
+                if first {
+                    std::ptr::copy_nonoverlapping(level_at(level).cast_const(), acc, bytes);
+                    first = false;
+                } else {
+                    k.merge(acc, level_at(level), width, false);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernels;
+    use super::*;
+    use crate::layout::DType;
+
+    fn naive(shape: &[usize], strides: &[isize], reduced: &[bool], x: &[f64]) -> Vec<f64> {
+        let kept: Vec<usize> = (0..shape.len()).filter(|i| !reduced[*i]).collect();
+        let mut out = vec![0.0; kept.iter().map(|i| shape[*i]).product()];
+        let n: usize = shape.iter().product();
+        for flat in 0..n {
+            let (mut at, mut to, mut rest, mut step) = (0isize, 0, flat, 1);
+            for d in (0..shape.len()).rev() {
+                let i = rest % shape[d];
+                rest /= shape[d];
+                at += i as isize * strides[d];
+                if !reduced[d] {
+                    to += i * step;
+                    step *= shape[d];
+                }
+            }
+            out[to] += x[at as usize];
+        }
+        out
+    }
+
+    #[test]
+    fn every_layout_and_set_of_dims_agrees_with_a_naive_loop() {
+        let x: Vec<f64> = (0..400_000usize).map(|i| ((i * 7919) % 1013) as f64 - 500.0).collect();
+        let cases: [(&[usize], &[isize]); 12] = [
+            (&[], &[]),
+            (&[5], &[1]),
+            (&[100_000], &[3]),
+            (&[3, 7], &[7, 1]),
+            (&[7, 3], &[1, 7]),
+            (&[1000, 130], &[130, 1]),
+            (&[4000, 3], &[3, 1]),
+            (&[600, 600], &[600, 1]),
+            (&[2, 3, 4], &[12, 4, 1]),
+            (&[20, 30, 40], &[1, 20, 600]),
+            (&[50, 4, 60], &[240, 0, 2]),
+            (&[9, 0, 4], &[1, 1, 1]),
+        ];
+        for (shape, strides) in cases {
+            for mask in 0..1u32 << shape.len() {
+                let reduced: Vec<bool> = (0..shape.len()).map(|d| mask >> d & 1 == 1).collect();
+                let want = naive(shape, strides, &reduced, &x);
+                let mut got = vec![f64::NAN; want.len()];
+                // SAFETY: the cases stay inside x, and `got` has one place for each kept index.
+                unsafe {
+                    let r = kernels::sum(DType::F64);
+                    run(&r, shape, strides, &reduced, Source::Memory(x.as_ptr().cast()), got.as_mut_ptr().cast());
+                }
+                // Integers of this size add up exactly in any order.
+                assert_eq!(got, want, "{shape:?} {strides:?} {reduced:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn single_precision_sums_stay_accurate() {
+        let n = 1 << 22;
+        let x: Vec<f32> = (0..n).map(|i| 0.1 + (i % 7) as f32 * 1e-3).collect();
+        let exact: f64 = x.iter().map(|v| f64::from(*v)).sum();
+        for (shape, strides) in [(&[n][..], &[1isize][..]), (&[n / 4, 4], &[4, 1]), (&[n / 2048, 2048], &[1, n as isize / 2048])] {
+            let mut got = 0f32;
+            // SAFETY: the shapes have n elements, laid out densely.
+            unsafe {
+                let (r, from) = (kernels::sum(DType::F32), Source::Memory(x.as_ptr().cast()));
+                run(&r, shape, strides, &vec![true; shape.len()], from, (&raw mut got).cast());
+            }
+            assert!((f64::from(got) - exact).abs() / exact < 3e-7, "{got} {exact}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! SoftmaxPass along rows of `f32`, sixteen at once with AVX-512.
+
+use crate::backend::cpu::math::{f32 as scalar, lanes};
+use crate::backend::cpu::num::{Avx512, F32x16};
+use crate::backend::requests::SoftmaxPass;
+
+const LANES: usize = F32x16::LANES;
+/// Vectors that are folded side by side, so that one need not wait for the other.
+const SIDE: usize = 4;
+/// Vectors of each side whose sum is complete before it joins the others': rounding errors grow with this number and theirs.
+const ROUNDS: usize = 64;
+
+/// A row's operands, read in blocks; what is beyond its end counts as `fill`.
+#[derive(Clone, Copy)]
+struct Row {
+    x: *const f32,
+    n: usize,
+}
+
+impl Row {
+    /// # Safety
+    /// The machine has AVX-512; the block begins inside the row.
+    #[inline(always)]
+    unsafe fn block(self, i: usize, fill: F32x16) -> F32x16 {
+        // SAFETY: the caller's.
+        unsafe { if i + LANES <= self.n { F32x16::load(self.x.add(i)) } else { F32x16::load_some(self.x.add(i), self.n - i, fill) } }
+    }
+}
+
+/// Folds `f(i)` of the blocks that begin at `i`, of a row of `n`.
+#[inline(always)]
+fn fold(n: usize, start: F32x16, f: impl Fn(usize) -> F32x16, merge: impl Fn(F32x16, F32x16) -> F32x16) -> F32x16 {
+    let mut total = start;
+    let mut first = 0;
+    while first < n {
+        let end = n.min(first + ROUNDS * SIDE * LANES);
+        let mut sides = [start; SIDE];
+        let mut i = first;
+        while i + SIDE * LANES <= end {
+            for (k, side) in sides.iter_mut().enumerate() {
+                *side = merge(*side, f(i + k * LANES));
+            }
+            i += SIDE * LANES;
+        }
+        for side in &mut sides {
+            if i < end {
+                *side = merge(*side, f(i));
+                i += LANES;
+            }
+        }
+        total = merge(total, merge(merge(sides[0], sides[1]), merge(sides[2], sides[3])));
+        first = end;
+    }
+    total
+}
+
+/// `count` rows of `n`, one after the other, of the passes of `softmax`: `x` is the input, backward the output; `g` is read backward only.
+///
+/// # Safety
+/// The machine has AVX-512; all rows are readable and writable. An operand may be the output's memory element for element.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
+pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f32, g: *const f32, out: *mut f32) {
+    for r in 0..count {
+        let (x, g, out) = (Row { x: x.wrapping_add(r * n), n }, Row { x: g.wrapping_add(r * n), n }, out.wrapping_add(r * n));
+        // SAFETY: the caller's; blocks begin below n.
+        unsafe {
+            let (zero, low) = (F32x16::splat(0.0), F32x16::splat(f32::NEG_INFINITY));
+            let put = |i: usize, v: F32x16| if i + LANES <= n { v.store(out.add(i)) } else { v.store_some(out.add(i), n - i) };
+            match pass {
+                SoftmaxPass { log: false, backward: false } => {
+                    let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
+                    let s = fold(
+                        n,
+                        zero,
+                        |i| {
+                            let e = lanes::exp(x.block(i, low) - top);
+                            put(i, e);
+                            // Beyond the end there is exp(-inf), or nan of a row that is nan.
+                            e
+                        },
+                        |a, b| a + b,
+                    )
+                    .total();
+                    let (s, share) = (F32x16::splat(s), F32x16::splat(1.0 / s));
+                    let made = Row { x: out, n };
+                    for i in (0..n).step_by(LANES) {
+                        let e = made.block(i, zero);
+                        // The quotient but for its last bit, and what it is short of.
+                        let q = e * share;
+                        put(i, q.neg_fma(s, e).fma(share, q));
+                    }
+                }
+                SoftmaxPass { log: true, backward: false } => {
+                    let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
+                    let s = fold(n, zero, |i| lanes::exp(x.block(i, low) - top), |a, b| a + b).total();
+                    let s = F32x16::splat(scalar::log::<Avx512>(s));
+                    for i in (0..n).step_by(LANES) {
+                        put(i, x.block(i, zero) - top - s);
+                    }
+                }
+                SoftmaxPass { log: false, backward: true } => {
+                    let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero) * x.block(i, zero), |a, b| a + b).total());
+                    for i in (0..n).step_by(LANES) {
+                        put(i, x.block(i, zero) * (g.block(i, zero) - s));
+                    }
+                }
+                SoftmaxPass { log: true, backward: true } => {
+                    let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero), |a, b| a + b).total());
+                    for i in (0..n).step_by(LANES) {
+                        put(i, lanes::exp(x.block(i, zero)).neg_fma(s, g.block(i, zero)));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! SoftmaxPass and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
+
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
+use super::num::{Base, Cell, F32, F64, dispatch};
+use super::reduce::Blocks;
+use super::threads::parallel_for;
+use crate::backend::requests::SoftmaxPass;
+use crate::pointwise::Real;
+
+/// Elements that one task handles.
+const TASK: usize = 1 << 15;
+/// Columns that are handled together where the rows lie apart.
+const COLUMNS: usize = 256;
+
+/// What to compute: rows of `n` elements, of which neighbours lie `inner` apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub outer: usize,
+    pub n: usize,
+    pub inner: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Ptrs<T> {
+    /// The input, or the output of the forward pass.
+    x: *const T,
+    /// The incoming gradient; unused by the forward pass.
+    g: *const T,
+    out: *mut T,
+}
+// SAFETY: tasks write to disjoint parts of `out`, and the rest is only read.
+unsafe impl<T> Sync for Ptrs<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Ptrs<T> {}
+
+impl<T> Ptrs<T> {
+    #[inline(always)]
+    fn moved(&self, by: usize) -> Self {
+        Ptrs { x: self.x.wrapping_add(by), g: self.g.wrapping_add(by), out: self.out.wrapping_add(by) }
+    }
+}
+
+/// Element types with a softmax.
+pub trait Soft: Copy {
+    /// `x` is the input, backward the forward pass's output; `g` is read backward only. What is `made` stands for the input, backward for
+    /// the gradient, which is null then.
+    ///
+    /// # Safety
+    /// All of them have `outer * n * inner` elements of this type; `out` is written and overlaps none of the others.
+    unsafe fn softmax(pass: SoftmaxPass, shape: Shape, x: *const Self, g: *const Self, made: Option<&dyn Blocks>, out: *mut Self);
+}
+
+/// The operands from element `start` on, `len` elements of one of them made meanwhile: in their places in the output, or where they lie
+/// anyway. None where nothing is made any more.
+///
+/// # Safety
+/// The elements are there, and so is room for them in the output.
+unsafe fn brought<T>(pass: SoftmaxPass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, len: usize) -> Option<Ptrs<T>> {
+    let Some(made) = made else { return Some(at) };
+    if !made.goes_on() {
+        return None;
+    }
+    // SAFETY: the caller's.
+    let from = unsafe { made.make(start, len, at.out.cast()) }.cast();
+    Some(if pass.backward { Ptrs { g: from, ..at } } else { Ptrs { x: from, g: from, ..at } })
+}
+
+macro_rules! soft {
+    ($t:ty, $rows:ident, $cell:ident) => {
+        impl Soft for $t {
+            unsafe fn softmax(pass: SoftmaxPass, s: Shape, x: *const $t, g: *const $t, made: Option<&dyn Blocks>, out: *mut $t) {
+                let x = if x.is_null() { out.cast_const() } else { x };
+                let all = Ptrs { x, g: if g.is_null() { x } else { g }, out };
+                if s.inner == 1 {
+                    let rows = (TASK / s.n.max(1)).max(1);
+                    parallel_for(s.outer.div_ceil(rows), |t| {
+                        let (first, count) = (t * rows * s.n, rows.min(s.outer - t * rows));
+                        // SAFETY: these rows are in the output, too.
+                        let Some(at) = (unsafe { brought(pass, made, all.moved(first), first, count * s.n) }) else { return };
+                        // SAFETY: task t alone handles these rows.
+                        unsafe { $rows(pass, count, s.n, at) };
+                    });
+                } else {
+                    let blocks = s.inner.div_ceil(COLUMNS);
+                    let together = (TASK / (s.n * COLUMNS).max(1)).max(1);
+                    let jobs = s.outer * blocks;
+                    parallel_for(jobs.div_ceil(together), |t| {
+                        for job in t * together..jobs.min((t + 1) * together) {
+                            let (o, b) = (job / blocks, job % blocks);
+                            let width = COLUMNS.min(s.inner - b * COLUMNS);
+                            let first = o * s.n * s.inner + b * COLUMNS;
+                            let at = all.moved(first);
+                            // Columns that lie together are made together.
+                            let (rows, len) = if blocks == 1 { (1, s.n * s.inner) } else { (s.n, width) };
+                            // SAFETY: as above.
+                            let of_row = |i: usize| unsafe { brought(pass, made, at.moved(i * s.inner), first + i * s.inner, len) };
+                            let Some(at) = (if s.n == 0 { Some(at) } else { of_row(0) }) else { return };
+                            if made.is_some() && !(1..rows).all(|i| of_row(i).is_some()) {
+                                return;
+                            }
+                            // SAFETY: this job alone handles these columns.
+                            unsafe { dispatch!(columns, $cell, (pass, s.n, s.inner, width, at)) };
+                        }
+                    });
+                }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! instance {
+    ($isa:ident, $features:literal) => {
+        mod $isa {
+            use super::*;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn rows_of<C: Cell + Real>(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<C::Raw>) {
+                // SAFETY: the caller's promise is passed on.
+                unsafe { super::rows_of::<C>(pass, rows, n, p) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn columns<C: Cell + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+                // SAFETY: the caller's promise is passed on.
+                unsafe { super::columns::<C>(pass, n, step, width, p) }
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+instance!(avx512, "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt");
+#[cfg(target_arch = "x86_64")]
+instance!(avx2, "avx2,fma,bmi1,bmi2,lzcnt");
+
+soft!(f32, rows_of_f32, F32);
+soft!(f64, rows_of_f64, F64);
+
+/// # Safety
+/// As for `rows_of`.
+unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<f32>) {
+    // SAFETY: the caller's; the features were found on this machine.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        match super::num::level() {
+            super::num::Level::Avx512 => lanes::rows(pass, rows, n, p.x, p.g, p.out),
+            super::num::Level::Avx2 => avx2::rows_of::<F32<super::num::Avx2>>(pass, rows, n, p),
+            super::num::Level::Base => rows_of::<F32<Base>>(pass, rows, n, p),
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        rows_of::<F32<Base>>(pass, rows, n, p);
+    }
+}
+
+/// # Safety
+/// As for `rows_of`.
+unsafe fn rows_of_f64(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<f64>) {
+    // SAFETY: the caller's; the features were found on this machine.
+    unsafe { dispatch!(rows_of, F64, (pass, rows, n, p)) }
+}
+
+/// Folds `f` of n elements in lanes, more of them for more elements, and then as a tree.
+#[inline(always)]
+pub(super) fn fold<C: Cell>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
+    match n {
+        0..8 => (0..n).fold(start, |a, i| merge(a, f(i))),
+        8..128 => fold_lanes::<C, 8>(n, start, f, merge),
+        _ => fold_lanes::<C, 32>(n, start, f, merge),
+    }
+}
+
+#[inline(always)]
+fn fold_lanes<C: Cell, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
+    let mut lanes = [start; L];
+    let whole = n / L * L;
+    let mut i = 0;
+    while i < whole {
+        for (j, l) in lanes.iter_mut().enumerate() {
+            *l = merge(*l, f(i + j));
+        }
+        i += L;
+    }
+    if whole < n {
+        // In an array of its own, so that the lanes above stay in registers.
+        let mut rest = [start; L];
+        rest[..n - whole].iter_mut().enumerate().for_each(|(j, r)| *r = f(whole + j));
+        lanes.iter_mut().zip(rest).for_each(|(l, r)| *l = merge(*l, r));
+    }
+    let mut width = L / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = merge(lanes[j], lanes[j + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+#[inline(always)]
+pub(super) fn larger<C: Cell>(a: C, b: C) -> C {
+    C::select(b.gt(&a), b, a)
+}
+
+/// An operand that lies where the results go.
+const NONE: u8 = 0;
+const X: u8 = 1;
+const G: u8 = 2;
+
+impl<T> Ptrs<T> {
+    fn shared(&self) -> u8 {
+        let same = |p: *const T| std::ptr::eq(p, self.out);
+        if same(self.x) {
+            X
+        } else if same(self.g) {
+            G
+        } else {
+            NONE
+        }
+    }
+
+    /// Itself, with what is the same plainly the same, so that loops over it vectorise.
+    #[inline(always)]
+    fn sharing<const S: u8>(self) -> Self {
+        let out = self.out.cast_const();
+        Ptrs { x: if S == X { out } else { self.x }, g: if S == G { out } else { self.g }, out: self.out }
+    }
+}
+
+/// # Safety
+/// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may lie where the results go.
+#[inline(always)]
+unsafe fn rows_of<C: Cell + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        match all.shared() {
+            X => rows_sharing::<C, X>(pass, rows, n, all),
+            G => rows_sharing::<C, G>(pass, rows, n, all),
+            _ => rows_sharing::<C, NONE>(pass, rows, n, all),
+        }
+    }
+}
+
+/// # Safety
+/// As for `rows_of`, where `S` is true.
+#[inline(always)]
+unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: SoftmaxPass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+    for row in 0..rows {
+        let p = all.moved(row * n).sharing::<S>();
+        // SAFETY: indices stay below n.
+        let (x, g) = unsafe { (|i: usize| C::new(*p.x.add(i)), |i: usize| C::new(*p.g.add(i))) };
+        // SAFETY: as above.
+        let put = |i: usize, v: C| unsafe { *p.out.add(i) = v.raw() };
+        let zero = C::from_bool(0);
+        if n == 0 {
+            continue;
+        }
+        match pass {
+            SoftmaxPass { log: false, backward: false } => {
+                let m = fold(n, x(0), x, larger);
+                for i in 0..n {
+                    put(i, (x(i) - m).exp());
+                }
+                // SAFETY: written just now.
+                let e = |i: usize| unsafe { C::new(*p.out.add(i)) };
+                let s = fold(n, zero, e, |a, b| a + b);
+                for i in 0..n {
+                    put(i, e(i).div(s));
+                }
+            }
+            SoftmaxPass { log: true, backward: false } => {
+                let m = fold(n, x(0), x, larger);
+                let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b).log();
+                for i in 0..n {
+                    put(i, x(i) - m - s);
+                }
+            }
+            SoftmaxPass { log: false, backward: true } => {
+                let s = fold(n, zero, |i| g(i) * x(i), |a, b| a + b);
+                for i in 0..n {
+                    put(i, x(i) * (g(i) - s));
+                }
+            }
+            SoftmaxPass { log: true, backward: true } => {
+                let s = fold(n, zero, g, |a, b| a + b);
+                for i in 0..n {
+                    put(i, g(i) - x(i).exp() * s);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass. An operand may lie
+/// where the results go.
+#[inline(always)]
+unsafe fn columns<C: Cell + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+    // SAFETY: the caller's promise is passed on.
+    unsafe {
+        match p.shared() {
+            X => columns_sharing::<C, X>(pass, n, step, width, p),
+            G => columns_sharing::<C, G>(pass, n, step, width, p),
+            _ => columns_sharing::<C, NONE>(pass, n, step, width, p),
+        }
+    }
+}
+
+/// # Safety
+/// As for `columns`, where `S` is true.
+#[inline(always)]
+unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+    let p = p.sharing::<S>();
+    let zero = C::from_bool(0);
+    // SAFETY: the caller's promise covers i < n and j < width.
+    let x = |i: usize, j: usize| unsafe { C::new(*p.x.add(i * step + j)) };
+    // SAFETY: as above.
+    let g = |i: usize, j: usize| unsafe { C::new(*p.g.add(i * step + j)) };
+    // SAFETY: as above.
+    let out = |i: usize, j: usize| unsafe { C::new(*p.out.add(i * step + j)) };
+    // SAFETY: as above.
+    let put = |i: usize, j: usize, v: C| unsafe { *p.out.add(i * step + j) = v.raw() };
+    if n == 0 {
+        return;
+    }
+    let mut top = [zero; COLUMNS];
+    let mut sum = [zero; COLUMNS];
+    // Slices of the width itself, so that no index needs a check.
+    let (top, sum) = (&mut top[..width], &mut sum[..width]);
+    if !pass.backward {
+        top.iter_mut().enumerate().for_each(|(j, t)| *t = x(0, j));
+        for i in 1..n {
+            top.iter_mut().enumerate().for_each(|(j, t)| *t = larger(*t, x(i, j)));
+        }
+    }
+    // The pass is decided outside of the loops, which then vectorise.
+    match pass {
+        SoftmaxPass { log: false, backward: false } => {
+            for i in 0..n {
+                for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
+                    let e = (x(i, j) - *t).exp();
+                    put(i, j, e);
+                    *s = *s + e;
+                }
+            }
+            for i in 0..n {
+                sum.iter().enumerate().for_each(|(j, s)| put(i, j, out(i, j).div(*s)));
+            }
+        }
+        SoftmaxPass { log: true, backward: false } => {
+            for i in 0..n {
+                for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
+                    *s = *s + (x(i, j) - *t).exp();
+                }
+            }
+            sum.iter_mut().for_each(|s| *s = s.log());
+            for i in 0..n {
+                top.iter().zip(sum.iter()).enumerate().for_each(|(j, (t, s))| put(i, j, x(i, j) - *t - *s));
+            }
+        }
+        SoftmaxPass { log: false, backward: true } => {
+            for i in 0..n {
+                sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j) * x(i, j));
+            }
+            for i in 0..n {
+                sum.iter().enumerate().for_each(|(j, s)| put(i, j, x(i, j) * (g(i, j) - *s)));
+            }
+        }
+        SoftmaxPass { log: true, backward: true } => {
+            for i in 0..n {
+                sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j));
+            }
+            for i in 0..n {
+                sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_columns_agree_with_the_definition() {
+        for (outer, n, inner) in [(3, 5, 1), (2, 100, 1), (2, 7, 3), (3, 40, 33), (2, 9, 300), (1, 1, 1), (2, 0, 3), (700, 90, 1)] {
+            let len = outer * n * inner;
+            let x: Vec<f64> = (0..len).map(|i| ((i * 37) % 101) as f64 / 10.0 - 5.0).collect();
+            for log in [false, true] {
+                let mut y = vec![f64::NAN; len];
+                let s = Shape { outer, n, inner };
+                // SAFETY: all buffers have outer * n * inner elements.
+                unsafe { f64::softmax(SoftmaxPass { log, backward: false }, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr()) };
+                for o in 0..outer {
+                    for c in 0..inner {
+                        let at = |i: usize| (o * n + i) * inner + c;
+                        let total: f64 = (0..n).map(|i| x[at(i)].exp()).sum();
+                        for i in 0..n {
+                            let want = if log { x[at(i)] - total.ln() } else { x[at(i)].exp() / total };
+                            assert!((y[at(i)] - want).abs() < 1e-12, "{outer} {n} {inner} {log}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_f32_agree_with_those_of_f64_whatever_their_length() {
+        for n in [1, 2, 15, 16, 17, 63, 64, 65, 1000, 5000] {
+            let s = Shape { outer: 3, n, inner: 1 };
+            let x: Vec<f32> = (0..3 * n).map(|i| ((i * 7919) % 1013) as f32 / 64.0 - 8.0).collect();
+            let g: Vec<f32> = (0..3 * n).map(|i| ((i * 104_729) % 1009) as f32 / 1024.0 - 0.5).collect();
+            let (wide_x, wide_g): (Vec<f64>, Vec<f64>) =
+                (x.iter().map(|v| f64::from(*v)).collect(), g.iter().map(|v| f64::from(*v)).collect());
+            for log in [false, true] {
+                let (mut y, mut d, mut wide_y, mut wide_d) =
+                    (vec![f32::NAN; 3 * n], vec![f32::NAN; 3 * n], vec![0.0; 3 * n], vec![0.0; 3 * n]);
+                let (there, back) = (SoftmaxPass { log, backward: false }, SoftmaxPass { log, backward: true });
+                // SAFETY: all buffers have 3 * n elements.
+                unsafe {
+                    f32::softmax(there, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr());
+                    f32::softmax(back, s, y.as_ptr(), g.as_ptr(), None, d.as_mut_ptr());
+                    f64::softmax(there, s, wide_x.as_ptr(), std::ptr::null(), None, wide_y.as_mut_ptr());
+                    f64::softmax(back, s, wide_y.as_ptr(), wide_g.as_ptr(), None, wide_d.as_mut_ptr());
+                }
+                for i in 0..3 * n {
+                    let scale = if log { wide_y[i].abs().max(1.0) } else { wide_y[i] };
+                    assert!((f64::from(y[i]) - wide_y[i]).abs() <= 1e-6 * scale, "{n} {log}: {} {}", y[i], wide_y[i]);
+                    assert!((f64::from(d[i]) - wide_d[i]).abs() <= 2e-6, "{n} {log}: {} {}", d[i], wide_d[i]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Sorting along one dimension of a dense array seen as (outer, n, inner).
+
+use super::reduce::reducers::Number;
+use super::threads::parallel_for;
+use crate::backend::requests::Sort;
+use std::cmp::Ordering;
+
+/// Elements that one task handles.
+const TASK: usize = 1 << 15;
+
+#[derive(Clone, Copy)]
+struct Ptrs<T> {
+    x: *const T,
+    values: *mut T,
+    places: *mut i64,
+}
+// SAFETY: tasks write to disjoint parts of the outputs, and the input is only read.
+unsafe impl<T> Sync for Ptrs<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Ptrs<T> {}
+impl<T> Ptrs<T> {
+    #[inline(always)]
+    fn x(&self, i: usize) -> *const T {
+        self.x.wrapping_add(i)
+    }
+    #[inline(always)]
+    fn values(&self, i: usize) -> *mut T {
+        self.values.wrapping_add(i)
+    }
+    #[inline(always)]
+    fn places(&self, i: usize) -> *mut i64 {
+        self.places.wrapping_add(i)
+    }
+}
+
+/// The order of sorting: nan is larger than everything.
+#[inline]
+fn compare<T: Number>(a: &T, b: &T) -> Ordering {
+    a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// Sorts along `n`, stably, and writes the first `keep` of each row with the places they came from.
+///
+/// # Safety
+/// `x` has `outer * n * inner` elements, the outputs `outer * keep * inner` with `keep` at most n; nothing overlaps.
+pub unsafe fn sort<T: Number>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
+    let p = Ptrs { x, values, places };
+    let jobs = outer * inner;
+    let together = (TASK / (8 * n).max(1)).max(1);
+    let Sort { descending, keep, .. } = part;
+    let order = move |a: &(T, u32), b: &(T, u32)| {
+        let o = if descending { compare(&b.0, &a.0) } else { compare(&a.0, &b.0) };
+        o.then(a.1.cmp(&b.1))
+    };
+    parallel_for(jobs.div_ceil(together), |t| {
+        let mut row: Vec<(T, u32)> = Vec::with_capacity(n);
+        for job in t * together..jobs.min((t + 1) * together) {
+            let (o, c) = (job / inner, job % inner);
+            row.clear();
+            // SAFETY: indices stay inside x.
+            row.extend((0..n).map(|i| (unsafe { *p.x((o * n + i) * inner + c) }, i as u32)));
+            // The place decides between equals, so an unstable sort gives the stable order.
+            if keep < n && keep > 0 {
+                row.select_nth_unstable_by(keep - 1, order);
+            }
+            row[..keep].sort_unstable_by(order);
+            for (i, (v, place)) in row[..keep].iter().enumerate() {
+                let to = (o * keep + i) * inner + c;
+                // SAFETY: this job alone writes this row of the outputs.
+                unsafe {
+                    *p.values(to) = *v;
+                    *p.places(to) = i64::from(*place);
+                }
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorting_is_stable_and_puts_nan_last() {
+        let x = [2.0f32, f32::NAN, 1.0, 2.0, -1.0];
+        let (mut v, mut i) = ([0.0f32; 5], [0i64; 5]);
+        // SAFETY: five elements each.
+        unsafe { sort(Sort { dim: 0, descending: false, keep: 5 }, (1, 5, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
+        assert_eq!(i, [4, 2, 0, 3, 1]);
+        // SAFETY: as above, two elements are written.
+        unsafe { sort(Sort { dim: 0, descending: true, keep: 3 }, (1, 5, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
+        assert_eq!(i[..3], [1, 0, 3]);
+    }
+}

@@ -1,0 +1,207 @@
+//! Work on several threads. It is split by size alone, never by the number of threads, so results are the same for any number.
+
+mod pool;
+
+use self::pool::Helpers;
+use crate::backend::lock_order::{Rank, Way, enter};
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Pool {
+    /// The process that built the pool: a forked child has none of its threads.
+    pid: u32,
+    number: usize,
+    helpers: Arc<Helpers>,
+}
+
+/// One helper fewer than there may be threads: the thread that calls works too, and one more that looks for work would take its processor.
+/// Made on first use, again in a forked child, and with another number of threads.
+static POOL: RwLock<Option<Pool>> = RwLock::new(None);
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many threads kernels may use.
+pub fn num_threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => {
+            let n = std::thread::available_parallelism().map_or(1, |n| n.get());
+            THREADS.store(n, Ordering::Relaxed);
+            n
+        }
+        n => n,
+    }
+}
+
+/// Sets the number of threads for kernels that start from now on; 0 is taken as 1.
+pub fn set_num_threads(n: usize) {
+    THREADS.store(n.clamp(1, 1024), Ordering::Relaxed);
+}
+
+/// Must be called in a forked child before anything else: the pool's threads are gone and its lock may be held by one of them.
+///
+/// # Safety
+/// This process has one thread.
+pub unsafe fn after_fork() {
+    // SAFETY: the child has one thread, so nobody else can hold or wait for the lock now.
+    unsafe { POOL.force_unlock_write_if_held() };
+    if let Some(p) = POOL.write().take() {
+        // Its destructor would wait for threads that do not exist here.
+        std::mem::forget(p.helpers);
+    }
+}
+
+trait ForceUnlock {
+    /// # Safety
+    /// No other thread exists.
+    unsafe fn force_unlock_write_if_held(&self);
+}
+
+impl<T> ForceUnlock for RwLock<T> {
+    unsafe fn force_unlock_write_if_held(&self) {
+        if self.try_write().is_none() {
+            // SAFETY: by the caller's promise the holder is a thread that the fork left behind.
+            unsafe {
+                if self.is_locked_exclusive() {
+                    self.force_unlock_write();
+                } else {
+                    while self.is_locked() {
+                        self.force_unlock_read();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// So many helpers; None where the system refuses them: the work then runs where it is.
+fn helpers(number: usize) -> Option<Arc<Helpers>> {
+    let pid = std::process::id();
+    {
+        let _held = enter(Rank::Table, Way::Beside);
+        if let Some(p) = POOL.read().as_ref()
+            && p.number == number
+            && p.pid == pid
+        {
+            return Some(p.helpers.clone());
+        }
+    }
+    let helpers = Arc::new(Helpers::new(number)?);
+    let old = {
+        let _held = enter(Rank::Table, Way::Alone);
+        POOL.write().replace(Pool { pid, number, helpers: helpers.clone() })
+    };
+    if let Some(old) = old
+        && old.pid != pid
+    {
+        std::mem::forget(old.helpers);
+    }
+    Some(helpers)
+}
+
+/// A stretch of the pieces of a loop, on cache lines of its own: who begins there seldom meets others.
+#[repr(align(128))]
+struct Stretch {
+    next: AtomicUsize,
+    end: usize,
+}
+
+/// Runs `f(0..n)` on this thread and the helpers, in any order. Sequential on one thread, for one piece, and inside a pool's own tasks.
+///
+/// Each thread begins with a stretch of its own, the calling one with the first, and helps with the others' afterwards: what one loop left
+/// in a processor's cache is what the next one wants there.
+#[inline]
+pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
+    // One copy of each loop's body, and of this function: a piece is much longer than a call.
+    pieces(n, &f);
+}
+
+fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    let threads = num_threads();
+    if n <= 1 || threads == 1 || rayon::current_thread_index().is_some() {
+        (0..n).for_each(f);
+        return;
+    }
+    let Some(helpers) = helpers(threads - 1) else {
+        (0..n).for_each(f);
+        return;
+    };
+    let workers = threads.min(n);
+    let bound = |w: usize| n / workers * w + (n % workers).min(w);
+    let stretches: SmallVec<[Stretch; 8]> = (0..workers).map(|w| Stretch { next: AtomicUsize::new(bound(w)), end: bound(w + 1) }).collect();
+    let work = |home: usize| {
+        for s in stretches[home..].iter().chain(&stretches[..home]) {
+            loop {
+                let i = s.next.fetch_add(1, Ordering::Relaxed);
+                if i >= s.end {
+                    break;
+                }
+                f(i);
+            }
+        }
+    };
+    helpers.run(workers - 1, &work);
+}
+
+/// A pointer that the tasks of a loop share. Who reads or writes through it, in unsafe code anyway, sees to it that no task writes what
+/// another one reads or writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Shared<P>(P);
+// SAFETY: a pointer alone can do no harm, wherever it is.
+unsafe impl<T> Send for Shared<*mut T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<*mut T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Shared<*const T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<*const T> {}
+
+impl<P: Copy> Shared<P> {
+    #[inline(always)]
+    pub fn new(pointer: P) -> Self {
+        Shared(pointer)
+    }
+
+    /// Through a method, so that closures capture the whole wrapper.
+    #[inline(always)]
+    pub fn get(&self) -> P {
+        self.0
+    }
+}
+
+impl<T> Shared<*mut T> {
+    #[inline(always)]
+    pub fn at(&self, i: usize) -> *mut T {
+        self.0.wrapping_add(i)
+    }
+
+    #[inline(always)]
+    pub fn offset(&self, i: isize) -> *mut T {
+        self.0.wrapping_offset(i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_runs_once() {
+        let seen: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
+        parallel_for(100, |i| {
+            seen[i].fetch_add(1, Ordering::Relaxed);
+        });
+        assert!(seen.iter().all(|s| s.load(Ordering::Relaxed) == 1));
+    }
+
+    #[test]
+    fn nested_calls_do_not_deadlock() {
+        let total = AtomicUsize::new(0);
+        parallel_for(8, |_| {
+            parallel_for(8, |_| {
+                total.fetch_add(1, Ordering::Relaxed);
+            })
+        });
+        assert_eq!(total.load(Ordering::Relaxed), 64);
+    }
+}

@@ -1,0 +1,264 @@
+//! Threads that help with loops. They are a pool's; what is added here is that a helper stays awake for a moment after a loop, since waking
+//! it costs as much as a short loop, and that nobody waits for a helper that has not come.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use crate::backend::lock_order::Table;
+
+/// How long a helper looks for the next loop: a few calls from Python.
+const LINGER: Duration = Duration::from_micros(50);
+/// How often the caller looks for a helper's end before it sleeps.
+const SPINS: usize = 1000;
+
+/// A pool of helpers.
+pub(crate) struct Helpers {
+    pool: rayon::ThreadPool,
+    seats: Arc<Seats>,
+}
+
+struct Seats {
+    seats: Box<[Seat]>,
+    linger: Duration,
+}
+
+/// Where a call for one helper lies; on cache lines of its own.
+#[repr(align(128))]
+struct Seat {
+    /// What the helper is asked to do next, a count of an `Arc` in it; null for nothing.
+    call: AtomicPtr<Call>,
+    /// Whether a helper is here or on its way.
+    present: AtomicBool,
+}
+
+/// One loop.
+struct Call {
+    /// How many helpers are inside, and CLOSED when no more may enter.
+    state: AtomicUsize,
+    /// Valid until CLOSED is set and everybody has left.
+    work: *const (dyn Fn(usize) + Sync),
+    caller: Thread,
+    panic: Table<Option<Box<dyn Any + Send>>>,
+}
+
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+// SAFETY: `work` may be called from any thread, and is read only by those who entered.
+unsafe impl Send for Call {}
+// SAFETY: as above.
+unsafe impl Sync for Call {}
+
+impl Helpers {
+    /// None where the system refuses threads. Helpers linger only if each has a processor, beside the caller.
+    pub(crate) fn new(number: usize) -> Option<Helpers> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(number).thread_name(|i| format!("rgrad-{i}")).build().ok()?;
+        let processors = thread::available_parallelism().map_or(1, |n| n.get());
+        let seats = (0..number).map(|_| Seat { call: AtomicPtr::new(null_mut()), present: AtomicBool::new(false) }).collect();
+        Some(Helpers { pool, seats: Arc::new(Seats { seats, linger: if number < processors { LINGER } else { Duration::ZERO } }) })
+    }
+
+    /// Runs `work(0)` here, and `work(i)` for `i` from 1 up to `number` on those helpers that come before it is done. `work(0)` must do
+    /// everything that others leave.
+    ///
+    /// # Panics
+    /// If one of them did, when all have ended.
+    pub(crate) fn run(&self, number: usize, work: &(dyn Fn(usize) + Sync)) {
+        // SAFETY: only the lifetime changes; nobody is inside `work`, or enters any more, when this function is left.
+        let work_for_all = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) };
+        let call = Arc::new(Call { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Table::new(None) });
+        for at in 0..number {
+            self.invite(at, &call);
+        }
+        let own = catch_unwind(AssertUnwindSafe(|| work(0)));
+        call.close();
+        for seat in &self.seats.seats[..number] {
+            seat.clear(&call);
+        }
+        let others = call.panic.lock().take();
+        if let Some(payload) = own.err().or(others) {
+            resume_unwind(payload);
+        }
+    }
+
+    /// Not if the helper has another call before it: it would come too late.
+    fn invite(&self, at: usize, call: &Arc<Call>) {
+        let seat = &self.seats.seats[at];
+        let given = Arc::into_raw(call.clone()).cast_mut();
+        if seat.call.compare_exchange(null_mut(), given, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            // SAFETY: the count that was just made; nobody else has it.
+            drop(unsafe { Arc::from_raw(given) });
+            return;
+        }
+        // A helper that leaves says so before it looks at its seat a last time, so one of the two sees the other.
+        if !seat.present.swap(true, Ordering::SeqCst) {
+            let seats = self.seats.clone();
+            self.pool.spawn(move || seats.attend(at));
+        }
+    }
+}
+
+impl Seats {
+    /// A helper's time between waking and sleeping.
+    fn attend(&self, at: usize) {
+        let seat = &self.seats[at];
+        loop {
+            if let Some(call) = seat.next(self.linger) {
+                call.help(at + 1);
+                continue;
+            }
+            seat.present.store(false, Ordering::SeqCst);
+            if seat.call.load(Ordering::SeqCst).is_null() || seat.present.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
+    }
+}
+
+impl Seat {
+    /// The next call; None if there is none for `linger`.
+    fn next(&self, linger: Duration) -> Option<Arc<Call>> {
+        let begun = Instant::now();
+        loop {
+            if !self.call.load(Ordering::Relaxed).is_null() {
+                let taken = self.call.swap(null_mut(), Ordering::AcqRel);
+                if !taken.is_null() {
+                    // SAFETY: a seat holds a count, and who takes the pointer takes it.
+                    return Some(unsafe { Arc::from_raw(taken) });
+                }
+            }
+            if begun.elapsed() >= linger {
+                return None;
+            }
+            (0..16).for_each(|_| std::hint::spin_loop());
+        }
+    }
+
+    /// Takes `call` back if nobody took it.
+    fn clear(&self, call: &Arc<Call>) {
+        let given = Arc::as_ptr(call).cast_mut();
+        if self.call.compare_exchange(given, null_mut(), Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            // SAFETY: the seat's count; `call` itself holds another, so the address can have been no other call's.
+            drop(unsafe { Arc::from_raw(given) });
+        }
+    }
+}
+
+impl Call {
+    fn help(&self, home: usize) {
+        let enter = |s| (s & CLOSED == 0).then_some(s + 1);
+        if self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, enter).is_err() {
+            return;
+        }
+        // SAFETY: we are inside, so the caller waits in `close`.
+        let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)(home) }));
+        if let Err(payload) = done {
+            self.panic.lock().get_or_insert(payload);
+        }
+        if self.state.fetch_sub(1, Ordering::AcqRel) == CLOSED + 1 {
+            self.caller.unpark();
+        }
+    }
+
+    /// Lets nobody in any more, and waits until all have left.
+    fn close(&self) {
+        let mut state = self.state.fetch_or(CLOSED, Ordering::AcqRel) | CLOSED;
+        for spins in 0.. {
+            if state == CLOSED {
+                return;
+            }
+            if spins < SPINS {
+                std::hint::spin_loop();
+            } else {
+                thread::park();
+            }
+            state = self.state.load(Ordering::Acquire);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(helpers: &Helpers, number: usize, pieces: usize) -> usize {
+        let (next, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        helpers.run(number, &|_| {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= pieces {
+                    break;
+                }
+                total.fetch_add(i, Ordering::Relaxed);
+            }
+        });
+        total.into_inner()
+    }
+
+    #[test]
+    fn loops_of_several_callers_end_with_everything_done() {
+        let helpers = Helpers::new(3).unwrap();
+        thread::scope(|s| {
+            for caller in 0..4 {
+                let helpers = &helpers;
+                s.spawn(move || {
+                    for i in 0..500 {
+                        let pieces = (i * 7 + caller) % 50;
+                        assert_eq!(sum(helpers, 1 + i % 3, pieces), pieces * pieces.saturating_sub(1) / 2);
+                        if i % 100 == 99 {
+                            thread::sleep(2 * LINGER);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(helpers.seats.seats.iter().all(|s| s.call.load(Ordering::SeqCst).is_null()));
+    }
+
+    #[test]
+    fn helpers_come_while_the_caller_works_and_again_after_they_left() {
+        let helpers = Helpers::new(1).unwrap();
+        for _ in 0..3 {
+            let came = AtomicBool::new(false);
+            helpers.run(1, &|home| {
+                if home == 1 {
+                    came.store(true, Ordering::Relaxed);
+                } else {
+                    while !came.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
+                }
+            });
+            while helpers.seats.seats[0].present.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_of_anybody_reaches_the_caller_when_all_have_ended() {
+        let helpers = Helpers::new(1).unwrap();
+        for guilty in 0..2 {
+            let (came, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                helpers.run(1, &|home| {
+                    if home == 1 {
+                        came.store(true, Ordering::Relaxed);
+                    }
+                    while !came.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
+                    ended.fetch_add(1, Ordering::Relaxed);
+                    assert!(home != guilty, "guilty");
+                });
+            }));
+            assert!(done.is_err());
+            assert_eq!(ended.load(Ordering::Relaxed), 2);
+            assert_eq!(sum(&helpers, 1, 10), 45);
+        }
+    }
+}

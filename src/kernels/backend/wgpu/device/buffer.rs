@@ -1,0 +1,235 @@
+//! Memory of a device: buffers in size classes, kept for reuse when dropped. One queue runs everything in order, so a buffer can be
+//! handed out again as soon as the last work that uses it is recorded.
+
+use super::context::Context;
+use crate::backend::lock_order::{Table, assert_no_guard};
+use crate::backend::wgpu::native::api::Api;
+use crate::backend::wgpu::native::types::{self as native, COPY_DST, COPY_SRC, STORAGE};
+use crate::error::{Error, Kind, Result};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
+/// The smallest buffer.
+const LEAST: usize = 256;
+/// At least so many idle bytes are kept, and beyond that as many as are in use.
+const IDLE: usize = 256 << 20;
+
+/// Bytes that are allocated for a request: few sizes, so that a freed buffer fits the next request of about its size.
+fn capacity(bytes: usize, most: usize) -> usize {
+    if bytes <= LEAST {
+        return LEAST;
+    }
+    let step = (bytes.next_power_of_two() >> 4).max(LEAST);
+    let rounded = bytes.next_multiple_of(step);
+    if rounded <= most { rounded } else { bytes.next_multiple_of(4) }
+}
+
+/// A buffer of the library.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    pub(crate) handle: native::Buffer,
+    /// Never used again for another buffer.
+    pub(crate) id: u32,
+    pub(crate) capacity: usize,
+    /// The last batch of commands that uses it.
+    pub(crate) batch: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    by_capacity: FxHashMap<usize, Vec<Raw>>,
+    bytes: usize,
+}
+
+/// The buffers of a device that nobody uses, and the account of those that somebody does. Its lock is never held across a native call.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    idle: Table<Idle>,
+    allocated: AtomicUsize,
+    peak: AtomicUsize,
+    next_id: AtomicU64,
+    fail_in: AtomicI64,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Pool {
+        Pool {
+            idle: Table::new(Idle::default()),
+            allocated: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            next_id: AtomicU64::new(1),
+            fail_in: AtomicI64::new(-1),
+        }
+    }
+
+    pub(crate) fn allocated(&self) -> usize {
+        self.allocated.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reset_peak(&self) {
+        self.peak.store(self.allocated(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.lock().bytes
+    }
+
+    pub(crate) fn fail_in(&self, n: i64) {
+        self.fail_in.store(n, Ordering::Relaxed);
+    }
+
+    fn fails_now(&self) -> bool {
+        self.fail_in.load(Ordering::Relaxed) >= 0 && self.fail_in.fetch_sub(1, Ordering::Relaxed) == 0
+    }
+
+    fn count(&self, bytes: usize) {
+        let now = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if now > self.peak() {
+            self.peak.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    fn reuse(&self, capacity: usize) -> Option<Raw> {
+        let mut idle = self.idle.lock();
+        let raw = idle.by_capacity.get_mut(&capacity)?.pop()?;
+        idle.bytes -= capacity;
+        Some(raw)
+    }
+
+    fn keep(&self, raw: Raw) {
+        self.allocated.fetch_sub(raw.capacity, Ordering::Relaxed);
+        let mut idle = self.idle.lock();
+        idle.bytes += raw.capacity;
+        idle.by_capacity.entry(raw.capacity).or_default().push(raw);
+    }
+
+    /// Whether so much lies idle that some should go back to the library.
+    pub(crate) fn overfull(&self) -> bool {
+        let idle = self.idle();
+        idle > IDLE && idle > self.allocated()
+    }
+
+    /// Takes every idle buffer out; the caller releases them.
+    pub(crate) fn take_idle(&self) -> Vec<Raw> {
+        let mut idle = self.idle.lock();
+        idle.bytes = 0;
+        idle.by_capacity.drain().flat_map(|(_, raws)| raws).collect()
+    }
+}
+
+/// Memory of a device. Goes back to the device's pool when dropped, in stream order, by any thread.
+///
+/// The memory may be longer than was asked for: shaders must not ask for `arrayLength`.
+#[derive(Debug)]
+pub struct Buffer {
+    context: Arc<Context>,
+    /// Only a buffer that is being dropped has none.
+    raw: Option<Raw>,
+    bytes: usize,
+}
+
+impl Buffer {
+    /// Uninitialised memory on the device of `context`.
+    ///
+    /// # Errors
+    /// `Kind::Memory` beyond what the device can bind at once, or when it has no memory left; the device stays usable.
+    pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Buffer> {
+        assert_no_guard("allocating on a device");
+        context.check()?;
+        let most = context.limits().buffer_bytes();
+        if bytes > most {
+            return Err(refuse(context, bytes, &format!("a buffer of this device holds at most {most} bytes; split the tensor")));
+        }
+        let pool = context.pool();
+        if pool.fails_now() {
+            return Err(refuse(context, bytes, "a test asked this request to fail"));
+        }
+        let capacity = capacity(bytes, most);
+        let raw = match pool.reuse(capacity) {
+            Some(raw) => raw,
+            None => Self::create(context, bytes, capacity)?,
+        };
+        pool.count(raw.capacity);
+        Ok(Buffer { context: context.clone(), raw: Some(raw), bytes })
+    }
+
+    #[cold]
+    fn create(context: &Arc<Context>, bytes: usize, capacity: usize) -> Result<Raw> {
+        let pool = context.pool();
+        if pool.overfull() {
+            context.empty_cache()?;
+        }
+        let make = || context.exclusive("allocation", |api: &Api| api.create_buffer("rgrad", capacity, STORAGE | COPY_SRC | COPY_DST));
+        let handle = match make() {
+            Ok(handle) => handle,
+            // What lies idle may be what is missing. Memory of buffers is free only when the work that uses them has run.
+            Err(e) if e.kind() == Kind::Memory => {
+                context.synchronize()?;
+                context.empty_cache()?;
+                make().map_err(|e| refuse(context, bytes, e.message()))?
+            }
+            Err(e) => return Err(e),
+        };
+        let id = pool.next_id.fetch_add(1, Ordering::Relaxed) as u32;
+        Ok(Raw { handle, id, capacity, batch: AtomicU64::new(0) })
+    }
+
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn same(&self, other: &Buffer) -> bool {
+        std::ptr::eq(self, other)
+    }
+
+    pub(crate) fn raw(&self) -> &Raw {
+        self.raw.as_ref().expect("a buffer that is not being dropped has memory")
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let Some(raw) = self.raw.take() else { return };
+        if self.context.forked() {
+            // The parent's memory, and locks that threads of the parent may hold.
+            return;
+        }
+        self.context.pool().keep(raw);
+    }
+}
+
+#[cold]
+fn refuse(context: &Context, bytes: usize, why: &str) -> Error {
+    Error::memory(format!(
+        "cannot allocate {bytes} bytes on wgpu ({}): {why} (tensors hold {} bytes there now). Free tensors, use smaller batches, run under \
+         no_grad where no gradient is needed, or move to .cpu()",
+        context.name(),
+        context.pool().allocated()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_are_few_and_never_too_small() {
+        let most = 1 << 27;
+        for bytes in [0, 1, 4, 255, 256, 257, 1000, 4096, 5000, 1 << 20, (1 << 20) + 1, most - 4, most] {
+            let c = capacity(bytes, most);
+            assert!(c >= bytes && c.is_multiple_of(4) && c <= most, "{bytes}: {c}");
+            assert!(c <= bytes.max(LEAST) + bytes / 8 + LEAST, "{bytes}: {c}");
+        }
+        assert_eq!(capacity(most - 3, most - 1), most);
+        assert_eq!(capacity(1_000_001, most), capacity(1_000_101, most));
+    }
+}

@@ -1,0 +1,79 @@
+//! One dispatch: a shader named by its structure, the buffers it binds, its parameters.
+
+pub use super::errors::FAULT;
+use crate::backend::wgpu::Buffer;
+use smallvec::SmallVec;
+
+/// Names a shader: equal keys mean equal source and equal bindings. Sizes, strides and numbers are parameters and no part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The family.
+    pub kind: &'static str,
+    /// What tells shaders of one family apart.
+    pub words: SmallVec<[u32; 8]>,
+}
+
+/// The buffers of a dispatch, each bound once however often it is used: a buffer cannot be bound for reading and for writing at once.
+#[derive(Debug, Default)]
+pub struct Bindings<'a> {
+    pub(crate) slots: SmallVec<[(&'a Buffer, bool); 6]>,
+}
+
+impl<'a> Bindings<'a> {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn slot(&mut self, buffer: &'a Buffer, write: bool) -> u32 {
+        let at = match self.slots.iter().position(|(b, _)| b.same(buffer)) {
+            Some(i) => {
+                self.slots[i].1 |= write;
+                i
+            }
+            None => {
+                self.slots.push((buffer, write));
+                self.slots.len() - 1
+            }
+        };
+        at as u32
+    }
+
+    /// The binding number of a buffer that is read.
+    pub fn read(&mut self, buffer: &'a Buffer) -> u32 {
+        self.slot(buffer, false)
+    }
+
+    /// The binding number of a buffer that is written (and may be read).
+    pub fn write(&mut self, buffer: &'a Buffer) -> u32 {
+        self.slot(buffer, true)
+    }
+
+    /// Bit `i`: binding `i` is written. Part of a shader's key, because it decides `read` or `read_write`.
+    pub fn writes(&self) -> u32 {
+        self.slots.iter().enumerate().fold(0, |m, (i, (_, w))| m | u32::from(*w) << i)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+/// Work for the device: `groups` workgroups of a shader.
+///
+/// The shader's entry point is `main`. Bindings are in group 0: the buffers 0..n in the order of `bindings`, then, at binding n, the
+/// parameters as `var<uniform> params: array<vec4<u32>, K>` with K = ceil(params.len() / 4) (no binding if there are none), then, if
+/// `checked`, at the next binding `var<storage, read_write> status: array<atomic<u32>>` (see `Context::ticket`). Workgroups are spread
+/// over x and y, because a dimension has at most 65,535: a shader's linear workgroup index is
+/// `workgroup_id.x + workgroup_id.y * num_workgroups.x`, and it must leave alone what lies beyond its count.
+/// A buffer may be longer than what was asked for, so `arrayLength` says nothing.
+pub struct Dispatch<'a> {
+    /// For labels and errors.
+    pub op: &'static str,
+    pub key: Key,
+    /// Makes the WGSL; called only when no pipeline has this key.
+    pub source: &'a dyn Fn() -> String,
+    pub bindings: Bindings<'a>,
+    pub params: &'a [u32],
+    pub groups: usize,
+    pub checked: bool,
+}

@@ -1,0 +1,37 @@
+//! What the embedding language lends this room: call sites, and the choice of a device when none is in use yet.
+
+pub(crate) use crate::backend::host::{interrupted, unlocked};
+use crate::error::Result;
+use std::sync::OnceLock;
+
+/// How the embedding language finds and describes call sites, and how it brings a device in.
+#[derive(Debug)]
+pub struct Hooks {
+    /// The number of the call site that is running now.
+    pub site: fn() -> u32,
+    /// "file.py:12 in f", if the number is known.
+    pub describe: fn(u32) -> Option<String>,
+    /// Installs the default device, or says why there is none.
+    pub install: fn() -> Result<()>,
+}
+
+static HOOKS: OnceLock<Hooks> = OnceLock::new();
+
+/// Registers the hooks; the first registration stays.
+pub fn register(hooks: Hooks) {
+    let _ = HOOKS.set(hooks);
+}
+
+pub(crate) fn hooks() -> Option<&'static Hooks> {
+    HOOKS.get()
+}
+
+/// The call site that is running now; 0 if nobody knows.
+pub(crate) fn site() -> u32 {
+    HOOKS.get().map_or(0, |h| (h.site)())
+}
+
+/// " (called at file.py:12 in f)", or nothing.
+pub(crate) fn called_at(site: u32) -> Option<String> {
+    HOOKS.get().and_then(|h| (h.describe)(site)).map(|s| format!("called at {s}"))
+}

@@ -1,0 +1,196 @@
+//! What is made once and found again: layouts by the kinds of their bindings, pipelines by their keys, bind groups by their buffers.
+
+use super::cache::Kept;
+use super::dispatch::{Dispatch, Key};
+use super::host;
+use crate::backend::wgpu::native::api::{Api, Fault};
+use crate::backend::wgpu::native::types::{
+    BindGroup, BindGroupLayout, Buffer, BufferBindingType, ComputePipeline, ErrorType, PipelineLayout,
+};
+use crate::error::{Error, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// So many new bind groups may come before those that are not used any more go.
+const GROUPS: usize = 4096;
+/// So many pipelines: more than any training loop has, fewer than a process of many days goes through.
+pub(crate) const PIPELINES: usize = 2048;
+
+/// The kinds of a shader's bindings: how many buffers, which of them written, how many vec4 of parameters, whether with status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    buffers: u32,
+    writes: u32,
+    params: u32,
+    checked: bool,
+}
+
+impl Shape {
+    pub(crate) fn of(work: &Dispatch<'_>) -> Shape {
+        Shape {
+            buffers: work.bindings.len() as u32,
+            writes: work.bindings.writes(),
+            params: work.params.len().div_ceil(4) as u32,
+            checked: work.checked,
+        }
+    }
+
+    /// Bytes of the parameters.
+    pub(crate) fn param_bytes(self) -> usize {
+        self.params as usize * 16
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    number: u32,
+    group: BindGroupLayout,
+    pipeline: PipelineLayout,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pipeline {
+    pub(crate) handle: ComputePipeline,
+    /// No other pipeline of the cache ever has it; a handle may come again after its release.
+    pub(crate) number: u64,
+    pub(crate) shape: Shape,
+    layout: Layout,
+}
+
+/// A layout's number and the ids of the buffers.
+type GroupKey = (u32, SmallVec<[u32; 8]>);
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    layouts: FxHashMap<Shape, Layout>,
+    pipelines: Kept<Key, Pipeline>,
+    groups: Kept<GroupKey, BindGroup>,
+    /// Pipelines made so far.
+    made: u64,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Cache { layouts: FxHashMap::default(), pipelines: Kept::new(PIPELINES), groups: Kept::new(GROUPS), made: 0 }
+    }
+}
+
+/// The buffers that belong to the queue: the ring of parameters and the status.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Own {
+    pub(crate) ring: Buffer,
+    pub(crate) status: Buffer,
+    pub(crate) status_bytes: usize,
+}
+
+fn refused(op: &str, what: &str, fault: &Fault) -> Error {
+    let e = match fault.kind {
+        ErrorType::OutOfMemory => Error::memory(format!("{op}: the wgpu device says: {}. Free tensors", fault.cause())),
+        _ => Error::internal(op, &format!("wgpu refused the {what}: {}", fault.message.trim())),
+    };
+    match host::called_at(host::site()) {
+        Some(line) => e.note(line),
+        None => e,
+    }
+}
+
+impl Cache {
+    /// The pipeline of a dispatch.
+    pub(crate) fn pipeline(&mut self, api: &Api, work: &Dispatch<'_>) -> Result<Pipeline> {
+        if let Some(p) = self.pipelines.get(&work.key) {
+            if p.shape != Shape::of(work) {
+                let what = format!("the key {:?} has bindings {:?}, expected {:?}", work.key, Shape::of(work), p.shape);
+                return Err(Error::internal(work.op, &what));
+            }
+            return Ok(p);
+        }
+        let shape = Shape::of(work);
+        let layout = self.layout(api, work.op, shape)?;
+        let source = (work.source)();
+        let (handle, fault) = api.scoped(|| api.create_pipeline(work.key.kind, &source, layout.pipeline));
+        if let Some(fault) = fault {
+            return Err(refused(work.op, "shader", &fault));
+        }
+        let p = Pipeline { handle, number: self.made, shape, layout };
+        self.made += 1;
+        self.pipelines.insert(work.key.clone(), p, |old| api.release_pipeline(old.handle));
+        Ok(p)
+    }
+
+    fn layout(&mut self, api: &Api, op: &str, shape: Shape) -> Result<Layout> {
+        if let Some(l) = self.layouts.get(&shape) {
+            return Ok(*l);
+        }
+        let mut entries: SmallVec<[(BufferBindingType, u64); 8]> = (0..shape.buffers)
+            .map(|i| match shape.writes >> i & 1 {
+                0 => (BufferBindingType::ReadOnlyStorage, 0),
+                _ => (BufferBindingType::Storage, 0),
+            })
+            .collect();
+        if shape.params > 0 {
+            entries.push((BufferBindingType::Uniform, shape.param_bytes() as u64));
+        }
+        if shape.checked {
+            entries.push((BufferBindingType::Storage, 0));
+        }
+        let ((group, pipeline), fault) = api.scoped(|| api.create_layout(&entries));
+        if let Some(fault) = fault {
+            return Err(refused(op, "bindings", &fault));
+        }
+        let l = Layout { number: self.layouts.len() as u32, group, pipeline };
+        self.layouts.insert(shape, l);
+        Ok(l)
+    }
+
+    /// The bind group of a dispatch.
+    pub(crate) fn group(&mut self, api: &Api, own: &Own, pipeline: &Pipeline, work: &Dispatch<'_>) -> Result<BindGroup> {
+        let key: GroupKey = (pipeline.layout.number, work.bindings.slots.iter().map(|(b, _)| b.raw().id).collect());
+        if let Some(group) = self.groups.get(&key) {
+            return Ok(group);
+        }
+        let shape = pipeline.shape;
+        let mut buffers: SmallVec<[(Buffer, usize); 8]> =
+            work.bindings.slots.iter().map(|(b, _)| (b.raw().handle, b.raw().capacity)).collect();
+        if shape.params > 0 {
+            buffers.push((own.ring, shape.param_bytes()));
+        }
+        if shape.checked {
+            buffers.push((own.status, own.status_bytes));
+        }
+        let (group, fault) = api.scoped(|| api.create_bind_group(pipeline.layout.group, &buffers));
+        if let Some(fault) = fault {
+            return Err(refused(work.op, "buffers", &fault));
+        }
+        self.groups.insert(key, group, |old| api.release_bind_group(old));
+        Ok(group)
+    }
+
+    /// Releases the bind groups that hold one of these buffers, which would otherwise stay in memory with them.
+    pub(crate) fn forget_buffers(&mut self, api: &Api, ids: &rustc_hash::FxHashSet<u32>) {
+        self.groups.forget(|(_, buffers)| buffers.iter().any(|id| ids.contains(id)), |group| api.release_bind_group(group));
+    }
+
+    /// Releases everything.
+    pub(crate) fn clear(&mut self, api: &Api) {
+        self.groups.forget(|_| true, |group| api.release_bind_group(group));
+        self.pipelines.forget(|_| true, |p| api.release_pipeline(p.handle));
+        for (_, l) in self.layouts.drain() {
+            api.release_layout(l.group, l.pipeline);
+        }
+    }
+
+    /// Pipelines made so far, those that were given back included.
+    pub(crate) fn pipelines_made(&self) -> u64 {
+        self.made
+    }
+
+    /// After how many new pipelines those that are not used go; for tests.
+    pub(crate) fn keep_pipelines(&mut self, many: usize) {
+        self.pipelines.set_many(many);
+    }
+
+    /// Pipelines that are kept.
+    pub(crate) fn pipelines(&self) -> usize {
+        self.pipelines.len()
+    }
+}

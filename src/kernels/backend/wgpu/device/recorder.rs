@@ -1,0 +1,357 @@
+//! The recording of work: one encoder and one pass stay open over many dispatches; what was recorded is submitted when somebody wants
+//! to see a result, or when a batch is full. The queue runs everything in the order of its recording.
+
+use super::buffer::{Buffer, Raw};
+use super::dispatch::Dispatch;
+use super::errors;
+use super::host;
+use super::pipeline::{Cache, Own};
+use crate::backend::cpu::memory::raw_slice::RawSlice;
+use crate::backend::wgpu::native::api::{Api, Fault, Signal};
+use crate::backend::wgpu::native::types::{
+    self as native, COPY_DST, COPY_SRC, CommandEncoder, ComputePass, ErrorType, MAP_READ, STORAGE, UNIFORM,
+};
+use crate::error::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Dispatches of one batch.
+const BATCH: usize = 512;
+/// Workgroups after which a batch is submitted: there is enough for the device to do while the next batch is recorded.
+const WORKGROUPS: usize = 1 << 17;
+/// Bytes of writes after which a batch is submitted.
+const WRITTEN: usize = 64 << 20;
+/// Bytes of the ring of parameters; each batch starts at its beginning.
+const RING: usize = 256 << 10;
+/// Writes up to this size go through the ring where the buffer is in use by recorded work.
+const SMALL_WRITE: usize = 4 << 10;
+const STATUS_BYTES: usize = errors::WORDS * 4;
+/// Staging buffers of each size that are kept.
+const STAGING: usize = 4;
+
+/// A read that was submitted: the data, then the status, wait in `staging`.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) staging: native::Buffer,
+    pub(crate) capacity: usize,
+    pub(crate) bytes: usize,
+    /// The status follows the data.
+    pub(crate) status: bool,
+    pub(crate) signal: Arc<Signal>,
+}
+
+#[derive(Debug)]
+struct Open {
+    encoder: CommandEncoder,
+    pass: Option<ComputePass>,
+}
+
+/// The state of recording. Whoever has it has it alone.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    open: Option<Open>,
+    /// The number of the batch that is being recorded; from 1 on.
+    batch: u64,
+    /// Dispatches in it, and their workgroups.
+    count: usize,
+    workgroups: usize,
+    /// Bytes that the library was given to write since the last batch.
+    written: usize,
+    /// The first and the last operation of the batch, with their sites.
+    span: Option<[(&'static str, u32); 2]>,
+    /// The parameters of the batch; in the ring before it is submitted.
+    params: Vec<u8>,
+    /// Where the parameters of the last dispatch that had any lie in the ring, and how many bytes they are.
+    last: Option<(usize, usize)>,
+    /// The number of the pipeline that the open pass has set.
+    set: Option<u64>,
+    align: usize,
+    /// Checked shaders have run since the status was last looked at.
+    pub(crate) unchecked: bool,
+    pub(crate) submits: u64,
+    pub(crate) dispatches: u64,
+    pub(crate) cache: Cache,
+    own: Own,
+    staging: Vec<(usize, native::Buffer)>,
+}
+
+/// The error of a batch.
+fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> Error {
+    let text = fault.message.trim();
+    let during = match span {
+        Some([(a, _), (b, _)]) if a == b => format!("{what} of {a}"),
+        Some([(a, _), (b, _)]) => format!("{what} of the operations from {a} to {b}"),
+        None => what.to_string(),
+    };
+    let e = match fault.kind {
+        ErrorType::OutOfMemory => {
+            Error::memory(format!("{during}: the wgpu device says: {}. Free tensors or use smaller batches", fault.cause()))
+        }
+        _ => Error::runtime(format!("{during}: wgpu says: {text}")),
+    };
+    match span.and_then(|[(_, first), (_, last)]| Some((host::called_at(first)?, host::called_at(last)?))) {
+        Some((first, last)) if first == last => e.note(first),
+        Some((first, last)) => e.note(format!("the first {first}")).note(format!("the last {last}")),
+        None => e,
+    }
+}
+
+impl Recorder {
+    pub(crate) fn new(api: &Api, align: usize) -> Result<Recorder> {
+        let (own, fault) = api.scoped(|| Own {
+            ring: api.create_buffer("rgrad parameters", RING, UNIFORM | COPY_DST | COPY_SRC),
+            status: api.create_buffer("rgrad status", STATUS_BYTES.next_multiple_of(16), STORAGE | COPY_DST | COPY_SRC),
+            status_bytes: STATUS_BYTES.next_multiple_of(16),
+        });
+        if let Some(fault) = fault {
+            return Err(failed("opening the device", None, &fault));
+        }
+        Ok(Recorder {
+            open: None,
+            batch: 1,
+            count: 0,
+            workgroups: 0,
+            written: 0,
+            span: None,
+            params: Vec::with_capacity(RING),
+            last: None,
+            set: None,
+            align: align.max(16),
+            unchecked: false,
+            submits: 0,
+            dispatches: 0,
+            cache: Cache::default(),
+            own,
+            staging: Vec::new(),
+        })
+    }
+
+    fn encoder(&mut self, api: &Api) -> &mut Open {
+        self.open.get_or_insert_with(|| Open { encoder: api.create_encoder(), pass: None })
+    }
+
+    fn end_pass(&mut self, api: &Api) -> CommandEncoder {
+        let open = self.encoder(api);
+        if let Some(pass) = open.pass.take() {
+            api.end_pass(pass);
+        }
+        open.encoder
+    }
+
+    /// Puts data into the ring, in a place of `room` bytes; its offset there. May submit what is recorded.
+    fn put_in_ring(&mut self, api: &Api, data: &[u8], room: usize) -> Result<usize> {
+        if self.params.len().next_multiple_of(self.align) + room > RING {
+            self.submit(api)?;
+        }
+        let at = self.params.len().next_multiple_of(self.align);
+        self.params.resize(at, 0);
+        self.params.extend_from_slice(data);
+        self.params.resize(at + room, 0);
+        Ok(at)
+    }
+
+    /// The offset of a dispatch's parameters in the ring; those of the dispatch before if they are the same.
+    fn place(&mut self, api: &Api, params: &[u32], room: usize) -> Result<u32> {
+        // SAFETY: words are plain bytes.
+        let data = unsafe { std::slice::from_raw_parts(params.as_ptr().cast::<u8>(), params.len() * 4) };
+        if let Some((at, bytes)) = self.last
+            && bytes == data.len()
+            && self.params.get(at..at + bytes) == Some(data)
+        {
+            return Ok(at as u32);
+        }
+        let at = self.put_in_ring(api, data, room)?;
+        self.last = Some((at, data.len()));
+        Ok(at as u32)
+    }
+
+    /// Records a dispatch of `x` times `y` workgroups that the line `site` asked for.
+    pub(crate) fn record(&mut self, api: &Api, work: &Dispatch<'_>, x: u32, y: u32, site: u32) -> Result<()> {
+        let pipeline = self.cache.pipeline(api, work)?;
+        let group = self.cache.group(api, &self.own, &pipeline, work)?;
+        let offset = match work.params {
+            [] => None,
+            params => Some(self.place(api, params, pipeline.shape.param_bytes())?),
+        };
+        let open = self.encoder(api);
+        let pass = match open.pass {
+            Some(pass) => pass,
+            None => {
+                let pass = api.begin_pass(open.encoder);
+                open.pass = Some(pass);
+                self.set = None;
+                pass
+            }
+        };
+        if self.set != Some(pipeline.number) {
+            api.set_pipeline(pass, pipeline.handle);
+            self.set = Some(pipeline.number);
+        }
+        api.set_bind_group(pass, group, offset);
+        api.dispatch(pass, x, y);
+        self.dispatches += 1;
+        for (b, _) in &work.bindings.slots {
+            b.raw().batch.store(self.batch, Ordering::Relaxed);
+        }
+        self.unchecked |= work.checked;
+        let here = (work.op, site);
+        match &mut self.span {
+            Some([_, last]) => *last = here,
+            None => self.span = Some([here, here]),
+        }
+        self.count += 1;
+        self.workgroups += work.groups;
+        if self.count >= BATCH || self.workgroups >= WORKGROUPS { self.submit(api) } else { Ok(()) }
+    }
+
+    /// Submits what is recorded, if anything is.
+    pub(crate) fn submit(&mut self, api: &Api) -> Result<()> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        // A write that does not happen tells that the device is lost, which must be known before anything is submitted.
+        self.params.resize(self.params.len().max(4), 0);
+        let (commands, fault) = api.scoped(|| {
+            if let Some(pass) = open.pass.take() {
+                api.end_pass(pass);
+            }
+            api.write_buffer(self.own.ring, 0, (&self.params[..]).into());
+            api.finish(open.encoder)
+        });
+        let fault = match fault {
+            None => api.scoped(|| api.submit(commands)).1,
+            Some(fault) => {
+                api.release_commands(commands);
+                Some(fault)
+            }
+        };
+        self.params.clear();
+        self.last = None;
+        self.batch += 1;
+        self.count = 0;
+        self.workgroups = 0;
+        self.written = 0;
+        self.submits += 1;
+        let span = self.span.take();
+        match fault {
+            None => Ok(()),
+            Some(fault) => Err(failed("the run", span, &fault)),
+        }
+    }
+
+    /// Whether recorded work that is not submitted uses a buffer.
+    fn pending(&self, raw: &Raw) -> bool {
+        self.open.is_some() && raw.batch.load(Ordering::Relaxed) == self.batch
+    }
+
+    /// Writes behind everything recorded: a write of the queue's own would come before what is not submitted yet.
+    pub(crate) fn write(&mut self, api: &Api, buffer: &Buffer, offset: usize, data: RawSlice<'_, u8>) -> Result<()> {
+        let raw = buffer.raw();
+        if self.pending(raw) {
+            if data.len() <= SMALL_WRITE {
+                let at = self.put_in_ring(api, &data.to_vec(), data.len())?;
+                if self.pending(raw) {
+                    let encoder = self.end_pass(api);
+                    api.copy(encoder, (self.own.ring, at), (raw.handle, offset), data.len());
+                    return Ok(());
+                }
+            } else {
+                self.submit(api)?;
+            }
+        }
+        let ((), fault) = api.scoped(|| api.write_buffer(raw.handle, offset, data));
+        if let Some(fault) = fault {
+            return Err(failed("a transfer to the device", None, &fault));
+        }
+        self.written += data.len();
+        if self.written >= WRITTEN {
+            // Even without recorded work: the library keeps a copy of what is written until something is submitted.
+            self.encoder(api);
+            self.submit(api)?;
+        }
+        Ok(())
+    }
+
+    /// Submits a copy of `bytes` bytes (0: nothing) and of the status behind everything recorded, and asks for them.
+    pub(crate) fn read(&mut self, api: &Api, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<Reading> {
+        let status = self.unchecked;
+        let total = bytes + if status { STATUS_BYTES } else { 0 };
+        let capacity = total.next_power_of_two().max(256);
+        let kept = self.staging.iter().position(|(c, _)| *c == capacity);
+        let (staging, fault) = match kept {
+            Some(i) => (self.staging.swap_remove(i).1, None),
+            None => api.scoped(|| api.create_buffer("rgrad staging", capacity, MAP_READ | COPY_DST)),
+        };
+        if let Some(fault) = fault {
+            return Err(failed("a transfer from the device", None, &fault));
+        }
+        let own = self.own;
+        let encoder = self.end_pass(api);
+        if let Some((buffer, offset)) = from {
+            api.copy(encoder, (buffer.raw().handle, offset), (staging, 0), bytes);
+        }
+        if status {
+            api.copy(encoder, (own.status, 0), (staging, bytes), STATUS_BYTES);
+        }
+        if let Err(e) = self.submit(api) {
+            api.release_buffer(staging);
+            return Err(e);
+        }
+        let (signal, fault) = api.scoped(|| api.map_for_read(staging, total));
+        if let Some(fault) = fault {
+            api.release_buffer(staging);
+            return Err(failed("a transfer from the device", None, &fault));
+        }
+        self.unchecked = false;
+        Ok(Reading { staging, capacity, bytes, status, signal })
+    }
+
+    /// Forgets the fault that the status tells of.
+    pub(crate) fn clear_status(&mut self, api: &Api) -> Result<()> {
+        self.submit(api)?;
+        let ((), fault) = api.scoped(|| api.write_buffer(self.own.status, 0, (&[0; STATUS_BYTES][..]).into()));
+        fault.map_or(Ok(()), |fault| Err(failed("a transfer to the device", None, &fault)))
+    }
+
+    /// Submits what is recorded and asks when it has run.
+    pub(crate) fn finish(&mut self, api: &Api) -> Result<Arc<Signal>> {
+        self.submit(api)?;
+        let (signal, fault) = api.scoped(|| api.when_done());
+        fault.map_or(Ok(signal), |fault| Err(failed("synchronize", None, &fault)))
+    }
+
+    /// Finds out whether the device is lost, on which all work counts as done: a write tells.
+    pub(crate) fn probe(&mut self, api: &Api) -> Result<()> {
+        let ((), fault) = api.scoped(|| api.write_buffer(self.own.ring, 0, (&[0; 4][..]).into()));
+        fault.map_or(Ok(()), |fault| Err(failed("looking at the device", None, &fault)))
+    }
+
+    /// Keeps a staging buffer for the next read, or releases it.
+    pub(crate) fn keep_staging(&mut self, api: &Api, capacity: usize, staging: native::Buffer) {
+        if capacity <= 64 << 20 && self.staging.iter().filter(|(c, _)| *c == capacity).count() < STAGING {
+            self.staging.push((capacity, staging));
+        } else {
+            api.release_buffer(staging);
+        }
+    }
+
+    pub(crate) fn drop_staging(&mut self, api: &Api) {
+        for (_, staging) in self.staging.drain(..) {
+            api.release_buffer(staging);
+        }
+    }
+
+    /// Gives everything back, without submitting what is recorded.
+    pub(crate) fn close(&mut self, api: &Api) {
+        if let Some(mut open) = self.open.take() {
+            let ((), _) = api.scoped(|| {
+                if let Some(pass) = open.pass.take() {
+                    api.end_pass(pass);
+                }
+                api.release_encoder(open.encoder);
+            });
+        }
+        self.cache.clear(api);
+        self.drop_staging(api);
+        api.release_buffer(self.own.ring);
+        api.release_buffer(self.own.status);
+    }
+}

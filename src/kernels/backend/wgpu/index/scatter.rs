@@ -1,0 +1,268 @@
+//! Writing to places that positions name. Where several positions meet at one place, the result is the same in every run: few positions
+//! are gone through in order by one invocation for each column, as on the CPU; many are decided by the number of the last writer, or
+//! sorted and summed (`accumulate`).
+
+use super::segmented_reduce::{self, Runs};
+use crate::backend::requests::Write;
+use crate::backend::wgpu::index::{At, Positions};
+use crate::backend::wgpu::strided::Walk;
+use crate::backend::wgpu::word_kernels::{
+    Kernel, Launch, NONE, Names, Numbers, WIDE_MUL, each, fill, groups_for, load, number_words, scratch, store, wgsl_type, words,
+};
+use crate::backend::wgpu::{Bindings, Buffer, View};
+use crate::error::Result;
+use crate::layout::{DType, Scalar};
+
+/// Positions that one invocation may go through in order.
+pub(crate) const IN_ORDER: usize = 256;
+
+/// What is written: elements, or one value.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    View(View<'a>),
+    Number(Scalar),
+}
+
+impl Source<'_> {
+    pub(crate) fn offset(&self) -> usize {
+        match self {
+            Source::View(v) => v.offset,
+            Source::Number(_) => 0,
+        }
+    }
+
+    pub(crate) fn stride(&self, d: usize) -> isize {
+        match self {
+            Source::View(v) => v.strides[d],
+            Source::Number(_) => 0,
+        }
+    }
+}
+
+/// A write to places of an array: a position's number counts `places`.
+pub(crate) struct Writes<'a> {
+    pub op: &'static str,
+    pub x: View<'a>,
+    pub src: Source<'a>,
+    pub how: Write,
+    pub places: Walk<1>,
+}
+
+impl Writes<'_> {
+    /// The binding of the source and, for a lone number, that there is none.
+    fn source<'b>(&'b self, bindings: &mut Bindings<'b>) -> Option<u32> {
+        match &self.src {
+            Source::View(v) => Some(bindings.read(v.buffer)),
+            Source::Number(_) => None,
+        }
+    }
+
+    fn number(&self) -> u64 {
+        match self.src {
+            Source::View(_) => 0,
+            Source::Number(s) => number_words(s, self.x.dtype),
+        }
+    }
+
+    /// One invocation for each of `columns` (strides of the array, the source, the positions) goes along `run` (source, positions).
+    pub(crate) fn in_order(&self, columns: Walk<3>, run: Walk<2>, at: Positions<'_>) -> Result<()> {
+        let (op, dtype, how) = (self.op, self.x.dtype, self.how);
+        let n = columns.count();
+        let mut bindings = Bindings::new();
+        let (to, idx) = (bindings.write(self.x.buffer), bindings.read(at.buffer()));
+        let from = self.source(&mut bindings);
+        let numbers = Numbers::default().push(n).push(run.count()).push(self.x.offset).push(self.src.offset()).long(self.number());
+        let numbers = at.numbers(op, numbers).walk(&columns).walk(&run).walk(&self.places);
+        let kernel = InOrder { dtype, how, at: at.form(idx), ranks: [columns.rank(), run.rank(), self.places.rank()], to, from };
+        Launch { op, bindings, numbers, groups: groups_for(n) }.run(self.x.buffer.context(), &kernel)
+    }
+
+    /// The last of all positions that meet at a place writes there. `dims` have strides of the array, the source and the positions' number.
+    pub(crate) fn last(&self, dims: Walk<3>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
+        let op = self.op;
+        let context = self.x.buffer.context();
+        let table = scratch(context, places)?;
+        fill(context, op, &table, places, 0)?;
+        let mut bindings = Bindings::new();
+        bindings.read(keys);
+        bindings.write(&table);
+        let numbers = Numbers::default().push(k);
+        Launch { op, bindings, numbers, groups: groups_for(k) }.run(context, &Mark)?;
+        let n = dims.count();
+        let mut bindings = Bindings::new();
+        let (to, idx, win) = (bindings.write(self.x.buffer), bindings.read(keys), bindings.read(&table));
+        let from = self.source(&mut bindings);
+        let numbers = Numbers::default().push(n).push(self.x.offset).push(self.src.offset()).long(self.number());
+        let numbers = numbers.walk(&dims).walk(&self.places);
+        let kernel = Set { width: words(self.x.dtype), ranks: [dims.rank(), self.places.rank()], slots: [to, idx, win], from };
+        Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)
+    }
+
+    /// All that meets at a place is combined, in an order that only the positions decide.
+    pub(crate) fn sorted(&self, columns: Walk<2>, run: Walk<1>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
+        let runs = Runs {
+            op: self.op,
+            x: self.x,
+            src: match &self.src {
+                Source::View(v) => Some(*v),
+                Source::Number(_) => None,
+            },
+            number: self.number(),
+            how: self.how,
+            columns,
+            run,
+            places: &self.places,
+        };
+        segmented_reduce::accumulate(&runs, k, places, keys)
+    }
+}
+
+#[derive(Debug, Hash)]
+struct InOrder {
+    dtype: DType,
+    how: Write,
+    at: At,
+    ranks: [u32; 3],
+    to: u32,
+    /// None: one number is written.
+    from: Option<u32>,
+}
+
+impl Kernel for InOrder {
+    const KIND: &'static str = "index_in_order";
+
+    fn checked(&self) -> bool {
+        self.at.raw.is_some()
+    }
+
+    fn body(&self, p: &mut Names) -> String {
+        let width = words(self.dtype);
+        let [n, length, first, source, low, high] = p.many();
+        let position = self.at.function(p);
+        let columns = p.walk(self.ranks[0], "e", &["x0", "s0", "k0"]);
+        let run = p.walk(self.ranks[1], "j", &["s", "k"]);
+        let place = p.walk(self.ranks[2], "key", &["x"]);
+        let value = source_value(self.from, width, &low, &high);
+        let (old, put) = (load(self.to, width, "x"), store(self.to, width, "x", "v"));
+        position
+            + &combine(self.dtype, self.how)
+            + &each(
+                &n,
+                &format!(
+                    "var x0 = {first}; var s0 = {source}; var k0 = 0u;
+{columns}for (var j = 0u; j < {length}; j++) {{
+var s = s0; var k = k0;
+{run}let key = position(k);
+if (key == {NONE}) {{ continue; }}
+var x = x0;
+{place}let v = combine({old}, {value});
+{put}}}
+"
+                ),
+            )
+    }
+}
+
+/// Finds the last of the positions at each place.
+#[derive(Debug, Hash)]
+struct Mark;
+
+impl Kernel for Mark {
+    const KIND: &'static str = "index_last";
+    const ATOMICS: u32 = 2;
+
+    fn body(&self, p: &mut Names) -> String {
+        each(&p.next(), &format!("let key = b0[e];\nif (key != {NONE}) {{ atomicMax(&b1[key], e + 1u); }}\n"))
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Set {
+    width: usize,
+    ranks: [u32; 2],
+    /// The array, the positions, the last of them at each place.
+    slots: [u32; 3],
+    from: Option<u32>,
+}
+
+impl Kernel for Set {
+    const KIND: &'static str = "index_set";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, first, source, low, high] = p.many();
+        let (walk, place) = (p.walk(self.ranks[0], "e", &["x", "s", "k"]), p.walk(self.ranks[1], "key", &["x"]));
+        let [to, idx, win] = self.slots;
+        let (value, put) = (source_value(self.from, self.width, &low, &high), store(to, self.width, "x", "v"));
+        each(
+            &n,
+            &format!(
+                "var x = {first}; var s = {source}; var k = 0u;
+{walk}let key = b{idx}[k];
+if (key != {NONE} && b{win}[key] == k + 1u) {{
+{place}let v = {value};
+{put}}}
+"
+            ),
+        )
+    }
+}
+
+/// The source's element at `s`, or the number.
+pub(crate) fn source_value(from: Option<u32>, width: usize, low: &str, high: &str) -> String {
+    match from {
+        Some(b) => load(b, width, "s"),
+        None if width == 2 => format!("vec2<u32>({low}, {high})"),
+        None => low.to_string(),
+    }
+}
+
+/// `combine(a, b)`: what a write of `b` leaves where `a` was.
+pub(crate) fn combine(dtype: DType, how: Write) -> String {
+    let body = match (how, dtype) {
+        (Write::Set, _) => "return b;",
+        (Write::Add, DType::F32) => "return bitcast<u32>(bitcast<f32>(a) + bitcast<f32>(b));",
+        (Write::Multiply, DType::F32) => "return bitcast<u32>(bitcast<f32>(a) * bitcast<f32>(b));",
+        (Write::Add, DType::I32) => "return a + b;",
+        (Write::Multiply, DType::I32) => "return a * b;",
+        (Write::Add, DType::U8) => "return (a + b) & 255u;",
+        (Write::Multiply, DType::U8) => "return (a * b) & 255u;",
+        (Write::Add, DType::I8) => "return bitcast<u32>(extractBits(bitcast<i32>(a + b), 0u, 8u));",
+        (Write::Multiply, DType::I8) => "return bitcast<u32>(extractBits(bitcast<i32>(a * b), 0u, 8u));",
+        (Write::Add, DType::I16) => "return bitcast<u32>(extractBits(bitcast<i32>(a + b), 0u, 16u));",
+        (Write::Multiply, DType::I16) => "return bitcast<u32>(extractBits(bitcast<i32>(a * b), 0u, 16u));",
+        (Write::Add, DType::Bool) => "return a | b;",
+        (Write::Multiply, DType::Bool) => "return a & b;",
+        (Write::Add, DType::I64) => "let lo = a.x + b.x; return vec2<u32>(lo, a.y + b.y + select(0u, 1u, lo < a.x));",
+        (Write::Multiply, DType::I64) => "let low = wide_mul(a.x, b.x); return vec2<u32>(low.x, low.y + a.x * b.y + a.y * b.x);",
+        (Write::Add, DType::F64) => "return f64_words(f64_from_bits(a.x, a.y) + f64_from_bits(b.x, b.y));",
+        (Write::Multiply, DType::F64) => "return f64_words(f64_from_bits(a.x, a.y) * f64_from_bits(b.x, b.y));",
+    };
+    let t = wgsl_type(words(dtype));
+    let wide = if (how, dtype) == (Write::Multiply, DType::I64) { WIDE_MUL } else { "" };
+    format!("{wide}fn combine(a: {t}, b: {t}) -> {t} {{ {body} }}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::index::tests::AT;
+    use crate::backend::wgpu::word_kernels::validate;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for at in AT {
+            for dtype in DType::ALL {
+                for how in [Write::Set, Write::Add, Write::Multiply] {
+                    validate(&InOrder { dtype, how, at, ranks: [2, 1, 2], to: 0, from: Some(2) }, 1);
+                    validate(&InOrder { dtype, how, at, ranks: [0, 0, 0], to: 0, from: None }, 1);
+                }
+            }
+        }
+        validate(&Mark, 2);
+        for width in [1, 2] {
+            for from in [None, Some(3)] {
+                validate(&Set { width, ranks: [2, 2], slots: [0, 1, 2], from }, 1);
+            }
+        }
+    }
+}

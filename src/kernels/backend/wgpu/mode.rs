@@ -1,0 +1,121 @@
+//! The most frequent element of each row, from its sorted elements: one invocation or, where rows are long and few, one workgroup per row
+//! looks for the longest run of equal elements.
+
+use super::cummax::{nan, numbers, over_lanes, shared};
+use super::sort::{Rows, ordered};
+use super::word_kernels::{GROUP, Kernel, Launch, Names, each, groups, groups_for, load, store, words};
+use super::{Bindings, View};
+use crate::error::Result;
+use crate::layout::DType;
+
+/// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last; a nan equals no other. `sorted`
+/// and `order` are what `sort::sort` gives for whole rows; `values` and `places` are row-major, without `dim`.
+pub fn mode(op: &'static str, values: View<'_>, places: View<'_>, sorted: View<'_>, order: View<'_>, dim: usize) -> Result<()> {
+    let rows = Rows::new(&sorted, dim);
+    let mut bindings = Bindings::new();
+    let slots = [bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(sorted.buffer), bindings.read(order.buffer)];
+    let kernel = Mode { dtype: sorted.dtype, rank: rows.walk.rank(), slots, shared: shared(&rows) };
+    let groups = if kernel.shared { rows.count } else { groups_for(rows.count) };
+    Launch { op, bindings, numbers: numbers(&rows, &sorted, &values, &places), groups }.run(sorted.buffer.context(), &kernel)
+}
+
+#[derive(Debug, Hash)]
+struct Mode {
+    dtype: DType,
+    rank: u32,
+    /// Values, places, sorted elements, the places they came from.
+    slots: [u32; 4],
+    /// A workgroup goes along each row.
+    shared: bool,
+}
+
+impl Kernel for Mode {
+    const KIND: &'static str = "mode";
+
+    fn body(&self, p: &mut Names) -> String {
+        let (width, [to, at, from, order]) = (words(self.dtype), self.slots);
+        let [count, length, stride, _, first, to_first, at_first] = p.many();
+        let walk = p.walk(self.rank, "e", &["s"]);
+        let (value, put) = (load(from, width, "s + i * stride"), store(to, width, &format!("{to_first} + e"), "best"));
+        let put_at = store(at, 2, &format!("{at_first} + e"), "vec2<u32>(place, 0u)");
+        let same = if width == 2 { "all(k == last)" } else { "k == last" };
+        if self.shared {
+            let merge = "start = max(start, starts[before]);";
+            return ordered(self.dtype, false)
+                + &format!("var<workgroup> starts: array<u32, {GROUP}>;\nvar<workgroup> runs: array<vec2<u32>, {GROUP}>;\n")
+                + &groups(
+                    GROUP,
+                    &format!(
+                        "let e = group;
+if (e >= {count}) {{ return; }}
+var s = {first};
+{walk}let stride = {stride};
+var carried = 0u; var most = 0u; var end = 0u;
+for (var begin = 0u; begin < {length}; begin += {GROUP}u) {{
+let i = begin + lane;
+var start = 0u;
+if (i < {length} && i > 0u) {{
+let v = {value};
+let k = ordered(v); let last = ordered({before});
+if (!({same}) || {nan}) {{ start = i; }}
+}}
+if (lane == 0u) {{ start = max(start, carried); }}
+{scan}carried = starts[{GROUP}u - 1u];
+if (i < {length} && i - start + 1u > most) {{ most = i - start + 1u; end = i; }}
+workgroupBarrier();
+}}
+runs[lane] = vec2<u32>(most, end);
+for (var half = {GROUP}u / 2u; half > 0u; half /= 2u) {{
+workgroupBarrier();
+if (lane < half) {{
+let other = runs[lane + half]; let own = runs[lane];
+if (other.x > own.x || (other.x == own.x && other.y < own.y)) {{ runs[lane] = other; }}
+}}
+}}
+if (lane == 0u) {{
+let i = runs[0].y;
+let best = {value}; let place = b{order}[(s + i * stride) * 2u];
+{put}{put_at}}}
+",
+                        before = load(from, width, "s + (i - 1u) * stride"),
+                        scan = over_lanes("starts[lane] = start;\n", merge),
+                        nan = nan(self.dtype),
+                    ),
+                );
+        }
+        ordered(self.dtype, false)
+            + &each(
+                &count,
+                &format!(
+                    "var s = {first};
+{walk}let stride = {stride};
+var best = {}; var place = b{order}[s * 2u]; var most = 1u; var run = 0u; var last = best;
+for (var i = 0u; i < {length}; i++) {{
+let v = {value};
+let k = ordered(v);
+if (i > 0u && {same} && !({nan})) {{ run += 1u; }} else {{ run = 1u; }}
+last = k;
+if (run > most) {{ most = run; best = v; place = b{order}[(s + i * stride) * 2u]; }}
+}}
+{put}{put_at}",
+                    load(from, width, "s"),
+                    nan = nan(self.dtype)
+                ),
+            )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::word_kernels::validate;
+    use super::*;
+
+    #[test]
+    fn every_shader_is_valid() {
+        for dtype in DType::ALL {
+            for shared in [false, true] {
+                validate(&Mode { dtype, rank: 1, slots: [0, 1, 2, 3], shared }, 3);
+            }
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! Kernels that compute each element from the elements at the same place: operands of any strides, one or several outputs of any strides.
+
+use crate::backend::wgpu::device::errors::Cause;
+use crate::backend::wgpu::strided::{self, GROUP, Params, Walk, check, param};
+use crate::backend::wgpu::wgsl::expr::Formula;
+use crate::backend::wgpu::wgsl::{self, types};
+use crate::backend::wgpu::{Bindings, Dispatch, Input, Key, View};
+use crate::error::Result;
+use crate::layout::{DType, Scalar};
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+/// The most operands of one row, the output not counted.
+pub(crate) const MAX_INPUTS: usize = 5;
+const N: usize = MAX_INPUTS + 1;
+
+/// A kernel to be run. `kind` and `code` name the body among all others, apart from the operands' types and places.
+pub(crate) struct Elementwise<'a> {
+    pub op: &'static str,
+    pub kind: &'static str,
+    pub code: &'a [u32],
+    /// With the dtype that the body wants each input in.
+    pub ins: SmallVec<[(Input<'a>, DType); MAX_INPUTS]>,
+    /// Numbers, with the dtype that the body wants them in.
+    pub numbers: SmallVec<[(Scalar, DType); 4]>,
+    /// The input in memory, of integers, whose zeros are faults. `kind` and `code` and the operands' places tell it.
+    pub divisor: Option<usize>,
+    /// The body, from expressions for the inputs and the numbers: a value for each output.
+    pub body: &'a dyn Fn(&[String], &[String]) -> Formula,
+}
+
+/// How a kernel finds an operand's elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Not at all.
+    Unread,
+    /// It is a parameter.
+    Number,
+    /// All are the same one.
+    Single,
+    /// They follow one another.
+    Linear,
+    Strided,
+}
+
+impl Access {
+    fn in_memory(self) -> bool {
+        !matches!(self, Access::Unread | Access::Number)
+    }
+}
+
+/// An operand as the shader's source depends on it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    access: Access,
+    slot: u32,
+    dtype: DType,
+}
+
+impl Place {
+    fn word(self) -> u32 {
+        const { assert!(DType::COUNT <= 16, "a dtype has four bits of a key") }
+        self.access as u32 | (self.dtype as u32) << 4 | self.slot << 8
+    }
+}
+
+/// The structure of a kernel: what its source depends on besides the body.
+struct Plan {
+    /// The outputs first.
+    places: SmallVec<[Place; N]>,
+    outs: usize,
+    wants: SmallVec<[DType; MAX_INPUTS]>,
+    numbers: SmallVec<[DType; 4]>,
+    divisor: Option<usize>,
+    /// Of the walk, if any operand is strided, else 0.
+    rank: usize,
+    writes: u32,
+}
+
+/// The parameter words before the operands' offsets: the number of elements, and the zero that the compiler must not know.
+const HEAD: usize = 2;
+
+impl Plan {
+    fn strided(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().enumerate().filter(|(_, p)| p.access == Access::Strided).map(|(k, _)| k)
+    }
+
+    /// The statements that compute the outputs of element `i`, whose words begin at `head`.
+    fn text(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> Text {
+        let (mut vars, mut loads) = (String::new(), String::new());
+        // Offsets: one word for each operand in memory, two for each number; then two for each number of the body.
+        let mut at = head;
+        let mut inputs: Vec<String> = Vec::new();
+        let mut targets: Vec<String> = Vec::new();
+        for (k, place) in self.places.iter().enumerate() {
+            let index = match place.access {
+                Access::Unread => String::new(),
+                Access::Number => {
+                    at += 2;
+                    types::from_words(place.dtype, &param(at - 2), &param(at - 1))
+                }
+                access => {
+                    at += 1;
+                    let offset = param(at - 1);
+                    match access {
+                        Access::Single => offset,
+                        Access::Linear => format!("{offset} + i"),
+                        _ => {
+                            let _ = writeln!(vars, "var o{k} = {offset};");
+                            format!("o{k}")
+                        }
+                    }
+                }
+            };
+            let buffer = format!("b{}", place.slot);
+            if k < self.outs {
+                targets.push(index);
+                continue;
+            }
+            let want = self.wants[k - self.outs];
+            inputs.push(match place.access {
+                // Any value will do.
+                Access::Unread => types::zero(want).to_owned(),
+                Access::Number => index,
+                _ => {
+                    let loaded = format!("x{k}");
+                    let _ = writeln!(loads, "let {loaded} = {};", types::load(place.dtype, &buffer, &index));
+                    types::convert(place.dtype, want, &loaded)
+                }
+            });
+        }
+        let mut numbers: Vec<String> = Vec::new();
+        for dtype in &self.numbers {
+            numbers.push(types::from_words(*dtype, &param(at), &param(at + 1)));
+            at += 2;
+        }
+        let mut refusal = String::new();
+        if let Some(k) = self.divisor {
+            let truth = types::convert(self.wants[k], DType::Bool, &inputs[k]);
+            let _ = writeln!(refusal, "if (({truth}) == 0u) {{ fault({}, 0u, 0u, 0u, 0u); }}", param(at));
+            at += 1;
+        }
+        let strided: Vec<usize> = self.strided().collect();
+        let mut text = vars;
+        if self.rank > 0 {
+            let names: Vec<String> = strided.iter().map(|k| format!("o{k}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            text.push_str(&strided::wgsl(self.rank as u32, at, "i", &names));
+        }
+        text.push_str(&loads);
+        text.push_str(&refusal);
+        let Formula { lets, values } = body(&inputs, &numbers);
+        text.push_str(&lets);
+        Text { text, values, targets, end: at + self.rank * (1 + strided.len()) }
+    }
+
+    /// The buffers that are bound, with the types in which they are.
+    fn declared(&self) -> Vec<(u32, &'static str)> {
+        self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect()
+    }
+
+    fn source(&self, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
+        let Text { mut text, values, targets, end } = self.text(HEAD, body);
+        for (k, (value, dtype)) in values.iter().enumerate() {
+            let (out, result) = (self.places[k], format!("result{k}"));
+            // A name, because a conversion may use its operand twice.
+            let _ = writeln!(text, "let {result} = {value};");
+            let stored = types::convert(*dtype, out.dtype, &result);
+            let _ = writeln!(text, "{}", types::store(out.dtype, &format!("b{}", out.slot), &targets[k], &stored));
+        }
+        let declared = self.declared();
+        let status = match self.divisor {
+            Some(_) => strided::status(&declared),
+            None => String::new(),
+        };
+        let shader = format!(
+            "{}{status}{}let i = group * {GROUP}u + lid;\nif i >= {} {{ return; }}\nunknown = {};\n{text}\n}}\n",
+            strided::header(&declared, self.writes, end),
+            strided::entry(),
+            param(0),
+            param(1),
+        );
+        wgsl::with_library(&shader)
+    }
+}
+
+/// What a kernel does with one element.
+struct Text {
+    text: String,
+    /// Expressions of the outputs.
+    values: SmallVec<[(String, DType); 1]>,
+    /// Where they go.
+    targets: Vec<String>,
+    /// Behind the last word that is read.
+    end: usize,
+}
+
+/// Computes every element of `out`.
+pub(crate) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
+    run_all::<N>(&[out], work)
+}
+
+/// Computes every element of several outputs of one shape. `N` is no less than the number of all operands.
+pub(crate) fn run_all<const N: usize>(outs: &[View<'_>], work: &Elementwise<'_>) -> Result<()> {
+    let first = outs[0];
+    let numel: usize = first.shape.iter().product();
+    if numel == 0 {
+        return Ok(());
+    }
+    let mut params = Params::new();
+    params.extend([numel as u32, 0]);
+    let operands =
+        Operands { outs, ins: &work.ins, numbers: &work.numbers, divisor: work.divisor, shape: first.shape, order: first.strides };
+    let (plan, words);
+    // Declared last, because it is dropped first: it borrows for as long as the dispatch does.
+    let mut bindings = Bindings::new();
+    (plan, words) = operands.prepared::<N>(work.op, work.code, &mut params, &mut bindings)?;
+    first.buffer.context().dispatch(Dispatch {
+        op: work.op,
+        key: Key { kind: work.kind, words },
+        source: &|| plan.source(work.body),
+        bindings,
+        params: &params,
+        groups: numel.div_ceil(GROUP),
+        checked: work.divisor.is_some(),
+    })
+}
+
+/// The operands of a kernel over `shape`, whose elements are numbered in the order of the strides `order`.
+#[derive(Clone, Copy)]
+pub(crate) struct Operands<'w, 'a> {
+    pub outs: &'w [View<'a>],
+    pub ins: &'w [(Input<'a>, DType)],
+    pub numbers: &'w [(Scalar, DType)],
+    pub divisor: Option<usize>,
+    pub shape: &'w [usize],
+    pub order: &'w [isize],
+}
+
+impl<'a> Operands<'_, 'a> {
+    /// Binds them, and appends what a kernel reads of them to the parameters; gives the kernel's structure, and words that name it.
+    fn prepared<const N: usize>(
+        &self,
+        op: &'static str,
+        code: &[u32],
+        params: &mut Params,
+        bindings: &mut Bindings<'a>,
+    ) -> Result<(Plan, SmallVec<[u32; 8]>)> {
+        let Operands { outs, ins, numbers, divisor, shape, order } = *self;
+        let count = outs.len();
+        debug_assert!(1.max(count) + ins.len() <= N);
+        // The strides of the order first, then those of the inputs; outputs all have the first one's shape, and strides of their own.
+        let mut strides: [&[isize]; N] = [&[]; N];
+        strides[0] = order;
+        for (k, out) in outs.iter().enumerate() {
+            check(op, out)?;
+            strides[k] = out.strides;
+        }
+        let inputs = 1.max(count);
+        for (k, (input, _)) in ins.iter().enumerate() {
+            if let Input::View(v) = input {
+                check(op, v)?;
+                strides[inputs + k] = v.strides;
+            }
+        }
+        let of = |k: usize, d: usize| strides[k].get(d).copied().unwrap_or(0);
+        let walk = Walk::<N>::unordered(shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
+        let access = |k: usize| {
+            let mut next = 1;
+            let (mut single, mut linear) = (true, true);
+            for (size, s) in walk.dims().iter().rev() {
+                single &= s[k] == 0;
+                linear &= s[k] == next;
+                next *= *size as isize;
+            }
+            if single {
+                Access::Single
+            } else if linear {
+                Access::Linear
+            } else {
+                Access::Strided
+            }
+        };
+
+        let mut plan =
+            Plan { places: SmallVec::new(), outs: count, wants: SmallVec::new(), numbers: SmallVec::new(), divisor, rank: 0, writes: 0 };
+        for (k, out) in outs.iter().enumerate() {
+            params.push(out.offset as u32);
+            plan.places.push(Place { access: access(k), slot: bindings.write(out.buffer), dtype: out.dtype });
+        }
+        for (k, (input, want)) in ins.iter().enumerate() {
+            plan.wants.push(*want);
+            plan.places.push(match input {
+                Input::Unread => Place { access: Access::Unread, slot: 0, dtype: *want },
+                Input::Number(v) => {
+                    params.extend(types::to_words(*v, *want));
+                    Place { access: Access::Number, slot: 0, dtype: *want }
+                }
+                Input::View(v) => {
+                    params.push(v.offset as u32);
+                    Place { access: access(inputs + k), slot: bindings.read(v.buffer), dtype: v.dtype }
+                }
+            });
+        }
+        for (v, dtype) in numbers {
+            params.extend(types::to_words(*v, *dtype));
+            plan.numbers.push(*dtype);
+        }
+        if divisor.is_some()
+            && let Some(first) = outs.first()
+        {
+            params.push(first.buffer.context().ticket_for(op, Cause::Division));
+        }
+        plan.writes = bindings.writes();
+        // Places stand from the outputs on; without any, the order has the first strides.
+        let at = |k: usize| k + inputs - count;
+        let strided: SmallVec<[usize; N]> = plan.strided().collect();
+        if !strided.is_empty() {
+            plan.rank = walk.dims().len();
+            for (size, s) in walk.dims() {
+                params.push(*size as u32);
+                params.extend(strided.iter().map(|k| s[at(*k)] as u32));
+            }
+        }
+        let mut words: SmallVec<[u32; 8]> = SmallVec::new();
+        words.extend_from_slice(code);
+        words.extend([plan.writes, plan.rank as u32 | (count as u32) << 8]);
+        // Two operands in a word: sixteen bits each say all there is.
+        for pair in plan.places.chunks(2) {
+            words.push(pair[0].word() | pair.get(1).map_or(0, |p| p.word() << 16));
+        }
+        Ok((plan, words))
+    }
+}
+
+/// A kernel whose one result another shader reads, by the function `load(i)`, in place of an element of memory.
+pub(crate) struct Loader {
+    plan: Plan,
+    /// What names it in the other shader's key.
+    pub words: SmallVec<[u32; 8]>,
+    /// Its words among the other shader's parameters.
+    pub params: Params,
+}
+
+impl Loader {
+    /// Of operands without an output.
+    pub fn new<'a, const N: usize>(
+        op: &'static str,
+        code: &[u32],
+        operands: &Operands<'_, 'a>,
+        bindings: &mut Bindings<'a>,
+    ) -> Result<Loader> {
+        let mut params = Params::new();
+        let (plan, words) = operands.prepared::<N>(op, code, &mut params, bindings)?;
+        Ok(Loader { plan, words, params })
+    }
+
+    /// What it binds, for `strided::header`.
+    pub fn declared(&self) -> Vec<(u32, &'static str)> {
+        self.plan.declared()
+    }
+
+    /// The function, whose words begin at `head`. What it returns is kept from being fused with what is made of it.
+    pub fn function(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
+        let Text { text, values, .. } = self.plan.text(head, body);
+        let (value, dtype) = &values[0];
+        let kept = match dtype {
+            DType::F32 => format!("f32_keep({value})"),
+            DType::F64 => format!("f64_keep({value})"),
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => value.clone(),
+        };
+        format!("fn load(i: u32) -> {} {{\n{text}return {kept};\n}}\n", types::value(*dtype))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::backend::wgpu::wgsl::validate;
+
+    /// Validates the sources of a body: with all operands dense, and with operands of any strides, numbers, and the output converted.
+    pub(in crate::backend::wgpu) fn check(
+        name: &str,
+        out: DType,
+        wants: &[DType],
+        numbers: &[DType],
+        divisor: Option<usize>,
+        body: &dyn Fn(&[String], &[String]) -> Formula,
+    ) {
+        check_all(name, &[out], wants, numbers, divisor, body);
+    }
+
+    /// As `check`, for several outputs.
+    pub(in crate::backend::wgpu) fn check_all(
+        name: &str,
+        outs: &[DType],
+        wants: &[DType],
+        numbers: &[DType],
+        divisor: Option<usize>,
+        body: &dyn Fn(&[String], &[String]) -> Formula,
+    ) {
+        let mut plan = Plan {
+            places: SmallVec::new(),
+            outs: outs.len(),
+            wants: SmallVec::from_slice(wants),
+            numbers: SmallVec::from_slice(numbers),
+            divisor,
+            rank: 0,
+            writes: (1 << outs.len()) - 1,
+        };
+        let dtypes = outs.iter().chain(wants);
+        plan.places.extend(dtypes.enumerate().map(|(k, d)| Place { access: Access::Linear, slot: k as u32, dtype: *d }));
+        validate::check(&format!("{name}, dense"), &plan.source(body));
+        plan.rank = 3;
+        for (k, p) in plan.places.iter_mut().enumerate() {
+            p.access = match k.checked_sub(outs.len()) {
+                None => Access::Strided,
+                Some(k) => [Access::Strided, Access::Number, Access::Single, Access::Unread, Access::Linear][k],
+            };
+        }
+        validate::check(&format!("{name}, strided"), &plan.source(body));
+    }
+
+    /// As `check`, where all operands are of another dtype than the body wants.
+    pub(in crate::backend::wgpu) fn check_from(
+        name: &str,
+        dtype: DType,
+        out: DType,
+        wants: &[DType],
+        body: &dyn Fn(&[String], &[String]) -> Formula,
+    ) {
+        let mut plan = Plan {
+            places: SmallVec::new(),
+            outs: 1,
+            wants: SmallVec::from_slice(wants),
+            numbers: SmallVec::new(),
+            divisor: None,
+            rank: 0,
+            writes: 1,
+        };
+        plan.places.push(Place { access: Access::Linear, slot: 0, dtype: out });
+        plan.places.extend((0..wants.len()).map(|k| Place { access: Access::Linear, slot: 1 + k as u32, dtype }));
+        validate::check(name, &plan.source(body));
+    }
+
+    #[test]
+    fn operands_have_words_of_their_own() {
+        let places = [(Access::Linear, 0, DType::F32), (Access::Strided, 1, DType::I64), (Access::Strided, 1, DType::F32)];
+        let words: Vec<u32> = places.map(|(access, slot, dtype)| Place { access, slot, dtype }.word()).into();
+        assert!(words.iter().all(|w| *w < 1 << 16));
+        assert!(words[0] != words[1] && words[1] != words[2]);
+    }
+}

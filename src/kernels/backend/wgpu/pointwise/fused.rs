@@ -1,0 +1,393 @@
+//! A fused program as one shader: the result of a step stays in a register, and is written only where somebody wants it.
+//!
+//! The shader's source depends on the steps (rows, types, what reads what), on the inputs' types and on how each lies (one element,
+//! dense, strided; dimensions that lie alike in all operands count as one). Sizes, strides, offsets, values and parameters of rows are
+//! parameters of the shader, so a loop makes its pipelines once. Steps give the bits that they would give one by one: a sum or product
+//! that another step reads is kept from being fused with it, and results pass from step to step in the types in which they would lie in
+//! memory.
+
+use super::elementwise::{self, Elementwise, Loader, Operands};
+use crate::backend::program::{Code, From, What};
+use crate::backend::wgpu::pointwise::has_kernel;
+use crate::backend::wgpu::wgsl::expr::{Formula, Sheet, Value};
+use crate::backend::wgpu::{Bindings, Buffer, Context, Input, View, element_size};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::Part;
+use smallvec::SmallVec;
+
+/// The most inputs and results of one shader together.
+const MAX_OPERANDS: usize = 32;
+/// The most steps of one shader: their numbers have seven bits in its key.
+const MOST_STEPS: usize = 0x7d;
+
+/// How many different buffers a program can read and write in one dispatch on this device.
+pub fn most_buffers(context: &Context) -> usize {
+    (context.limits().max_storage_buffers_per_shader_stage as usize).min(MAX_OPERANDS)
+}
+
+/// An input: its memory, the first element, its type, and its strides over the program's shape; without strides it lies as the results
+/// do.
+pub type Read<'a> = (&'a Buffer, usize, DType, Option<&'a [isize]>);
+
+/// A program, whose last step's results may be read by another shader as they are made: elements of `shape` that lie with `strides`.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    pub code: &'a Code,
+    pub shape: &'a [usize],
+    pub strides: &'a [isize],
+    pub inputs: &'a [Read<'a>],
+}
+
+/// Bindings of a shader that reads a program, beside the program's own.
+const BESIDE: usize = 4;
+/// Such shaders name their bindings by four bits.
+const MOST_BINDINGS: usize = 15;
+
+impl<'a> Program<'a> {
+    /// Whether another shader can bind what the program reads.
+    pub fn can_be_read(&self, context: &Context) -> bool {
+        self.inputs.len() + BESIDE <= most_buffers(context).min(MOST_BINDINGS) && self.code.steps.len() <= MOST_STEPS
+    }
+
+    /// Whether it reads this memory.
+    pub fn reads(&self, buffer: &Buffer) -> bool {
+        self.inputs.iter().any(|r| r.0.same(buffer))
+    }
+
+    /// What the last step gives.
+    pub(crate) fn dtype(&self) -> DType {
+        self.code.steps.last().map_or(DType::Bool, |s| s.out)
+    }
+
+    /// Binds the inputs in a shader that reads the elements.
+    pub(crate) fn loader(&self, bindings: &mut Bindings<'a>) -> Result<Loader> {
+        let last = [self.code.steps.len().saturating_sub(1)];
+        check(name(self.code), self.code, self.inputs.len(), &last)?;
+        let view = |r: &Read<'a>| View { buffer: r.0, offset: r.1, shape: self.shape, strides: r.3.unwrap_or(self.strides), dtype: r.2 };
+        let dtypes = self.dtypes();
+        let ins: SmallVec<[(Input<'a>, DType); 8]> = self.inputs.iter().map(|r| (Input::View(view(r)), r.2)).collect();
+        let numbers: SmallVec<[(Scalar, DType); 8]> = numbers(self.code).collect();
+        let operands = Operands { outs: &[], ins: &ins, numbers: &numbers, divisor: None, shape: self.shape, order: self.strides };
+        Loader::new::<MAX_OPERANDS>(name(self.code), &key(self.code, &dtypes, &last), &operands, bindings)
+    }
+
+    /// The function `load` of a loader, whose words begin at `head`.
+    pub(crate) fn function(&self, loader: &Loader, head: usize) -> String {
+        let dtypes = self.dtypes();
+        let last = [self.code.steps.len().saturating_sub(1)];
+        loader.function(head, &|x, p| formula(self.code, &dtypes, &last, x, p))
+    }
+
+    fn dtypes(&self) -> SmallVec<[DType; 8]> {
+        self.inputs.iter().map(|i| i.2).collect()
+    }
+}
+
+/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results
+/// lie from the start of their buffers on, with `out_strides`; `outputs` are steps and where their results go. A result may go where an input lies that has no strides of its own and the same start.
+///
+/// # Errors
+/// A row without a kernel on wgpu for its type; no memory for results of single steps; what a dispatch refuses.
+pub fn run(
+    context: &Context,
+    code: &Code,
+    shape: &[usize],
+    out_strides: &[isize],
+    inputs: &[Read<'_>],
+    outputs: &[(usize, &Buffer)],
+) -> Result<()> {
+    let op = name(code);
+    let steps: SmallVec<[usize; 4]> = outputs.iter().map(|o| o.0).collect();
+    check(op, code, inputs.len(), &steps)?;
+    if inputs.iter().any(|i| !std::ptr::eq(&**i.0.context(), context)) {
+        return Err(Error::runtime(format!("{op}: an input lies on another wgpu device than {}", context.name())));
+    }
+    let many = inputs.len() + outputs.len() > most_buffers(context) || code.steps.len() > MOST_STEPS;
+    if many && code.steps.len() > 1 {
+        return one_by_one(code, shape, out_strides, inputs, outputs);
+    }
+    let view = |buffer, offset, strides, dtype| View { buffer, offset, shape, strides, dtype };
+    let outs: SmallVec<[View<'_>; 4]> = outputs.iter().map(|(j, b)| view(*b, 0, out_strides, code.steps[*j].out)).collect();
+    let ins = inputs.iter().map(|(b, at, dtype, strides)| (Input::View(view(*b, *at, strides.unwrap_or(out_strides), *dtype)), *dtype));
+    let dtypes: SmallVec<[DType; 8]> = inputs.iter().map(|i| i.2).collect();
+    elementwise::run_all::<MAX_OPERANDS>(
+        &outs,
+        &Elementwise {
+            op,
+            kind: "program",
+            code: &key(code, &dtypes, &steps),
+            ins: ins.collect(),
+            numbers: numbers(code).collect(),
+            divisor: None,
+            body: &|x, p| formula(code, &dtypes, &steps, x, p),
+        },
+    )
+}
+
+/// Runs each step by itself. A step's result goes where it is kept, or to memory of its own until the end.
+fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Read<'_>], outputs: &[(usize, &Buffer)]) -> Result<()> {
+    let context = outputs[0].1.context();
+    let numel: usize = shape.iter().product();
+    let kept = |j: usize| outputs.iter().find(|o| o.0 == j).map(|o| o.1);
+    let own: Vec<Option<Buffer>> = (0..code.steps.len())
+        .map(|j| if kept(j).is_some() { Ok(None) } else { Buffer::new(context, numel * element_size(code.steps[j].out)).map(Some) })
+        .collect::<Result<_>>()?;
+    for (j, step) in code.steps.iter().enumerate() {
+        let mut one = step.clone();
+        let mut reads: SmallVec<[Read<'_>; 5]> = SmallVec::new();
+        for (from, dtype) in &mut one.ins {
+            let read = match *from {
+                From::Input(i) => Some(inputs[i]),
+                From::Step(k) => kept(k).or(own[k].as_ref()).map(|b| (b, 0, *dtype, None)),
+                From::Nothing | From::Value(_) => None,
+            };
+            if let Some(read) = read {
+                *from = From::Input(reads.len());
+                reads.push(read);
+            }
+        }
+        if let Some(to) = kept(j).or(own[j].as_ref()) {
+            run(context, &Code { steps: vec![one] }, shape, out_strides, &reads, &[(0, to)])?;
+        }
+    }
+    Ok(())
+}
+
+/// What stands for a program in labels and errors: its last row.
+fn name(code: &Code) -> &'static str {
+    let row = |s: &crate::backend::program::Step| match s.what {
+        What::Row { func, .. } => Some(func.row.info().name),
+        What::Cast => None,
+    };
+    code.steps.iter().rev().find_map(row).unwrap_or("to")
+}
+
+/// Refuses what is no program: the shader's source is made of it.
+fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> {
+    let wrong = |what: &str| Err(Error::internal(op, what));
+    if outputs.is_empty() {
+        return wrong("a program without results");
+    }
+    for (at, s) in code.steps.iter().enumerate() {
+        let earlier = s.ins.iter().all(|(from, _)| match from {
+            From::Input(i) => *i < inputs,
+            From::Step(j) => *j < at,
+            From::Nothing | From::Value(_) => true,
+        });
+        let (count, fine) = match s.what {
+            What::Cast => (1, true),
+            What::Row { func, compute, .. } => (func.inputs(), func.out_dtype(compute) == s.out),
+        };
+        if !earlier || !fine || s.ins.len() != count {
+            return wrong("a step that reads what is not there, or gives another type than its row");
+        }
+        if let What::Row { func, compute, .. } = s.what {
+            if !has_kernel(func, compute) {
+                let name = func.row.info().name;
+                return Err(Error::not_implemented(format!(
+                    "{name}: not implemented for {compute} on wgpu yet; move the tensor with .cpu()"
+                )));
+            }
+            if func.divides() && !compute.is_float() {
+                return wrong("a step that can fail on values");
+            }
+        }
+    }
+    if outputs.iter().any(|j| *j >= code.steps.len()) { wrong("a result that no step makes") } else { Ok(()) }
+}
+
+/// What tells the steps apart from others; its length comes first, so that no key is the beginning of another.
+fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> {
+    let mut key: SmallVec<[u32; 48]> = SmallVec::new();
+    key.extend([0, code.steps.len() as u32, outputs.len() as u32]);
+    for s in &code.steps {
+        let (row, part, compute) = match s.what {
+            What::Cast => (u32::from(u16::MAX), 0, DType::Bool),
+            What::Row { func, compute, .. } => (func.row as u32, if let Part::Vjp(i) = func.part { 1 + u32::from(i) } else { 0 }, compute),
+        };
+        const { assert!(DType::COUNT <= 16, "a dtype has four bits of a key") }
+        key.push(row | part << 16 | (compute as u32) << 24 | (s.out as u32) << 28);
+        // Two inputs in a word.
+        for pair in s.ins.chunks(2) {
+            key.push(pair.iter().enumerate().fold(0, |w, (k, (from, dtype))| {
+                let from = match from {
+                    From::Nothing => 0x7f,
+                    From::Value(_) => 0x7e,
+                    From::Input(i) => *i as u32,
+                    From::Step(j) => 0x80 | *j as u32,
+                };
+                w | (from | (*dtype as u32) << 8) << (16 * k)
+            }));
+        }
+    }
+    key.extend(outputs.iter().map(|j| *j as u32));
+    key.extend(dtypes.iter().map(|d| *d as u32));
+    key[0] = key.len() as u32;
+    key
+}
+
+/// The number that a value's bytes are, as they lie in memory.
+fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
+    let four = [bytes[0], bytes[1], bytes[2], bytes[3]];
+    match dtype {
+        DType::Bool => Scalar::Bool(bytes[0] != 0),
+        DType::U8 => Scalar::Int(i64::from(bytes[0])),
+        DType::I8 => Scalar::Int(i64::from(bytes[0] as i8)),
+        DType::I16 => Scalar::Int(i64::from(i16::from_ne_bytes([bytes[0], bytes[1]]))),
+        DType::I32 => Scalar::Int(i64::from(i32::from_ne_bytes(four))),
+        DType::I64 => Scalar::Int(i64::from_ne_bytes(bytes)),
+        DType::F32 => Scalar::Float(f64::from(f32::from_ne_bytes(four))),
+        DType::F64 => Scalar::Float(f64::from_ne_bytes(bytes)),
+    }
+}
+
+/// Numbers that the shader is given, in the order in which `formula` takes them: of each step the values that it reads, in the types in
+/// which it sees them, and its row's parameters.
+fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
+    code.steps.iter().flat_map(|s| {
+        let values = s.ins.iter().enumerate().filter_map(|(k, (from, dtype))| match from {
+            From::Value(bytes) => Some((scalar(*bytes, *dtype), s.sees(k))),
+            _ => None,
+        });
+        let params: SmallVec<[(Scalar, DType); 3]> = match &s.what {
+            What::Row { func, compute, params } => params[..func.row.info().params.len()].iter().map(|p| (*p, *compute)).collect(),
+            What::Cast => SmallVec::new(),
+        };
+        values.chain(params)
+    })
+}
+
+/// What is stored, from expressions for the inputs and the numbers.
+fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[String]) -> Formula {
+    let sheet = Sheet::default();
+    let inputs: Vec<Value> = x.iter().zip(dtypes).map(|(x, d)| sheet.leaf(*d, x)).collect();
+    let mut numbers = p.iter();
+    let mut number = |dtype| sheet.leaf(dtype, numbers.next().map_or("", String::as_str));
+    let mut done: Vec<Value> = Vec::new();
+    for s in &code.steps {
+        let ins: SmallVec<[Value; 5]> = (0..s.ins.len())
+            .map(|k| match s.ins[k].0 {
+                From::Nothing => sheet.zero(s.sees(k)),
+                From::Value(_) => number(s.sees(k)),
+                From::Input(i) => sheet.cast(&inputs[i], s.sees(k)),
+                From::Step(j) => sheet.cast(&done[j], s.sees(k)),
+            })
+            .collect();
+        done.push(match &s.what {
+            What::Cast => sheet.cast(&ins[0], s.out),
+            What::Row { func, compute, .. } => {
+                let params: SmallVec<[Value; 3]> = func.row.info().params.iter().map(|_| number(*compute)).collect();
+                sheet.apply(*func, &ins, &params)
+            }
+        });
+    }
+    let roots: SmallVec<[Value; 4]> = outputs.iter().map(|j| done[*j].clone()).collect();
+    sheet.formula(&roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::elementwise::tests::check_all;
+    use super::*;
+    use crate::backend::program::From::{self, Input as I, Step as S};
+    use crate::backend::program::Step;
+    use crate::pointwise::{Func, RowId};
+    use std::collections::HashSet;
+
+    fn step(func: Func, compute: DType, ins: &[(From, DType)]) -> Step {
+        let what = What::Row { func, compute, params: [Scalar::Int(1); 3] };
+        Step { what, ins: ins.iter().copied().collect(), out: func.out_dtype(compute) }
+    }
+
+    fn cast(from: (From, DType), out: DType) -> Step {
+        Step { what: What::Cast, ins: [from].into_iter().collect(), out }
+    }
+
+    /// Lets naga check the shader of a program with inputs of these types.
+    fn validate(name: &str, steps: Vec<Step>, outputs: &[usize], dtypes: &[DType]) {
+        let code = Code { steps };
+        check(name, &code, dtypes.len(), outputs).unwrap();
+        let outs: Vec<DType> = outputs.iter().map(|j| code.steps[*j].out).collect();
+        let wanted: Vec<DType> = numbers(&code).map(|n| n.1).collect();
+        check_all(name, &outs, dtypes, &wanted, None, &|x, p| formula(&code, dtypes, outputs, x, p));
+    }
+
+    #[test]
+    fn a_chain_and_its_derivative_are_valid() {
+        let f = DType::F32;
+        let row = |row, ins: &[From]| step(Func::forward(row), f, &ins.iter().map(|i| (*i, f)).collect::<Vec<_>>());
+        let steps = vec![
+            row(RowId::Mul, &[I(0), I(1)]),
+            row(RowId::Add, &[S(0), I(0)]),
+            row(RowId::Tanh, &[S(1)]),
+            row(RowId::Mul, &[S(2), From::Value([0, 0, 0, 0x40, 0, 0, 0, 0])]),
+            step(Func::vjp(RowId::Tanh, 0), f, &[(I(1), f), (From::Nothing, DType::Bool), (S(2), f)]),
+            cast((S(4), f), DType::I64),
+            row(RowId::AddScaled, &[I(2), S(4)]),
+        ];
+        validate("chain", steps, &[3, 2, 5, 6], &[f, f, f]);
+    }
+
+    /// Every row in every type, between steps of other types.
+    #[test]
+    fn every_row_can_be_a_step() {
+        let mut count = 0;
+        for row in RowId::ALL {
+            for dtype in DType::ALL {
+                let func = Func::forward(*row);
+                if !has_kernel(func, dtype) || (func.divides() && !dtype.is_float()) {
+                    continue;
+                }
+                let from = [(S(0), DType::U8), (I(1), DType::I32), (From::Value([1; 8]), DType::F32)];
+                let made = func.out_dtype(dtype);
+                let f = DType::F32;
+                let steps = vec![
+                    cast((I(0), f), DType::U8),
+                    step(func, dtype, &from[..func.inputs()]),
+                    cast((S(1), made), f),
+                    step(Func::forward(RowId::Mul), f, &[(S(2), f), (S(2), f)]),
+                    step(Func::forward(RowId::Gt), f, &[(S(3), f), (I(2), dtype)]),
+                ];
+                validate(&format!("{} of {dtype}", row.info().name), steps, &[4, 1, 3], &[f, DType::I32, dtype]);
+                count += 1;
+            }
+        }
+        assert!(count > 250, "only {count} rows");
+    }
+
+    #[test]
+    fn programs_that_differ_have_other_keys() {
+        let f = DType::F32;
+        let reads = [[I(0), I(1)], [I(1), I(0)], [I(0), S(0)], [S(0), S(0)], [S(0), From::Value([0; 8])]];
+        let mut keys = HashSet::new();
+        let mut count = 0;
+        for second in reads {
+            for row in [RowId::Mul, RowId::Sub] {
+                for dtypes in [[f, f], [f, DType::I64]] {
+                    let typed = |from: From| (from, if let I(i) = from { dtypes[i] } else { f });
+                    let add = step(Func::forward(RowId::Add), f, &[typed(I(0)), typed(I(1))]);
+                    let code = Code { steps: vec![add, step(Func::forward(row), f, &second.map(typed))] };
+                    for outputs in [&[1usize][..], &[0, 1], &[1, 0]] {
+                        keys.insert(key(&code, &dtypes, outputs));
+                        count += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(keys.len(), count);
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused() {
+        let f = DType::F32;
+        let add = |a, b| step(Func::forward(RowId::Add), f, &[(a, f), (b, f)]);
+        let refused = |steps: Vec<Step>, outputs: &[usize]| check("test", &Code { steps }, 2, outputs).is_err();
+        assert!(!refused(vec![add(I(0), I(1))], &[0]));
+        assert!(refused(vec![add(I(0), I(2))], &[0]));
+        assert!(refused(vec![add(I(0), S(0))], &[0]));
+        assert!(refused(vec![add(I(0), I(1))], &[1]));
+        assert!(refused(vec![add(I(0), I(1))], &[]));
+        assert!(refused(vec![step(Func::forward(RowId::Fmod), DType::I32, &[(I(0), DType::I32), (I(1), DType::I32)])], &[0]));
+    }
+}

@@ -1,0 +1,101 @@
+//! Runs a row, or its derivative, over strided memory of the device.
+
+pub(super) mod elementwise;
+pub mod fused;
+
+use self::elementwise::Elementwise;
+use super::device::errors::division_by_zero;
+use super::wgsl::expr::formula;
+use super::wgsl::types;
+use super::{Input, View};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::{Func, Part};
+use smallvec::SmallVec;
+
+/// Whether there is a kernel for `func` that computes in `dtype`.
+pub fn has_kernel(func: Func, dtype: DType) -> bool {
+    let info = func.row.info();
+    match func.part {
+        Part::Vjp(i) => dtype.is_float() && info.differentiable() & (1 << i) != 0,
+        Part::Forward => info.computes(dtype.is_float()),
+    }
+}
+
+/// Computes `func` in `compute` for every element of `out`; inputs are broadcast to its shape. An input may be `out` itself. Integers
+/// divided by 0 give 0 and a fault, which the next wait for the device raises; a lone number that is 0 is refused here.
+pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params: &[Scalar]) -> Result<()> {
+    let info = func.row.info();
+    if !has_kernel(func, compute) {
+        return Err(Error::not_implemented(format!(
+            "{}: not implemented for {compute} on wgpu yet; move the tensor with .cpu()",
+            info.name
+        )));
+    }
+    let part = match func.part {
+        Part::Forward => 0,
+        Part::Vjp(i) => 1 + u32::from(i),
+    };
+    let reads = func.reads();
+    let divisor = if func.divides() && !compute.is_float() { ins.len().checked_sub(1) } else { None };
+    if let Some(Input::Number(v)) = divisor.map(|k| ins[k])
+        && types::to_words(v, compute) == [0, 0]
+    {
+        return Err(division_by_zero(info.name));
+    }
+    elementwise::run(
+        out,
+        &Elementwise {
+            op: info.name,
+            kind: "pointwise",
+            code: &[func.row as u32 | part << 16 | (compute as u32) << 24],
+            ins: ins
+                .iter()
+                .enumerate()
+                .map(|(k, input)| (if reads >> k & 1 == 1 { *input } else { Input::Unread }, func.in_dtype(k, compute)))
+                .collect(),
+            numbers: params.iter().map(|p| (*p, compute)).collect::<SmallVec<_>>(),
+            divisor: divisor.filter(|k| matches!(ins[*k], Input::View(_))),
+            body: &|x, p| formula(func, compute, x, p),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::pointwise::elementwise::tests::check;
+    use crate::pointwise::RowId;
+
+    /// Every kernel there is.
+    fn kernels() -> Vec<(Func, DType)> {
+        let funcs = RowId::ALL.iter().flat_map(|row| {
+            let vjps = (0..row.info().arity()).map(|i| Func::vjp(*row, i));
+            std::iter::once(Func::forward(*row)).chain(vjps)
+        });
+        funcs.flat_map(|f| DType::ALL.map(|d| (f, d))).filter(|(f, d)| has_kernel(*f, *d)).collect()
+    }
+
+    #[test]
+    fn every_row_compiles_for_every_dtype() {
+        let kernels = kernels();
+        assert!(kernels.len() > 600, "only {} kernels", kernels.len());
+        for (func, dtype) in kernels {
+            let wants: Vec<DType> = (0..func.inputs()).map(|k| func.in_dtype(k, dtype)).collect();
+            let numbers = vec![dtype; func.row.info().params.len()];
+            let name = format!("{} {:?} {dtype}", func.row.info().name, func.part);
+            let divisor = if func.divides() && !dtype.is_float() { Some(1) } else { None };
+            check(&name, func.out_dtype(dtype), &wants, &numbers, divisor, &|x, p| formula(func, dtype, x, p));
+        }
+    }
+
+    #[test]
+    fn what_the_cpu_computes_is_computed_here() {
+        for row in RowId::ALL {
+            for dtype in DType::ALL {
+                let func = Func::forward(*row);
+                assert_eq!(has_kernel(func, dtype), crate::backend::cpu::pointwise::has_kernel(func, dtype), "{} {dtype}", row.info().name);
+            }
+        }
+    }
+}

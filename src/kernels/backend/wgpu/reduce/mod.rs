@@ -1,0 +1,448 @@
+//! Reductions over strided memory: the walk. What is reduced to what is a `Reducer` (see `reducers`).
+//!
+//! A workgroup is a tile of X results by Y invocations that share each of them. Every invocation adds up a part of the elements in
+//! blocks, the Y parts meet in a tree, and where there are few results the elements are cut into segments whose results are reduced by
+//! a second dispatch. All of it depends on sizes and strides alone, so results are the same bits in every run.
+
+pub(super) mod reducers;
+
+use self::reducers::{Code, LOWEST, POWER, ZERO};
+use super::pointwise::elementwise::Loader;
+use super::pointwise::fused::Program;
+use super::strided::{GROUP, Params, Walk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
+use super::wgsl::types::to_words;
+use super::wgsl::with_library;
+use super::{Bindings, Buffer, Dispatch, Key, View};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+pub use self::reducers::Reducer;
+
+/// Results that come together in one dispatch should fill a large device.
+const WORKGROUPS: usize = 1024;
+/// Elements that an invocation adds up before it is worth cutting the rest off for others, and at most.
+const ELEMENTS: (usize, usize) = (64, 4096);
+/// Groups of four elements that are added up before the sum joins the others.
+const ROUNDS: usize = 16;
+
+/// How a reduction is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tile {
+    /// Results of a workgroup.
+    x: usize,
+    /// Neighbouring invocations are neighbours in a result (else among the results).
+    along: bool,
+    segments: usize,
+    /// Elements of a segment.
+    segment: usize,
+}
+
+fn tile(results: usize, elements: usize, along: bool) -> Tile {
+    let x = if elements <= 16 {
+        GROUP
+    } else if along {
+        if elements <= 512 && results >= 8 { 8 } else { 1 }
+    } else if results <= 4 {
+        4
+    } else if results < 1 << 14 {
+        32
+    } else {
+        GROUP
+    };
+    let y = GROUP / x;
+    let (each, groups) = (elements.div_ceil(y), results.div_ceil(x));
+    let mut segments =
+        if each > ELEMENTS.0 && groups < WORKGROUPS { WORKGROUPS.div_ceil(groups).min(each.div_ceil(ELEMENTS.0)) } else { 1 };
+    segments = segments.max(each.div_ceil(ELEMENTS.1));
+    let segment = elements.div_ceil(segments).next_multiple_of(y);
+    Tile { x, along: along && x < GROUP, segments: elements.div_ceil(segment.max(1)).max(1), segment }
+}
+
+/// What decides the text of a shader.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    reducer: Reducer,
+    from: DType,
+    to: DType,
+    /// Reads accumulators of an earlier dispatch.
+    second: bool,
+    /// Reads elements as a program makes them.
+    made: bool,
+    /// Leaves accumulators for a later one.
+    partial: bool,
+    shifted: bool,
+    tile: (usize, bool),
+    ranks: (u32, u32),
+    /// Binding numbers: first operand, second operand, shift, first and second output.
+    slots: [u32; 5],
+    writes: u32,
+}
+
+impl Form {
+    fn key(&self, bindings: &Bindings<'_>, loader: Option<&Loader>) -> Key {
+        let flags = [self.second, self.partial, self.shifted, self.tile.1, self.made]
+            .iter()
+            .enumerate()
+            .fold(0, |w, (i, f)| w | u32::from(*f) << i);
+        let [at, writes] = slots(&self.slots, bindings);
+        let words = [
+            self.reducer.word() | (self.from as u32) << 8 | (self.to as u32) << 16 | flags << 24,
+            self.tile.0 as u32,
+            self.ranks.0 | self.ranks.1 << 16,
+            at,
+            writes,
+        ];
+        let mut words = SmallVec::from_slice(&words);
+        words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
+        Key { kind: "reduce", words }
+    }
+
+    fn operands(&self) -> usize {
+        if self.second { 1 } else { self.reducer.operands() }
+    }
+
+    fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
+        let Code { text, store, .. } = self.reducer.code(self.from, self.to);
+        let n = self.operands();
+        let (e, o) = (self.reducer.element(self.from), self.reducer.output(self.to));
+        let (input, output) = (if self.second { "Acc" } else { e }, if self.partial { "Acc" } else { o });
+        let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::new();
+        match made {
+            Some((_, loader)) => types.extend(loader.declared()),
+            None => types.push((self.slots[0], input)),
+        }
+        if n == 2 {
+            types.push((self.slots[1], e));
+        }
+        if self.shifted {
+            types.push((self.slots[2], e));
+        }
+        types.push((self.slots[3], output));
+        if self.two_outputs() {
+            types.push((self.slots[4], element(DType::I64)));
+        }
+        let words = 1 + n;
+        let kept_at = FIXED;
+        let reduced_at = kept_at + self.ranks.0 as usize * words;
+        let total = reduced_at + self.ranks.1 as usize * words;
+        let mut s = header(&types, self.writes, total + made.map_or(0, |(_, l)| l.params.len()));
+        if let Some((program, loader)) = made {
+            s.push_str(&program.function(loader, total));
+        }
+        s.push_str(&text);
+        let (x, y) = (self.tile.0, GROUP / self.tile.0);
+        let offsets: &[&str] = if n == 2 { &["o0", "o1"] } else { &["o0"] };
+        // One element, seen from the first one of its result.
+        let [a, b, shift, out, out2] = self.slots;
+        let lift = match (self.second, n) {
+            (true, _) => format!("b{a}[o0]"),
+            (false, 2) => format!("lift(b{a}[o0], b{b}[o1], s, j)"),
+            // What is compared by its bits in memory is so here.
+            _ if self.made && self.from == DType::F64 && e != element(DType::F64) => format!("lift(f64_words(load(o0)), {e}(), s, j)"),
+            _ if self.made => format!("lift(load(o0), {e}(), s, j)"),
+            _ => format!("lift(b{a}[o0], {e}(), s, j)"),
+        };
+        let _ = write!(
+            s,
+            "fn at(j: u32, p: u32, q: u32, s: {e}) -> Acc {{\nvar o0 = p; var o1 = q;\n{}return {lift};\n}}\n",
+            wgsl(self.ranks.1, reduced_at, "j", offsets)
+        );
+        if y > 1 {
+            let _ = writeln!(s, "var<workgroup> parts: array<Acc, {GROUP}>;");
+        }
+        s.push_str(&entry());
+        let _ = writeln!(s, "{}", unknown(ZERO));
+        let _ = write!(
+            s,
+            "if (group >= {groups} * {segments}) {{ return; }}\n\
+             let part = group / {groups};\n\
+             let x = {lx}; let y = {ly};\n\
+             let k = (group % {groups}) * {x}u + x;\n\
+             var acc = init();\n\
+             var s = {e}();\n\
+             if (k < {results}) {{\n\
+             var o0 = {off0}; var o1 = {off1};\n{kept}{load_shift}\
+             let begin = part * {segment};\n\
+             let end = min(begin + {segment}, {elements});\n\
+             var j = begin + y;\n\
+             while (j + {three}u < end) {{\n\
+             var sum = init();\n\
+             for (var i = 0u; i < {ROUNDS}u && j + {three}u < end; i += 1u) {{\n\
+             sum = merge(sum, merge(merge(at(j, o0, o1, s), at(j + {y}u, o0, o1, s)), merge(at(j + {two}u, o0, o1, s), at(j + {three}u, o0, o1, s))));\n\
+             j += {four}u;\n}}\n\
+             acc = merge(acc, sum);\n}}\n\
+             while (j < end) {{ acc = merge(acc, at(j, o0, o1, s)); j += {y}u; }}\n}}\n",
+            groups = param(4),
+            segments = param(2),
+            lx = if self.tile.1 { format!("lid / {y}u") } else { format!("lid % {x}u") },
+            ly = if self.tile.1 { format!("lid % {y}u") } else { format!("lid / {x}u") },
+            results = param(0),
+            off0 = param(5),
+            off1 = param(6),
+            kept = wgsl(self.ranks.0, kept_at, "k", offsets),
+            load_shift = if self.shifted { format!("s = b{shift}[{} + k];\n", param(7)) } else { String::new() },
+            segment = param(3),
+            elements = param(1),
+            two = 2 * y,
+            three = 3 * y,
+            four = 4 * y,
+        );
+        if y > 1 {
+            let step = if self.tile.1 { 1 } else { x };
+            let _ = write!(
+                s,
+                "parts[lid] = acc;\n\
+                 for (var w = {}u; w > 0u; w >>= 1u) {{\n\
+                 workgroupBarrier();\n\
+                 if (y < w) {{ parts[lid] = merge(parts[lid], parts[lid + w * {step}u]); }}\n}}\n\
+                 if (y == 0u) {{ acc = parts[lid]; }}\n",
+                y / 2
+            );
+        }
+        let store = if self.partial {
+            format!("b{out}[part * {} + k] = acc;", param(0))
+        } else {
+            store.replace("{0}[k]", &format!("b{out}[{} + k]", param(8))).replace("{1}[k]", &format!("b{out2}[{} + k]", param(9)))
+        };
+        let _ = write!(s, "if (y == 0u && k < {}) {{ let a = acc; {store} }}\n}}\n", param(0));
+        with_library(&s)
+    }
+
+    fn two_outputs(&self) -> bool {
+        matches!(self.reducer, Reducer::Place { .. }) && !self.partial
+    }
+}
+
+/// Words of the parameters before the walks.
+const FIXED: usize = 15;
+
+/// Reduces `ins` (one operand or, for `Dot`, two of one shape) over the dimensions marked in `reduced` into `outs`, row-major over the
+/// others; `shift` is row-major like them. `power` is read by `Reducer::Power`.
+pub fn reduce(
+    op: &'static str,
+    reducer: Reducer,
+    ins: &[View<'_>],
+    shift: Option<View<'_>>,
+    reduced: &[bool],
+    power: f64,
+    outs: &[View<'_>],
+) -> Result<()> {
+    for v in ins {
+        check_reach(op, v)?;
+    }
+    let (first, last) = (&ins[0], ins.last().unwrap_or(&ins[0]));
+    let job = Job { op, reducer, from: first.dtype, to: outs[0].dtype, power, shift, outs };
+    job.reduce(Source::Elements(ins), first.shape, [first.strides, last.strides], reduced)
+}
+
+/// As `reduce`, of the elements that a program makes, which has the shape `shape` and lies with `strides`. The program does not read what
+/// the shift lies in.
+#[allow(clippy::too_many_arguments)]
+pub fn reduce_made(
+    op: &'static str,
+    reducer: Reducer,
+    program: &Program<'_>,
+    (shape, strides): (&[usize], &[isize]),
+    shift: Option<View<'_>>,
+    reduced: &[bool],
+    power: f64,
+    outs: &[View<'_>],
+) -> Result<()> {
+    let job = Job { op, reducer, from: program.dtype(), to: outs[0].dtype, power, shift, outs };
+    job.reduce(Source::Made(program), shape, [strides; 2], reduced)
+}
+
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Elements(&'a [View<'a>]),
+    Partial(&'a Buffer),
+    Made(&'a Program<'a>),
+}
+
+struct Job<'a> {
+    op: &'static str,
+    reducer: Reducer,
+    from: DType,
+    to: DType,
+    power: f64,
+    shift: Option<View<'a>>,
+    outs: &'a [View<'a>],
+}
+
+impl Job<'_> {
+    fn reduce(&self, source: Source<'_>, shape: &[usize], strides: [&[isize]; 2], reduced: &[bool]) -> Result<()> {
+        let dim =
+            |want: bool| (0..shape.len()).filter(move |d| reduced[*d] == want).map(move |d| (shape[d], [strides[0][d], strides[1][d]]));
+        let (kept, over) = (Walk::ordered(dim(false)), Walk::unordered(dim(true)));
+        let (results, elements) = (kept.count(), over.count());
+        if results == 0 {
+            return Ok(());
+        }
+        check_count(self.op, results.max(elements))?;
+        let along = over.step() <= kept.step();
+        let t = tile(results, elements, along);
+        if t.segments == 1 {
+            return self.run(source, &kept, &over, t, None);
+        }
+        let size = self.reducer.code(self.from, self.to).size;
+        let bytes = t
+            .segments
+            .checked_mul(results * size)
+            .ok_or_else(|| Error::memory(format!("{}: the intermediate results are too large", self.op)))?;
+        let partial = Buffer::new(self.outs[0].buffer.context(), bytes)?;
+        self.run(source, &kept, &over, t, Some(&partial))?;
+        let kept = Walk::ordered([(results, [1, 1])].into_iter());
+        let over = Walk::ordered([(t.segments, [results as isize; 2])].into_iter());
+        let t = tile(results, t.segments, results == 1);
+        self.run(Source::Partial(&partial), &kept, &over, Tile { segments: 1, segment: over.count().next_multiple_of(GROUP), ..t }, None)
+    }
+
+    fn run(&self, source: Source<'_>, kept: &Walk<2>, over: &Walk<2>, t: Tile, partial: Option<&Buffer>) -> Result<()> {
+        let mut params = Params::new();
+        let mut made = None;
+        let mut bindings = Bindings::new();
+        let mut at = [0; 5];
+        let mut offsets = [0usize; 5];
+        let mut second = false;
+        match source {
+            Source::Made(program) => made = Some((program, program.loader(&mut bindings)?)),
+            Source::Elements(ins) => {
+                for (i, v) in ins.iter().enumerate() {
+                    at[i] = bindings.read(v.buffer);
+                    offsets[i] = v.offset;
+                }
+            }
+            Source::Partial(b) => {
+                second = true;
+                at[0] = bindings.read(b);
+            }
+        }
+        if let Some(v) = self.shift {
+            at[2] = bindings.read(v.buffer);
+            offsets[2] = v.offset;
+        }
+        match partial {
+            Some(b) => at[3] = bindings.write(b),
+            None => {
+                for (i, v) in self.outs.iter().enumerate() {
+                    at[3 + i] = bindings.write(v.buffer);
+                    offsets[3 + i] = v.offset;
+                }
+            }
+        }
+        let form = Form {
+            reducer: self.reducer,
+            from: self.from,
+            to: self.to,
+            second,
+            made: made.is_some(),
+            partial: partial.is_some(),
+            shifted: self.shift.is_some(),
+            tile: (t.x, t.along),
+            ranks: (kept.rank(), over.rank()),
+            slots: at,
+            writes: bindings.writes(),
+        };
+        let (results, groups) = (kept.count(), kept.count().div_ceil(t.x));
+        params.extend([results, over.count(), t.segments, t.segment, groups].map(|v| v as u32));
+        params.extend(offsets.map(|v| v as u32));
+        debug_assert_eq!(params.len(), LOWEST);
+        params.extend(self.reducer.lowest(self.from));
+        debug_assert_eq!(params.len(), POWER);
+        params.extend(to_words(Scalar::Float(self.power), self.from));
+        debug_assert_eq!(params.len(), ZERO);
+        params.push(0);
+        debug_assert_eq!(params.len(), FIXED);
+        if form.operands() == 2 {
+            kept.push(&mut params);
+            over.push(&mut params);
+        } else {
+            kept.first().push(&mut params);
+            over.first().push(&mut params);
+        }
+        let made = made.as_ref().map(|(p, l)| (*p, l));
+        params.extend(made.iter().flat_map(|(_, l)| l.params.iter().copied()));
+        self.outs[0].buffer.context().dispatch(Dispatch {
+            op: self.op,
+            key: form.key(&bindings, made.map(|(_, l)| l)),
+            source: &|| form.source(made),
+            bindings,
+            params: &params,
+            groups: groups * t.segments,
+            checked: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::wgpu::wgsl::validate;
+
+    /// Every reducer with an element type that it is offered for, and its result's.
+    fn offered() -> Vec<(Reducer, DType, DType)> {
+        let mut all = Vec::new();
+        for d in DType::ALL {
+            let sum = if d.is_float() { d } else { DType::I64 };
+            all.extend([(Reducer::Sum, d, sum), (Reducer::Prod, d, sum), (Reducer::CountNonzero, d, DType::I64)]);
+            for flag in [false, true] {
+                all.extend([
+                    (Reducer::Extreme { max: flag }, d, d),
+                    (Reducer::Place { max: flag }, d, d),
+                    (Reducer::Truth { all: flag }, d, DType::Bool),
+                ]);
+            }
+            if d.is_float() {
+                all.extend(
+                    [Reducer::Squares, Reducer::LogSumExp, Reducer::SumAbs, Reducer::Root, Reducer::Power, Reducer::SumExp]
+                        .map(|r| (r, d, d)),
+                );
+                all.extend([false, true].map(|max| (Reducer::ExtremeAbs { max }, d, d)));
+                all.push((Reducer::CountNonzero, d, d));
+            }
+        }
+        all.extend([DType::F32, DType::F64, DType::I32, DType::I64, DType::U8].map(|d| (Reducer::Dot, d, d)));
+        all
+    }
+
+    #[test]
+    fn every_shader_is_valid() {
+        for (reducer, from, to) in offered() {
+            let shifted = matches!(reducer, Reducer::Power | Reducer::SumExp);
+            for (second, partial) in [(false, false), (false, true), (true, false)] {
+                for (tile, ranks) in [((GROUP, false), (0, 0)), ((1, true), (2, 3)), ((8, true), (1, 1)), ((32, false), (1, 2))] {
+                    let slots = if partial { [0, 0, 1, 2, 0] } else { [0, 1, 2, 3, 4] };
+                    let form = Form {
+                        reducer,
+                        from,
+                        to,
+                        second,
+                        made: false,
+                        partial,
+                        shifted,
+                        tile,
+                        ranks,
+                        slots,
+                        writes: if partial { 4 } else { 24 },
+                    };
+                    validate::check(&format!("{form:?}"), &form.source(None));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_cover_every_element_once() {
+        for results in [1, 3, 5, 100, 40_000] {
+            for elements in [0, 1, 15, 17, 500, 513, 70_000, 5_000_000] {
+                for along in [false, true] {
+                    let t = tile(results, elements, along);
+                    assert!(t.segments * t.segment >= elements && (t.segments - 1) * t.segment <= elements, "{results} {elements} {t:?}");
+                    assert!(t.segment.div_ceil(GROUP / t.x) <= ELEMENTS.1, "{results} {elements} {t:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! What the kernels that move elements share: they see every buffer as words (one for each element, two for those of 64 bits, low
+//! first), so one shader serves all types of one width, and a buffer that is bound for two purposes has one type.
+
+use super::pointwise::elementwise::Loader;
+use super::pointwise::fused::Program;
+pub(super) use super::strided::GROUP;
+use super::strided::{self, Params, Walk};
+use super::wgsl::types::from_words;
+use super::wgsl::with_library;
+use super::{Bindings, Buffer, Context, Dispatch, Key, element_size};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar, fmt_shape};
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Marks a position that is out of range or not there.
+pub(super) const NONE: &str = "0xffffffffu";
+
+/// Words of one element.
+pub(super) const fn words(dtype: DType) -> usize {
+    element_size(dtype) / 4
+}
+
+/// The numbers that a kernel is given; `Names` names them in the same order.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(Params);
+
+impl Numbers {
+    /// The caller has checked that what it counts fits (`launch` checks all buffers); the cut keeps strides below zero right.
+    pub(super) fn push(mut self, n: usize) -> Self {
+        self.0.push(n as u32);
+        self
+    }
+
+    pub(super) fn word(self, n: u32) -> Self {
+        self.push(n as usize)
+    }
+
+    pub(super) fn long(self, n: u64) -> Self {
+        self.word(n as u32).word((n >> 32) as u32)
+    }
+
+    pub(super) fn walk<const N: usize>(mut self, w: &Walk<N>) -> Self {
+        w.push(&mut self.0);
+        self
+    }
+}
+
+/// What the numbers are called in a shader.
+#[derive(Debug, Default)]
+pub(super) struct Names(usize);
+
+impl Names {
+    pub(super) fn next(&mut self) -> String {
+        self.0 += 1;
+        strided::param(self.0 - 1)
+    }
+
+    pub(super) fn many<const N: usize>(&mut self) -> [String; N] {
+        std::array::from_fn(|_| self.next())
+    }
+
+    /// Statements that add to each of `offsets` where the element `number` of a walk of `rank` dimensions lies.
+    pub(super) fn walk(&mut self, rank: u32, number: &str, offsets: &[&str]) -> String {
+        let first = self.0;
+        self.0 += rank as usize * (1 + offsets.len());
+        strided::wgsl(rank, first, number, offsets)
+    }
+}
+
+/// Scratch memory of `n` words.
+pub(super) fn scratch(context: &Arc<Context>, n: usize) -> Result<Buffer> {
+    Buffer::new(context, n * 4)
+}
+
+/// The number that lies at `at` of a buffer of words.
+pub(super) fn load_real(dtype: DType, buffer: u32, at: &str) -> String {
+    match words(dtype) {
+        2 => from_words(dtype, &format!("b{buffer}[({at}) * 2u]"), &format!("b{buffer}[({at}) * 2u + 1u]")),
+        _ => from_words(dtype, &format!("b{buffer}[{at}]"), ""),
+    }
+}
+
+/// A statement that writes the number `value`.
+pub(super) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> String {
+    let bits = match dtype {
+        DType::F64 => format!("f64_words({value})"),
+        DType::I8 | DType::I16 | DType::I32 | DType::F32 => format!("bitcast<u32>({value})"),
+        DType::Bool | DType::U8 | DType::I64 => value.to_owned(),
+    };
+    store(buffer, words(dtype), at, &bits)
+}
+
+/// A family of shaders. Its fields are all that tells its shaders apart (they are the key), next to which bindings are written.
+pub(super) trait Kernel: Hash {
+    const KIND: &'static str;
+    /// Bit `i`: binding `i` is an array of atomics.
+    const ATOMICS: u32 = 0;
+    /// Whether it reports positions out of range.
+    fn checked(&self) -> bool {
+        false
+    }
+    /// Everything but the declarations of bindings.
+    fn body(&self, p: &mut Names) -> String;
+}
+
+/// Collects what a kernel's derived `Hash` writes: all its fields, in order.
+struct Fields(SmallVec<[u32; 8]>);
+
+impl Hasher for Fields {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(4) {
+            let mut word = [0; 4];
+            word[..part.len()].copy_from_slice(part);
+            self.0.push(u32::from_le_bytes(word));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+/// A dispatch of a kernel.
+pub(super) struct Launch<'a> {
+    /// The operation that a user called.
+    pub op: &'static str,
+    pub bindings: Bindings<'a>,
+    pub numbers: Numbers,
+    pub groups: usize,
+}
+
+/// What a program makes, for a kernel that reads it by `load(i)`. The kernel uses none of the program's buffers itself.
+pub(super) struct Reads<'a> {
+    pub program: &'a Program<'a>,
+    pub loader: Loader,
+}
+
+impl Launch<'_> {
+    pub(super) fn run<K: Kernel>(self, context: &Context, kernel: &K) -> Result<()> {
+        self.reading(context, kernel, None)
+    }
+
+    /// As `run`, of a kernel that reads what a program makes.
+    pub(super) fn reading<K: Kernel>(self, context: &Context, kernel: &K, made: Option<&Reads<'_>>) -> Result<()> {
+        let Launch { op, bindings, mut numbers, groups } = self;
+        if groups == 0 {
+            return Ok(());
+        }
+        if let Some((b, _)) = bindings.slots.iter().find(|(b, _)| b.bytes() / 4 > i32::MAX as usize) {
+            return Err(Error::not_implemented(format!(
+                "{op}: tensors of {} bytes are not supported on wgpu yet (at most {}); split the tensor or use .cpu()",
+                b.bytes(),
+                i32::MAX as usize * 4
+            )));
+        }
+        let (writes, count) = (bindings.writes(), bindings.len());
+        let mut fields = Fields(SmallVec::from_slice(&[writes, count as u32]));
+        kernel.hash(&mut fields);
+        let mut key = Key { kind: K::KIND, words: fields.0 };
+        let head = numbers.0.len();
+        if let Some(r) = made {
+            key.words.extend(r.loader.words.iter().copied());
+            numbers.0.extend(r.loader.params.iter().copied());
+        }
+        let length = numbers.0.len();
+        // A copy, because the lifetime in `Bindings` cannot be shortened.
+        let bindings = Bindings { slots: bindings.slots.iter().copied().collect() };
+        let source = || source(kernel, writes, count, length, made.map(|r| (r, head)));
+        context.dispatch(Dispatch { op, key, source: &source, bindings, params: &numbers.0, groups, checked: kernel.checked() })
+    }
+}
+
+/// A whole shader; the numbers of a program that it reads begin at the one named beside it.
+fn source<K: Kernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize, made: Option<(&Reads<'_>, usize)>) -> String {
+    let mut types: SmallVec<[(u32, &str); 8]> =
+        (0..buffers as u32).map(|i| (i, if K::ATOMICS >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
+    for (slot, t) in made.iter().flat_map(|(r, _)| r.loader.declared()) {
+        types[slot as usize].1 = t;
+    }
+    let mut s = header(&types, writes, numbers, kernel.checked());
+    if let Some((r, head)) = made {
+        s.push_str(&r.program.function(&r.loader, head));
+    }
+    with_library(&(s + &kernel.body(&mut Names::default())))
+}
+
+/// Lets naga check the shader of a kernel that writes these bindings.
+#[cfg(test)]
+pub(super) fn validate<K: Kernel + std::fmt::Debug>(kernel: &K, writes: u32) {
+    super::wgsl::validate::check(&format!("{} {kernel:?}", K::KIND), &source(kernel, writes, 8, 128, None));
+}
+
+/// Declarations of the buffers `b0`, `b1`, ... (of words, but for a program's), of the numbers, and of what a checked shader needs.
+fn header(types: &[(u32, &str)], writes: u32, numbers: usize, checked: bool) -> String {
+    let mut s = strided::header(types, writes, numbers);
+    if checked {
+        s.push_str(&strided::status(types));
+    }
+    s
+}
+
+/// The entry point of a kernel: `group` is the workgroup's number, `lane` the invocation's in it.
+pub(super) fn groups(size: usize, body: &str) -> String {
+    format!(
+        "@compute @workgroup_size({size})
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) wgs: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{
+let group = wg.x + wg.y * wgs.x;
+{body}}}
+"
+    )
+}
+
+/// The entry point of a kernel with one invocation `e` for each of `count` things.
+pub(super) fn each(count: &str, body: &str) -> String {
+    groups(GROUP, &format!("let e = group * {GROUP}u + lane;\nif (e >= {count}) {{ return; }}\n{body}"))
+}
+
+/// How many workgroups `each` needs.
+pub(super) fn groups_for(count: usize) -> usize {
+    count.div_ceil(GROUP)
+}
+
+/// The type of an element of so many words.
+pub(super) const fn wgsl_type(words: usize) -> &'static str {
+    if words == 2 { "vec2<u32>" } else { "u32" }
+}
+
+/// The element at `at` of a buffer.
+pub(super) fn load(buffer: u32, words: usize, at: &str) -> String {
+    if words == 2 { format!("vec2<u32>(b{buffer}[({at}) * 2u], b{buffer}[({at}) * 2u + 1u])") } else { format!("b{buffer}[{at}]") }
+}
+
+/// A statement that writes the name or literal `value`.
+pub(super) fn store(buffer: u32, words: usize, at: &str, value: &str) -> String {
+    if words == 2 {
+        format!("b{buffer}[({at}) * 2u] = ({value}).x; b{buffer}[({at}) * 2u + 1u] = ({value}).y;\n")
+    } else {
+        format!("b{buffer}[{at}] = {value};\n")
+    }
+}
+
+/// Words of a number as an element of a dtype.
+pub(super) fn number_words(value: Scalar, dtype: DType) -> u64 {
+    match dtype {
+        DType::Bool => u64::from(value.to_bool()),
+        DType::U8 => u64::from(value.to_i64() as u8),
+        DType::I8 => u64::from(value.to_i64() as i8 as u32),
+        DType::I16 => u64::from(value.to_i64() as i16 as u32),
+        DType::I32 => u64::from(value.to_i64() as i32 as u32),
+        DType::I64 => value.to_i64() as u64,
+        DType::F32 => u64::from((value.to_f64() as f32).to_bits()),
+        DType::F64 => value.to_f64().to_bits(),
+    }
+}
+
+/// The product of two words in two words, low first.
+pub(super) const WIDE_MUL: &str = "fn wide_mul(a: u32, b: u32) -> vec2<u32> {
+let ll = (a & 0xffffu) * (b & 0xffffu); let lh = (a & 0xffffu) * (b >> 16u);
+let hl = (a >> 16u) * (b & 0xffffu); let hh = (a >> 16u) * (b >> 16u);
+let mid = (ll >> 16u) + (lh & 0xffffu) + (hl & 0xffffu);
+return vec2<u32>((ll & 0xffffu) | (mid << 16u), hh + (lh >> 16u) + (hl >> 16u) + (mid >> 16u));
+}
+";
+
+/// The error of a type that a kernel has no code for.
+#[cold]
+pub(super) fn unsupported(op: &str, dtype: DType) -> Error {
+    Error::not_implemented(format!("{op}: not implemented for {dtype} on wgpu yet; move the tensor with .cpu()"))
+}
+
+/// Refuses more things than a 32-bit number counts with room to spare.
+pub(super) fn countable(op: &str, shape: &[usize]) -> Result<usize> {
+    let n = shape.iter().try_fold(1usize, |a, b| a.checked_mul(*b)).filter(|n| *n <= i32::MAX as usize);
+    n.ok_or_else(|| {
+        Error::not_implemented(format!(
+            "{op}: shape {} has more elements than wgpu kernels count (2^31 - 1); split the tensor",
+            fmt_shape(shape)
+        ))
+    })
+}
+
+/// Writes one word over the first `n` of scratch memory.
+pub(super) fn fill(context: &Context, op: &'static str, buffer: &Buffer, n: usize, value: u32) -> Result<()> {
+    let mut bindings = Bindings::new();
+    bindings.write(buffer);
+    let numbers = Numbers::default().push(n).word(value);
+    Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &Fill)
+}
+
+#[derive(Debug, Hash)]
+struct Fill;
+
+impl Kernel for Fill {
+    const KIND: &'static str = "words_fill";
+
+    fn body(&self, p: &mut Names) -> String {
+        let [n, value] = p.many();
+        each(&n, &format!("b0[e] = {value};\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_numbers() {
+        let w = Walk::ordered([(6, [4, -1]), (4, [1, 0])].into_iter());
+        let n = Numbers::default().push(5).walk(&w).long(1 << 32 | 7);
+        assert_eq!(n.0[..], [5, 6, 4, u32::MAX, 4, 1, 0, 7, 1]);
+        let mut p = Names::default();
+        assert!(p.next().starts_with("params[0") && !p.walk(w.rank(), "e", &["a", "b"]).is_empty());
+        assert_eq!(p.many(), [strided::param(7), strided::param(8)]);
+    }
+
+    #[test]
+    fn keys_hold_every_field() {
+        #[derive(Hash)]
+        struct K(u32, bool, Option<u32>, [u32; 2]);
+        let words = |k: K| {
+            let mut f = Fields(SmallVec::new());
+            k.hash(&mut f);
+            f.0
+        };
+        let first = words(K(1, false, None, [2, 3]));
+        for other in [K(0, false, None, [2, 3]), K(1, true, None, [2, 3]), K(1, false, Some(0), [2, 3]), K(1, false, None, [3, 2])] {
+            assert_ne!(words(other), first);
+        }
+        assert_eq!(words(K(1, false, None, [2, 3])), first);
+    }
+
+    #[test]
+    fn shaders_are_valid() {
+        validate(&Fill, 1);
+    }
+}
