@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::RowId;
-use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, run};
+use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, run};
 use std::hint::black_box;
 
 /// Values from 0.1 to 0.9, where every row below is defined.
@@ -15,10 +15,10 @@ fn bench(c: &mut Criterion, group: &str, func: Func, shape: &[usize], strides: &
     let n: usize = shape.iter().product();
     let info = func.row.info();
     let inputs: Vec<Vec<f32>> = (0..func.inputs()).map(|_| values(n)).collect();
-    let operands: Vec<Operand> = inputs
+    let operands: Vec<StridedOperand> = inputs
         .iter()
         .enumerate()
-        .map(|(k, v)| Operand {
+        .map(|(k, v)| StridedOperand {
             ptr: v.as_ptr() as *const u8,
             strides: operand_strides.get(k).copied().unwrap_or(strides),
             dtype: DType::F32,

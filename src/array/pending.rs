@@ -11,7 +11,7 @@ use super::program::{Failure, Garbage, Graph, Owner, run};
 use super::storage::{Access, Device, Inner, Storage};
 use super::value::Array;
 use crate::backend::host;
-use crate::backend::lock_order::{self, Held, Rank, Table, Way, assert_no_guard, suspend};
+use crate::backend::lock_order::{self, HeldLock, Rank, Table, Way, assert_no_guard, suspend};
 use crate::backend::program::What;
 use crate::backend::requests::Request;
 use crate::error::{Result, throw};
@@ -230,7 +230,7 @@ pub(super) fn forget(lazy: &Lazy) {
 /// The lock `RUN`, and its entry in the order of locks.
 struct Alone {
     _run: ReentrantMutexGuard<'static, ()>,
-    _held: Held,
+    _held: HeldLock,
 }
 
 /// Takes the lock `RUN`. A program on a device may need the host's lock to go on, so a thread that holds that releases it to wait here.

@@ -6,8 +6,8 @@ use super::storage::{Access, INLINE, Storage};
 use super::value::Array;
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::pointwise::kernels;
-use crate::backend::cpu::pointwise::small::Direct;
 pub use crate::backend::cpu::pointwise::small::Numbers;
+use crate::backend::cpu::pointwise::small::SmallKernel;
 use crate::backend::requests::{Pointwise, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, broadcast};
@@ -122,7 +122,7 @@ impl Array {
         numbers: &Numbers,
         params: &[Scalar; kernels::MAX_PARAMS],
     ) -> Option<Values> {
-        let direct = Direct::of(func, compute, params)?;
+        let direct = SmallKernel::of(func, compute, params)?;
         let alike = ins.first()?.alike(&direct, compute, ins)?;
         let storage = Storage::alloc(alike.n * compute.size()).ok()?;
         // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
@@ -141,7 +141,7 @@ impl Array {
     /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does.
     #[inline]
     pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
-        let Some(direct) = Direct::of(func, self.dtype, params) else { return false };
+        let Some(direct) = SmallKernel::of(func, self.dtype, params) else { return false };
         let Some(alike) = self.alike(&direct, self.dtype, ins) else { return false };
         if !self.is_direct(self.dtype)
             || self.storage.is_lent_for_reading()
@@ -156,7 +156,7 @@ impl Array {
 
     /// The operands, if all that are read can go the short way and have this array's shape.
     #[inline]
-    fn alike(&self, direct: &Direct, compute: DType, ins: &[&Array]) -> Option<Alike> {
+    fn alike(&self, direct: &SmallKernel, compute: DType, ins: &[&Array]) -> Option<Alike> {
         // Kernels read as many operands as their row has.
         if ins.len() != direct.inputs() {
             return None;

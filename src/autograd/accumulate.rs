@@ -4,7 +4,7 @@ use super::linear;
 use super::site::Inherit;
 use super::tensor::Tensor;
 use crate::backend::host;
-use crate::backend::lock_order::{Held, Rank, Way, enter};
+use crate::backend::lock_order::{HeldLock, Rank, Way, enter};
 use crate::error::Result;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
@@ -15,7 +15,7 @@ static TURNS: [ReentrantMutex<()>; 64] = [const { ReentrantMutex::new(()) }; 64]
 /// This thread's turn at a leaf.
 struct Turn {
     _turn: ReentrantMutexGuard<'static, ()>,
-    _held: Held,
+    _held: HeldLock,
 }
 
 /// Waits for this thread's turn at a leaf. The thread that has it may ask for the host's lock, which is therefore released meanwhile.

@@ -4,7 +4,7 @@
 //! A thread that has to wait spins for a bounded number of turns, and then sleeps between looks. It may hold the host's lock meanwhile: the
 //! thread that has the lock never waits for that one, nor runs foreign code or a large kernel ("Note: lock order" in docs/architecture.md).
 
-use crate::backend::lock_order::{Held, Rank, Way, enter};
+use crate::backend::lock_order::{HeldLock, Rank, Way, enter};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -66,11 +66,11 @@ unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 /// Must end on the thread that began it, which may hold others of the same lock.
 pub(crate) struct ReadGuard<'a, T> {
     lock: &'a Shared<T>,
-    _held: Held,
+    _held: HeldLock,
 }
 pub(crate) struct WriteGuard<'a, T> {
     lock: &'a Shared<T>,
-    _held: Held,
+    _held: HeldLock,
 }
 
 impl<T> Shared<T> {
@@ -220,7 +220,7 @@ unsafe impl<T: Send> Sync for Brief<T> {}
 /// Must end on the thread that began it.
 pub(crate) struct BriefGuard<'a, T> {
     lock: &'a Brief<T>,
-    _held: Held,
+    _held: HeldLock,
 }
 
 impl<T> Brief<T> {

@@ -53,7 +53,7 @@ impl Kind {
     ];
 }
 
-struct Inner {
+struct ErrorData {
     kind: Kind,
     message: String,
     notes: Vec<String>,
@@ -61,12 +61,12 @@ struct Inner {
 }
 
 /// An error of the core. One pointer wide, so that `Result` stays cheap on the hot path.
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorData>);
 
 impl Error {
     #[cold]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, message: message.into(), notes: Vec::new(), foreign: None }))
+        Error(Box::new(ErrorData { kind, message: message.into(), notes: Vec::new(), foreign: None }))
     }
 
     #[cold]
@@ -206,14 +206,14 @@ pub fn watch_panics() {
 /// Runs `f`. If it panics, the error that becomes of the panic tells the operation's name.
 #[inline(always)]
 pub fn within<R, N: Fn() -> String>(name: N, f: impl FnOnce() -> R) -> R {
-    struct Name<N: Fn() -> String>(N);
-    impl<N: Fn() -> String> Drop for Name<N> {
+    struct NameOnPanic<N: Fn() -> String>(N);
+    impl<N: Fn() -> String> Drop for NameOnPanic<N> {
         #[cold]
         fn drop(&mut self) {
             with_panic(|p| _ = p.operation.get_or_insert_with(|| (self.0)()));
         }
     }
-    let name = Name(name);
+    let name = NameOnPanic(name);
     let result = f();
     // It is dropped only where `f` unwinds.
     std::mem::forget(name);

@@ -6,8 +6,8 @@
 
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::RowId;
-use rgrad_kernels::backend::cpu::num::{Level, best};
-use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, has_kernel, run_at};
+use rgrad_kernels::backend::cpu::num::{InstructionSet, best};
+use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run_at};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -61,10 +61,10 @@ fn rows() -> impl Iterator<Item = RowId> {
 }
 
 /// What the row makes of `x`, bit by bit as it lies in memory.
-fn values<T, U: Clone>(level: Level, row: RowId, dtype: DType, x: &[T], params: &[Scalar], out: &mut [U]) {
+fn values<T, U: Clone>(level: InstructionSet, row: RowId, dtype: DType, x: &[T], params: &[Scalar], out: &mut [U]) {
     let func = Func::forward(row);
     assert_eq!((size_of::<T>(), size_of::<U>(), x.len()), (dtype.size(), func.out_dtype(dtype).size(), out.len()));
-    let input = Operand { ptr: x.as_ptr().cast(), strides: &[1], dtype };
+    let input = StridedOperand { ptr: x.as_ptr().cast(), strides: &[1], dtype };
     // SAFETY: both slices have this length and hold elements of these sizes.
     unsafe { run_at(level, func, dtype, &[x.len()], out.as_mut_ptr().cast(), &[1], &[input], params) }.expect("a kernel");
 }
@@ -123,7 +123,7 @@ fn errors(got: &[f32], want: &[f64], out: &mut [f64]) {
 }
 
 /// The worst of a row over every `stride`th of the bit patterns in `first..last`.
-fn worst(row: RowId, level: Level, params: &[Scalar], range: std::ops::Range<u64>, stride: u64, worst: &mut Worst) {
+fn worst(row: RowId, level: InstructionSet, params: &[Scalar], range: std::ops::Range<u64>, stride: u64, worst: &mut Worst) {
     let (truth, info) = (row.info().is_predicate(), row.info());
     let bound = bound_of(row).1;
     let constant = !BOUNDS.iter().any(|b| b.0 == row);
@@ -173,7 +173,7 @@ fn worst(row: RowId, level: Level, params: &[Scalar], range: std::ops::Range<u64
 }
 
 /// All cores look at a row.
-fn look(row: RowId, level: Level, stride: u64) -> Worst {
+fn look(row: RowId, level: InstructionSet, stride: u64) -> Worst {
     // Parameters that both types hold alike.
     let params: Vec<Scalar> = row.info().sample_params.iter().map(|p| Scalar::Float(*p as f32 as f64)).collect();
     const PIECES: u64 = 256;
@@ -201,7 +201,7 @@ fn look(row: RowId, level: Level, stride: u64) -> Worst {
 }
 
 /// Looks at rows, prints a line for each, and refuses those that are beyond their bounds.
-fn check(level: Level, stride: u64, only: Option<&str>) {
+fn check(level: InstructionSet, stride: u64, only: Option<&str>) {
     let mut beyond = Vec::new();
     for row in rows().filter(|r| only.is_none_or(|o| o.split(',').any(|n| n == r.info().name))) {
         let (began, name, (text, _)) = (std::time::Instant::now(), row.info().name, bound_of(row));
@@ -225,7 +225,7 @@ fn check(level: Level, stride: u64, only: Option<&str>) {
 
 #[test]
 fn rows_of_one_number_are_within_their_bounds_on_a_sample() {
-    for level in [Level::Base, Level::Avx2, Level::Avx512].into_iter().filter(|l| *l <= best()) {
+    for level in [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|l| *l <= best()) {
         check(level, if cfg!(miri) { 100_000_007 } else { 65_521 }, None);
     }
 }
@@ -253,7 +253,7 @@ fn rows_of_one_number_are_within_their_bounds_everywhere() {
     let stride = option("RGRAD_ULP_STRIDE").map_or(1, |s| s.parse().expect("RGRAD_ULP_STRIDE is a number"));
     let level = match option("RGRAD_ULP_LEVEL").as_deref() {
         None => best(),
-        Some(name) => *[Level::Base, Level::Avx2, Level::Avx512]
+        Some(name) => *[InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512]
             .iter()
             .find(|l| **l <= best() && format!("{l:?}") == name)
             .expect("RGRAD_ULP_LEVEL is an instruction set of this machine"),

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::{DTypeRule, RowId};
 use rgrad_kernels::backend::cpu::copy::{copy, fill};
-use rgrad_kernels::backend::cpu::num::{Level, best};
-use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, has_kernel, run, run_at};
+use rgrad_kernels::backend::cpu::num::{InstructionSet, best};
+use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run, run_at};
 
 /// Memory of one operand: `bytes` long enough for any layout below.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,13 +132,17 @@ fn check(func: Func, dtype: DType, shape: &[usize], kinds: &[u8], seed: u64) {
     let (os, len) = strides(shape, out_kind);
     let mut out = Memory::new(func.out_dtype(dtype), len, 99);
     let mut one_by_one = out.clone();
-    let ins: Vec<Operand> = memories.iter().map(|(m, s)| Operand { ptr: m.ptr(), strides: s, dtype: m.dtype }).collect();
+    let ins: Vec<StridedOperand> = memories.iter().map(|(m, s)| StridedOperand { ptr: m.ptr(), strides: s, dtype: m.dtype }).collect();
     // SAFETY: `strides` gives as much memory as the layout names, and no output element twice.
     unsafe { run(func, dtype, shape, out.ptr_mut(), &os, &ins, &p) }.unwrap();
     for at in indices(shape) {
-        let ins: Vec<Operand> = memories
+        let ins: Vec<StridedOperand> = memories
             .iter()
-            .map(|(m, s)| Operand { ptr: m.ptr().wrapping_offset(offset(&at, s) * m.dtype.size() as isize), strides: &[], dtype: m.dtype })
+            .map(|(m, s)| StridedOperand {
+                ptr: m.ptr().wrapping_offset(offset(&at, s) * m.dtype.size() as isize),
+                strides: &[],
+                dtype: m.dtype,
+            })
             .collect();
         let o = offset(&at, &os) * one_by_one.dtype.size() as isize;
         // SAFETY: as above, one element.
@@ -207,7 +211,7 @@ fn every_row_runs_in_every_dtype_that_it_takes() {
 #[test]
 fn rows_refuse_other_dtypes_by_an_error() {
     let (x, mut out) = (1i64, 0i64);
-    let ins = [Operand { ptr: &raw const x as *const u8, strides: &[], dtype: DType::I64 }];
+    let ins = [StridedOperand { ptr: &raw const x as *const u8, strides: &[], dtype: DType::I64 }];
     // SAFETY: one element; nothing is written.
     let e = unsafe { run(Func::forward(RowId::Sin), DType::I64, &[], &raw mut out as *mut u8, &[], &ins, &[]) };
     assert!(e.unwrap_err().to_string().contains("not implemented for 'Long'"));
@@ -221,8 +225,8 @@ fn dividing_integers_by_zero_is_an_error_and_writes_nothing() {
         for strides in [[1isize], [0]] {
             let divisor = if strides[0] == 0 { &b[599..] } else { &b[..] };
             let ins = [
-                Operand { ptr: a.as_ptr() as *const u8, strides: &[1], dtype: DType::I32 },
-                Operand { ptr: divisor.as_ptr() as *const u8, strides: &strides, dtype: DType::I32 },
+                StridedOperand { ptr: a.as_ptr() as *const u8, strides: &[1], dtype: DType::I32 },
+                StridedOperand { ptr: divisor.as_ptr() as *const u8, strides: &strides, dtype: DType::I32 },
             ];
             // SAFETY: 600 elements each, or one with the stride 0.
             let e = unsafe { run(Func::forward(row), DType::I32, &[600], out.as_mut_ptr() as *mut u8, &[1], &ins, &[]) };
@@ -257,7 +261,7 @@ fn integers_divide_and_wrap_as_python_and_c_do() {
     for &(row, a, b, want) in cases {
         let mut out = 0i32;
         let ins = [a, b].map(Box::new);
-        let ops = [0, 1].map(|k| Operand { ptr: &*ins[k] as *const i32 as *const u8, strides: &[], dtype: DType::I32 });
+        let ops = [0, 1].map(|k| StridedOperand { ptr: &*ins[k] as *const i32 as *const u8, strides: &[], dtype: DType::I32 });
         // SAFETY: one element each.
         unsafe { run(Func::forward(row), DType::I32, &[], &raw mut out as *mut u8, &[], &ops, &[]) }.unwrap();
         assert_eq!(out, want, "{row:?} {a} {b}");
@@ -273,7 +277,7 @@ fn in_place_gives_the_same_as_out_of_place() {
         for shared in 0..3 {
             let mut want = Memory::new(DType::F32, n, 3);
             let mut got = a.clone();
-            let at = |m: *const u8| Operand { ptr: m, strides: &[1], dtype: DType::F32 };
+            let at = |m: *const u8| StridedOperand { ptr: m, strides: &[1], dtype: DType::F32 };
             let other = if shared == 1 { op(&a) } else { op(&b) };
             // SAFETY: `n` elements each; `got` is output and input element for element.
             unsafe {
@@ -306,21 +310,22 @@ fn instruction_sets_agree() {
                         Memory::new(if mask { DType::Bool } else { dtype }, n, 40 + k as u64)
                     })
                     .collect();
-                let ins: Vec<Operand> = mems.iter().map(|m| Operand { ptr: m.ptr(), strides: &[1], dtype: m.dtype }).collect();
+                let ins: Vec<StridedOperand> =
+                    mems.iter().map(|m| StridedOperand { ptr: m.ptr(), strides: &[1], dtype: m.dtype }).collect();
                 let mut results = vec![];
-                for level in [Level::Base, Level::Avx2, Level::Avx512].into_iter().filter(|l| *l <= best()) {
+                for level in [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|l| *l <= best()) {
                     let mut out = Memory::new(func.out_dtype(dtype), n, 0);
                     // SAFETY: `n` elements each.
                     let done = unsafe { run_at(level, func, dtype, &[n], out.ptr_mut(), &[1], &ins, &params(row)) };
                     // Derivatives have no baseline instance on x86-64.
-                    assert!(done.is_ok() || level == Level::Base);
+                    assert!(done.is_ok() || level == InstructionSet::Base);
                     if done.is_ok() {
                         results.push((level, out));
                     }
                 }
                 let base = &results[0].1;
                 for (level, other) in &results[1..] {
-                    if *level == Level::Avx512 {
+                    if *level == InstructionSet::Avx512 {
                         let avx2 = &results[results.len() - 2].1.words;
                         if &other.words != avx2 {
                             let listed = dtype == DType::F32 && OF_SIXTEEN.contains(&row);
@@ -341,7 +346,7 @@ fn instruction_sets_agree() {
             }
         }
     }
-    if best() == Level::Avx512 {
+    if best() == InstructionSet::Avx512 {
         assert_eq!(differ.len(), OF_SIXTEEN.len(), "only {differ:?} differ");
     }
 }
@@ -391,8 +396,10 @@ fn what_an_element_gives_does_not_depend_on_its_neighbours() {
                     .collect();
                 let size = |m: &Memory| m.dtype.size();
                 let whole = |from: usize| {
-                    let ins: Vec<Operand> =
-                        mems.iter().map(|m| Operand { ptr: m.ptr().wrapping_add(from * size(m)), strides: &[1], dtype: m.dtype }).collect();
+                    let ins: Vec<StridedOperand> = mems
+                        .iter()
+                        .map(|m| StridedOperand { ptr: m.ptr().wrapping_add(from * size(m)), strides: &[1], dtype: m.dtype })
+                        .collect();
                     let mut out = Memory::new(func.out_dtype(dtype), n, 0);
                     // SAFETY: `n - from` elements each.
                     unsafe { run_at(best(), func, dtype, &[n - from], out.ptr_mut(), &[1], &ins, &params(row)) }.unwrap();
@@ -478,7 +485,7 @@ fn integers_keep_their_low_bits_in_every_pair_of_dtypes() {
 fn narrow_integers_wrap_at_their_own_width() {
     let run_on = |row: RowId, a: i8, b: i8| {
         let (a, b, mut out) = (a, b, 0i8);
-        let ops = [&a, &b].map(|x| Operand { ptr: (x as *const i8).cast(), strides: &[], dtype: DType::I8 });
+        let ops = [&a, &b].map(|x| StridedOperand { ptr: (x as *const i8).cast(), strides: &[], dtype: DType::I8 });
         // SAFETY: one element each.
         unsafe { run(Func::forward(row), DType::I8, &[], (&raw mut out).cast(), &[], &ops, &[]) }.unwrap();
         out

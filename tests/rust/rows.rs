@@ -5,7 +5,7 @@
 
 use rgrad::layout::{DType, Scalar};
 use rgrad::pointwise::{Analytic, Field, Kind, Num, Real, RowId};
-use rgrad_kernels::backend::cpu::pointwise::{Func, Operand, has_kernel, run};
+use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run};
 use std::ops::{Add, Mul, Neg, Sub};
 use std::rc::Rc;
 
@@ -13,10 +13,10 @@ use std::rc::Rc;
 pub(crate) fn value(row: RowId, x: &[f64], p: &[f64]) -> f64 {
     let info = row.info();
     let masks: Vec<u8> = x.iter().map(|v| (*v != 0.0) as u8).collect();
-    let ins: Vec<Operand> = (0..x.len())
+    let ins: Vec<StridedOperand> = (0..x.len())
         .map(|k| match info.operands[k].mask {
-            true => Operand { ptr: &masks[k], strides: &[], dtype: DType::Bool },
-            false => Operand { ptr: &x[k] as *const f64 as *const u8, strides: &[], dtype: DType::F64 },
+            true => StridedOperand { ptr: &masks[k], strides: &[], dtype: DType::Bool },
+            false => StridedOperand { ptr: &x[k] as *const f64 as *const u8, strides: &[], dtype: DType::F64 },
         })
         .collect();
     let p: Vec<Scalar> = p.iter().map(|v| Scalar::Float(*v)).collect();
@@ -264,14 +264,14 @@ fn derivative_kernels_agree_with_the_rule() {
                     continue;
                 }
                 let masks: Vec<u8> = x.iter().map(|v| (*v != 0.0) as u8).collect();
-                let mut ins = vec![Operand { ptr: &raw const g as *const u8, strides: &[], dtype: DType::F64 }];
+                let mut ins = vec![StridedOperand { ptr: &raw const g as *const u8, strides: &[], dtype: DType::F64 }];
                 for k in 0..x.len() {
                     ins.push(match info.operands[k].mask {
-                        true => Operand { ptr: &masks[k], strides: &[], dtype: DType::Bool },
-                        false => Operand { ptr: &x[k] as *const f64 as *const u8, strides: &[], dtype: DType::F64 },
+                        true => StridedOperand { ptr: &masks[k], strides: &[], dtype: DType::Bool },
+                        false => StridedOperand { ptr: &x[k] as *const f64 as *const u8, strides: &[], dtype: DType::F64 },
                     });
                 }
-                ins.push(Operand { ptr: &raw const y as *const u8, strides: &[], dtype: DType::F64 });
+                ins.push(StridedOperand { ptr: &raw const y as *const u8, strides: &[], dtype: DType::F64 });
                 for (k, operand) in ins.iter_mut().enumerate() {
                     if func.reads() >> k & 1 == 0 {
                         operand.ptr = std::ptr::null();

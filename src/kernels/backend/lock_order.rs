@@ -59,31 +59,31 @@ mod list {
     use std::panic::Location;
 
     #[derive(Debug)]
-    struct Entry {
+    struct HeldEntry {
         number: u64,
         rank: Rank,
         way: Way,
         at: &'static Location<'static>,
     }
 
-    struct List {
+    struct HeldLocks {
         next: u64,
-        held: Vec<Entry>,
+        held: Vec<HeldEntry>,
     }
 
     thread_local! {
-        static LIST: RefCell<List> = const { RefCell::new(List { next: 1, held: Vec::new() }) };
+        static LIST: RefCell<HeldLocks> = const { RefCell::new(HeldLocks { next: 1, held: Vec::new() }) };
     }
 
     /// The entry of a lock that is held, or about to be. Ends with the lock, on the same thread.
     #[derive(Debug)]
-    pub struct Held {
+    pub struct HeldLock {
         /// 0 where there is no list: while a thread ends.
         number: u64,
         here: PhantomData<*mut ()>,
     }
 
-    impl Drop for Held {
+    impl Drop for HeldLock {
         fn drop(&mut self) {
             // Guards end in any order, but mostly the last one first.
             let _ = LIST.try_with(|list| {
@@ -97,11 +97,11 @@ mod list {
 
     /// To be called before a lock is waited for. Panics where that is out of order.
     #[track_caller]
-    pub fn enter(rank: Rank, way: Way) -> Held {
+    pub fn enter(rank: Rank, way: Way) -> HeldLock {
         let at = Location::caller();
         let result = LIST.try_with(|list| {
             let list = &mut *list.borrow_mut();
-            let wrong = |e: &&Entry| e.rank > rank || e.rank == rank && !(way == Way::Beside && e.way != Way::Alone);
+            let wrong = |e: &&HeldEntry| e.rank > rank || e.rank == rank && !(way == Way::Beside && e.way != Way::Alone);
             if way != Way::Tried
                 && let Some(e) = list.held.iter().find(wrong)
             {
@@ -113,7 +113,7 @@ mod list {
             }
             let number = list.next;
             list.next += 1;
-            list.held.push(Entry { number, rank, way, at });
+            list.held.push(HeldEntry { number, rank, way, at });
             Ok(number)
         });
         let number = match result {
@@ -123,12 +123,12 @@ mod list {
             Ok(Err(text)) => panic!("{text}"),
             Err(_) => 0,
         };
-        Held { number, here: PhantomData }
+        HeldLock { number, here: PhantomData }
     }
 
     /// Takes the last entry of a rank off the list, for a lock that is given back for a while. It comes back when dropped.
     #[derive(Debug)]
-    pub struct Suspended(Option<Entry>);
+    pub struct Suspended(Option<HeldEntry>);
 
     pub fn suspend(rank: Rank) -> Suspended {
         let taken = LIST.try_with(|list| {
@@ -173,11 +173,11 @@ mod list {
     use std::marker::PhantomData;
 
     #[derive(Debug)]
-    pub struct Held(PhantomData<*mut ()>);
+    pub struct HeldLock(PhantomData<*mut ()>);
 
     #[inline(always)]
-    pub fn enter(_: Rank, _: Way) -> Held {
-        Held(PhantomData)
+    pub fn enter(_: Rank, _: Way) -> HeldLock {
+        HeldLock(PhantomData)
     }
 
     #[inline(always)]
@@ -192,7 +192,7 @@ mod list {
     }
 }
 
-pub use list::{Held, Suspended, assert_no_guard, enter, suspend};
+pub use list::{HeldLock, Suspended, assert_no_guard, enter, suspend};
 
 /// A mutex with a place in the order: `R` is a `Rank` as a number.
 #[derive(Debug, Default)]
@@ -205,7 +205,7 @@ pub type Table<T> = Ordered<T, { Rank::Table as u8 }>;
 pub struct OrderedGuard<'a, T> {
     // First: the lock is given back before its entry ends.
     guard: MutexGuard<'a, T>,
-    _held: Held,
+    _held: HeldLock,
 }
 
 impl<T, const R: u8> Ordered<T, R> {
@@ -268,7 +268,7 @@ impl<T> DerefMut for OrderedGuard<'_, T> {
 mod tests {
     use super::*;
 
-    type Storage<T> = Ordered<T, { Rank::Storage as u8 }>;
+    type StorageLock<T> = Ordered<T, { Rank::Storage as u8 }>;
 
     #[test]
     fn ranks_are_their_places() {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn locks_in_order_are_taken_and_given_back_in_any() {
-        let (outer, inner) = (Storage::new(1), Table::new(2));
+        let (outer, inner) = (StorageLock::new(1), Table::new(2));
         for _ in 0..3 {
             let a = outer.lock();
             let b = inner.lock();
@@ -311,7 +311,7 @@ mod tests {
     #[cfg(debug_assertions)]
     #[should_panic(expected = "lock order: Storage is asked for at src/kernels/backend/lock_order.rs")]
     fn a_lock_out_of_order_is_named() {
-        let (outer, inner) = (Storage::new(()), Table::new(()));
+        let (outer, inner) = (StorageLock::new(()), Table::new(()));
         let _inner = inner.lock();
         let _outer = outer.lock();
     }

@@ -12,17 +12,20 @@ pub struct Device(u8);
 
 /// How a device is called, and how its backend is found when it is first wanted.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct BackendEntry {
     name: &'static str,
     find: fn() -> Result<Arc<dyn Backend>>,
 }
 
 /// The devices of this crate. The host's memory comes first; it is no `Arc`, since small values lie inside their storage.
-const OWN: [Entry; 3] =
-    [Entry { name: "cpu", find: host }, Entry { name: "wgpu", find: wgpu::backend::current }, Entry { name: "meta", find: meta::current }];
+const OWN: [BackendEntry; 3] = [
+    BackendEntry { name: "cpu", find: host },
+    BackendEntry { name: "wgpu", find: wgpu::backend::current },
+    BackendEntry { name: "meta", find: meta::current },
+];
 
 /// Devices that came from outside.
-static OTHERS: [OnceLock<Entry>; 4] = [const { OnceLock::new() }; 4];
+static OTHERS: [OnceLock<BackendEntry>; 4] = [const { OnceLock::new() }; 4];
 
 fn host() -> Result<Arc<dyn Backend>> {
     Ok(Arc::new(super::cpu::backend::Cpu))
@@ -34,7 +37,7 @@ impl Device {
     pub const WGPU: Device = Device(1);
     pub const META: Device = Device(2);
 
-    fn entry(self) -> Entry {
+    fn entry(self) -> BackendEntry {
         let k = usize::from(self.0);
         OWN.get(k).or_else(|| OTHERS[k - OWN.len()].get()).copied().expect("a device comes from the registry")
     }
@@ -77,7 +80,7 @@ impl Device {
             return Err(Error::runtime(format!("a device named {name} is registered already")));
         }
         for (k, slot) in OTHERS.iter().enumerate() {
-            if slot.set(Entry { name, find }).is_ok() {
+            if slot.set(BackendEntry { name, find }).is_ok() {
                 return Ok(Device((OWN.len() + k) as u8));
             }
         }

@@ -2,11 +2,11 @@
 
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
-use super::operands::{Dense, InOrder, around, float, malformed, not_floating, output, typed, view};
+use super::operands::{DenseOperand, OrderedOperand, around, float, malformed, not_floating, output, typed, view};
 use super::reduce::kernels as reduce_kernels;
-use super::reduce::reducers::Number;
-use super::reduce::{Source, run as run_reduce};
-use super::softmax::{Shape, Soft};
+use super::reduce::reducers::Numeric;
+use super::reduce::{ReduceInput, run as run_reduce};
+use super::softmax::{SoftmaxElement, SoftmaxShape};
 use super::{arg_reduce, copy, cummax, index, matmul, mode, nonzero, pointwise, scan, sort};
 use crate::backend::contract::{Counted, Operand, View};
 use crate::backend::requests::{ArgReduce, CumulativeExtreme, Mode, Nll, NllReduction, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
@@ -30,11 +30,11 @@ pub(super) unsafe fn copied(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
 }
 
 pub(super) unsafe fn row(p: &Pointwise, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let mut operands: SmallVec<[pointwise::Operand<'_>; 5]> = SmallVec::new();
+    let mut operands: SmallVec<[pointwise::StridedOperand<'_>; 5]> = SmallVec::new();
     for i in ins {
         operands.push(match i {
-            Operand::View(v) => pointwise::Operand { ptr: v.ptr(), strides: v.strides, dtype: v.dtype },
-            Operand::Unread => pointwise::Operand { ptr: std::ptr::null(), strides: &[], dtype: DType::Bool },
+            Operand::View(v) => pointwise::StridedOperand { ptr: v.ptr(), strides: v.strides, dtype: v.dtype },
+            Operand::Unread => pointwise::StridedOperand { ptr: std::ptr::null(), strides: &[], dtype: DType::Bool },
             _ => return Err(malformed(p.func.row.info().name)),
         });
     }
@@ -45,7 +45,8 @@ pub(super) unsafe fn row(p: &Pointwise, ins: &[Operand<'_>], out: View<'_>) -> R
 pub(super) unsafe fn triangle(t: &Triangle, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     let x = view(t.name(), ins, 0)?;
     let Some(r) = out.shape.len().checked_sub(2) else { return Err(malformed(t.name())) };
-    let (to, from) = (index::Block::new(&out.shape[..r], &out.strides[..r]), index::Block::new(&out.shape[..r], &x.strides[..r]));
+    let (to, from) =
+        (index::StridedBlock::new(&out.shape[..r], &out.strides[..r]), index::StridedBlock::new(&out.shape[..r], &x.strides[..r]));
     let size = out.dtype.size() as isize;
     for b in 0..out.shape[..r].iter().product() {
         // SAFETY: each matrix lies inside its array; the arrays are equal or disjoint.
@@ -65,7 +66,7 @@ pub(super) unsafe fn triangle(t: &Triangle, ins: &[Operand<'_>], out: View<'_>) 
 
 pub(super) unsafe fn reduce(r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     // SAFETY: see above.
-    let x = unsafe { InOrder::strided(r.reducer.name(), ins)? };
+    let x = unsafe { OrderedOperand::strided(r.reducer.name(), ins)? };
     let d = x.dtype();
     let kernel = reduce_kernels::of(r.reducer, d).ok_or_else(|| not_floating(d))?;
     // SAFETY: see above.
@@ -75,7 +76,7 @@ pub(super) unsafe fn reduce(r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> R
 
 pub(super) unsafe fn arg_reduce(r: &ArgReduce, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
     // SAFETY: see above.
-    let x = unsafe { InOrder::dense(r.name(), ins)? };
+    let x = unsafe { OrderedOperand::dense(r.name(), ins)? };
     let [values, positions] = outs else { return Err(malformed(r.name())) };
     let sizes = around(x.shape(), r.dim);
     let all = sizes.0 * sizes.2;
@@ -103,14 +104,14 @@ pub(super) unsafe fn arg_reduce(r: &ArgReduce, ins: &[Operand<'_>], outs: &[Opti
 
 pub(super) unsafe fn scanned(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     // SAFETY: see above.
-    let x = unsafe { InOrder::dense(s.name(), ins)? };
+    let x = unsafe { OrderedOperand::dense(s.name(), ins)? };
     let sizes = around(x.shape(), s.dim);
     if sizes.0 * sizes.1 * sizes.2 == 0 {
         return Ok(());
     }
     let from = match x.source() {
-        Source::Memory(p) => p,
-        Source::Made(blocks) => {
+        ReduceInput::Memory(p) => p,
+        ReduceInput::Made(blocks) => {
             // SAFETY: such results are of the elements' type (`reads_programs`), so they are made where the scan writes.
             unsafe { scan::make(blocks, out.ptr(), sizes.0 * sizes.1 * sizes.2, x.dtype().size()) };
             if !blocks.goes_on() {
@@ -129,7 +130,7 @@ pub(super) unsafe fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_
     let (values, positions) = (output(c.name(), outs, 0)?, output(c.name(), outs, 1)?);
     // SAFETY: see above.
     unsafe {
-        let from = Dense::of(&x)?;
+        let from = DenseOperand::of(&x)?;
         typed!(x.dtype, T => {
             cummax::running_extreme::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
         });
@@ -146,7 +147,7 @@ pub(super) unsafe fn sort(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>
     }
     // SAFETY: see above.
     unsafe {
-        let from = Dense::of(&x)?;
+        let from = DenseOperand::of(&x)?;
         typed!(x.dtype, T => sort::sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
     }
     Ok(())
@@ -157,7 +158,7 @@ pub(super) unsafe fn mode(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>
     let (values, positions) = (output("mode", outs, 0)?, output("mode", outs, 1)?);
     // SAFETY: see above.
     unsafe {
-        let from = Dense::of(&x)?;
+        let from = DenseOperand::of(&x)?;
         typed!(x.dtype, T => mode::mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
     }
     Ok(())
@@ -165,22 +166,22 @@ pub(super) unsafe fn mode(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>
 
 pub(super) unsafe fn softmax(s: &Softmax, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     // SAFETY: see above.
-    let first = unsafe { InOrder::dense(s.name(), ins)? };
+    let first = unsafe { OrderedOperand::dense(s.name(), ins)? };
     let second = if s.pass.backward { Some(view(s.name(), ins, 1)?) } else { None };
     // SAFETY: see above.
-    let second = second.as_ref().map(|y| unsafe { Dense::of(y) }).transpose()?;
+    let second = second.as_ref().map(|y| unsafe { DenseOperand::of(y) }).transpose()?;
     let (outer, n, inner) = around(first.shape(), s.dim);
     if outer * n * inner == 0 {
         return Ok(());
     }
     let (from, made) = match first.source() {
-        Source::Memory(p) => (p, None),
-        Source::Made(blocks) => (std::ptr::null(), Some(blocks)),
+        ReduceInput::Memory(p) => (p, None),
+        ReduceInput::Made(blocks) => (std::ptr::null(), Some(blocks)),
     };
     let (x, g) = second.as_ref().map_or((from, std::ptr::null()), |y| (y.ptr(), from));
     // SAFETY: see above.
     float!(first.dtype(), T => unsafe {
-        <T as Soft>::softmax(s.pass, Shape { outer, n, inner }, x.cast(), g.cast(), made, out.ptr().cast());
+        <T as SoftmaxElement>::softmax(s.pass, SoftmaxShape { outer, n, inner }, x.cast(), g.cast(), made, out.ptr().cast());
     });
     Ok(())
 }
@@ -190,7 +191,7 @@ pub(super) unsafe fn check_nll(n: &Nll, ins: &[Operand<'_>]) -> Result<()> {
     let targets = view("nll_loss", ins, 1)?;
     // SAFETY: see above.
     unsafe {
-        let dense = Dense::cast(&targets, DType::I64)?;
+        let dense = DenseOperand::cast(&targets, DType::I64)?;
         let targets = RawSlice::new(dense.ptr().cast::<i64>(), n.classes.outer * n.classes.inner);
         match n.classes.first_bad(targets) {
             None => Ok(()),
@@ -207,25 +208,25 @@ pub(super) unsafe fn picked(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Resu
     // SAFETY: see above. There is a target for each place beside the classes, and a weight for each class; what is picked lies inside the
     // input, whatever the targets are.
     unsafe {
-        let x = InOrder::dense("nll_loss", ins)?;
-        let (dense, weight) = (Dense::cast(&targets, DType::I64)?, weight.as_ref().map(|w| Dense::of(w)).transpose()?);
+        let x = OrderedOperand::dense("nll_loss", ins)?;
+        let (dense, weight) = (DenseOperand::cast(&targets, DType::I64)?, weight.as_ref().map(|w| DenseOperand::of(w)).transpose()?);
         let targets = RawSlice::new(dense.ptr().cast::<i64>(), c.outer * c.inner);
         float!(x.dtype(), T => {
             let weight = weight.as_ref().map(|w| RawSlice::new(w.ptr().cast::<T>(), c.classes));
             let to = std::slice::from_raw_parts_mut(out.ptr().cast::<T>(), losses);
             match (x.source(), n.adjoint) {
-                (Source::Memory(g), true) => {
+                (ReduceInput::Memory(g), true) => {
                     let singles = if c.reduction == NllReduction::None { c.outer * c.inner } else { 1 };
                     c.spread(RawSlice::new(g.cast::<T>(), singles), targets, weight, to);
                 }
-                (Source::Memory(p), false) => c.pick(|i| *p.cast::<T>().add(i), targets, weight, to),
-                (Source::Made(_), true) => return Err(malformed("nll_loss")),
-                (Source::Made(blocks), false) => match blocks.all() {
+                (ReduceInput::Memory(p), false) => c.pick(|i| *p.cast::<T>().add(i), targets, weight, to),
+                (ReduceInput::Made(_), true) => return Err(malformed("nll_loss")),
+                (ReduceInput::Made(blocks), false) => match blocks.all() {
                     Some(_) if !blocks.goes_on() => {}
                     Some(p) => c.pick(|i| *p.cast::<T>().add(i), targets, weight, to),
                     None => {
                         let alone = |i: usize| {
-                            let mut element = <T as Number>::ZERO;
+                            let mut element = <T as Numeric>::ZERO;
                             let made = blocks.make(i, 1, (&raw mut element).cast());
                             if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
                         };
@@ -279,13 +280,13 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
 /// A mask, and how many of its elements hold.
 pub(super) struct Found<'a> {
     x: View<'a>,
-    mask: Dense<'a>,
+    mask: DenseOperand<'a>,
     counts: Vec<usize>,
 }
 
 pub(super) unsafe fn count_nonzero<'a>(x: View<'a>) -> Result<Found<'a>> {
     // SAFETY: see above. Elements of bool are read as bytes, of which any but 0 holds.
-    let mask = unsafe { Dense::cast(&x, DType::Bool)? };
+    let mask = unsafe { DenseOperand::cast(&x, DType::Bool)? };
     // SAFETY: as many bytes as elements.
     let counts = nonzero::count(unsafe { RawSlice::new(mask.ptr(), x.numel()) });
     Ok(Found { x, mask, counts })

@@ -1,10 +1,10 @@
 //! Answers of the CPU to requests that read or write at positions. Positions are checked first, and each is read once after that: what others
 //! write to the index arrays meanwhile moves no bound.
 
-use super::index::{self, Along as Strided, Block, Rows, add_offsets};
+use super::index::{self, GatherOperand, IndexedRows, StridedBlock, add_offsets};
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
-use super::operands::{Dense, output, view};
+use super::operands::{DenseOperand, output, view};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ unsafe fn offsets(i: &IndexPlan, x: &View<'_>, positions: &[Operand<'_>]) -> Res
         }
         // SAFETY: see above; all positions have one shape.
         unsafe {
-            let at = Dense::cast(&at, DType::I64)?;
+            let at = DenseOperand::cast(&at, DType::I64)?;
             add_offsets(to, k == 0, RawSlice::new(at.ptr().cast(), n), (low, size as i64), stride)
                 .map_err(|bad| i.bounds.error(bad, dim, size))?;
         }
@@ -49,14 +49,14 @@ unsafe fn offsets(i: &IndexPlan, x: &View<'_>, positions: &[Operand<'_>]) -> Res
     Ok(Offsets { memory, n })
 }
 
-fn rows<'a>(i: &IndexPlan, x: &View<'_>, offsets: &'a [i64]) -> Rows<'a> {
+fn rows<'a>(i: &IndexPlan, x: &View<'_>, offsets: &'a [i64]) -> IndexedRows<'a> {
     let (before, after) = i.rest(x.shape.len());
     let block = |dims: &[usize]| {
         let shape: SmallVec<[usize; 6]> = dims.iter().map(|d| x.shape[*d]).collect();
         let strides: SmallVec<[isize; 6]> = dims.iter().map(|d| x.strides[*d]).collect();
-        Block::new(&shape, &strides)
+        StridedBlock::new(&shape, &strides)
     };
-    Rows { outer: block(&before), offsets, inner: block(&after) }
+    IndexedRows { outer: block(&before), offsets, inner: block(&after) }
 }
 
 pub(super) unsafe fn read(i: &IndexPlan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
@@ -81,7 +81,7 @@ pub(super) unsafe fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> 
         if single {
             index::put(x.ptr(), values.ptr(), true, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
         } else {
-            let values = Dense::of(&values)?;
+            let values = DenseOperand::of(&values)?;
             index::put(x.ptr(), values.ptr(), false, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
         }
     }
@@ -89,10 +89,10 @@ pub(super) unsafe fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> 
 }
 
 /// Checks an index of `gather` or `scatter` and brings it to int64.
-unsafe fn along<'a>(index: &View<'a>, dim: usize, size: usize) -> Result<Dense<'a>> {
+unsafe fn along<'a>(index: &View<'a>, dim: usize, size: usize) -> Result<DenseOperand<'a>> {
     // SAFETY: see above.
     unsafe {
-        let dense = Dense::cast(index, DType::I64)?;
+        let dense = DenseOperand::cast(index, DType::I64)?;
         let bad = RawSlice::new(dense.ptr().cast::<i64>(), index.numel()).iter().find(|i| *i as u64 >= size as u64);
         bad.map_or(Ok(dense), |i| Err(Bounds::Exact.error(i, dim, size)))
     }
@@ -114,9 +114,9 @@ pub(super) unsafe fn gather(a: &Along, ins: &[Operand<'_>], out: View<'_>) -> Re
     unsafe {
         let flat = along(&at, a.dim, size)?;
         index::gather(
-            Strided { ptr: out.ptr(), strides: out.strides },
-            Strided { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
-            Strided { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+            GatherOperand { ptr: out.ptr(), strides: out.strides },
+            GatherOperand { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
+            GatherOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
             x.dtype,
             at.shape,
             a.dim,
@@ -136,9 +136,9 @@ pub(super) unsafe fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Opti
     unsafe {
         let flat = along(&at, s.dim, size)?;
         index::scatter(
-            Strided { ptr: x.ptr(), strides: &over(&x, rank) },
-            Strided { ptr: values.ptr(), strides: &strides },
-            Strided { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+            GatherOperand { ptr: x.ptr(), strides: &over(&x, rank) },
+            GatherOperand { ptr: values.ptr(), strides: &strides },
+            GatherOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
             x.dtype,
             s.how,
             at.shape,

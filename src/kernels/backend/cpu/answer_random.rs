@@ -1,7 +1,7 @@
 //! Random numbers of every distribution and dtype.
 
 use super::memory::raw_slice::RawSlice;
-use super::operands::{Dense, view};
+use super::operands::{DenseOperand, view};
 use super::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Distribution, Random, below};
@@ -59,7 +59,7 @@ pub(super) unsafe fn random(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> R
         Distribution::BernoulliOf => {
             let chances = view(r.op, ins, 0)?;
             // SAFETY: the caller's.
-            let chances = unsafe { Dense::cast(&chances, DType::F64)? };
+            let chances = unsafe { DenseOperand::cast(&chances, DType::F64)? };
             // SAFETY: the caller's: as many probabilities as numbers.
             let chances = unsafe { RawSlice::new(chances.ptr().cast::<f64>(), n) };
             let hit = |i: usize, u: f64| u < chances.get(i).unwrap_or(0.0);

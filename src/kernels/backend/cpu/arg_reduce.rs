@@ -5,12 +5,12 @@
 //! elements it calls through a table.
 
 use super::cast::mover;
-use super::num::level;
-use super::reduce::Source;
-use super::reduce::input::Widened;
-use super::reduce::loops::Of;
-use super::reduce::reducers::{Extreme, Number};
-use super::threads::{Shared, num_threads, parallel_for};
+use super::num::instruction_set;
+use super::reduce::ReduceInput;
+use super::reduce::input::WidenedBlocks;
+use super::reduce::loops::LoopsOf;
+use super::reduce::reducers::{ExtremeOp, Numeric};
+use super::threads::{SharedPointer, num_threads, parallel_for};
 use crate::layout::DType;
 
 /// Elements that one task looks at, at least: of several small rows, or of a part of a large one.
@@ -25,28 +25,28 @@ const LINE: usize = 512;
 
 /// Results: the best so far of some columns, and where it stands; the first of equals, and the first nan before all.
 #[derive(Clone, Copy)]
-struct Found {
+struct BestColumns {
     values: *mut u8,
     places: *mut i64,
     columns: usize,
 }
 
 /// Looks at `n` rows of all columns, `stride` apart. `place` is the first one's; nothing was before if it is `begin`.
-type Look = unsafe fn(found: Found, x: *const u8, rows: (usize, isize), place: usize, begin: usize);
+type SearchFn = unsafe fn(found: BestColumns, x: *const u8, rows: (usize, isize), place: usize, begin: usize);
 /// Takes over what others found behind, where it is better.
-type Join = unsafe fn(found: Found, others: Found);
+type JoinFn = unsafe fn(found: BestColumns, others: BestColumns);
 
 /// What the walk knows of a type of elements.
 #[derive(Clone, Copy)]
-struct Loops {
+struct ArgLoops {
     size: usize,
-    look: Look,
-    join: Join,
+    look: SearchFn,
+    join: JoinFn,
 }
 
-fn loops(max: bool, dtype: DType) -> Loops {
-    const fn of<T: Number, const MAX: bool>() -> Loops {
-        Loops { size: size_of::<T>(), look: look::<T, MAX>, join: join::<T, MAX> }
+fn loops(max: bool, dtype: DType) -> ArgLoops {
+    const fn of<T: Numeric, const MAX: bool>() -> ArgLoops {
+        ArgLoops { size: size_of::<T>(), look: look::<T, MAX>, join: join::<T, MAX> }
     }
     match (dtype, max) {
         (DType::Bool | DType::U8, true) => const { of::<u8, true>() },
@@ -62,19 +62,19 @@ fn loops(max: bool, dtype: DType) -> Loops {
     }
 }
 
-/// As `Found`, of elements of one type.
-struct Best<'a, T, const MAX: bool> {
+/// As `BestColumns`, of elements of one type.
+struct BestOfType<'a, T, const MAX: bool> {
     values: &'a mut [T],
     places: &'a mut [i64],
 }
 
-impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
+impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
     /// # Safety
     /// The results are there, initialised, and nobody else's.
-    unsafe fn of(found: Found) -> Self {
+    unsafe fn of(found: BestColumns) -> Self {
         // SAFETY: the caller's.
         unsafe {
-            Best {
+            BestOfType {
                 values: std::slice::from_raw_parts_mut(found.values.cast(), found.columns),
                 places: std::slice::from_raw_parts_mut(found.places, found.columns),
             }
@@ -99,8 +99,8 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
     /// # Safety
     /// All of them are readable; n is at least 1.
     unsafe fn line(&mut self, column: usize, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
-        let best_of =
-            (if size_of::<T>() == 8 { Of::<Extreme<T, MAX>>::NARROW } else { Of::<Extreme<T, MAX>>::LOOPS }).rows[level() as usize];
+        let best_of = (if size_of::<T>() == 8 { LoopsOf::<ExtremeOp<T, MAX>>::NARROW } else { LoopsOf::<ExtremeOp<T, MAX>>::LOOPS }).rows
+            [instruction_set() as usize];
         for start in (0..n).step_by(LINE) {
             let len = LINE.min(n - start);
             // SAFETY: below n.
@@ -129,7 +129,7 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
         }
     }
 
-    /// As `Look` says.
+    /// As `SearchFn` says.
     ///
     /// # Safety
     /// All of them are readable; n is at least 1.
@@ -140,8 +140,8 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
             (0..columns).for_each(|c| unsafe { self.line(c, x.add(c), (n, stride), place, begin) });
             return;
         }
-        let loops = Of::<Extreme<T, MAX>>::LOOPS;
-        let best_of = loops.down[level() as usize];
+        let loops = LoopsOf::<ExtremeOp<T, MAX>>::LOOPS;
+        let best_of = loops.down[instruction_set() as usize];
         let mut found = [T::ZERO; COLUMNS];
         for start in (0..n).step_by(ROWS) {
             let len = ROWS.min(n - start);
@@ -163,17 +163,17 @@ impl<T: Number, const MAX: bool> Best<'_, T, MAX> {
 }
 
 /// # Safety
-/// As `Look` says: the elements are readable, and the results there.
-unsafe fn look<T: Number, const MAX: bool>(found: Found, x: *const u8, rows: (usize, isize), place: usize, begin: usize) {
+/// As `SearchFn` says: the elements are readable, and the results there.
+unsafe fn look<T: Numeric, const MAX: bool>(found: BestColumns, x: *const u8, rows: (usize, isize), place: usize, begin: usize) {
     // SAFETY: the caller's.
-    unsafe { Best::<T, MAX>::of(found).rows(x.cast(), rows, place, begin) }
+    unsafe { BestOfType::<T, MAX>::of(found).rows(x.cast(), rows, place, begin) }
 }
 
 /// # Safety
 /// Both are there and do not overlap.
-unsafe fn join<T: Number, const MAX: bool>(found: Found, others: Found) {
+unsafe fn join<T: Numeric, const MAX: bool>(found: BestColumns, others: BestColumns) {
     // SAFETY: the caller's.
-    let (mut best, others) = unsafe { (Best::<T, MAX>::of(found), Best::<T, MAX>::of(others)) };
+    let (mut best, others) = unsafe { (BestOfType::<T, MAX>::of(found), BestOfType::<T, MAX>::of(others)) };
     for (c, (v, place)) in others.values.iter().zip(others.places.iter()).enumerate() {
         if best.asks_for(c, *v) {
             best.set(c, *v, *place as usize);
@@ -182,7 +182,7 @@ unsafe fn join<T: Number, const MAX: bool>(found: Found, others: Found) {
 }
 
 #[inline(always)]
-fn same<T: Number>(a: T, b: T) -> bool {
+fn same<T: Numeric>(a: T, b: T) -> bool {
     (a == b) | (a.is_nan() & b.is_nan())
 }
 
@@ -190,7 +190,7 @@ fn same<T: Number>(a: T, b: T) -> bool {
 ///
 /// # Safety
 /// All of them are readable.
-unsafe fn first_equal<T: Number>(x: *const T, n: usize, v: T) -> usize {
+unsafe fn first_equal<T: Numeric>(x: *const T, n: usize, v: T) -> usize {
     const TOGETHER: usize = 32;
     // SAFETY: asked below for places below n.
     let at = |i: usize| same(unsafe { *x.add(i) }, v);
@@ -208,7 +208,7 @@ unsafe fn first_equal<T: Number>(x: *const T, n: usize, v: T) -> usize {
 ///
 /// # Safety
 /// All of them are readable.
-unsafe fn first_apart<T: Number>(x: *const T, n: usize, stride: isize, v: T) -> usize {
+unsafe fn first_apart<T: Numeric>(x: *const T, n: usize, stride: isize, v: T) -> usize {
     // SAFETY: the caller's.
     (0..n).find(|i| same(unsafe { *x.offset(*i as isize * stride) }, v)).unwrap_or(0)
 }
@@ -217,7 +217,14 @@ unsafe fn first_apart<T: Number>(x: *const T, n: usize, stride: isize, v: T) -> 
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements of this dtype with n at least 1, the outputs `outer * inner`; nothing overlaps.
-pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize, usize), x: Source<'_>, values: *mut u8, places: *mut i64) {
+pub unsafe fn extreme(
+    max: bool,
+    dtype: DType,
+    (outer, n, inner): (usize, usize, usize),
+    x: ReduceInput<'_>,
+    values: *mut u8,
+    places: *mut i64,
+) {
     let k = loops(max, dtype);
     let all = outer * inner;
     if all == 0 {
@@ -225,17 +232,17 @@ pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize,
     }
     let computed = dtype.computed();
     if computed != dtype {
-        let wide = Widened { from: x, dtype };
+        let wide = WidenedBlocks { from: x, dtype };
         let mut best = vec![0u64; (all * computed.size()).div_ceil(8)];
         let best = best.as_mut_ptr().cast::<u8>();
         // SAFETY: the caller's; there is room for as many values of the wider type.
         unsafe {
-            extreme(max, computed, (outer, n, inner), Source::Made(&wide), best, places);
+            extreme(max, computed, (outer, n, inner), ReduceInput::Made(&wide), best, places);
             mover(computed, dtype)(1, all, best, (0, computed.size() as isize), values, (0, dtype.size() as isize));
         }
         return;
     }
-    if let Source::Made(_) = x {
+    if let ReduceInput::Made(_) = x {
         // Tasks that are not to go on leave their part as it is.
         // SAFETY: the outputs hold so many.
         unsafe {
@@ -252,11 +259,14 @@ pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize,
     // What each piece finds: the first piece's goes to the outputs.
     let others = (pieces - 1) * all;
     let (mut found, mut at) = (vec![0u64; (others * k.size).div_ceil(8)], vec![0i64; others]);
-    let results = [(Shared::new(values), Shared::new(places)), (Shared::new(found.as_mut_ptr().cast()), Shared::new(at.as_mut_ptr()))];
+    let results = [
+        (SharedPointer::new(values), SharedPointer::new(places)),
+        (SharedPointer::new(found.as_mut_ptr().cast()), SharedPointer::new(at.as_mut_ptr())),
+    ];
     let jobs = outer * strips * pieces;
     let together = (TASK / (rows * width)).max(1);
     // Rows that are made at a time.
-    let most = if matches!(x, Source::Made(_)) { (TASK / width).max(1) } else { rows };
+    let most = if matches!(x, ReduceInput::Made(_)) { (TASK / width).max(1) } else { rows };
     parallel_for(jobs.div_ceil(together), |task| {
         for job in task * together..jobs.min((task + 1) * together) {
             let (piece, o, strip) = (job / (outer * strips), job / strips % outer, job % strips);
@@ -265,10 +275,10 @@ pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize,
             let (to, start) = if piece == 0 { (&results[0], 0) } else { (&results[1], (piece - 1) * all) };
             let first = start + o * inner + column;
             // These columns of this piece are this job's alone, and lie inside the results.
-            let found = Found { values: to.0.at(first * k.size), places: to.1.at(first), columns };
+            let found = BestColumns { values: to.0.at(first * k.size), places: to.1.at(first), columns };
             let end = n.min(begin + rows);
             for row in (begin..end).step_by(most) {
-                if let Source::Made(blocks) = x
+                if let ReduceInput::Made(blocks) = x
                     && !blocks.goes_on()
                 {
                     return;
@@ -286,18 +296,18 @@ pub unsafe fn extreme(max: bool, dtype: DType, (outer, n, inner): (usize, usize,
     for piece in 0..pieces - 1 {
         let (others, at) = (results[1].0.at(piece * all * k.size), results[1].1.at(piece * all));
         // SAFETY: the outputs hold so many, and so does what each piece found.
-        unsafe { (k.join)(Found { values, places, columns: all }, Found { values: others, places: at, columns: all }) };
+        unsafe { (k.join)(BestColumns { values, places, columns: all }, BestColumns { values: others, places: at, columns: all }) };
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::reduce::Blocks;
+    use super::super::reduce::BlockProducer;
     use super::*;
 
     struct Lying(Vec<f32>);
 
-    impl Blocks for Lying {
+    impl BlockProducer for Lying {
         unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
             // SAFETY: the buffer has room for them.
             unsafe { std::ptr::copy_nonoverlapping(self.0[start..start + len].as_ptr(), buffer.cast(), len) };
@@ -311,7 +321,7 @@ mod tests {
         }
     }
 
-    fn extremes(max: bool, shape: (usize, usize, usize), x: Source<'_>) -> (Vec<u32>, Vec<i64>) {
+    fn extremes(max: bool, shape: (usize, usize, usize), x: ReduceInput<'_>) -> (Vec<u32>, Vec<i64>) {
         let n = shape.0 * shape.2;
         let (mut v, mut i) = (vec![0.0; n], vec![-1; n]);
         // SAFETY: sizes as the function wants them.
@@ -333,14 +343,14 @@ mod tests {
     #[test]
     fn the_first_of_equals_and_the_first_nan_win() {
         let x = [1.0f32, 3.0, 3.0, 2.0, 0.0, 0.0];
-        let places = |max, shape| extremes(max, shape, Source::Memory(x.as_ptr().cast())).1;
+        let places = |max, shape| extremes(max, shape, ReduceInput::Memory(x.as_ptr().cast())).1;
         assert_eq!(places(true, (1, 6, 1)), [1]);
         assert_eq!(places(false, (1, 6, 1)), [4]);
         assert_eq!(places(true, (1, 3, 2)), [1, 0]);
         let mut long: Vec<f32> = (0..1000).map(|i| (i % 91) as f32).collect();
         (long[700], long[800]) = (f32::NAN, -f32::NAN);
-        assert_eq!(extremes(true, (1, 1000, 1), Source::Memory(long.as_ptr().cast())), (vec![f32::NAN.to_bits()], vec![700]));
-        assert_eq!(extremes(false, (1, 500, 2), Source::Memory(long.as_ptr().cast())).1, [350, 45]);
+        assert_eq!(extremes(true, (1, 1000, 1), ReduceInput::Memory(long.as_ptr().cast())), (vec![f32::NAN.to_bits()], vec![700]));
+        assert_eq!(extremes(false, (1, 500, 2), ReduceInput::Memory(long.as_ptr().cast())).1, [350, 45]);
     }
 
     #[test]
@@ -367,8 +377,8 @@ mod tests {
                 }
                 for max in [true, false] {
                     let want = naive(max, shape, &x);
-                    assert_eq!(extremes(max, shape, Source::Memory(x.as_ptr().cast())), want, "{shape:?} {step} {max}");
-                    assert_eq!(extremes(max, shape, Source::Made(&Lying(x.clone()))), want, "{shape:?} {step} {max}, made");
+                    assert_eq!(extremes(max, shape, ReduceInput::Memory(x.as_ptr().cast())), want, "{shape:?} {step} {max}");
+                    assert_eq!(extremes(max, shape, ReduceInput::Made(&Lying(x.clone()))), want, "{shape:?} {step} {max}, made");
                 }
             }
         }
@@ -385,9 +395,9 @@ mod tests {
             let mut places = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];
             // SAFETY: sizes as the function wants them.
             unsafe {
-                extreme(true, DType::I64, shape, Source::Memory(x.as_ptr().cast()), v.as_mut_ptr().cast(), places[0].as_mut_ptr());
-                extreme(true, DType::F64, shape, Source::Memory(y.as_ptr().cast()), w.as_mut_ptr().cast(), places[1].as_mut_ptr());
-                extreme(true, DType::U8, shape, Source::Memory(z.as_ptr().cast()), u.as_mut_ptr().cast(), places[2].as_mut_ptr());
+                extreme(true, DType::I64, shape, ReduceInput::Memory(x.as_ptr().cast()), v.as_mut_ptr().cast(), places[0].as_mut_ptr());
+                extreme(true, DType::F64, shape, ReduceInput::Memory(y.as_ptr().cast()), w.as_mut_ptr().cast(), places[1].as_mut_ptr());
+                extreme(true, DType::U8, shape, ReduceInput::Memory(z.as_ptr().cast()), u.as_mut_ptr().cast(), places[2].as_mut_ptr());
             }
             assert_eq!(places[0], places[1], "{shape:?}");
             assert!(v.iter().zip(&w).all(|(a, b)| *a as f64 == *b));

@@ -1,12 +1,12 @@
 //! Moving elements between strided places, with a change of type on the way.
 
 #[cfg(target_arch = "x86_64")]
-use super::num::{Level, level};
+use super::num::{InstructionSet, instruction_set};
 use crate::layout::{DType, Scalar};
 use std::mem::MaybeUninit;
 
 /// Moves `rows * cols` elements. Strides are in bytes, (between rows, between columns).
-pub type Move = unsafe fn(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize));
+pub type MoveFn = unsafe fn(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize));
 
 /// A conversion between element types as they lie in memory.
 trait Convert<D>: Copy {
@@ -16,7 +16,7 @@ trait Convert<D>: Copy {
 /// `bool` in memory: true if the byte is not 0. Memory that others lend may hold any.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct Bool(u8);
+struct StoredBool(u8);
 
 macro_rules! convert {
     ($($S:ty as $D:ty => |$x:ident| $e:expr;)+) => {
@@ -52,38 +52,38 @@ truncate! {
 
 // The pairs with loops of their own. What stays as it is is moved as an integer of its size.
 convert! {
-    Bool as Bool => |x| Bool((x.0 != 0) as u8);
-    Bool as i32 => |x| (x.0 != 0) as i32;
-    Bool as i64 => |x| (x.0 != 0) as i64;
-    Bool as f32 => |x| (x.0 != 0) as u8 as f32;
+    StoredBool as StoredBool => |x| StoredBool((x.0 != 0) as u8);
+    StoredBool as i32 => |x| (x.0 != 0) as i32;
+    StoredBool as i64 => |x| (x.0 != 0) as i64;
+    StoredBool as f32 => |x| (x.0 != 0) as u8 as f32;
     u8 as u8 => |x| x;
     i16 as i16 => |x| x;
     i32 as i32 => |x| x;
     i64 as i64 => |x| x;
-    u8 as Bool => |x| Bool((x != 0) as u8);
+    u8 as StoredBool => |x| StoredBool((x != 0) as u8);
     u8 as i32 => |x| x as i32;
     u8 as i64 => |x| x as i64;
     u8 as f32 => |x| x as f32;
     i8 as i32 => |x| x as i32;
     i16 as i32 => |x| x as i32;
-    i32 as Bool => |x| Bool((x != 0) as u8);
+    i32 as StoredBool => |x| StoredBool((x != 0) as u8);
     i32 as u8 => |x| x as u8;
     i32 as i16 => |x| x as i16;
     i32 as i64 => |x| x as i64;
     i32 as f32 => |x| x as f32;
     i32 as f64 => |x| x as f64;
-    i64 as Bool => |x| Bool((x != 0) as u8);
+    i64 as StoredBool => |x| StoredBool((x != 0) as u8);
     i64 as u8 => |x| x as u8;
     i64 as i32 => |x| x as i32;
     i64 as f32 => |x| x as f32;
     i64 as f64 => |x| x as f64;
-    f32 as Bool => |x| Bool((x != 0.0) as u8);
+    f32 as StoredBool => |x| StoredBool((x != 0.0) as u8);
     // From 2^31 on the last byte of a whole f32 is 0, as it is of the least integer.
     f32 as u8 => |x| f32_to_i32(x) as u8;
     f32 as i32 => |x| f32_to_i32(x);
     f32 as i64 => |x| f32_to_i64(x);
     f32 as f64 => |x| x as f64;
-    f64 as Bool => |x| Bool((x != 0.0) as u8);
+    f64 as StoredBool => |x| StoredBool((x != 0.0) as u8);
     f64 as i32 => |x| f64_to_i32(x);
     f64 as i64 => |x| to_i64(x);
     f64 as f32 => |x| x as f32;
@@ -205,8 +205,8 @@ unsafe fn avx2<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8,
 /// As for `shift`; `first` and `second` meet in one type.
 #[allow(clippy::too_many_arguments)]
 unsafe fn two_steps(
-    first: Move,
-    second: Move,
+    first: MoveFn,
+    second: MoveFn,
     wide: usize,
     (rows, cols): (usize, usize),
     src: *const u8,
@@ -236,7 +236,7 @@ unsafe fn two_steps(
 
 /// The function that moves elements of `from` to places of `to`.
 #[inline]
-pub fn mover(from: DType, to: DType) -> Move {
+pub fn mover(from: DType, to: DType) -> MoveFn {
     macro_rules! table {
         ($f:ident) => {{
             // Through a type that holds every value of the first, or every one that the result depends on.
@@ -252,17 +252,17 @@ pub fn mover(from: DType, to: DType) -> Move {
             // In the order of `DType`. An int8 that stays as wide moves as a byte.
             [
                 [
-                    $f::<Bool, Bool>,
-                    $f::<Bool, Bool>,
-                    $f::<Bool, Bool>,
-                    through!(Bool, i32, i16),
-                    $f::<Bool, i32>,
-                    $f::<Bool, i64>,
-                    $f::<Bool, f32>,
-                    through!(Bool, i64, f64),
+                    $f::<StoredBool, StoredBool>,
+                    $f::<StoredBool, StoredBool>,
+                    $f::<StoredBool, StoredBool>,
+                    through!(StoredBool, i32, i16),
+                    $f::<StoredBool, i32>,
+                    $f::<StoredBool, i64>,
+                    $f::<StoredBool, f32>,
+                    through!(StoredBool, i64, f64),
                 ],
                 [
-                    $f::<u8, Bool>,
+                    $f::<u8, StoredBool>,
                     $f::<u8, u8>,
                     $f::<u8, u8>,
                     through!(u8, i32, i16),
@@ -272,7 +272,7 @@ pub fn mover(from: DType, to: DType) -> Move {
                     through!(u8, i64, f64),
                 ],
                 [
-                    $f::<u8, Bool>,
+                    $f::<u8, StoredBool>,
                     $f::<u8, u8>,
                     $f::<u8, u8>,
                     through!(i8, i32, i16),
@@ -282,7 +282,7 @@ pub fn mover(from: DType, to: DType) -> Move {
                     through!(i8, i32, f64),
                 ],
                 [
-                    through!(i16, i32, Bool),
+                    through!(i16, i32, StoredBool),
                     through!(i16, i32, u8),
                     through!(i16, i32, u8),
                     $f::<i16, i16>,
@@ -292,7 +292,7 @@ pub fn mover(from: DType, to: DType) -> Move {
                     through!(i16, i32, f64),
                 ],
                 [
-                    $f::<i32, Bool>,
+                    $f::<i32, StoredBool>,
                     $f::<i32, u8>,
                     $f::<i32, u8>,
                     $f::<i32, i16>,
@@ -302,7 +302,7 @@ pub fn mover(from: DType, to: DType) -> Move {
                     $f::<i32, f64>,
                 ],
                 [
-                    $f::<i64, Bool>,
+                    $f::<i64, StoredBool>,
                     $f::<i64, u8>,
                     $f::<i64, u8>,
                     through!(i64, i32, i16),
@@ -312,7 +312,7 @@ pub fn mover(from: DType, to: DType) -> Move {
                     $f::<i64, f64>,
                 ],
                 [
-                    $f::<f32, Bool>,
+                    $f::<f32, StoredBool>,
                     $f::<f32, u8>,
                     $f::<f32, u8>,
                     through!(f32, i32, i16),
@@ -322,7 +322,7 @@ pub fn mover(from: DType, to: DType) -> Move {
                     $f::<f32, f64>,
                 ],
                 [
-                    $f::<f64, Bool>,
+                    $f::<f64, StoredBool>,
                     through!(f64, i64, u8),
                     through!(f64, i32, u8),
                     through!(f64, i32, i16),
@@ -334,11 +334,11 @@ pub fn mover(from: DType, to: DType) -> Move {
             ]
         }};
     }
-    static BASE: [[Move; DType::COUNT]; DType::COUNT] = table!(base);
+    static BASE: [[MoveFn; DType::COUNT]; DType::COUNT] = table!(base);
     #[cfg(target_arch = "x86_64")]
-    static AVX2: [[Move; DType::COUNT]; DType::COUNT] = table!(avx2);
+    static AVX2: [[MoveFn; DType::COUNT]; DType::COUNT] = table!(avx2);
     #[cfg(target_arch = "x86_64")]
-    if level() != Level::Base {
+    if instruction_set() != InstructionSet::Base {
         return AVX2[from as usize][to as usize];
     }
     BASE[from as usize][to as usize]
@@ -346,18 +346,18 @@ pub fn mover(from: DType, to: DType) -> Move {
 
 /// How elements of one type become those of another as if they had been stored as a third on the way.
 #[derive(Debug, Clone, Copy)]
-pub struct Route {
-    first: Move,
+pub struct CastRoute {
+    first: MoveFn,
     /// From the type between, and the size of its elements.
-    second: Option<(Move, usize)>,
+    second: Option<(MoveFn, usize)>,
 }
 
-impl Route {
-    pub fn new(from: DType, stored: DType, to: DType) -> Route {
+impl CastRoute {
+    pub fn new(from: DType, stored: DType, to: DType) -> CastRoute {
         if from == stored || stored == to {
-            return Route { first: mover(from, to), second: None };
+            return CastRoute { first: mover(from, to), second: None };
         }
-        Route { first: mover(from, stored), second: Some((mover(stored, to), stored.size())) }
+        CastRoute { first: mover(from, stored), second: Some((mover(stored, to), stored.size())) }
     }
 
     /// # Safety

@@ -10,13 +10,13 @@ const ROOM: usize = 4096;
 const GRAIN: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
-struct Ptrs(*const u8, *mut u8);
+struct CopyPointers(*const u8, *mut u8);
 // SAFETY: they point into memory that outlives the copy; each thread writes its own tiles.
-unsafe impl Send for Ptrs {}
+unsafe impl Send for CopyPointers {}
 // SAFETY: as above.
-unsafe impl Sync for Ptrs {}
+unsafe impl Sync for CopyPointers {}
 
-impl Ptrs {
+impl CopyPointers {
     #[inline(always)]
     fn get(&self) -> (*const u8, *mut u8) {
         (self.0, self.1)
@@ -43,7 +43,7 @@ pub unsafe fn copy(from: DType, to: DType, shape: &[usize], src: *const u8, src_
     }
     let tiles = Tiles::new(dims, ROOM, elem);
     let (count, per) = (tiles.count(), tiles.per_grain(GRAIN));
-    let ptrs = Ptrs(src, dst);
+    let ptrs = CopyPointers(src, dst);
     let work = |piece: usize| {
         let (src, dst) = ptrs.get();
         tiles.for_each(piece * per, count.min((piece + 1) * per), |tile| {
@@ -58,12 +58,12 @@ pub unsafe fn copy(from: DType, to: DType, shape: &[usize], src: *const u8, src_
 
 /// # Safety
 /// As for `copy`, along one dimension; strides in bytes.
-unsafe fn line(mv: super::cast::Move, n: usize, src: *const u8, ss: isize, dst: *mut u8, ds: isize) {
+unsafe fn line(mv: super::cast::MoveFn, n: usize, src: *const u8, ss: isize, dst: *mut u8, ds: isize) {
     if n < 2 * GRAIN {
         // SAFETY: the caller's.
         return unsafe { mv(1, n, src, (0, ss), dst, (0, ds)) };
     }
-    let ptrs = Ptrs(src, dst);
+    let ptrs = CopyPointers(src, dst);
     parallel_for(n.div_ceil(GRAIN), |i| {
         let (src, dst) = ptrs.get();
         let start = i * GRAIN;
@@ -78,8 +78,8 @@ unsafe fn line(mv: super::cast::Move, n: usize, src: *const u8, ss: isize, dst: 
 /// Every element that the shape and strides name is inside `dst`, and aligned.
 pub unsafe fn fill(dtype: DType, shape: &[usize], dst: *mut u8, strides: &[isize], value: Scalar) {
     #[repr(align(8))]
-    struct Aligned([u8; 8]);
-    let bytes = Aligned(scalar_bytes(value, dtype));
+    struct AlignedScalar([u8; 8]);
+    let bytes = AlignedScalar(scalar_bytes(value, dtype));
     // SAFETY: the source is one value, seen at every index.
     unsafe { copy(dtype, dtype, shape, bytes.0.as_ptr(), &[], dst, strides) }
 }

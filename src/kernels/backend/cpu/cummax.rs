@@ -1,20 +1,20 @@
 //! Cumulative maxima and minima along one dimension of a dense array seen as (outer, n, inner).
 
-use super::reduce::reducers::Number;
+use super::reduce::reducers::Numeric;
 use super::threads::parallel_for;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
 
-pub(super) struct Ptrs<T> {
+pub(super) struct RowPointers<T> {
     pub x: *const T,
     pub values: *mut T,
     pub places: *mut i64,
 }
 // SAFETY: tasks write to disjoint parts of the outputs, and the input is only read.
-unsafe impl<T> Sync for Ptrs<T> {}
+unsafe impl<T> Sync for RowPointers<T> {}
 
-impl<T> Ptrs<T> {
+impl<T> RowPointers<T> {
     #[inline(always)]
     pub(super) fn x(&self, i: usize) -> *const T {
         self.x.wrapping_add(i)
@@ -39,14 +39,14 @@ pub(super) fn each_row(rows: usize, n: usize, f: impl Fn(usize) + Sync) {
 ///
 /// # Safety
 /// All pointers have `outer * n * inner` elements; nothing overlaps.
-pub unsafe fn running_extreme<T: Number>(
+pub unsafe fn running_extreme<T: Numeric>(
     max: bool,
     (outer, n, inner): (usize, usize, usize),
     x: *const T,
     values: *mut T,
     places: *mut i64,
 ) {
-    let p = Ptrs { x, values, places };
+    let p = RowPointers { x, values, places };
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
         let mut best: Option<(T, usize)> = None;

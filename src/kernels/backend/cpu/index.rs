@@ -4,7 +4,7 @@
 //! any number of threads. Work is only split across memory that cannot meet.
 
 use super::memory::raw_slice::RawSlice;
-use super::threads::{Shared, parallel_for};
+use super::threads::{SharedPointer, parallel_for};
 use crate::backend::requests::Write;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -15,13 +15,13 @@ const PIECE: usize = 16 << 10;
 
 /// Sizes and strides of some dimensions, joined where they lie behind one another.
 #[derive(Debug, Clone, Default)]
-pub struct Block {
+pub struct StridedBlock {
     dims: SmallVec<[(usize, isize); 6]>,
     len: usize,
 }
 
-impl Block {
-    pub fn new(shape: &[usize], strides: &[isize]) -> Block {
+impl StridedBlock {
+    pub fn new(shape: &[usize], strides: &[isize]) -> StridedBlock {
         let mut dims: SmallVec<[(usize, isize); 6]> = SmallVec::new();
         for (&n, &s) in shape.iter().zip(strides) {
             match dims.last_mut() {
@@ -30,7 +30,7 @@ impl Block {
                 _ => dims.push((n, s)),
             }
         }
-        Block { dims, len: shape.iter().product() }
+        StridedBlock { dims, len: shape.iter().product() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -71,14 +71,14 @@ impl Block {
 }
 
 /// Elements that can be added up and multiplied in place.
-trait Element: Copy + Send + Sync {
+trait ScatterElement: Copy + Send + Sync {
     const ZERO: Self;
     fn write(self, old: Self, how: Write) -> Self;
 }
 
 macro_rules! element {
     ($($t:ty: $zero:expr, $add:expr, $mul:expr;)*) => {$(
-        impl Element for $t {
+        impl ScatterElement for $t {
             const ZERO: Self = $zero;
             #[inline(always)]
             fn write(self, old: Self, how: Write) -> Self {
@@ -94,7 +94,7 @@ macro_rules! element {
 /// A bool byte, true if it is not 0: sums are "or", products are "and".
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct Truth(u8);
+struct BoolElement(u8);
 element! {
     u8: 0, u8::wrapping_add, u8::wrapping_mul;
     i16: 0, i16::wrapping_add, i16::wrapping_mul;
@@ -102,14 +102,14 @@ element! {
     i64: 0, i64::wrapping_add, i64::wrapping_mul;
     f32: 0.0, |a, b| a + b, |a, b| a * b;
     f64: 0.0, |a, b| a + b, |a, b| a * b;
-    Truth: Truth(0), |a: Truth, b: Truth| Truth(u8::from(a.0 | b.0 != 0)), |a: Truth, b: Truth| Truth(u8::from(a.0 != 0) & u8::from(b.0 != 0));
+    BoolElement: BoolElement(0), |a: BoolElement, b: BoolElement| BoolElement(u8::from(a.0 | b.0 != 0)), |a: BoolElement, b: BoolElement| BoolElement(u8::from(a.0 != 0) & u8::from(b.0 != 0));
 }
 
 /// Calls `$f` with the element type of `$dtype`.
 macro_rules! by_dtype {
     ($dtype:expr, $f:ident($($a:expr),*)) => {
         match $dtype {
-            DType::Bool => $f::<Truth>($($a),*),
+            DType::Bool => $f::<BoolElement>($($a),*),
             // Bytes wrap around in the same way, signed or not.
             DType::U8 | DType::I8 => $f::<u8>($($a),*),
             DType::I16 => $f::<i16>($($a),*),
@@ -123,11 +123,11 @@ macro_rules! by_dtype {
 
 /// Rows of an array: `x[outer, offsets[k], inner]`.
 #[derive(Debug)]
-pub struct Rows<'a> {
-    pub outer: Block,
+pub struct IndexedRows<'a> {
+    pub outer: StridedBlock,
     /// For each position, its distance from the first element. Checked by the caller.
     pub offsets: &'a [i64],
-    pub inner: Block,
+    pub inner: StridedBlock,
 }
 
 /// `out[o, k, i] = x[o, offsets[k], i]`, `out` row-major.
@@ -135,18 +135,18 @@ pub struct Rows<'a> {
 /// # Safety
 /// `x` is readable at every combination of an outer, a position's and an inner offset; `out` is writable for all elements and does not
 /// overlap `x`. Both hold elements of `dtype`.
-pub unsafe fn take(out: *mut u8, x: *const u8, dtype: DType, rows: &Rows<'_>) {
+pub unsafe fn take(out: *mut u8, x: *const u8, dtype: DType, rows: &IndexedRows<'_>) {
     // SAFETY: passed on.
     unsafe { by_dtype!(dtype, take_t(out.cast(), x.cast(), rows)) }
 }
 
-unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
+unsafe fn take_t<T: ScatterElement>(out: *mut T, x: *const T, r: &IndexedRows<'_>) {
     let (k, n) = (r.offsets.len(), r.inner.len());
     let rows = r.outer.len() * k;
     if rows * n == 0 {
         return;
     }
-    let (out, x) = (Shared::new(out), Shared::new(x));
+    let (out, x) = (SharedPointer::new(out), SharedPointer::new(x));
     let some = |from: usize, to: usize| {
         let mut row = from;
         while n == 1 && row < to {
@@ -196,7 +196,7 @@ unsafe fn take_t<T: Element>(out: *mut T, x: *const T, r: &Rows<'_>) {
 /// The first index below `low` or not below `size`; `low` is 0 or `-size`.
 pub fn add_offsets(offsets: &mut [i64], first: bool, index: RawSlice<'_, i64>, (low, size): (i64, i64), stride: i64) -> Result<(), i64> {
     let n = offsets.len().min(index.len());
-    let to = Shared::new(offsets.as_mut_ptr());
+    let to = SharedPointer::new(offsets.as_mut_ptr());
     let wrong = AtomicBool::new(false);
     let some = |from: usize, len: usize| {
         let index = index.part(from, from + len);
@@ -228,12 +228,12 @@ pub fn add_offsets(offsets: &mut [i64], first: bool, index: RawSlice<'_, i64>, (
 ///
 /// # Safety
 /// As for `take`, with `x` writable and `src` readable; outer and inner dimensions of `x` do not overlap.
-pub unsafe fn put(x: *mut u8, src: *const u8, single: bool, dtype: DType, how: Write, rows: &Rows<'_>) {
+pub unsafe fn put(x: *mut u8, src: *const u8, single: bool, dtype: DType, how: Write, rows: &IndexedRows<'_>) {
     // SAFETY: passed on.
     unsafe { by_dtype!(dtype, put_t(x.cast(), src.cast(), single, how, rows)) }
 }
 
-unsafe fn put_t<T: Element>(x: *mut T, src: *const T, single: bool, how: Write, r: &Rows<'_>) {
+unsafe fn put_t<T: ScatterElement>(x: *mut T, src: *const T, single: bool, how: Write, r: &IndexedRows<'_>) {
     match how {
         // SAFETY: passed on. The constant makes three loops without a test inside.
         Write::Set => unsafe { put_how::<T, 0>(x, src, single, r) },
@@ -252,12 +252,12 @@ const fn how<const HOW: u8>() -> Write {
     }
 }
 
-unsafe fn put_how<T: Element, const HOW: u8>(x: *mut T, src: *const T, single: bool, r: &Rows<'_>) {
+unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, single: bool, r: &IndexedRows<'_>) {
     let (k, n, outer) = (r.offsets.len(), r.inner.len(), r.outer.len());
     if outer * k * n == 0 {
         return;
     }
-    let (x, src) = (Shared::new(x), Shared::new(src));
+    let (x, src) = (SharedPointer::new(x), SharedPointer::new(src));
     let some = |o: usize, from: usize, to: usize| {
         let start = r.outer.offset(o);
         for (j, off) in r.offsets.iter().enumerate() {
@@ -299,26 +299,26 @@ unsafe fn put_how<T: Element, const HOW: u8>(x: *mut T, src: *const T, single: b
 
 /// An operand of `gather` and `scatter`: its memory, and its strides over the dimensions of the index.
 #[derive(Debug, Clone, Copy)]
-pub struct Along<'a, P> {
+pub struct GatherOperand<'a, P> {
     pub ptr: P,
     pub strides: &'a [isize],
 }
 
 /// The dimensions of a walk along `dim`: all others but the innermost one, then `dim`, then the innermost.
-struct Walk {
+struct GatherLoop {
     outer: SmallVec<[usize; 6]>,
     dims: SmallVec<[usize; 6]>,
     inner: Option<usize>,
     n_outer: usize,
 }
 
-impl Walk {
-    fn new(shape: &[usize], dim: usize) -> Walk {
+impl GatherLoop {
+    fn new(shape: &[usize], dim: usize) -> GatherLoop {
         let inner = (0..shape.len()).rev().find(|d| *d != dim && shape[*d] != 1);
         let dims: SmallVec<[usize; 6]> = (0..shape.len()).filter(|d| *d != dim && Some(*d) != inner).collect();
         let outer: SmallVec<[usize; 6]> = dims.iter().map(|d| shape[*d]).collect();
         let n_outer = outer.iter().product();
-        Walk { outer, dims, inner, n_outer }
+        GatherLoop { outer, dims, inner, n_outer }
     }
 
     #[inline]
@@ -338,9 +338,9 @@ impl Walk {
 /// `shape` is the index's; `out` and `index` are valid for all of it, `x` for `size` along `dim` and `shape` elsewhere. `out` overlaps
 /// neither of the others nor itself.
 pub unsafe fn gather(
-    out: Along<'_, *mut u8>,
-    x: Along<'_, *const u8>,
-    index: Along<'_, *const i64>,
+    out: GatherOperand<'_, *mut u8>,
+    x: GatherOperand<'_, *const u8>,
+    index: GatherOperand<'_, *const i64>,
     dtype: DType,
     shape: &[usize],
     dim: usize,
@@ -350,15 +350,15 @@ pub unsafe fn gather(
     unsafe { by_dtype!(dtype, gather_t(out, x, index, shape, dim, size)) }
 }
 
-unsafe fn gather_t<T: Element>(
-    out: Along<'_, *mut u8>,
-    x: Along<'_, *const u8>,
-    index: Along<'_, *const i64>,
+unsafe fn gather_t<T: ScatterElement>(
+    out: GatherOperand<'_, *mut u8>,
+    x: GatherOperand<'_, *const u8>,
+    index: GatherOperand<'_, *const i64>,
     shape: &[usize],
     dim: usize,
     size: usize,
 ) {
-    let (to, from, idx) = (Shared::new(out.ptr.cast::<T>()), Shared::new(x.ptr.cast::<T>()), Shared::new(index.ptr));
+    let (to, from, idx) = (SharedPointer::new(out.ptr.cast::<T>()), SharedPointer::new(x.ptr.cast::<T>()), SharedPointer::new(index.ptr));
     // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
     each(shape, dim, size, index.strides, out.strides, x.strides, idx, |o, s, at, step| unsafe {
         *to.get().offset(o) = at.map_or(T::ZERO, |at| *from.get().offset(s + at * step));
@@ -371,9 +371,9 @@ unsafe fn gather_t<T: Element>(
 /// As for `gather`, with `x` writable and not overlapping the others nor itself, and `src` readable.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn scatter(
-    x: Along<'_, *mut u8>,
-    src: Along<'_, *const u8>,
-    index: Along<'_, *const i64>,
+    x: GatherOperand<'_, *mut u8>,
+    src: GatherOperand<'_, *const u8>,
+    index: GatherOperand<'_, *const i64>,
     dtype: DType,
     how: Write,
     shape: &[usize],
@@ -384,16 +384,16 @@ pub unsafe fn scatter(
     unsafe { by_dtype!(dtype, scatter_t(x, src, index, how, shape, dim, size)) }
 }
 
-unsafe fn scatter_t<T: Element>(
-    x: Along<'_, *mut u8>,
-    src: Along<'_, *const u8>,
-    index: Along<'_, *const i64>,
+unsafe fn scatter_t<T: ScatterElement>(
+    x: GatherOperand<'_, *mut u8>,
+    src: GatherOperand<'_, *const u8>,
+    index: GatherOperand<'_, *const i64>,
     how: Write,
     shape: &[usize],
     dim: usize,
     size: usize,
 ) {
-    let (to, from, idx) = (Shared::new(x.ptr.cast::<T>()), Shared::new(src.ptr.cast::<T>()), Shared::new(index.ptr));
+    let (to, from, idx) = (SharedPointer::new(x.ptr.cast::<T>()), SharedPointer::new(src.ptr.cast::<T>()), SharedPointer::new(index.ptr));
     // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
     each(shape, dim, size, index.strides, src.strides, x.strides, idx, |s, t, at, step| unsafe {
         if let Some(at) = at {
@@ -415,7 +415,7 @@ fn each(
     index: &[isize],
     a: &[isize],
     b: &[isize],
-    idx: Shared<*const i64>,
+    idx: SharedPointer<*const i64>,
     f: impl Fn(isize, isize, Option<isize>, isize) + Sync,
 ) {
     let total: usize = shape.iter().product();
@@ -428,7 +428,7 @@ fn each(
         let at = unsafe { *idx.get() };
         return f(0, 0, inside(at), 0);
     }
-    let w = Walk::new(shape, dim);
+    let w = GatherLoop::new(shape, dim);
     let n_in = w.inner.map_or(1, |d| shape[d]);
     let st = |s: &[isize]| (s[dim], w.inner.map_or(0, |d| s[d]));
     let ((ij, ii), (aj, ai), (bj, bi)) = (st(index), st(a), st(b));
@@ -512,9 +512,9 @@ mod tests {
 
     #[test]
     fn blocks_join_dimensions_and_give_their_runs() {
-        let b = Block::new(&[2, 3, 4], &[12, 4, 1]);
+        let b = StridedBlock::new(&[2, 3, 4], &[12, 4, 1]);
         assert_eq!(b.dims[..], [(24, 1)]);
-        let b = Block::new(&[2, 3, 4], &[1, 8, 2]);
+        let b = StridedBlock::new(&[2, 3, 4], &[1, 8, 2]);
         assert_eq!((0..24).map(|i| b.offset(i)).max(), Some(1 + 16 + 6));
         let mut seen = Vec::new();
         b.runs(3, 11, |off, len, s| seen.extend((0..len as isize).map(|j| off + j * s)));
@@ -524,7 +524,7 @@ mod tests {
     #[test]
     fn rows_are_taken_and_put_in_order() {
         let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
-        let rows = Rows { outer: Block::new(&[], &[]), offsets: &[8, 0, 8], inner: Block::new(&[4], &[1]) };
+        let rows = IndexedRows { outer: StridedBlock::new(&[], &[]), offsets: &[8, 0, 8], inner: StridedBlock::new(&[4], &[1]) };
         let mut out = vec![0f32; 12];
         // SAFETY: offsets stay inside of x.
         unsafe { take(out.as_mut_ptr().cast(), x.as_ptr().cast(), DType::F32, &rows) };
@@ -543,9 +543,9 @@ mod tests {
         // SAFETY: shapes and strides fit the arrays.
         unsafe {
             gather(
-                Along { ptr: out.as_mut_ptr().cast(), strides: &[1] },
-                Along { ptr: x.as_ptr().cast(), strides: &[1] },
-                Along { ptr: idx.as_ptr(), strides: &[1] },
+                GatherOperand { ptr: out.as_mut_ptr().cast(), strides: &[1] },
+                GatherOperand { ptr: x.as_ptr().cast(), strides: &[1] },
+                GatherOperand { ptr: idx.as_ptr(), strides: &[1] },
                 DType::I32,
                 &[4],
                 0,

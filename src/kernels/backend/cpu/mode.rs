@@ -1,15 +1,15 @@
 //! The most frequent element along one dimension of a dense array seen as (outer, n, inner).
 
-use super::cummax::{Ptrs, each_row};
-use super::reduce::reducers::Number;
+use super::cummax::{RowPointers, each_row};
+use super::reduce::reducers::Numeric;
 use std::cmp::Ordering;
 
 /// The most frequent element (the smallest of equally frequent ones) and where it stands last. A nan equals no other.
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements with n at least 1, the outputs `outer * inner`; nothing overlaps.
-pub unsafe fn mode<T: Number>((outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
-    let p = Ptrs { x, values, places };
+pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
+    let p = RowPointers { x, values, places };
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
         // SAFETY: indices stay inside x.

@@ -6,10 +6,10 @@ use crate::backend::requests::Classes;
 use crate::backend::requests::NllReduction as Reduction;
 
 /// The weight of each class.
-type Weight<'a, T> = Option<RawSlice<'a, T>>;
+type ClassWeight<'a, T> = Option<RawSlice<'a, T>>;
 
 #[inline(always)]
-fn of<T: Float + Plain>(weight: Weight<'_, T>, class: usize) -> f64 {
+fn of<T: Float + Plain>(weight: ClassWeight<'_, T>, class: usize) -> f64 {
     weight.map_or(1.0, |w| w.get(class).map_or(0.0, T::wide))
 }
 
@@ -38,14 +38,14 @@ impl Classes {
     }
 
     /// The weights of all targets together.
-    fn total<T: Float + Plain>(&self, targets: RawSlice<'_, i64>, weight: Weight<'_, T>) -> f64 {
+    fn total<T: Float + Plain>(&self, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>) -> f64 {
         let mut total = 0.0;
         self.each(targets, |_, _, c| total += of(weight, c));
         total
     }
 
     /// Losses of log-probabilities, of which `x` gives each of (outer, classes, inner), into `out`: one for each target, or one altogether.
-    pub fn pick<T: Float + Plain>(&self, x: impl Fn(usize) -> T, targets: RawSlice<'_, i64>, weight: Weight<'_, T>, out: &mut [T]) {
+    pub fn pick<T: Float + Plain>(&self, x: impl Fn(usize) -> T, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>, out: &mut [T]) {
         if self.reduction == Reduction::None {
             out.fill(T::ZERO);
             self.each(targets, |i, at, c| out[i] = T::narrow(-x(at).wide() * of(weight, c)));
@@ -60,7 +60,7 @@ impl Classes {
     }
 
     /// The adjoint of `pick`: the gradient of x from that of the losses.
-    pub fn spread<T: Float + Plain>(&self, g: RawSlice<'_, T>, targets: RawSlice<'_, i64>, weight: Weight<'_, T>, out: &mut [T]) {
+    pub fn spread<T: Float + Plain>(&self, g: RawSlice<'_, T>, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>, out: &mut [T]) {
         out.fill(T::ZERO);
         let scale = if self.reduction == Reduction::Mean { 1.0 / self.total(targets, weight) } else { 1.0 };
         self.each(targets, |i, at, c| {

@@ -1,7 +1,7 @@
 //! Where the elements of a mask are that hold: bytes that are not 0.
 
 use super::memory::raw_slice::RawSlice;
-use super::threads::{Shared, parallel_for};
+use super::threads::{SharedPointer, parallel_for};
 
 /// Elements that one task looks at.
 const PIECE: usize = 1 << 15;
@@ -12,7 +12,7 @@ const TOGETHER: usize = 256;
 pub fn count(mask: RawSlice<'_, u8>) -> Vec<usize> {
     let pieces = mask.len().div_ceil(PIECE);
     let mut counts = vec![0; pieces + 1];
-    let to = Shared::new(counts.as_mut_ptr());
+    let to = SharedPointer::new(counts.as_mut_ptr());
     parallel_for(pieces, |p| {
         let piece = mask.part(p * PIECE, (p + 1) * PIECE);
         // Sums of up to 255 fit a byte, of which a register holds many.
@@ -34,7 +34,7 @@ pub fn count(mask: RawSlice<'_, u8>) -> Vec<usize> {
 /// `out` has room for `n` numbers for each dimension of `shape`, of which the mask has the size.
 pub unsafe fn positions(mask: RawSlice<'_, u8>, shape: &[usize], counts: &[usize], out: *mut i64) {
     let (Some(&inner), Some(&n)) = (shape.last(), counts.last()) else { return };
-    let out = Shared::new(out);
+    let out = SharedPointer::new(out);
     parallel_for(counts.len() - 1, |p| {
         let (mut found, end) = (counts[p], counts[p + 1]);
         let (mut at, last) = (p * PIECE, mask.len().min((p + 1) * PIECE));

@@ -2,8 +2,8 @@
 
 use super::copy;
 use super::memory::alloc::Buffer;
-use super::pointwise::fused::{Input, Runner};
-use super::reduce::{Blocks, Source};
+use super::pointwise::fused::{FusedInput, Runner};
+use super::reduce::{BlockProducer, ReduceInput};
 use crate::backend::contract::{Operand, Program, View};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
@@ -92,37 +92,37 @@ pub(super) fn output<'a>(op: &str, outs: &[Option<View<'a>>], k: usize) -> Resul
 }
 
 /// Row-major elements: where they lie, or a copy.
-pub(super) struct Dense<'a> {
+pub(super) struct DenseOperand<'a> {
     start: *const u8,
     _own: Option<Buffer>,
     _from: PhantomData<View<'a>>,
 }
 
-impl<'a> Dense<'a> {
+impl<'a> DenseOperand<'a> {
     /// # Safety
     /// The view lies inside memory of the host.
-    pub unsafe fn of(v: &View<'a>) -> Result<Dense<'a>> {
+    pub unsafe fn of(v: &View<'a>) -> Result<DenseOperand<'a>> {
         if is_row_major(v) {
-            return Ok(Dense { start: v.ptr(), _own: None, _from: PhantomData });
+            return Ok(DenseOperand { start: v.ptr(), _own: None, _from: PhantomData });
         }
         // SAFETY: the caller's.
-        unsafe { Dense::converted(v, v.dtype) }
+        unsafe { DenseOperand::converted(v, v.dtype) }
     }
 
     /// As `of`, of another dtype.
     ///
     /// # Safety
     /// As for `of`.
-    pub unsafe fn cast(v: &View<'a>, to: DType) -> Result<Dense<'a>> {
+    pub unsafe fn cast(v: &View<'a>, to: DType) -> Result<DenseOperand<'a>> {
         // SAFETY: the caller's.
-        unsafe { if v.dtype == to { Dense::of(v) } else { Dense::converted(v, to) } }
+        unsafe { if v.dtype == to { DenseOperand::of(v) } else { DenseOperand::converted(v, to) } }
     }
 
-    unsafe fn converted(v: &View<'a>, to: DType) -> Result<Dense<'a>> {
+    unsafe fn converted(v: &View<'a>, to: DType) -> Result<DenseOperand<'a>> {
         let own = Buffer::new(v.numel() * to.size())?;
         // SAFETY: the caller's; the buffer has room for all elements.
         unsafe { copy::copy(v.dtype, to, v.shape, v.ptr(), v.strides, own.as_ptr(), &Layout::contiguous_strides(v.shape)) };
-        Ok(Dense { start: own.as_ptr(), _own: Some(own), _from: PhantomData })
+        Ok(DenseOperand { start: own.as_ptr(), _own: Some(own), _from: PhantomData })
     }
 
     #[inline]
@@ -144,65 +144,67 @@ pub(super) fn is_row_major(v: &View<'_>) -> bool {
 }
 
 /// The first operand of a request that reads it in order: with shape and strides for those loops that take any.
-pub(super) enum InOrder<'a> {
-    Memory(View<'a>, Dense<'a>),
-    Made { blocks: Made<'a>, shape: &'a [usize], strides: &'a [isize] },
+pub(super) enum OrderedOperand<'a> {
+    Memory(View<'a>, DenseOperand<'a>),
+    Made { blocks: ProgramElements<'a>, shape: &'a [usize], strides: &'a [isize] },
 }
 
-impl<'a> InOrder<'a> {
+impl<'a> OrderedOperand<'a> {
     /// Any strides.
     ///
     /// # Safety
     /// As for `Backend::run`.
-    pub unsafe fn strided(op: &str, ins: &[Operand<'a>]) -> Result<InOrder<'a>> {
+    pub unsafe fn strided(op: &str, ins: &[Operand<'a>]) -> Result<OrderedOperand<'a>> {
         // SAFETY: the caller's.
-        unsafe { Self::of(op, ins, |v| Ok(Dense { start: v.ptr(), _own: None, _from: PhantomData })) }
+        unsafe { Self::of(op, ins, |v| Ok(DenseOperand { start: v.ptr(), _own: None, _from: PhantomData })) }
     }
 
     /// Row-major.
     ///
     /// # Safety
     /// As for `Backend::run`.
-    pub unsafe fn dense(op: &str, ins: &[Operand<'a>]) -> Result<InOrder<'a>> {
+    pub unsafe fn dense(op: &str, ins: &[Operand<'a>]) -> Result<OrderedOperand<'a>> {
         // SAFETY: the caller's.
-        unsafe { Self::of(op, ins, |v| Dense::of(v)) }
+        unsafe { Self::of(op, ins, |v| DenseOperand::of(v)) }
     }
 
-    unsafe fn of(op: &str, ins: &[Operand<'a>], find: impl FnOnce(&View<'a>) -> Result<Dense<'a>>) -> Result<InOrder<'a>> {
+    unsafe fn of(op: &str, ins: &[Operand<'a>], find: impl FnOnce(&View<'a>) -> Result<DenseOperand<'a>>) -> Result<OrderedOperand<'a>> {
         match ins.first() {
-            Some(Operand::View(v)) => Ok(InOrder::Memory(*v, find(v)?)),
+            Some(Operand::View(v)) => Ok(OrderedOperand::Memory(*v, find(v)?)),
             // SAFETY: the caller's.
-            Some(Operand::Made { program, shape, strides }) => Ok(InOrder::Made { blocks: unsafe { Made::new(program)? }, shape, strides }),
+            Some(Operand::Made { program, shape, strides }) => {
+                Ok(OrderedOperand::Made { blocks: unsafe { ProgramElements::new(program)? }, shape, strides })
+            }
             _ => Err(malformed(op)),
         }
     }
 
     pub fn shape(&self) -> &'a [usize] {
         match self {
-            InOrder::Memory(v, _) => v.shape,
-            InOrder::Made { shape, .. } => shape,
+            OrderedOperand::Memory(v, _) => v.shape,
+            OrderedOperand::Made { shape, .. } => shape,
         }
     }
 
     pub fn strides(&self) -> &'a [isize] {
         match self {
-            InOrder::Memory(v, _) => v.strides,
-            InOrder::Made { strides, .. } => strides,
+            OrderedOperand::Memory(v, _) => v.strides,
+            OrderedOperand::Made { strides, .. } => strides,
         }
     }
 
     pub fn dtype(&self) -> DType {
         match self {
-            InOrder::Memory(v, _) => v.dtype,
-            InOrder::Made { blocks, .. } => blocks.program.dtype(),
+            OrderedOperand::Memory(v, _) => v.dtype,
+            OrderedOperand::Made { blocks, .. } => blocks.program.dtype(),
         }
     }
 
     /// For the loops.
-    pub fn source(&self) -> Source<'_> {
+    pub fn source(&self) -> ReduceInput<'_> {
         match self {
-            InOrder::Memory(_, d) => Source::Memory(d.ptr()),
-            InOrder::Made { blocks, .. } => Source::Made(blocks),
+            OrderedOperand::Memory(_, d) => ReduceInput::Memory(d.ptr()),
+            OrderedOperand::Made { blocks, .. } => ReduceInput::Made(blocks),
         }
     }
 }
@@ -223,10 +225,10 @@ pub(super) fn around(shape: &[usize], dim: usize) -> (usize, usize, usize) {
 /// # Safety
 /// As for `Backend::run_program`, while the runner is used.
 pub(super) unsafe fn runner(program: &Program<'_>) -> Result<Runner> {
-    let inputs: Vec<Input<'_>> = program
+    let inputs: Vec<FusedInput<'_>> = program
         .inputs
         .iter()
-        .map(|i| Input { ptr: i.memory.address().wrapping_add(i.offset * i.dtype.size()), dtype: i.dtype, strides: i.strides })
+        .map(|i| FusedInput { ptr: i.memory.address().wrapping_add(i.offset * i.dtype.size()), dtype: i.dtype, strides: i.strides })
         .collect();
     let mut places = vec![std::ptr::null_mut(); program.code.steps.len()];
     for (step, memory) in program.outputs {
@@ -251,7 +253,7 @@ pub(super) unsafe fn run_program(program: &Program<'_>) -> Result<()> {
 }
 
 /// A program whose last result is read as it is made.
-pub(super) struct Made<'a> {
+pub(super) struct ProgramElements<'a> {
     program: &'a Program<'a>,
     runner: Runner,
     /// Where that result is kept, if it is.
@@ -260,18 +262,18 @@ pub(super) struct Made<'a> {
 }
 
 // SAFETY: each range of elements is made, and written, by one thread.
-unsafe impl Sync for Made<'_> {}
+unsafe impl Sync for ProgramElements<'_> {}
 
-impl<'a> Made<'a> {
-    unsafe fn new(program: &'a Program<'a>) -> Result<Made<'a>> {
+impl<'a> ProgramElements<'a> {
+    unsafe fn new(program: &'a Program<'a>) -> Result<ProgramElements<'a>> {
         let last = program.code.steps.len() - 1;
         let kept = program.outputs.iter().find(|o| o.0 == last).map_or(std::ptr::null_mut(), |o| o.1.address());
         // SAFETY: the caller's.
-        Ok(Made { program, runner: unsafe { runner(program)? }, kept, size: program.dtype().size() })
+        Ok(ProgramElements { program, runner: unsafe { runner(program)? }, kept, size: program.dtype().size() })
     }
 }
 
-impl Blocks for Made<'_> {
+impl BlockProducer for ProgramElements<'_> {
     unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
         // SAFETY: the caller's.
         unsafe {

@@ -4,7 +4,7 @@
 
 use super::math;
 use super::num::{Base, Isa};
-use super::threads::{Shared, parallel_for};
+use super::threads::{SharedPointer, parallel_for};
 
 const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -38,35 +38,35 @@ pub fn unit_f64(a: u32, b: u32) -> f64 {
 }
 
 /// Numbers that a block of four words gives.
-pub trait Draw: Copy + Default + Send + Sync {
+pub trait RandomElement: Copy + Default + Send + Sync {
     /// How many numbers of this kind one block gives.
     const PER_BLOCK: usize;
 }
-impl Draw for f32 {
+impl RandomElement for f32 {
     const PER_BLOCK: usize = 4;
 }
-impl Draw for f64 {
+impl RandomElement for f64 {
     const PER_BLOCK: usize = 2;
 }
-impl Draw for u64 {
+impl RandomElement for u64 {
     const PER_BLOCK: usize = 2;
 }
 
 /// Kinds of numbers as blocks.
-pub trait Block<T: Draw>: Sync {
+pub trait BlockSampler<T: RandomElement>: Sync {
     fn block<I: Isa>(&self, words: [u32; 4]) -> [T; 4];
 }
 
 /// Uniform in [0, 1).
 #[derive(Debug, Clone, Copy)]
 pub struct Uniform;
-impl Block<f32> for Uniform {
+impl BlockSampler<f32> for Uniform {
     #[inline(always)]
     fn block<I: Isa>(&self, w: [u32; 4]) -> [f32; 4] {
         w.map(unit_f32)
     }
 }
-impl Block<f64> for Uniform {
+impl BlockSampler<f64> for Uniform {
     #[inline(always)]
     fn block<I: Isa>(&self, w: [u32; 4]) -> [f64; 4] {
         [unit_f64(w[0], w[1]), unit_f64(w[2], w[3]), 0.0, 0.0]
@@ -76,7 +76,7 @@ impl Block<f64> for Uniform {
 /// Exponential with rate 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Exponential;
-impl Block<f64> for Exponential {
+impl BlockSampler<f64> for Exponential {
     #[inline(always)]
     fn block<I: Isa>(&self, w: [u32; 4]) -> [f64; 4] {
         // No closure: one that is not inlined would lose the instruction set.
@@ -88,7 +88,7 @@ impl Block<f64> for Exponential {
 /// Normal with mean 0 and variance 1, two from two uniform ones (Box and Muller).
 #[derive(Debug, Clone, Copy)]
 pub struct Normal;
-impl Block<f32> for Normal {
+impl BlockSampler<f32> for Normal {
     #[inline(always)]
     fn block<I: Isa>(&self, w: [u32; 4]) -> [f32; 4] {
         let unit = |a: u32| f64::from(a) * (1.0 / 4294967296.0);
@@ -96,7 +96,7 @@ impl Block<f32> for Normal {
         [a[0], a[1], b[0], b[1]]
     }
 }
-impl Block<f64> for Normal {
+impl BlockSampler<f64> for Normal {
     #[inline(always)]
     fn block<I: Isa>(&self, w: [u32; 4]) -> [f64; 4] {
         // 1 - u is in (0, 1], where the logarithm is finite.
@@ -109,7 +109,7 @@ impl Block<f64> for Normal {
 /// 64 random bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Bits;
-impl Block<u64> for Bits {
+impl BlockSampler<u64> for Bits {
     #[inline(always)]
     fn block<I: Isa>(&self, w: [u32; 4]) -> [u64; 4] {
         [u64::from(w[0]) << 32 | u64::from(w[1]), u64::from(w[2]) << 32 | u64::from(w[3]), 0, 0]
@@ -117,7 +117,7 @@ impl Block<u64> for Bits {
 }
 
 /// How many counters `n` numbers use.
-pub fn blocks<T: Draw>(n: usize) -> u64 {
+pub fn blocks<T: RandomElement>(n: usize) -> u64 {
     n.div_ceil(T::PER_BLOCK) as u64
 }
 
@@ -130,7 +130,7 @@ const LANES: usize = 16;
 /// `out` is writable up to `to`.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "indices into several arrays side by side")]
-unsafe fn some<I: Isa, T: Draw, K: Block<T>, O>(
+unsafe fn some<I: Isa, T: RandomElement, K: BlockSampler<T>, O>(
     (from, to): (usize, usize),
     (seed, start): (u64, u64),
     kind: &K,
@@ -165,7 +165,7 @@ unsafe fn some<I: Isa, T: Draw, K: Block<T>, O>(
 macro_rules! instance {
     ($name:ident, $isa:ident, $features:literal) => {
         #[target_feature(enable = $features)]
-        unsafe fn $name<T: Draw, K: Block<T>, O>(
+        unsafe fn $name<T: RandomElement, K: BlockSampler<T>, O>(
             range: (usize, usize),
             stream: (u64, u64),
             kind: &K,
@@ -186,19 +186,26 @@ instance!(some_avx2, Avx2, "avx2,fma,bmi1,bmi2,lzcnt");
 ///
 /// # Safety
 /// `out` is writable for `n` elements.
-pub unsafe fn fill<T: Draw, K: Block<T>, O>(out: *mut O, n: usize, seed: u64, start: u64, kind: K, f: impl Fn(usize, T) -> O + Sync) {
-    let out = Shared::new(out);
+pub unsafe fn fill<T: RandomElement, K: BlockSampler<T>, O>(
+    out: *mut O,
+    n: usize,
+    seed: u64,
+    start: u64,
+    kind: K,
+    f: impl Fn(usize, T) -> O + Sync,
+) {
+    let out = SharedPointer::new(out);
     parallel_for(n.div_ceil(PIECE), |p| {
         let (range, stream) = ((p * PIECE, ((p + 1) * PIECE).min(n)), (seed, start));
         // SAFETY: the features were found on this machine; pieces are disjoint and end at n.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             {
-                use super::num::{Level, level};
-                match level() {
-                    Level::Avx512 => return some_avx512(range, stream, &kind, &f, out.get()),
-                    Level::Avx2 => return some_avx2(range, stream, &kind, &f, out.get()),
-                    Level::Base => {}
+                use super::num::{InstructionSet, instruction_set};
+                match instruction_set() {
+                    InstructionSet::Avx512 => return some_avx512(range, stream, &kind, &f, out.get()),
+                    InstructionSet::Avx2 => return some_avx2(range, stream, &kind, &f, out.get()),
+                    InstructionSet::Base => {}
                 }
             }
             some::<Base, T, K, O>(range, stream, &kind, &f, out.get());

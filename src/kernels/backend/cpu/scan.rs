@@ -2,11 +2,11 @@
 //! loops of a type and operation through a table.
 
 use super::copy::copy;
-use super::num::{Level, level};
-use super::reduce::Blocks;
+use super::num::{InstructionSet, instruction_set};
+use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
-use super::reduce::reducers::{Number, Prod, Reducer, Sum};
-use super::threads::{Shared, num_threads, parallel_for};
+use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
+use super::threads::{SharedPointer, num_threads, parallel_for};
 use crate::backend::requests::ScanKind;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -20,29 +20,29 @@ const CHAIN: usize = 1024 + 16;
 const PIECE: usize = CHAINS * CHAIN;
 
 /// Runs along `count` chains of `n` elements whose beginnings lie `step` apart, side by side; each has an accumulator.
-type Chains = unsafe fn(count: usize, n: usize, step: usize, x: *const u8, out: *mut u8, acc: *mut u64);
+type ChainsFn = unsafe fn(count: usize, n: usize, step: usize, x: *const u8, out: *mut u8, acc: *mut u64);
 /// Runs down `width` columns of `n` rows, `step` apart; each has an accumulator.
-type Down = unsafe fn(x: *const u8, out: *mut u8, n: usize, step: usize, acc: *mut u64, width: usize);
+type DownFn = unsafe fn(x: *const u8, out: *mut u8, n: usize, step: usize, acc: *mut u64, width: usize);
 
 /// What the walk knows of a type and an operation. Accumulators have eight bytes. The loops read each element before they write it.
 #[derive(Clone, Copy)]
-struct Loops {
+struct ScanLoops {
     /// Bytes of an element of the input, and of the output.
     from: usize,
     to: usize,
-    chains: Chains,
-    down: [Down; Level::COUNT],
+    chains: ChainsFn,
+    down: [DownFn; InstructionSet::COUNT],
     /// The accumulator of `n` elements.
     total: unsafe fn(x: *const u8, n: usize) -> u64,
     merge: unsafe fn(a: u64, b: u64) -> u64,
     start: unsafe fn() -> u64,
 }
 
-impl Loops {
-    const fn of<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>() -> Self {
-        const { assert!(size_of::<R::Acc>() == 8) }
-        Loops {
-            from: size_of::<R::In>(),
+impl ScanLoops {
+    const fn of<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>() -> Self {
+        const { assert!(size_of::<R::Accumulator>() == 8) }
+        ScanLoops {
+            from: size_of::<R::Element>(),
             to: size_of::<O>(),
             chains: chains::<R, O>,
             down: [
@@ -59,13 +59,13 @@ impl Loops {
     }
 }
 
-impl Loops {
+impl ScanLoops {
     fn new(kind: ScanKind, dtype: DType) -> Self {
         macro_rules! of {
             ($T:ty, $A:ty, $O:ty) => {
                 match kind {
-                    ScanKind::Sum => const { Loops::of::<Sum<$T, $A>, $O>() },
-                    ScanKind::Prod => const { Loops::of::<Prod<$T, $A>, $O>() },
+                    ScanKind::Sum => const { ScanLoops::of::<SumOp<$T, $A>, $O>() },
+                    ScanKind::Prod => const { ScanLoops::of::<ProdOp<$T, $A>, $O>() },
                 }
             };
         }
@@ -86,22 +86,22 @@ impl Loops {
 
     /// Where element `i` is in the input and in the output.
     #[inline(always)]
-    fn at(&self, (x, out): (Shared<*mut u8>, Shared<*mut u8>), i: usize) -> (*const u8, *mut u8) {
+    fn at(&self, (x, out): (SharedPointer<*mut u8>, SharedPointer<*mut u8>), i: usize) -> (*const u8, *mut u8) {
         (x.at(i * self.from).cast_const(), out.at(i * self.to))
     }
 }
 
-unsafe fn start<R: Reducer<Acc: Number>>() -> u64 {
+unsafe fn start<R: ReduceOp<Accumulator: Numeric>>() -> u64 {
     bits(R::default().init())
 }
 
-unsafe fn merge<R: Reducer<Acc: Number>>(a: u64, b: u64) -> u64 {
+unsafe fn merge<R: ReduceOp<Accumulator: Numeric>>(a: u64, b: u64) -> u64 {
     bits(R::default().merge(of_bits(a), of_bits(b)))
 }
 
 /// A number of eight bytes.
 #[inline(always)]
-fn bits<A: Number>(a: A) -> u64 {
+fn bits<A: Numeric>(a: A) -> u64 {
     const { assert!(size_of::<A>() == 8) }
     // SAFETY: as large, and any number is bits.
     unsafe { std::mem::transmute_copy(&a) }
@@ -109,15 +109,15 @@ fn bits<A: Number>(a: A) -> u64 {
 
 /// The number that `bits` was given.
 #[inline(always)]
-fn of_bits<A: Number>(bits: u64) -> A {
+fn of_bits<A: Numeric>(bits: u64) -> A {
     const { assert!(size_of::<A>() == 8) }
     // SAFETY: as large, and any bits are a number.
     unsafe { std::mem::transmute_copy(&bits) }
 }
 
 /// # Safety
-/// As `Chains` says: both pointers hold all the chains.
-unsafe fn chains<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(
+/// As `ChainsFn` says: both pointers hold all the chains.
+unsafe fn chains<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
     count: usize,
     n: usize,
     step: usize,
@@ -125,7 +125,7 @@ unsafe fn chains<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(
     out: *mut u8,
     acc: *mut u64,
 ) {
-    let (x, out, acc) = (x.cast::<R::In>(), out.cast::<O>(), acc.cast::<R::Acc>());
+    let (x, out, acc) = (x.cast::<R::Element>(), out.cast::<O>(), acc.cast::<R::Accumulator>());
     // SAFETY: the caller's.
     unsafe {
         match count {
@@ -139,24 +139,24 @@ unsafe fn chains<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(
 /// # Safety
 /// As for `chains`, of `C` chains.
 #[inline(always)]
-unsafe fn side_by_side<R: Reducer<Acc: Number + Narrow<O>>, O: Copy, const C: usize>(
+unsafe fn side_by_side<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const C: usize>(
     n: usize,
     step: usize,
-    x: *const R::In,
+    x: *const R::Element,
     out: *mut O,
-    at: *mut R::Acc,
+    at: *mut R::Accumulator,
 ) {
     let r = R::default();
     // SAFETY: the caller's promise covers all i and j.
     unsafe {
-        let mut acc = at.cast::<[R::Acc; C]>().read();
+        let mut acc = at.cast::<[R::Accumulator; C]>().read();
         for i in 0..n {
             for (j, a) in acc.iter_mut().enumerate() {
                 *a = r.merge(*a, r.lift(*x.add(j * step + i)));
                 *out.add(j * step + i) = (*a).narrow();
             }
         }
-        at.cast::<[R::Acc; C]>().write(acc);
+        at.cast::<[R::Accumulator; C]>().write(acc);
     }
 }
 
@@ -164,8 +164,8 @@ unsafe fn side_by_side<R: Reducer<Acc: Number + Narrow<O>>, O: Copy, const C: us
 ///
 /// # Safety
 /// They are readable.
-unsafe fn total<R: Reducer<Acc: Number>>(x: *const u8, n: usize) -> u64 {
-    let (x, r) = (x.cast::<R::In>(), R::default());
+unsafe fn total<R: ReduceOp<Accumulator: Numeric>>(x: *const u8, n: usize) -> u64 {
+    let (x, r) = (x.cast::<R::Element>(), R::default());
     let mut lanes = [r.init(); 8];
     for i in 0..n / 8 {
         for (j, l) in lanes.iter_mut().enumerate() {
@@ -186,18 +186,24 @@ unsafe fn total<R: Reducer<Acc: Number>>(x: *const u8, n: usize) -> u64 {
 const COLUMNS: usize = 1024;
 
 /// # Safety
-/// As `Down` says: both pointers hold all the rows, and may be the same if elements and results are of one type.
+/// As `DownFn` says: both pointers hold all the rows, and may be the same if elements and results are of one type.
 #[inline(always)]
-unsafe fn down<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Acc]) {
+unsafe fn down<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
+    x: *const u8,
+    out: *mut u8,
+    n: usize,
+    step: usize,
+    acc: &mut [R::Accumulator],
+) {
     const TOGETHER: usize = 16;
     let r = R::default();
     let (whole, rest) = acc.as_chunks_mut::<TOGETHER>();
     for i in 0..n {
-        let (x, out) = (x.cast::<R::In>().wrapping_add(i * step), out.cast::<O>().wrapping_add(i * step));
+        let (x, out) = (x.cast::<R::Element>().wrapping_add(i * step), out.cast::<O>().wrapping_add(i * step));
         for (j, a) in whole.iter_mut().enumerate() {
             // Read before anything is written, so that it is a few instructions also where `x` is `out`.
             // SAFETY: inside row i.
-            let v = unsafe { x.add(j * TOGETHER).cast::<[R::In; TOGETHER]>().read() };
+            let v = unsafe { x.add(j * TOGETHER).cast::<[R::Element; TOGETHER]>().read() };
             for (a, v) in a.iter_mut().zip(v) {
                 *a = r.merge(*a, r.lift(v));
             }
@@ -216,15 +222,15 @@ unsafe fn down<R: Reducer<Acc: Number + Narrow<O>>, O: Copy>(x: *const u8, out: 
     }
 }
 
-instances!(down_table = down, down_base down_avx2 down_avx512, [R: Reducer<Acc: Number + Narrow<O>>, O: Copy], [R, O], (
-    x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Acc],
+instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy], [R, O], (
+    x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Accumulator],
 ));
 
-/// `Down` of the instance number `LEVEL`.
+/// `DownFn` of the instance number `LEVEL`.
 ///
 /// # Safety
-/// As `Down` says, and the machine has the instructions.
-unsafe fn down_at<R: Reducer<Acc: Number + Narrow<O>>, O: Copy, const LEVEL: usize>(
+/// As `DownFn` says, and the machine has the instructions.
+unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const LEVEL: usize>(
     x: *const u8,
     out: *mut u8,
     n: usize,
@@ -244,11 +250,11 @@ unsafe fn down_at<R: Reducer<Acc: Number + Narrow<O>>, O: Copy, const LEVEL: usi
 ///
 /// # Safety
 /// As for `scan`.
-unsafe fn long_rows(k: &Loops, outer: usize, n: usize, p: (Shared<*mut u8>, Shared<*mut u8>)) {
+unsafe fn long_rows(k: &ScanLoops, outer: usize, n: usize, p: (SharedPointer<*mut u8>, SharedPointer<*mut u8>)) {
     let pieces = n / PIECE;
     // The sums of all whole chains, then of everything before each of them.
     let mut before = vec![0u64; outer * pieces * CHAINS];
-    let sums = Shared::new(before.as_mut_ptr());
+    let sums = SharedPointer::new(before.as_mut_ptr());
     parallel_for(outer * pieces, |t| {
         let (row, piece) = (t / pieces, t % pieces);
         for c in 0..CHAINS {
@@ -288,9 +294,9 @@ unsafe fn long_rows(k: &Loops, outer: usize, n: usize, p: (Shared<*mut u8>, Shar
 ///
 /// # Safety
 /// There is room for `numel` elements of `size` bytes, and they are those that the blocks make.
-pub unsafe fn make(blocks: &dyn Blocks, to: *mut u8, numel: usize, size: usize) {
+pub unsafe fn make(blocks: &dyn BlockProducer, to: *mut u8, numel: usize, size: usize) {
     const STRETCH: usize = 1 << 15;
-    let to = Shared::new(to);
+    let to = SharedPointer::new(to);
     parallel_for(numel.div_ceil(STRETCH), |k| {
         if !blocks.goes_on() {
             return;
@@ -322,8 +328,8 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
         }
     }
     let (outer, n, inner) = around;
-    let k = Loops::new(kind, dtype);
-    let p = (Shared::new(x.cast_mut()), Shared::new(out));
+    let k = ScanLoops::new(kind, dtype);
+    let p = (SharedPointer::new(x.cast_mut()), SharedPointer::new(out));
     if inner == 1 && outer >= ROWS {
         // Several rows at once: their chains of additions do not wait for each other.
         let groups = outer.div_ceil(ROWS);
@@ -350,7 +356,7 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
     let blocks = inner.div_ceil(wide);
     let jobs = outer * blocks;
     let together = (TASK / (n * inner.min(wide)).max(1)).max(1);
-    let down = k.down[level() as usize];
+    let down = k.down[instruction_set() as usize];
     parallel_for(jobs.div_ceil(together), |t| {
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, b) = (job / blocks, job % blocks);

@@ -1,6 +1,6 @@
 //! Sorting along one dimension of a dense array seen as (outer, n, inner).
 
-use super::reduce::reducers::Number;
+use super::reduce::reducers::Numeric;
 use super::threads::parallel_for;
 use crate::backend::requests::Sort;
 use std::cmp::Ordering;
@@ -9,16 +9,16 @@ use std::cmp::Ordering;
 const TASK: usize = 1 << 15;
 
 #[derive(Clone, Copy)]
-struct Ptrs<T> {
+struct SortPointers<T> {
     x: *const T,
     values: *mut T,
     places: *mut i64,
 }
 // SAFETY: tasks write to disjoint parts of the outputs, and the input is only read.
-unsafe impl<T> Sync for Ptrs<T> {}
+unsafe impl<T> Sync for SortPointers<T> {}
 // SAFETY: as above.
-unsafe impl<T> Send for Ptrs<T> {}
-impl<T> Ptrs<T> {
+unsafe impl<T> Send for SortPointers<T> {}
+impl<T> SortPointers<T> {
     #[inline(always)]
     fn x(&self, i: usize) -> *const T {
         self.x.wrapping_add(i)
@@ -35,7 +35,7 @@ impl<T> Ptrs<T> {
 
 /// The order of sorting: nan is larger than everything.
 #[inline]
-fn compare<T: Number>(a: &T, b: &T) -> Ordering {
+fn compare<T: Numeric>(a: &T, b: &T) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
@@ -43,8 +43,8 @@ fn compare<T: Number>(a: &T, b: &T) -> Ordering {
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements, the outputs `outer * keep * inner` with `keep` at most n; nothing overlaps.
-pub unsafe fn sort<T: Number>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
-    let p = Ptrs { x, values, places };
+pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
+    let p = SortPointers { x, values, places };
     let jobs = outer * inner;
     let together = (TASK / (8 * n).max(1)).max(1);
     let Sort { descending, keep, .. } = part;

@@ -8,18 +8,18 @@ use smallvec::SmallVec;
 
 /// One dimension of `N` operands; strides in bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Dim<const N: usize> {
+pub struct StridedDim<const N: usize> {
     pub size: usize,
     pub strides: [isize; N],
 }
 
 /// Outermost first.
-pub type Dims<const N: usize> = SmallVec<[Dim<N>; 4]>;
+pub type StridedDims<const N: usize> = SmallVec<[StridedDim<N>; 4]>;
 
 /// Drops dimensions of size 1, sorts the others so that operand 0 (the output) is walked in the order of its memory, and merges
 /// neighbours that are one dimension for every operand. An operand without strides stays where it is.
-pub fn collapse<const N: usize>(shape: &[usize], strides: [&[isize]; N], sizes: [usize; N]) -> Dims<N> {
-    let mut dims: Dims<N> = SmallVec::new();
+pub fn collapse<const N: usize>(shape: &[usize], strides: [&[isize]; N], sizes: [usize; N]) -> StridedDims<N> {
+    let mut dims: StridedDims<N> = SmallVec::new();
     for (i, &size) in shape.iter().enumerate() {
         if size == 1 {
             continue;
@@ -28,7 +28,7 @@ pub fn collapse<const N: usize>(shape: &[usize], strides: [&[isize]; N], sizes: 
         for k in 0..N {
             s[k] = strides[k].get(i).map_or(0, |s| s * sizes[k] as isize);
         }
-        dims.push(Dim { size, strides: s });
+        dims.push(StridedDim { size, strides: s });
     }
     // Insertion sort: stable, and the order is nearly always right already.
     for i in 1..dims.len() {
@@ -43,7 +43,7 @@ pub fn collapse<const N: usize>(shape: &[usize], strides: [&[isize]; N], sizes: 
         let inner = dims[i];
         let outer = dims[kept];
         if (0..N).all(|k| outer.strides[k] == inner.strides[k] * inner.size as isize) {
-            dims[kept] = Dim { size: outer.size * inner.size, strides: inner.strides };
+            dims[kept] = StridedDim { size: outer.size * inner.size, strides: inner.strides };
         } else {
             kept += 1;
             dims[kept] = inner;
@@ -56,9 +56,9 @@ pub fn collapse<const N: usize>(shape: &[usize], strides: [&[isize]; N], sizes: 
 /// A cut of the two innermost dimensions into tiles.
 #[derive(Debug)]
 pub struct Tiles<const N: usize> {
-    outer: Dims<N>,
-    rows: Dim<N>,
-    cols: Dim<N>,
+    outer: StridedDims<N>,
+    rows: StridedDim<N>,
+    cols: StridedDim<N>,
     tile_rows: usize,
     tile_cols: usize,
     down: usize,
@@ -67,7 +67,7 @@ pub struct Tiles<const N: usize> {
 
 /// A tile: where each operand starts, and how large it is.
 #[derive(Debug, Clone, Copy)]
-pub struct Tile<const N: usize> {
+pub struct StridedTile<const N: usize> {
     pub offsets: [isize; N],
     pub rows: usize,
     pub cols: usize,
@@ -76,8 +76,8 @@ pub struct Tile<const N: usize> {
 impl<const N: usize> Tiles<N> {
     /// Tiles of at most `room` elements. Where an operand lies across the output's order, tiles are about square, so that each of
     /// its cache lines is used up within one tile.
-    pub fn new(mut dims: Dims<N>, room: usize, elem: [usize; N]) -> Self {
-        let one = Dim { size: 1, strides: [0; N] };
+    pub fn new(mut dims: StridedDims<N>, room: usize, elem: [usize; N]) -> Self {
+        let one = StridedDim { size: 1, strides: [0; N] };
         let cols = dims.pop().unwrap_or(one);
         let mut square = false;
         for k in 1..N {
@@ -121,7 +121,7 @@ impl<const N: usize> Tiles<N> {
     }
 
     /// Calls `f` with the tiles `start..end` in order.
-    pub fn for_each(&self, start: usize, end: usize, mut f: impl FnMut(Tile<N>)) {
+    pub fn for_each(&self, start: usize, end: usize, mut f: impl FnMut(StridedTile<N>)) {
         let mut rest = start;
         let mut a = rest % self.across;
         rest /= self.across;
@@ -142,7 +142,7 @@ impl<const N: usize> Tiles<N> {
             for k in 0..N {
                 offsets[k] += r0 as isize * self.rows.strides[k] + c0 as isize * self.cols.strides[k];
             }
-            f(Tile { offsets, rows: self.tile_rows.min(self.rows.size - r0), cols: self.tile_cols.min(self.cols.size - c0) });
+            f(StridedTile { offsets, rows: self.tile_rows.min(self.rows.size - r0), cols: self.tile_cols.min(self.cols.size - c0) });
             a += 1;
             if a < self.across {
                 continue;

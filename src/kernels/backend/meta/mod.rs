@@ -11,13 +11,13 @@ use std::any::Any;
 use std::sync::{Arc, LazyLock};
 
 #[derive(Debug)]
-struct Meta;
+struct MetaBackend;
 
 /// Memory that is not there.
 #[derive(Debug)]
-struct Nothing(usize);
+struct NoMemory(usize);
 
-impl DeviceMemory for Nothing {
+impl DeviceMemory for NoMemory {
     fn bytes(&self) -> usize {
         self.0
     }
@@ -27,7 +27,7 @@ impl DeviceMemory for Nothing {
     }
 }
 
-static META: LazyLock<Arc<Meta>> = LazyLock::new(|| Arc::new(Meta));
+static META: LazyLock<Arc<MetaBackend>> = LazyLock::new(|| Arc::new(MetaBackend));
 
 pub(super) fn current() -> Result<Arc<dyn Backend>> {
     Ok(META.clone())
@@ -40,7 +40,7 @@ fn no_values(what: &str) -> Error {
     ))
 }
 
-impl Backend for Meta {
+impl Backend for MetaBackend {
     fn element_size(&self, dtype: DType) -> usize {
         dtype.size()
     }
@@ -50,7 +50,7 @@ impl Backend for Meta {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>> {
-        Ok(Box::new(Nothing(bytes)))
+        Ok(Box::new(NoMemory(bytes)))
     }
 
     fn has_room(&self, _bytes: usize) -> bool {

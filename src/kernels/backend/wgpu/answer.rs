@@ -1,10 +1,11 @@
 //! Answers of a wgpu device: from a request's operands to dispatches, family by family.
 
-use super::nll::From as NllFrom;
-use super::pointwise::fused::{Program, Read, run as run_code};
-use super::reduce::{Reducer, reduce as dispatch_reduce, reduce_made};
+use super::nll::NllInput;
+use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
+use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_made};
 use super::{
-    Buffer, Context, Input, View, copy, cummax, element_size, matmul, mode, nll, nonzero, pointwise, scan, softmax, sort, triangle,
+    Buffer, BufferView as View, Context, PointwiseInput, copy, cummax, element_size, matmul, mode, nll, nonzero, pointwise, scan, softmax,
+    sort, triangle,
 };
 use crate::backend::contract::{self, Counted, Memory, Operand};
 use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Pointwise, Reduce, Scan, ScanKind, Softmax, Sort, Triangle};
@@ -51,7 +52,7 @@ pub(super) fn output<'a>(outs: &[Option<contract::View<'a>>], k: usize) -> Resul
 /// The first operand: an array, or what a program makes, with its shape and strides.
 enum Elements<'a> {
     Memory(View<'a>),
-    Made(&'a Program<'a>, &'a [usize], &'a [isize]),
+    Made(&'a DeviceProgram<'a>, &'a [usize], &'a [isize]),
 }
 
 impl Elements<'_> {
@@ -70,7 +71,7 @@ impl Elements<'_> {
     }
 }
 
-fn inputs<'a>(program: &contract::Program<'a>) -> Result<SmallVec<[Read<'a>; 8]>> {
+fn inputs<'a>(program: &contract::Program<'a>) -> Result<SmallVec<[ProgramRead<'a>; 8]>> {
     program.inputs.iter().map(|i| Ok((buffer(i.memory)?, i.offset, i.dtype, i.strides))).collect()
 }
 
@@ -90,7 +91,7 @@ pub(super) fn run_program(context: &Context, program: &contract::Program<'_>) ->
 fn first<R>(
     context: &Arc<Context>,
     ins: &[Operand<'_>],
-    can: impl FnOnce(&Program<'_>) -> bool,
+    can: impl FnOnce(&DeviceProgram<'_>) -> bool,
     f: impl FnOnce(Elements<'_>) -> Result<R>,
 ) -> Result<R> {
     let (program, shape, strides) = match ins.first() {
@@ -100,7 +101,7 @@ fn first<R>(
     };
     let own;
     let (reads, mut outs) = (inputs(program)?, outputs(program)?);
-    let made = Program { code: program.code, shape: program.shape, strides: program.strides, inputs: &reads };
+    let made = DeviceProgram { code: program.code, shape: program.shape, strides: program.strides, inputs: &reads };
     if outs.is_empty() && can(&made) {
         return f(Elements::Made(&made, shape, strides));
     }
@@ -128,12 +129,12 @@ pub(super) fn copied(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
 }
 
 pub(super) fn row(p: &Pointwise, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let mut operands: SmallVec<[Input<'_>; 5]> = SmallVec::new();
+    let mut operands: SmallVec<[PointwiseInput<'_>; 5]> = SmallVec::new();
     for i in ins {
         operands.push(match i {
-            Operand::View(v) => Input::View(view(v)?),
-            Operand::Number(value) => Input::Number(*value),
-            Operand::Unread => Input::Unread,
+            Operand::View(v) => PointwiseInput::View(view(v)?),
+            Operand::Number(value) => PointwiseInput::Number(*value),
+            Operand::Unread => PointwiseInput::Unread,
             Operand::Made { .. } => return Err(foreign("a program")),
         });
     }
@@ -146,7 +147,7 @@ pub(super) fn triangle(t: &Triangle, ins: &[Operand<'_>], out: View<'_>) -> Resu
 
 fn reduced(
     op: &'static str,
-    r: Reducer,
+    r: DeviceReducer,
     x: &Elements<'_>,
     shift: Option<View<'_>>,
     over: &[bool],
@@ -166,7 +167,7 @@ pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], ou
         ins,
         |p| p.can_be_read(context),
         |x| {
-            let Some(what) = Reducer::of(r.reducer) else {
+            let Some(what) = DeviceReducer::of(r.reducer) else {
                 let requests::Reducer::Norm(p) = r.reducer else { return Err(foreign("a reducer that this device does not know")) };
                 return power_norm(context, p, &x, &r.reduced, out);
             };
@@ -181,8 +182,8 @@ fn power_norm(context: &Arc<Context>, p: f64, x: &Elements<'_>, over: &[bool], o
     let scale = Buffer::new(context, numel * element_size(out.dtype))?;
     let dense = Layout::contiguous_strides(out.shape);
     let scale = View { buffer: &scale, offset: 0, strides: &dense, ..out };
-    reduced("norm", Reducer::ExtremeAbs { max: p > 0.0 }, x, None, over, 0.0, &[scale])?;
-    reduced("norm", Reducer::Power, x, Some(scale), over, p, &[out])
+    reduced("norm", DeviceReducer::ExtremeAbs { max: p > 0.0 }, x, None, over, 0.0, &[scale])?;
+    reduced("norm", DeviceReducer::Power, x, Some(scale), over, p, &[out])
 }
 
 pub(super) fn arg_reduce(context: &Arc<Context>, r: &ArgReduce, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
@@ -206,9 +207,11 @@ pub(super) fn arg_reduce(context: &Arc<Context>, r: &ArgReduce, ins: &[Operand<'
                 Some(View { buffer: &own, offset: 0, shape: like.shape, strides: &dense, dtype })
             };
             match (values, positions, other) {
-                (Some(v), Some(p), _) => reduced(r.name(), Reducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, view(p)?]),
-                (Some(v), None, Some(p)) => reduced(r.name(), Reducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, p]),
-                (None, Some(p), Some(v)) => reduced(r.name(), Reducer::Place { max: r.max }, &x, None, &over, 0.0, &[v, view(p)?]),
+                (Some(v), Some(p), _) => {
+                    reduced(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, view(p)?])
+                }
+                (Some(v), None, Some(p)) => reduced(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, p]),
+                (None, Some(p), Some(v)) => reduced(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[v, view(p)?]),
                 _ => Ok(()),
             }
         },
@@ -266,12 +269,12 @@ pub(super) fn picked(context: &Arc<Context>, n: &Nll, ins: &[Operand<'_>], out: 
     let targets = operand(ins, 1)?;
     let weight = if ins.len() > 2 { Some(operand(ins, 2)?) } else { None };
     let ticket = if n.ticket == 0 { context.ticket("nll_loss") } else { n.ticket };
-    let loss = nll::Nll { op: "nll_loss", classes: n.classes, dim: n.dim, targets, weight, real: out.dtype, ticket };
-    let can = |p: &Program<'_>| p.can_be_read(context) && !p.reads(targets.buffer) && weight.is_none_or(|w| !p.reads(w.buffer));
+    let loss = nll::NllArrays { op: "nll_loss", classes: n.classes, dim: n.dim, targets, weight, real: out.dtype, ticket };
+    let can = |p: &DeviceProgram<'_>| p.can_be_read(context) && !p.reads(targets.buffer) && weight.is_none_or(|w| !p.reads(w.buffer));
     first(context, ins, can, |x| match x {
         Elements::Memory(g) if n.adjoint => loss.spread(out, g),
-        Elements::Memory(x) => loss.pick(out, NllFrom::Memory(x)),
-        Elements::Made(p, ..) => loss.pick(out, NllFrom::Made(p)),
+        Elements::Memory(x) => loss.pick(out, NllInput::Memory(x)),
+        Elements::Made(p, ..) => loss.pick(out, NllInput::Made(p)),
     })
 }
 

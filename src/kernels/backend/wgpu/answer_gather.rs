@@ -1,10 +1,10 @@
 //! Answers of a wgpu device to requests that read or write at positions. A position out of range is found by the device: it touches nothing,
 //! and the next wait for the device raises the error.
 
-use super::View;
+use super::BufferView as View;
 use super::answer::{foreign, operand, view};
-use super::index::scatter::Source;
-use super::index::{Indexed, Rows, gather as dispatch_gather, scatter as dispatch_scatter};
+use super::index::scatter::ScatterSource;
+use super::index::{Indexed, IndexedArray, gather as dispatch_gather, scatter as dispatch_scatter};
 use crate::backend::contract::Operand;
 use crate::backend::requests::{Along, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::layout::Strides;
 use smallvec::SmallVec;
 
 /// Calls `f` with what the kernels want to know; nothing is done where there is no position.
-fn rows(i: &IndexPlan, x: View<'_>, positions: &[Operand<'_>], f: impl FnOnce(Rows<'_>) -> Result<()>) -> Result<()> {
+fn rows(i: &IndexPlan, x: View<'_>, positions: &[Operand<'_>], f: impl FnOnce(IndexedArray<'_>) -> Result<()>) -> Result<()> {
     let (before, after) = i.rest(x.shape.len());
     let mut indexed: SmallVec<[Indexed<'_>; 4]> = SmallVec::new();
     for (k, &dim) in i.dims.iter().enumerate() {
@@ -25,14 +25,14 @@ fn rows(i: &IndexPlan, x: View<'_>, positions: &[Operand<'_>], f: impl FnOnce(Ro
         }
         indexed.push(Indexed { index, dim, size: x.shape[dim], stride: x.strides[dim] });
     }
-    f(Rows { op: i.bounds.name(), x, indexed: &indexed, wraps: i.bounds.wraps(), before: &before, after: &after })
+    f(IndexedArray { op: i.bounds.name(), x, indexed: &indexed, wraps: i.bounds.wraps(), before: &before, after: &after })
 }
 
 /// What is written: an array, or one value of the host.
-fn source<'a>(values: &Operand<'a>) -> Result<Source<'a>> {
+fn source<'a>(values: &Operand<'a>) -> Result<ScatterSource<'a>> {
     match values {
-        Operand::View(v) => Ok(Source::View(view(v)?)),
-        Operand::Number(value) => Ok(Source::Number(*value)),
+        Operand::View(v) => Ok(ScatterSource::View(view(v)?)),
+        Operand::Number(value) => Ok(ScatterSource::Number(*value)),
         _ => Err(foreign("values that are no array")),
     }
 }
@@ -67,7 +67,9 @@ pub(super) fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], x: View<'_>) -> Res
     let size = x.shape.get(s.dim).copied().unwrap_or(1);
     let zero = Strides::from_elem(0, index.shape.len());
     let values = match source(&ins[0])? {
-        Source::View(v) if v.shape.is_empty() && !index.shape.is_empty() => Source::View(View { shape: index.shape, strides: &zero, ..v }),
+        ScatterSource::View(v) if v.shape.is_empty() && !index.shape.is_empty() => {
+            ScatterSource::View(View { shape: index.shape, strides: &zero, ..v })
+        }
         values => values,
     };
     let one = ([1], [1]);

@@ -2,7 +2,7 @@
 
 use super::answer::operand;
 use super::random::{Draw, fill};
-use super::{Buffer, Context, View, copy, element_size};
+use super::{Buffer, BufferView as View, Context, copy, element_size};
 use crate::backend::contract::{Backend, Memory, Operand, View as HostView};
 use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::memory::alloc;

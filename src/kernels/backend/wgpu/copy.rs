@@ -2,13 +2,13 @@
 
 use super::pointwise::elementwise::{self, Elementwise};
 use super::wgsl::expr::Formula;
-use super::{Input, View};
+use super::{BufferView, PointwiseInput};
 use crate::error::Result;
 use crate::layout::Scalar;
 use smallvec::{SmallVec, smallvec};
 
 /// Writes one value everywhere.
-pub fn fill(dst: View<'_>, value: Scalar) -> Result<()> {
+pub fn fill(dst: BufferView<'_>, value: Scalar) -> Result<()> {
     let dtype = dst.dtype;
     elementwise::run(
         dst,
@@ -26,7 +26,7 @@ pub fn fill(dst: View<'_>, value: Scalar) -> Result<()> {
 
 /// Copies and converts; the shapes are equal (a stride of 0 in `src` repeats elements) and the memory does not overlap. Floats are
 /// truncated on the way to integers; nan and what is out of range become the least number of int64 or int32.
-pub fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
+pub fn copy(dst: BufferView<'_>, src: BufferView<'_>) -> Result<()> {
     let dtype = src.dtype;
     elementwise::run(
         dst,
@@ -34,7 +34,7 @@ pub fn copy(dst: View<'_>, src: View<'_>) -> Result<()> {
             op: "copy",
             kind: "copy",
             code: &[],
-            ins: smallvec![(Input::View(src), dtype)],
+            ins: smallvec![(PointwiseInput::View(src), dtype)],
             numbers: SmallVec::new(),
             divisor: None,
             body: &|x, _| Formula::just(&x[0], dtype),

@@ -2,25 +2,34 @@
 //! tile starts with the result of the previous one.
 
 use super::scan::shares;
-use super::sort::{Rows, ordered};
-use super::word_kernels::{GROUP, Kernel, Launch, Names, Numbers, countable, each, groups, groups_for, load, store, wgsl_type, words};
-use super::{Bindings, View};
+use super::sort::{RowsAlong, ordered};
+use super::word_kernels::{
+    GROUP, Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load, store, wgsl_type, words,
+};
+use super::{Bindings, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
 /// The largest (smallest, with `max` false) element so far along `dim`, and where it stands: the last of equals. From the first nan on all
 /// are nan. `values` and `places` (int64) are row-major, of x's shape.
-pub fn running_extreme(op: &'static str, max: bool, values: View<'_>, places: View<'_>, x: View<'_>, dim: usize) -> Result<()> {
+pub fn running_extreme(
+    op: &'static str,
+    max: bool,
+    values: BufferView<'_>,
+    places: BufferView<'_>,
+    x: BufferView<'_>,
+    dim: usize,
+) -> Result<()> {
     countable(op, x.shape)?;
-    let rows = Rows::new(&x, dim);
+    let rows = RowsAlong::new(&x, dim);
     let mut bindings = Bindings::new();
     let slots = [bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(x.buffer)];
-    let kernel = Running { dtype: x.dtype, max, rank: rows.walk.rank(), slots, shared: shared(&rows) };
+    let kernel = CummaxKernel { dtype: x.dtype, max, rank: rows.walk.rank(), slots, shared: shared(&rows) };
     let groups = if kernel.shared { rows.count } else { groups_for(rows.count) };
     Launch { op, bindings, numbers: numbers(&rows, &x, &values, &places), groups }.run(x.buffer.context(), &kernel)
 }
 
-pub(super) fn shared(rows: &Rows) -> bool {
+pub(super) fn shared(rows: &RowsAlong) -> bool {
     shares(rows.length, rows.stride as isize, &rows.walk)
 }
 
@@ -38,8 +47,8 @@ workgroupBarrier();
     )
 }
 
-pub(super) fn numbers(rows: &Rows, x: &View<'_>, values: &View<'_>, places: &View<'_>) -> Numbers {
-    let n = Numbers::default().push(rows.count).push(rows.length).push(rows.stride).push(rows.inner).push(x.offset);
+pub(super) fn numbers(rows: &RowsAlong, x: &BufferView<'_>, values: &BufferView<'_>, places: &BufferView<'_>) -> ParamValues {
+    let n = ParamValues::default().push(rows.count).push(rows.length).push(rows.stride).push(rows.inner).push(x.offset);
     n.push(values.offset).push(places.offset).walk(&rows.walk)
 }
 
@@ -53,7 +62,7 @@ pub(super) fn nan(dtype: DType) -> &'static str {
 }
 
 #[derive(Debug, Hash)]
-struct Running {
+struct CummaxKernel {
     dtype: DType,
     max: bool,
     rank: u32,
@@ -63,10 +72,10 @@ struct Running {
     shared: bool,
 }
 
-impl Kernel for Running {
+impl WordKernel for CummaxKernel {
     const KIND: &'static str = "running_extreme";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let (width, [to, at, from]) = (words(self.dtype), self.slots);
         let [count, length, stride, inner, first, to_first, at_first] = p.many();
         let walk = p.walk(self.rank, "e", &["s"]);
@@ -141,7 +150,7 @@ mod tests {
     fn every_shader_is_valid() {
         for dtype in DType::ALL {
             for (max, shared) in [(false, false), (true, false), (false, true), (true, true)] {
-                validate(&Running { dtype, max, rank: 2, slots: [0, 1, 2], shared }, 3);
+                validate(&CummaxKernel { dtype, max, rank: 2, slots: [0, 1, 2], shared }, 3);
             }
         }
     }

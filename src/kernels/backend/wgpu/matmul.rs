@@ -3,9 +3,9 @@
 //!
 //! Which way is taken, and in which order products are added up, depends on sizes and strides alone.
 
-use super::reduce::{Reducer, reduce};
-use super::strided::{Params, Walk, check, entry_sized, header, param, slots, wgsl};
-use super::{Bindings, Buffer, Dispatch, Key, View};
+use super::reduce::{DeviceReducer, reduce};
+use super::strided::{Params, StridedWalk, check, entry_sized, header, param, slots, wgsl};
+use super::{Bindings, Buffer, BufferView, Dispatch, Key};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Strides};
 use smallvec::SmallVec;
@@ -23,20 +23,20 @@ const FIXED: usize = 16;
 /// A tile: results and the stretch of the sum that are in shared memory at once, and the results of one invocation (a multiple of 4
 /// columns and rows).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Tile {
+struct MatmulTile {
     rows: usize,
     columns: usize,
     depth: usize,
     block: (usize, usize),
 }
 
-const TILES: [Tile; 3] = [
-    Tile { rows: 32, columns: 32, depth: 16, block: (4, 4) },
-    Tile { rows: 64, columns: 64, depth: 16, block: (4, 4) },
-    Tile { rows: 128, columns: 128, depth: 8, block: (8, 8) },
+const TILES: [MatmulTile; 3] = [
+    MatmulTile { rows: 32, columns: 32, depth: 16, block: (4, 4) },
+    MatmulTile { rows: 64, columns: 64, depth: 16, block: (4, 4) },
+    MatmulTile { rows: 128, columns: 128, depth: 8, block: (8, 8) },
 ];
 
-impl Tile {
+impl MatmulTile {
     fn invocations(self) -> usize {
         self.rows / self.block.0 * (self.columns / self.block.1)
     }
@@ -44,7 +44,7 @@ impl Tile {
 
 /// What decides the text of a shader.
 #[derive(Debug, Clone, Copy)]
-struct Form {
+struct MatmulShader {
     tile: usize,
     /// Neighbouring invocations read neighbours along the sum (else along rows of `a`, columns of `b`).
     along: (bool, bool),
@@ -54,7 +54,7 @@ struct Form {
     writes: u32,
 }
 
-impl Form {
+impl MatmulShader {
     fn key(&self, bindings: &Bindings<'_>) -> Key {
         let flags = self.tile as u32 | u32::from(self.along.0) << 4 | u32::from(self.along.1) << 5 | self.rank << 8;
         let [at, writes] = slots(&self.slots, bindings);
@@ -63,7 +63,7 @@ impl Form {
 
     fn source(&self) -> String {
         let tile = TILES[self.tile];
-        let Tile { rows, columns, depth, block } = tile;
+        let MatmulTile { rows, columns, depth, block } = tile;
         let threads = tile.invocations();
         let [a, b, out] = self.slots;
         let (m, n, k) = (param(0), param(1), param(2));
@@ -175,7 +175,7 @@ impl Form {
 
 /// The product of matrices: `a` is (batch, m, k) and `b` (batch, k, n) of one dtype, with any strides (0 where a batch is broadcast);
 /// `out` is row-major (batch, m, n).
-pub fn matmul(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Result<()> {
+pub fn matmul(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: BufferView<'_>) -> Result<()> {
     let rank = a.shape.len();
     let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
     match a.dtype {
@@ -184,7 +184,7 @@ pub fn matmul(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Resu
             return Err(Error::not_implemented(format!("{op}: not implemented for {d} on wgpu yet; move the tensor with .cpu()")));
         }
     }
-    let batch = Walk::ordered((0..rank - 2).map(|d| (a.shape[d], [a.strides[d], b.strides[d]])));
+    let batch = StridedWalk::ordered((0..rank - 2).map(|d| (a.shape[d], [a.strides[d], b.strides[d]])));
     let count = batch.count();
     if count * m * n == 0 {
         return Ok(());
@@ -195,7 +195,7 @@ pub fn matmul(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Resu
     if a.dtype != DType::F32 || m == 1 || n == 1 || k == 0 || m * n <= 64 {
         return by_reduction(op, a, b, out);
     }
-    let groups = |t: &Tile| count * m.div_ceil(t.rows) * n.div_ceil(t.columns);
+    let groups = |t: &MatmulTile| count * m.div_ceil(t.rows) * n.div_ceil(t.columns);
     let tile = match () {
         () if m.min(n) >= 128 && groups(&TILES[2]) >= BUSY => 2,
         () if m.min(n) <= 32 || groups(&TILES[1]) < FEW => 0,
@@ -208,14 +208,14 @@ pub fn matmul(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Resu
     let (shape, strides) = ([parts, count * m * n], [(count * m * n) as isize, 1]);
     let sums = if parts > 1 { Some(Buffer::new(a.buffer.context(), parts * count * m * n * 4)?) } else { None };
     let to = match &sums {
-        Some(buffer) => View { buffer, offset: 0, shape: &shape, strides: &strides, dtype: DType::F32 },
+        Some(buffer) => BufferView { buffer, offset: 0, shape: &shape, strides: &strides, dtype: DType::F32 },
         None => out,
     };
     let mut params = Params::new();
     let mut bindings = Bindings::new();
     let at = [bindings.read(a.buffer), bindings.read(b.buffer), bindings.write(to.buffer)];
     let (a_steps, b_steps) = ((a.strides[rank - 2], a.strides[rank - 1]), (b.strides[rank - 2], b.strides[rank - 1]));
-    let form = Form {
+    let form = MatmulShader {
         tile,
         along: (a_steps.1.abs() < a_steps.0.abs(), b_steps.0.abs() < b_steps.1.abs()),
         rank: batch.rank(),
@@ -239,13 +239,13 @@ pub fn matmul(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Resu
         checked: false,
     })?;
     match sums {
-        Some(_) => reduce(op, Reducer::Sum, &[to], None, &[true, false], 0.0, &[out]),
+        Some(_) => reduce(op, DeviceReducer::Sum, &[to], None, &[true, false], 0.0, &[out]),
         None => Ok(()),
     }
 }
 
 /// Every result as a sum over (batch, m, n, k), where `a` repeats along n and `b` along m.
-fn by_reduction(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Result<()> {
+fn by_reduction(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: BufferView<'_>) -> Result<()> {
     let lead = a.shape.len() - 2;
     let mut shape = Dims::from_slice(&a.shape[..lead]);
     shape.extend([a.shape[lead], b.shape[lead + 1], a.shape[lead + 1]]);
@@ -254,8 +254,8 @@ fn by_reduction(op: &'static str, a: View<'_>, b: View<'_>, out: View<'_>) -> Re
     let mut sb = Strides::from_slice(&b.strides[..lead]);
     sb.extend([0, b.strides[lead + 1], b.strides[lead]]);
     let reduced: SmallVec<[bool; 8]> = (0..shape.len()).map(|d| d == lead + 2).collect();
-    let (a, b) = (View { shape: &shape, strides: &sa, ..a }, View { shape: &shape, strides: &sb, ..b });
-    reduce(op, Reducer::Dot, &[a, b], None, &reduced, 0.0, &[out])
+    let (a, b) = (BufferView { shape: &shape, strides: &sa, ..a }, BufferView { shape: &shape, strides: &sb, ..b });
+    reduce(op, DeviceReducer::Dot, &[a, b], None, &reduced, 0.0, &[out])
 }
 
 #[cfg(test)]
@@ -267,7 +267,7 @@ mod tests {
     fn every_shader_is_valid() {
         for tile in 0..TILES.len() {
             for (along, rank, slots) in [((true, false), 0, [0, 1, 2]), ((false, true), 2, [0, 1, 2]), ((true, true), 1, [0, 0, 1])] {
-                let form = Form { tile, along, rank, slots, writes: 1 << slots[2] };
+                let form = MatmulShader { tile, along, rank, slots, writes: 1 << slots[2] };
                 validate::check(&format!("{form:?}"), &form.source());
             }
         }

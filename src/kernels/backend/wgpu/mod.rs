@@ -38,7 +38,7 @@ use crate::layout::{DType, Scalar};
 
 /// Strided elements of a buffer.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct BufferView<'a> {
     pub buffer: &'a Buffer,
     /// The first element.
     pub offset: usize,
@@ -50,8 +50,8 @@ pub struct View<'a> {
 
 /// What a pointwise kernel reads.
 #[derive(Debug, Clone, Copy)]
-pub enum Input<'a> {
-    View(View<'a>),
+pub enum PointwiseInput<'a> {
+    View(BufferView<'a>),
     /// One value for all elements, known to the host.
     Number(Scalar),
     /// Not read by this kernel.

@@ -2,25 +2,32 @@
 //! looks for the longest run of equal elements.
 
 use super::cummax::{nan, numbers, over_lanes, shared};
-use super::sort::{Rows, ordered};
-use super::word_kernels::{GROUP, Kernel, Launch, Names, each, groups, groups_for, load, store, words};
-use super::{Bindings, View};
+use super::sort::{RowsAlong, ordered};
+use super::word_kernels::{GROUP, Launch, ParamNames, WordKernel, each, groups, groups_for, load, store, words};
+use super::{Bindings, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
 /// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last; a nan equals no other. `sorted`
 /// and `order` are what `sort::sort` gives for whole rows; `values` and `places` are row-major, without `dim`.
-pub fn mode(op: &'static str, values: View<'_>, places: View<'_>, sorted: View<'_>, order: View<'_>, dim: usize) -> Result<()> {
-    let rows = Rows::new(&sorted, dim);
+pub fn mode(
+    op: &'static str,
+    values: BufferView<'_>,
+    places: BufferView<'_>,
+    sorted: BufferView<'_>,
+    order: BufferView<'_>,
+    dim: usize,
+) -> Result<()> {
+    let rows = RowsAlong::new(&sorted, dim);
     let mut bindings = Bindings::new();
     let slots = [bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(sorted.buffer), bindings.read(order.buffer)];
-    let kernel = Mode { dtype: sorted.dtype, rank: rows.walk.rank(), slots, shared: shared(&rows) };
+    let kernel = ModeKernel { dtype: sorted.dtype, rank: rows.walk.rank(), slots, shared: shared(&rows) };
     let groups = if kernel.shared { rows.count } else { groups_for(rows.count) };
     Launch { op, bindings, numbers: numbers(&rows, &sorted, &values, &places), groups }.run(sorted.buffer.context(), &kernel)
 }
 
 #[derive(Debug, Hash)]
-struct Mode {
+struct ModeKernel {
     dtype: DType,
     rank: u32,
     /// Values, places, sorted elements, the places they came from.
@@ -29,10 +36,10 @@ struct Mode {
     shared: bool,
 }
 
-impl Kernel for Mode {
+impl WordKernel for ModeKernel {
     const KIND: &'static str = "mode";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let (width, [to, at, from, order]) = (words(self.dtype), self.slots);
         let [count, length, stride, _, first, to_first, at_first] = p.many();
         let walk = p.walk(self.rank, "e", &["s"]);
@@ -114,7 +121,7 @@ mod tests {
     fn every_shader_is_valid() {
         for dtype in DType::ALL {
             for shared in [false, true] {
-                validate(&Mode { dtype, rank: 1, slots: [0, 1, 2, 3], shared }, 3);
+                validate(&ModeKernel { dtype, rank: 1, slots: [0, 1, 2, 3], shared }, 3);
             }
         }
     }

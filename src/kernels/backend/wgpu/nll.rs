@@ -1,12 +1,12 @@
 //! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint, summed as trees of fixed shape.
 
-use super::pointwise::fused::Program;
+use super::pointwise::fused::DeviceProgram;
 use super::wgsl::types::value;
 use super::word_kernels::{
-    GROUP, Kernel, Launch, NONE, Names, Numbers, Reads, countable, each, groups, groups_for, load_real, number_words, scratch, store,
-    store_real, unsupported, words,
+    GROUP, Launch, NONE, ParamNames, ParamValues, ProgramReads, WordKernel, countable, each, groups, groups_for, load_real, number_words,
+    scratch, store, store_real, unsupported, words,
 };
-use super::{Bindings, Buffer, View};
+use super::{Bindings, Buffer, BufferView};
 use crate::backend::requests::{Classes, NllReduction as Reduction};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
@@ -16,13 +16,13 @@ const TILE: usize = GROUP * 16;
 
 /// Targets and weights of a loss. All arrays are row-major: input (outer, classes, inner), targets (outer, inner) of int64 or uint8.
 #[derive(Debug, Clone, Copy)]
-pub struct Nll<'a> {
+pub struct NllArrays<'a> {
     pub op: &'static str,
     pub classes: Classes,
     /// The number of the dimension of classes, for the error about a target that is none.
     pub dim: usize,
-    pub targets: View<'a>,
-    pub weight: Option<View<'a>>,
+    pub targets: BufferView<'a>,
+    pub weight: Option<BufferView<'a>>,
     /// float32 or float64: of the input, the weight and the losses.
     pub real: DType,
     /// Under which a target that is no class is reported.
@@ -31,24 +31,24 @@ pub struct Nll<'a> {
 
 /// Log-probabilities in memory, or as a program makes them, which reads neither the targets nor the weights.
 #[derive(Debug, Clone, Copy)]
-pub enum From<'a> {
-    Memory(View<'a>),
-    Made(&'a Program<'a>),
+pub enum NllInput<'a> {
+    Memory(BufferView<'a>),
+    Made(&'a DeviceProgram<'a>),
 }
 
-impl<'a> From<'a> {
+impl<'a> NllInput<'a> {
     /// Binds them: their binding, the first element's place, and the program's part of the shader.
-    fn bind(self, bindings: &mut Bindings<'a>) -> Result<(Option<u32>, usize, Option<Reads<'a>>)> {
+    fn bind(self, bindings: &mut Bindings<'a>) -> Result<(Option<u32>, usize, Option<ProgramReads<'a>>)> {
         Ok(match self {
-            From::Memory(x) => (Some(bindings.read(x.buffer)), x.offset, None),
-            From::Made(p) => (None, 0, Some(Reads { program: p, loader: p.loader(bindings)? })),
+            NllInput::Memory(x) => (Some(bindings.read(x.buffer)), x.offset, None),
+            NllInput::Made(p) => (None, 0, Some(ProgramReads { program: p, loader: p.loader(bindings)? })),
         })
     }
 }
 
 /// What a sum over all targets gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Gives {
+enum NllSumOutput {
     /// The sum of losses and that of weights, for the next round.
     Parts,
     Sum,
@@ -59,20 +59,20 @@ enum Gives {
 
 /// Bindings and text that all kernels here share.
 #[derive(Debug, Clone, Copy, Hash)]
-struct Common {
+struct NllCommon {
     targets: u32,
     weight: Option<u32>,
     long: bool,
     real: DType,
 }
 
-impl<'a> Nll<'a> {
+impl<'a> NllArrays<'a> {
     fn check(&self) -> Result<()> {
         if self.real.is_float() { Ok(()) } else { Err(unsupported(self.op, self.real)) }
     }
 
-    fn bind(&self, bindings: &mut Bindings<'a>) -> Common {
-        Common {
+    fn bind(&self, bindings: &mut Bindings<'a>) -> NllCommon {
+        NllCommon {
             targets: bindings.read(self.targets.buffer),
             weight: self.weight.map(|w| bindings.read(w.buffer)),
             long: self.targets.dtype == DType::I64,
@@ -80,7 +80,7 @@ impl<'a> Nll<'a> {
         }
     }
 
-    fn numbers(&self, n: Numbers) -> Numbers {
+    fn numbers(&self, n: ParamValues) -> ParamValues {
         let c = &self.classes;
         n.push(self.targets.offset)
             .push(self.weight.map_or(0, |w| w.offset))
@@ -92,11 +92,11 @@ impl<'a> Nll<'a> {
     }
 
     /// Losses of log-probabilities `x`: one for each target, or one altogether.
-    pub fn pick(&self, out: View<'_>, x: From<'_>) -> Result<()> {
+    pub fn pick(&self, out: BufferView<'_>, x: NllInput<'_>) -> Result<()> {
         self.check()?;
         match self.classes.reduction {
-            Reduction::Sum => return self.sum(out.buffer, out.offset, Some(x), Gives::Sum),
-            Reduction::Mean => return self.sum(out.buffer, out.offset, Some(x), Gives::Mean),
+            Reduction::Sum => return self.sum(out.buffer, out.offset, Some(x), NllSumOutput::Sum),
+            Reduction::Mean => return self.sum(out.buffer, out.offset, Some(x), NllSumOutput::Mean),
             Reduction::None => {}
         }
         let n = countable(self.op, self.targets.shape)?;
@@ -105,19 +105,19 @@ impl<'a> Nll<'a> {
         let (from, first, made) = x.bind(&mut bindings)?;
         let this = *self;
         let common = this.bind(&mut bindings);
-        let numbers = self.numbers(Numbers::default().push(n).push(out.offset).push(first).push(0));
+        let numbers = self.numbers(ParamValues::default().push(n).push(out.offset).push(first).push(0));
         let launch = Launch { op: self.op, bindings, numbers, groups: groups_for(n) };
-        launch.reading(out.buffer.context(), &Pick { common, to, from }, made.as_ref())
+        launch.reading(out.buffer.context(), &NllLosses { common, to, from }, made.as_ref())
     }
 
     /// The adjoint of `pick`: the gradient of x from `g`, that of the losses.
-    pub fn spread(&self, out: View<'_>, g: View<'_>) -> Result<()> {
+    pub fn spread(&self, out: BufferView<'_>, g: BufferView<'_>) -> Result<()> {
         self.check()?;
         let context = out.buffer.context();
         let single = self.classes.reduction != Reduction::None;
         let total = if self.classes.reduction == Reduction::Mean { Some(scratch(context, words(self.real))?) } else { None };
         if let Some(t) = &total {
-            self.sum(t, 0, None, Gives::Total)?;
+            self.sum(t, 0, None, NllSumOutput::Total)?;
         }
         let n = countable(self.op, out.shape)?;
         let mut bindings = Bindings::new();
@@ -125,52 +125,52 @@ impl<'a> Nll<'a> {
         let total = total.as_ref().map(|t| bindings.read(t));
         let this = *self;
         let common = this.bind(&mut bindings);
-        let numbers = self.numbers(Numbers::default().push(n).push(out.offset).push(g.offset));
-        let kernel = Spread { common, to, from, single, total };
+        let numbers = self.numbers(ParamValues::default().push(n).push(out.offset).push(g.offset));
+        let kernel = NllGradient { common, to, from, single, total };
         Launch { op: self.op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)
     }
 
     /// Sums over all targets into the element `at` of `out`.
-    fn sum(&self, out: &Buffer, at: usize, x: Option<From<'_>>, gives: Gives) -> Result<()> {
+    fn sum(&self, out: &Buffer, at: usize, x: Option<NllInput<'_>>, gives: NllSumOutput) -> Result<()> {
         let n = countable(self.op, self.targets.shape)?;
         let context = out.context();
         let tiles = n.div_ceil(TILE).max(1);
         let parts = if tiles > 1 { Some(scratch(context, 2 * tiles * words(self.real))?) } else { None };
-        let now = if tiles > 1 { Gives::Parts } else { gives };
+        let now = if tiles > 1 { NllSumOutput::Parts } else { gives };
         let mut bindings = Bindings::new();
         let to = bindings.write(parts.as_ref().unwrap_or(out));
         let (from, first, made) = x.map_or(Ok((None, 0, None)), |x| x.bind(&mut bindings))?;
         let this = *self;
         let common = this.bind(&mut bindings);
         let start = if tiles > 1 { 0 } else { at };
-        let numbers =
-            self.numbers(Numbers::default().push(n).push(start).push(first).push(0).long(number_words(Scalar::Float(f64::NAN), self.real)));
-        let kernel = Sum { common, to, from: if x.is_some() { Some(from) } else { None }, gives: now };
+        let numbers = self
+            .numbers(ParamValues::default().push(n).push(start).push(first).push(0).long(number_words(Scalar::Float(f64::NAN), self.real)));
+        let kernel = NllSum { common, to, from: if x.is_some() { Some(from) } else { None }, gives: now };
         Launch { op: self.op, bindings, numbers, groups: tiles }.reading(context, &kernel, made.as_ref())?;
         let Some(parts) = parts else { return Ok(()) };
         let mut bindings = Bindings::new();
         let (to, from) = (bindings.write(out), bindings.read(&parts));
-        let numbers = Numbers::default().push(tiles).push(at).long(number_words(Scalar::Float(f64::NAN), self.real));
-        Launch { op: self.op, bindings, numbers, groups: 1 }.run(context, &Join { to, from, gives, real: self.real })
+        let numbers = ParamValues::default().push(tiles).push(at).long(number_words(Scalar::Float(f64::NAN), self.real));
+        Launch { op: self.op, bindings, numbers, groups: 1 }.run(context, &NllJoin { to, from, gives, real: self.real })
     }
 }
 
 #[derive(Debug, Hash)]
-struct Pick {
-    common: Common,
+struct NllLosses {
+    common: NllCommon,
     to: u32,
     /// None where a program makes the input.
     from: Option<u32>,
 }
 
-impl Kernel for Pick {
+impl WordKernel for NllLosses {
     const KIND: &'static str = "nll_pick";
 
     fn checked(&self) -> bool {
         true
     }
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, first, source, zero] = p.many();
         let text = self.common.functions(p, Some((self.from, &source)));
         let put = store_real(self.common.real, self.to, &format!("{first} + e"), "v");
@@ -181,8 +181,8 @@ impl Kernel for Pick {
 }
 
 #[derive(Debug, Hash)]
-struct Spread {
-    common: Common,
+struct NllGradient {
+    common: NllCommon,
     to: u32,
     from: u32,
     /// Whether there is one gradient for all.
@@ -191,14 +191,14 @@ struct Spread {
     total: Option<u32>,
 }
 
-impl Kernel for Spread {
+impl WordKernel for NllGradient {
     const KIND: &'static str = "nll_spread";
 
     fn checked(&self) -> bool {
         true
     }
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, first, source] = p.many();
         let text = self.common.functions(p, None);
         let real = self.common.real;
@@ -220,22 +220,22 @@ if (class_of(number) == c) {{ v = -{g}{scale} * weight(c); }}
 }
 
 #[derive(Debug, Hash)]
-struct Sum {
-    common: Common,
+struct NllSum {
+    common: NllCommon,
     to: u32,
     /// The input, which a program may make; None where only weights are summed.
     from: Option<Option<u32>>,
-    gives: Gives,
+    gives: NllSumOutput,
 }
 
-impl Kernel for Sum {
+impl WordKernel for NllSum {
     const KIND: &'static str = "nll_sum";
 
     fn checked(&self) -> bool {
         true
     }
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, start, source, zero, nan, nan_high] = p.many();
         let text = self.common.functions(p, self.from.map(|f| (f, &source[..])));
         let loss = if self.from.is_some() { "sum.x += loss(j, c);" } else { "" };
@@ -255,17 +255,17 @@ if (c != {NONE}) {{ {loss} sum.y += weight(c); }}
 }
 
 #[derive(Debug, Hash)]
-struct Join {
+struct NllJoin {
     to: u32,
     from: u32,
-    gives: Gives,
+    gives: NllSumOutput,
     real: DType,
 }
 
-impl Kernel for Join {
+impl WordKernel for NllJoin {
     const KIND: &'static str = "nll_join";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [tiles, start, nan, nan_high] = p.many();
         let (loss, weight) = (load_real(self.real, self.from, "2u * j"), load_real(self.real, self.from, "2u * j + 1u"));
         let t = value(self.real);
@@ -285,14 +285,14 @@ fn reading(from: Option<u32>, zero: &str) -> String {
 }
 
 /// A kernel in which each invocation adds to `sum` (losses, weights) and the workgroup joins them in a tree.
-fn joining(add: &str, real: DType, to: u32, start: &str, nan: [&str; 2], gives: Gives) -> String {
+fn joining(add: &str, real: DType, to: u32, start: &str, nan: [&str; 2], gives: NllSumOutput) -> String {
     let put = |at: &str, v: &str| store_real(real, to, at, v);
     let write = match gives {
-        Gives::Parts => put("2u * group", "sums[0].x") + &put("2u * group + 1u", "sums[0].y"),
-        Gives::Sum => put(start, "sums[0].x"),
-        Gives::Total => put(start, "sums[0].y"),
+        NllSumOutput::Parts => put("2u * group", "sums[0].x") + &put("2u * group + 1u", "sums[0].y"),
+        NllSumOutput::Sum => put(start, "sums[0].x"),
+        NllSumOutput::Total => put(start, "sums[0].y"),
         // Nothing over nothing is nan, which a compiler may take for impossible.
-        Gives::Mean => {
+        NllSumOutput::Mean => {
             let nan = if words(real) == 2 { format!("vec2<u32>({}, {})", nan[0], nan[1]) } else { nan[0].to_string() };
             let nan = store(to, words(real), start, &nan);
             format!("if (sums[0].x == 0 && sums[0].y == 0) {{ {nan} }} else {{ {} }}", put(start, "sums[0].x / sums[0].y"))
@@ -300,8 +300,11 @@ fn joining(add: &str, real: DType, to: u32, start: &str, nan: [&str; 2], gives: 
     };
     let (t, last) = (value(real), if real == DType::F64 { 3 } else { 1 });
     // The grid may have more workgroups than were asked for.
-    let guard =
-        if gives == Gives::Parts { format!("group * {}u + {last}u < arrayLength(&b{to})", last + 1) } else { "group == 0u".to_string() };
+    let guard = if gives == NllSumOutput::Parts {
+        format!("group * {}u + {last}u < arrayLength(&b{to})", last + 1)
+    } else {
+        "group == 0u".to_string()
+    };
     format!("var<workgroup> sums: array<vec2<{t}>, {GROUP}>;\n")
         + &groups(
             GROUP,
@@ -320,9 +323,9 @@ if (lane == 0u && {guard}) {{ {write} }}
         )
 }
 
-impl Common {
+impl NllCommon {
     /// `classes()`, `inner()`, `weight(class)`, `class_of(target)` (NONE if it counts for nothing) and, with an input, `loss(target, class)`.
-    fn functions(&self, p: &mut Names, input: Option<(Option<u32>, &str)>) -> String {
+    fn functions(&self, p: &mut ParamNames, input: Option<(Option<u32>, &str)>) -> String {
         let [first, weights, classes, inner, ignore_low, ignore_high, dim, ticket] = p.many();
         let b = self.targets;
         let read = if self.long {
@@ -369,14 +372,14 @@ mod tests {
         for (real, long, weight) in
             [(DType::F32, true, None), (DType::F64, true, Some(3)), (DType::F32, false, Some(3)), (DType::F64, false, None)]
         {
-            let common = Common { targets: 2, weight, long, real };
-            validate(&Pick { common, to: 0, from: Some(1) }, 1);
+            let common = NllCommon { targets: 2, weight, long, real };
+            validate(&NllLosses { common, to: 0, from: Some(1) }, 1);
             for (single, total) in [(false, None), (true, None), (true, Some(4))] {
-                validate(&Spread { common, to: 0, from: 1, single, total }, 1);
+                validate(&NllGradient { common, to: 0, from: 1, single, total }, 1);
             }
-            for gives in [Gives::Parts, Gives::Sum, Gives::Mean, Gives::Total] {
-                validate(&Sum { common, to: 0, from: if gives == Gives::Total { None } else { Some(Some(1)) }, gives }, 1);
-                validate(&Join { to: 0, from: 1, gives, real }, 1);
+            for gives in [NllSumOutput::Parts, NllSumOutput::Sum, NllSumOutput::Mean, NllSumOutput::Total] {
+                validate(&NllSum { common, to: 0, from: if gives == NllSumOutput::Total { None } else { Some(Some(1)) }, gives }, 1);
+                validate(&NllJoin { to: 0, from: 1, gives, real }, 1);
             }
         }
     }

@@ -1,16 +1,16 @@
 //! The positions of elements that are not zero: flags, a prefix sum of them, and a write of each position to the place that its sum names.
 
 use super::prefix_sum::exclusive;
-use super::strided::Walk;
-use super::word_kernels::{Kernel, Launch, Names, Numbers, countable, each, groups_for, load, scratch, store, words};
-use super::{Bindings, Buffer, View};
+use super::strided::StridedWalk;
+use super::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, scratch, store, words};
+use super::{Bindings, Buffer, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
 /// The elements of an array that are not zero: how many, and what is needed to write their positions.
 pub struct Nonzero<'a> {
     op: &'static str,
-    x: View<'a>,
+    x: BufferView<'a>,
     /// For each element, how many stand before it; one more at the end.
     before: Option<Buffer>,
     pub count: usize,
@@ -18,7 +18,7 @@ pub struct Nonzero<'a> {
 
 impl<'a> Nonzero<'a> {
     /// Counts them; waits for the device.
-    pub fn count(op: &'static str, x: View<'a>) -> Result<Nonzero<'a>> {
+    pub fn count(op: &'static str, x: BufferView<'a>) -> Result<Nonzero<'a>> {
         let n = countable(op, x.shape)?;
         if n == 0 {
             return Ok(Nonzero { op, x, before: None, count: 0 });
@@ -27,10 +27,10 @@ impl<'a> Nonzero<'a> {
         let before = scratch(context, n + 1)?;
         let mut bindings = Bindings::new();
         let (to, from) = (bindings.write(&before), bindings.read(x.buffer));
-        let walk = Walk::ordered(x.shape.iter().zip(x.strides).map(|(n, s)| (*n, [*s])));
+        let walk = StridedWalk::ordered(x.shape.iter().zip(x.strides).map(|(n, s)| (*n, [*s])));
         let rank = walk.rank();
-        let numbers = Numbers::default().push(n).push(n + 1).push(x.offset).walk(&walk);
-        Launch { op, bindings, numbers, groups: groups_for(n + 1) }.run(context, &Flags { dtype: x.dtype, rank, to, from })?;
+        let numbers = ParamValues::default().push(n).push(n + 1).push(x.offset).walk(&walk);
+        Launch { op, bindings, numbers, groups: groups_for(n + 1) }.run(context, &NonzeroFlags { dtype: x.dtype, rank, to, from })?;
         exclusive(context, op, &before, n + 1)?;
         let last = context.read(&before, n * 4, 4)?;
         let count = last.iter().rev().fold(0usize, |v, b| v << 8 | usize::from(*b));
@@ -38,7 +38,7 @@ impl<'a> Nonzero<'a> {
     }
 
     /// Writes their positions in row-major order: `out` is int64, row-major, (rank, count).
-    pub fn positions(&self, out: View<'_>) -> Result<()> {
+    pub fn positions(&self, out: BufferView<'_>) -> Result<()> {
         let Some(before) = &self.before else { return Ok(()) };
         if self.count == 0 {
             return Ok(());
@@ -47,27 +47,27 @@ impl<'a> Nonzero<'a> {
         let mut bindings = Bindings::new();
         let (to, by) = (bindings.write(out.buffer), bindings.read(before));
         let rank = self.x.shape.len();
-        let mut numbers = Numbers::default().push(n).push(self.count).push(out.offset);
+        let mut numbers = ParamValues::default().push(n).push(self.count).push(out.offset);
         for s in self.x.shape {
             numbers = numbers.push(*s);
         }
-        Launch { op: self.op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &Found { rank, to, by })
+        Launch { op: self.op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &NonzeroPositions { rank, to, by })
     }
 }
 
 /// 1 for each element that is not zero, 0 for others and at the end.
 #[derive(Debug, Hash)]
-struct Flags {
+struct NonzeroFlags {
     dtype: DType,
     rank: u32,
     to: u32,
     from: u32,
 }
 
-impl Kernel for Flags {
+impl WordKernel for NonzeroFlags {
     const KIND: &'static str = "nonzero_flags";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, end, first] = p.many();
         let walk = p.walk(self.rank, "e", &["s"]);
         let (to, value) = (self.to, load(self.from, words(self.dtype), "s"));
@@ -88,16 +88,16 @@ impl Kernel for Flags {
 }
 
 #[derive(Debug, Hash)]
-struct Found {
+struct NonzeroPositions {
     rank: usize,
     to: u32,
     by: u32,
 }
 
-impl Kernel for Found {
+impl WordKernel for NonzeroPositions {
     const KIND: &'static str = "nonzero_positions";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let (to, by) = (self.to, self.by);
         let [n, count, first] = p.many();
         let sizes: Vec<String> = (0..self.rank).map(|_| p.next()).collect();
@@ -118,10 +118,10 @@ mod tests {
     #[test]
     fn every_shader_is_valid() {
         for dtype in DType::ALL {
-            validate(&Flags { dtype, rank: 2, to: 0, from: 1 }, 1);
+            validate(&NonzeroFlags { dtype, rank: 2, to: 0, from: 1 }, 1);
         }
         for rank in [1, 3] {
-            validate(&Found { rank, to: 0, by: 1 }, 1);
+            validate(&NonzeroPositions { rank, to: 0, by: 1 }, 1);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Running sums of counts, which other kernels are made of. No step waits for another workgroup.
 
-use super::word_kernels::{Kernel, Launch, Names, Numbers, groups, scratch};
+use super::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, groups, scratch};
 use super::{Bindings, Buffer, Context};
 use crate::error::Result;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffe
     let mut bindings = Bindings::new();
     bindings.write(counts);
     bindings.write(&sums);
-    let numbers = Numbers::default().push(n);
-    Launch { op, bindings, numbers, groups: tiles }.run(context, &Tile)?;
+    let numbers = ParamValues::default().push(n);
+    Launch { op, bindings, numbers, groups: tiles }.run(context, &SumTile)?;
     if tiles == 1 {
         return Ok(());
     }
@@ -25,18 +25,18 @@ pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffe
     let mut bindings = Bindings::new();
     bindings.write(counts);
     bindings.read(&sums);
-    let numbers = Numbers::default().push(n);
-    Launch { op, bindings, numbers, groups: tiles }.run(context, &Add)
+    let numbers = ParamValues::default().push(n);
+    Launch { op, bindings, numbers, groups: tiles }.run(context, &AddTileOffsets)
 }
 
 /// Adds what stands before a tile.
 #[derive(Debug, Hash)]
-struct Add;
+struct AddTileOffsets;
 
-impl Kernel for Add {
+impl WordKernel for AddTileOffsets {
     const KIND: &'static str = "prefix_add";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let n = p.next();
         let tile = LANES * OWN;
         groups(
@@ -52,12 +52,12 @@ for (var j = first; j < min(first + {OWN}u, {n}); j++) {{ b0[j] += b1[group]; }}
 
 /// Sums within a tile, and the tile's own sum.
 #[derive(Debug, Hash)]
-struct Tile;
+struct SumTile;
 
-impl Kernel for Tile {
+impl WordKernel for SumTile {
     const KIND: &'static str = "prefix_tile";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let n = p.next();
         let (tile, before) = (LANES * OWN, sum_before(LANES));
         format!("var<workgroup> sums: array<u32, {LANES}>;\n")
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn every_shader_is_valid() {
-        validate(&Tile, 3);
-        validate(&Add, 1);
+        validate(&SumTile, 3);
+        validate(&AddTileOffsets, 1);
     }
 }

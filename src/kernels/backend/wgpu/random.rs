@@ -1,9 +1,11 @@
 //! Random numbers on the device: the words of Philox4x32-10 are the CPU's, and so is every number that is made of them without a
 //! rounding. Where the CPU computes in double precision (normal, exponential), the device comes within some units of the last place.
 
-use super::strided::Walk;
-use super::word_kernels::{Kernel, Launch, Names, Numbers, WIDE_MUL, countable, each, groups_for, load, store, unsupported, words};
-use super::{Bindings, View};
+use super::strided::StridedWalk;
+use super::word_kernels::{
+    Launch, ParamNames, ParamValues, WIDE_MUL, WordKernel, countable, each, groups_for, load, store, unsupported, words,
+};
+use super::{Bindings, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -29,7 +31,7 @@ pub enum Draw<'a> {
         threshold: u64,
     },
     /// 1 with the probability that each element (float32, of the output's shape) says.
-    BernoulliOf(View<'a>),
+    BernoulliOf(BufferView<'a>),
     /// `from` plus a number below `range` (0 for 2^64).
     Integers {
         from: i64,
@@ -152,7 +154,7 @@ return vec2<u32>((m + (1u << s) - 1u) >> s, 0u);
 ";
 
 /// Fills the memory of a dense array, from its first element on, with numbers of the stream `seed` from the counter `start` on.
-pub fn fill(op: &'static str, out: View<'_>, draw: Draw<'_>, seed: u64, start: u64) -> Result<()> {
+pub fn fill(op: &'static str, out: BufferView<'_>, draw: Draw<'_>, seed: u64, start: u64) -> Result<()> {
     if !draw.writes(out.dtype) {
         return Err(unsupported(op, out.dtype));
     }
@@ -160,31 +162,31 @@ pub fn fill(op: &'static str, out: View<'_>, draw: Draw<'_>, seed: u64, start: u
     let per = draw.per_block();
     let mut bindings = Bindings::new();
     let to = bindings.write(out.buffer);
-    let numbers = Numbers::default().push(n).push(n.div_ceil(per)).push(out.offset).long(seed).long(start);
+    let numbers = ParamValues::default().push(n).push(n.div_ceil(per)).push(out.offset).long(seed).long(start);
     let mut rank = 0;
     let mut from = 0;
     let (kind, numbers) = match draw {
         Draw::Uniform { from, width, to, below } => {
-            (Kind::Uniform, numbers.word(from.to_bits()).word(width.to_bits()).word(to.to_bits()).word(below.to_bits()).word(0))
+            (DrawKind::Uniform, numbers.word(from.to_bits()).word(width.to_bits()).word(to.to_bits()).word(below.to_bits()).word(0))
         }
-        Draw::Normal { mean, std } => (Kind::Normal, numbers.word(mean.to_bits()).word(std.to_bits())),
-        Draw::Exponential { rate } => (Kind::Exponential, numbers.word(rate.to_bits())),
-        Draw::Bernoulli { threshold } => (Kind::Bernoulli, numbers.long(threshold)),
-        Draw::Integers { from, range } => (Kind::Integers, numbers.long(from as u64).long(range)),
+        Draw::Normal { mean, std } => (DrawKind::Normal, numbers.word(mean.to_bits()).word(std.to_bits())),
+        Draw::Exponential { rate } => (DrawKind::Exponential, numbers.word(rate.to_bits())),
+        Draw::Bernoulli { threshold } => (DrawKind::Bernoulli, numbers.long(threshold)),
+        Draw::Integers { from, range } => (DrawKind::Integers, numbers.long(from as u64).long(range)),
         Draw::BernoulliOf(p) => {
-            let walk = Walk::ordered(p.shape.iter().zip(p.strides).map(|(n, s)| (*n, [*s])));
+            let walk = StridedWalk::ordered(p.shape.iter().zip(p.strides).map(|(n, s)| (*n, [*s])));
             rank = walk.rank();
             from = bindings.read(p.buffer);
-            (Kind::Chances, numbers.push(p.offset).walk(&walk))
+            (DrawKind::Chances, numbers.push(p.offset).walk(&walk))
         }
     };
-    let kernel = Fill { kind, per, dtype: out.dtype, rank, to, from };
+    let kernel = FillRandom { kind, per, dtype: out.dtype, rank, to, from };
     Launch { op, bindings, numbers, groups: groups_for(n.div_ceil(per)) }.run(out.buffer.context(), &kernel)
 }
 
 /// `Draw` without its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum DrawKind {
     Uniform,
     Normal,
     Exponential,
@@ -194,8 +196,8 @@ enum Kind {
 }
 
 #[derive(Debug, Hash)]
-struct Fill {
-    kind: Kind,
+struct FillRandom {
+    kind: DrawKind,
     per: usize,
     dtype: DType,
     /// Of the chances.
@@ -204,10 +206,10 @@ struct Fill {
     from: u32,
 }
 
-impl Kernel for Fill {
+impl WordKernel for FillRandom {
     const KIND: &'static str = "random";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let (dtype, width, per) = (self.dtype, words(self.dtype), self.per);
         let [n, blocks, first, seed_low, seed_high, start_low, start_high] = p.many();
         let float = |s: &str| format!("bitcast<f32>({s})");
@@ -223,7 +225,7 @@ impl Kernel for Fill {
         let less = "(u.y < t.y || (u.y == t.y && u.x < t.x))";
         let mut parts = WIDE_MUL.to_string() + PHILOX;
         let value = match self.kind {
-            Kind::Uniform => {
+            DrawKind::Uniform => {
                 let [from, width, to, below, zero] = p.many();
                 // The mask keeps product and sum from becoming one operation, which would round differently.
                 format!(
@@ -236,7 +238,7 @@ let v = bitcast<u32>(select(x, {}, x >= {}));",
                     float(&to)
                 )
             }
-            Kind::Normal => {
+            DrawKind::Normal => {
                 parts += MINUS_LOG;
                 parts += TURN;
                 let [mean, std] = p.many();
@@ -248,15 +250,15 @@ let v = bitcast<u32>({} + z * {});",
                     float(&std)
                 )
             }
-            Kind::Exponential => {
+            DrawKind::Exponential => {
                 parts += MINUS_LOG;
                 format!("{unit}\nlet v = bitcast<u32>(minus_log(u) / {});", float(&p.next()))
             }
-            Kind::Bernoulli => {
+            DrawKind::Bernoulli => {
                 let [low, high] = p.many();
                 format!("{unit}\nlet t = vec2<u32>({low}, {high}); let v = {};", truth(less))
             }
-            Kind::Integers => {
+            DrawKind::Integers => {
                 parts += BELOW;
                 let [low, high, range_low, range_high] = p.many();
                 let made = match dtype {
@@ -276,7 +278,7 @@ let v = bitcast<u32>({} + z * {});",
 let v = {made};"
                 )
             }
-            Kind::Chances => {
+            DrawKind::Chances => {
                 parts += THRESHOLD;
                 let at = p.next();
                 let walk = p.walk(self.rank, "number", &["s"]);
@@ -310,15 +312,15 @@ mod tests {
     fn every_shader_is_valid() {
         for dtype in DType::ALL {
             for (kind, draw) in [
-                (Kind::Uniform, Draw::Uniform { from: 0.0, width: 1.0, to: 1.0, below: 0.5 }),
-                (Kind::Normal, Draw::Normal { mean: 0.0, std: 1.0 }),
-                (Kind::Exponential, Draw::Exponential { rate: 1.0 }),
-                (Kind::Bernoulli, Draw::Bernoulli { threshold: 1 }),
-                (Kind::Chances, Draw::Bernoulli { threshold: 1 }),
-                (Kind::Integers, Draw::Integers { from: 0, range: 0 }),
+                (DrawKind::Uniform, Draw::Uniform { from: 0.0, width: 1.0, to: 1.0, below: 0.5 }),
+                (DrawKind::Normal, Draw::Normal { mean: 0.0, std: 1.0 }),
+                (DrawKind::Exponential, Draw::Exponential { rate: 1.0 }),
+                (DrawKind::Bernoulli, Draw::Bernoulli { threshold: 1 }),
+                (DrawKind::Chances, Draw::Bernoulli { threshold: 1 }),
+                (DrawKind::Integers, Draw::Integers { from: 0, range: 0 }),
             ] {
                 if draw.writes(dtype) {
-                    validate(&Fill { kind, per: draw.per_block(), dtype, rank: 2, to: 0, from: 1 }, 1);
+                    validate(&FillRandom { kind, per: draw.per_block(), dtype, rank: 2, to: 0, from: 1 }, 1);
                 }
             }
         }

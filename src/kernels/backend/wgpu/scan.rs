@@ -3,12 +3,12 @@
 //! A dimension is cut into blocks. If there is more than one, a first dispatch leaves the total of each, these are scanned in the same
 //! way, and a second dispatch begins each block with what stands before it: no workgroup ever waits for another one.
 
-use super::pointwise::elementwise::Loader;
-use super::pointwise::fused::Program;
-use super::reduce::reducers::Reducer;
-use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
+use super::pointwise::elementwise::LoadFunction;
+use super::pointwise::fused::DeviceProgram;
+use super::reduce::reducers::DeviceReducer;
+use super::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
-use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
+use super::{Bindings, Buffer, BufferView, Dispatch, Key, element_size};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -26,7 +26,7 @@ const FIXED: usize = 10;
 const ZERO: usize = 9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pass {
+enum ScanPass {
     /// The only block.
     Whole,
     /// Leaves the totals of blocks.
@@ -36,11 +36,11 @@ enum Pass {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Form {
+struct ScanShader {
     sum: bool,
     from: DType,
     to: DType,
-    pass: Pass,
+    pass: ScanPass,
     /// A workgroup shares a block (else each invocation has one of its own).
     shared: bool,
     /// Reads elements as a program makes them.
@@ -51,8 +51,8 @@ struct Form {
     writes: u32,
 }
 
-impl Form {
-    fn key(&self, bindings: &Bindings<'_>, loader: Option<&Loader>) -> Key {
+impl ScanShader {
+    fn key(&self, bindings: &Bindings<'_>, loader: Option<&LoadFunction>) -> Key {
         let flags =
             u32::from(self.sum) | u32::from(self.shared) << 1 | (self.pass as u32) << 2 | u32::from(self.made) << 4 | self.rank << 5;
         let [at, writes] = slots(&self.slots, bindings);
@@ -61,8 +61,8 @@ impl Form {
         Key { kind: "scan", words }
     }
 
-    fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
-        let reducer = if self.sum { Reducer::Sum } else { Reducer::Prod };
+    fn source(&self, made: Option<(&DeviceProgram<'_>, &LoadFunction)>) -> String {
+        let reducer = if self.sum { DeviceReducer::Sum } else { DeviceReducer::Prod };
         let text = reducer.code(self.from, self.to).text;
         let e = element(self.from);
         let [x, out, totals] = self.slots;
@@ -72,9 +72,9 @@ impl Form {
             None => types.push((x, e)),
         }
         match self.pass {
-            Pass::Whole => types.push((out, element(self.to))),
-            Pass::Totals => types.push((totals, element(self.to))),
-            Pass::Carried => types.extend([(out, element(self.to)), (totals, element(self.to))]),
+            ScanPass::Whole => types.push((out, element(self.to))),
+            ScanPass::Totals => types.push((totals, element(self.to))),
+            ScanPass::Carried => types.extend([(out, element(self.to)), (totals, element(self.to))]),
         }
         let total = FIXED + self.rank as usize * 2;
         let mut s = header(&types, self.writes, total + made.map_or(0, |(_, l)| l.params.len()));
@@ -84,7 +84,7 @@ impl Form {
         s.push_str(&text);
         let (count, n, inner, blocks, block) = (param(0), param(1), param(2), param(3), param(4));
         let carry = match self.pass {
-            Pass::Carried => format!("if (block > 0u) {{ acc = b{totals}[{} + k * {blocks} + block - 1u]; }}\n", param(8)),
+            ScanPass::Carried => format!("if (block > 0u) {{ acc = b{totals}[{} + k * {blocks} + block - 1u]; }}\n", param(8)),
             _ => String::new(),
         };
         let _ = write!(
@@ -121,7 +121,7 @@ impl Form {
                  parts[lid] = acc;\n}}\n\
                  workgroupBarrier();\n"
             );
-            if self.pass == Pass::Totals {
+            if self.pass == ScanPass::Totals {
                 let _ = write!(s, "if (lid == 0u) {{ b{totals}[{} + k * {blocks} + block] = parts[{}]; }}\n}}\n", param(8), GROUP - 1);
             } else {
                 let _ = write!(
@@ -140,8 +140,12 @@ impl Form {
                  let end = min((block + 1u) * {block}, {n});\n\
                  for (var i = block * {block}; i < end; i += 1u) {{\n\
                  acc = merge(acc, at(i, o0));\n{}}}\n{}}}\n",
-                if self.pass == Pass::Totals { String::new() } else { format!("b{out}[to + i * {inner}] = acc;\n") },
-                if self.pass == Pass::Totals { format!("b{totals}[{} + k * {blocks} + block] = acc;\n", param(8)) } else { String::new() },
+                if self.pass == ScanPass::Totals { String::new() } else { format!("b{out}[to + i * {inner}] = acc;\n") },
+                if self.pass == ScanPass::Totals {
+                    format!("b{totals}[{} + k * {blocks} + block] = acc;\n", param(8))
+                } else {
+                    String::new()
+                },
             );
         }
         with_library(&s)
@@ -150,36 +154,36 @@ impl Form {
 
 /// Running sums (products with `sum` false) of `x` along `dim` into `out`, row-major and of the same shape: floats in their own
 /// precision, others in int64.
-pub fn scan(op: &'static str, sum: bool, x: View<'_>, dim: usize, out: View<'_>) -> Result<()> {
+pub fn scan(op: &'static str, sum: bool, x: BufferView<'_>, dim: usize, out: BufferView<'_>) -> Result<()> {
     check(op, &x)?;
-    scan_from(op, sum, From::Memory(x), x, dim, out)
+    scan_from(op, sum, ScanInput::Memory(x), x, dim, out)
 }
 
 /// As `scan`, of the elements that a program makes, which has the shape `shape` and lies with `strides`.
 pub fn scan_made(
     op: &'static str,
     sum: bool,
-    made: &Program<'_>,
+    made: &DeviceProgram<'_>,
     (shape, strides): (&[usize], &[isize]),
     dim: usize,
-    out: View<'_>,
+    out: BufferView<'_>,
 ) -> Result<()> {
     // Of the input's view only the layout and the type are looked at.
-    let x = View { buffer: out.buffer, offset: 0, shape, strides, dtype: made.dtype() };
-    scan_from(op, sum, From::Made(made), x, dim, out)
+    let x = BufferView { buffer: out.buffer, offset: 0, shape, strides, dtype: made.dtype() };
+    scan_from(op, sum, ScanInput::Made(made), x, dim, out)
 }
 
 /// Where the elements come from.
 #[derive(Clone, Copy)]
-enum From<'a> {
-    Memory(View<'a>),
-    Made(&'a Program<'a>),
+enum ScanInput<'a> {
+    Memory(BufferView<'a>),
+    Made(&'a DeviceProgram<'a>),
 }
 
-fn scan_from(op: &'static str, sum: bool, from: From<'_>, x: View<'_>, dim: usize, out: View<'_>) -> Result<()> {
+fn scan_from(op: &'static str, sum: bool, from: ScanInput<'_>, x: BufferView<'_>, dim: usize, out: BufferView<'_>) -> Result<()> {
     let (n, step) = if x.shape.is_empty() { (1, 1) } else { (x.shape[dim], x.strides[dim]) };
     let inner: usize = x.shape.iter().skip(dim + 1).product();
-    let kept = Walk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d]])));
+    let kept = StridedWalk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d]])));
     let count = kept.count();
     if count * n == 0 {
         return Ok(());
@@ -187,57 +191,57 @@ fn scan_from(op: &'static str, sum: bool, from: From<'_>, x: View<'_>, dim: usiz
     let shared = shares(n, step, &kept);
     let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
     let blocks = n.div_ceil(block);
-    let job = Job { op, sum, source: from, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
+    let job = ScanRun { op, sum, source: from, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
     if blocks == 1 {
-        return job.run(Pass::Whole, None);
+        return job.run(ScanPass::Whole, None);
     }
     let context = out.buffer.context();
     let bytes = count * blocks * element_size(out.dtype);
     let (totals, carried) = (Buffer::new(context, bytes)?, Buffer::new(context, bytes)?);
-    job.run(Pass::Totals, Some(&totals))?;
+    job.run(ScanPass::Totals, Some(&totals))?;
     let (shape, strides) = ([count, blocks], [blocks as isize, 1]);
-    let view = |buffer| View { buffer, offset: 0, shape: &shape, strides: &strides, dtype: out.dtype };
+    let view = |buffer| BufferView { buffer, offset: 0, shape: &shape, strides: &strides, dtype: out.dtype };
     scan(op, sum, view(&totals), 1, view(&carried))?;
-    job.run(Pass::Carried, Some(&carried))
+    job.run(ScanPass::Carried, Some(&carried))
 }
 
 /// Whether a workgroup shares what lies along a dimension of `n` elements, `step` apart, for each of what `kept` walks over. Where
 /// neighbours along the dimension lie apart and there are many, invocations side by side had better read side by side.
-pub(super) fn shares(n: usize, step: isize, kept: &Walk<1>) -> bool {
+pub(super) fn shares(n: usize, step: isize, kept: &StridedWalk<1>) -> bool {
     let along = step.unsigned_abs() <= kept.step();
     n > 32 && kept.count() < if along { BUSY } else { GROUP }
 }
 
-struct Job<'a> {
+struct ScanRun<'a> {
     op: &'static str,
     sum: bool,
-    source: From<'a>,
-    x: View<'a>,
-    out: View<'a>,
-    kept: Walk<1>,
+    source: ScanInput<'a>,
+    x: BufferView<'a>,
+    out: BufferView<'a>,
+    kept: StridedWalk<1>,
     shared: bool,
     /// Scans, elements of each, how far apart they lie in the output, blocks, elements of a block.
     sizes: [usize; 5],
     step: isize,
 }
 
-impl Job<'_> {
-    fn run(&self, pass: Pass, totals: Option<&Buffer>) -> Result<()> {
+impl ScanRun<'_> {
+    fn run(&self, pass: ScanPass, totals: Option<&Buffer>) -> Result<()> {
         let mut params = Params::new();
         let mut made = None;
         let mut bindings = Bindings::new();
         let mut at = [0; 3];
         match self.source {
-            From::Memory(x) => at[0] = bindings.read(x.buffer),
-            From::Made(p) => made = Some((p, p.loader(&mut bindings)?)),
+            ScanInput::Memory(x) => at[0] = bindings.read(x.buffer),
+            ScanInput::Made(p) => made = Some((p, p.loader(&mut bindings)?)),
         }
-        if pass != Pass::Totals {
+        if pass != ScanPass::Totals {
             at[1] = bindings.write(self.out.buffer);
         }
         if let Some(b) = totals {
-            at[2] = if pass == Pass::Totals { bindings.write(b) } else { bindings.read(b) };
+            at[2] = if pass == ScanPass::Totals { bindings.write(b) } else { bindings.read(b) };
         }
-        let form = Form {
+        let form = ScanShader {
             sum: self.sum,
             from: self.x.dtype,
             to: self.out.dtype,
@@ -277,10 +281,10 @@ mod tests {
     fn every_shader_is_valid() {
         for from in DType::ALL {
             let to = if from.is_float() { from } else { DType::I64 };
-            for pass in [Pass::Whole, Pass::Totals, Pass::Carried] {
+            for pass in [ScanPass::Whole, ScanPass::Totals, ScanPass::Carried] {
                 for (shared, sum, rank) in [(true, true, 0), (true, false, 2), (false, true, 3), (false, false, 1)] {
-                    let (slots, writes) = if pass == Pass::Totals { ([0, 0, 1], 2) } else { ([0, 1, 2], 2) };
-                    let form = Form { sum, from, to, pass, shared, made: false, rank, slots, writes };
+                    let (slots, writes) = if pass == ScanPass::Totals { ([0, 0, 1], 2) } else { ([0, 1, 2], 2) };
+                    let form = ScanShader { sum, from, to, pass, shared, made: false, rank, slots, writes };
                     validate::check(&format!("{form:?}"), &form.source(None));
                 }
             }

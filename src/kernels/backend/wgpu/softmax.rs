@@ -5,12 +5,12 @@
 //! Rows that a workgroup can hold take one dispatch. Few long rows take three: their maxima and sums are reductions, which spread over
 //! the device, and the last dispatch writes the results.
 
-use super::pointwise::elementwise::Loader;
-use super::pointwise::fused::{self, Program};
-use super::reduce::{Reducer, reduce};
-use super::strided::{GROUP, Params, Walk, check, element, entry, header, param, slots, unknown, wgsl};
+use super::pointwise::elementwise::LoadFunction;
+use super::pointwise::fused::{self, DeviceProgram};
+use super::reduce::{DeviceReducer, reduce};
+use super::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::{types, with_library};
-use super::{Bindings, Buffer, Dispatch, Key, View, element_size};
+use super::{Bindings, Buffer, BufferView, Dispatch, Key, element_size};
 use crate::backend::requests::SoftmaxPass;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
@@ -47,7 +47,7 @@ impl SoftmaxPass {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Form {
+struct SoftmaxShader {
     pass: SoftmaxPass,
     dtype: DType,
     /// Rows of a workgroup, and whether neighbouring invocations are neighbours in a row; None where maxima and sums are given and
@@ -61,8 +61,8 @@ struct Form {
     writes: u32,
 }
 
-impl Form {
-    fn key(&self, bindings: &Bindings<'_>, loader: Option<&Loader>) -> Key {
+impl SoftmaxShader {
+    fn key(&self, bindings: &Bindings<'_>, loader: Option<&LoadFunction>) -> Key {
         let tile = self.tile.map_or(u32::MAX, |(x, along)| x as u32 | u32::from(along) << 16);
         let flags = u32::from(self.pass.log)
             | u32::from(self.pass.backward) << 1
@@ -75,7 +75,7 @@ impl Form {
         Key { kind: "softmax", words }
     }
 
-    fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
+    fn source(&self, made: Option<(&DeviceProgram<'_>, &LoadFunction)>) -> String {
         let SoftmaxPass { backward, .. } = self.pass;
         let float = element(self.dtype);
         let [x, g, out, tops, sums] = self.slots;
@@ -196,7 +196,7 @@ impl Form {
 
 /// SoftmaxPass or its logarithm of `x` along `dim` into `out`, row-major and of the same shape; or, with a gradient `g`, the backward pass,
 /// for which `x` is the forward output. Floats only.
-pub fn softmax(pass: SoftmaxPass, x: View<'_>, dim: usize, g: Option<View<'_>>, out: View<'_>) -> Result<()> {
+pub fn softmax(pass: SoftmaxPass, x: BufferView<'_>, dim: usize, g: Option<BufferView<'_>>, out: BufferView<'_>) -> Result<()> {
     let op = if pass.log { "log_softmax" } else { "softmax" };
     if !x.dtype.is_float() {
         return Err(Error::dtype(format!("{op}: expected a floating point tensor, got {}", x.dtype)));
@@ -204,9 +204,9 @@ pub fn softmax(pass: SoftmaxPass, x: View<'_>, dim: usize, g: Option<View<'_>>, 
     let grad = g.unwrap_or(x);
     check(op, &x)?;
     check(op, &grad)?;
-    let job = Job::new(op, pass, x, grad, dim, out);
+    let job = SoftmaxRun::new(op, pass, x, grad, dim, out);
     let Some(job) = job else { return Ok(()) };
-    let job = Job { x: Some(x), g, ..job };
+    let job = SoftmaxRun { x: Some(x), g, ..job };
     if let Some(tile) = job.tile() {
         return job.run(Some(tile), None, None);
     }
@@ -216,28 +216,28 @@ pub fn softmax(pass: SoftmaxPass, x: View<'_>, dim: usize, g: Option<View<'_>>, 
     let shape = [count];
     let fresh = || Buffer::new(x.buffer.context(), count * element_size(x.dtype));
     let (tops, sums) = (fresh()?, fresh()?);
-    let view = |buffer| View { buffer, offset: 0, shape: &shape, strides: &strides, dtype: x.dtype };
+    let view = |buffer| BufferView { buffer, offset: 0, shape: &shape, strides: &strides, dtype: x.dtype };
     let (top, sum) = (view(&tops), view(&sums));
     match (g, pass.log) {
         (None, _) => {
-            reduce(op, Reducer::Extreme { max: true }, &[x], None, &reduced, 0.0, &[top])?;
-            reduce(op, Reducer::SumExp, &[x], Some(top), &reduced, 0.0, &[sum])?;
+            reduce(op, DeviceReducer::Extreme { max: true }, &[x], None, &reduced, 0.0, &[top])?;
+            reduce(op, DeviceReducer::SumExp, &[x], Some(top), &reduced, 0.0, &[sum])?;
         }
-        (Some(g), false) => reduce(op, Reducer::Dot, &[g, x], None, &reduced, 0.0, &[sum])?,
-        (Some(g), true) => reduce(op, Reducer::Sum, &[g], None, &reduced, 0.0, &[sum])?,
+        (Some(g), false) => reduce(op, DeviceReducer::Dot, &[g, x], None, &reduced, 0.0, &[sum])?,
+        (Some(g), true) => reduce(op, DeviceReducer::Sum, &[g], None, &reduced, 0.0, &[sum])?,
     }
     job.run(None, Some(&tops), Some(&sums))
 }
 
 /// As `softmax`, of an input that a program makes, or backward, where `y` is the forward output, of a gradient that it makes; row-major.
-pub fn softmax_made(pass: SoftmaxPass, made: &Program<'_>, y: Option<View<'_>>, dim: usize, out: View<'_>) -> Result<()> {
+pub fn softmax_made(pass: SoftmaxPass, made: &DeviceProgram<'_>, y: Option<BufferView<'_>>, dim: usize, out: BufferView<'_>) -> Result<()> {
     let op = if pass.log { "log_softmax" } else { "softmax" };
     check(op, &out)?;
     let x = y.unwrap_or(out);
-    let Some(job) = Job::new(op, pass, x, out, dim, out) else { return Ok(()) };
+    let Some(job) = SoftmaxRun::new(op, pass, x, out, dim, out) else { return Ok(()) };
     let context = out.buffer.context();
     match job.tile() {
-        Some(tile) if made.can_be_read(context) => Job { x: y, made: Some(made), ..job }.run(Some(tile), None, None),
+        Some(tile) if made.can_be_read(context) => SoftmaxRun { x: y, made: Some(made), ..job }.run(Some(tile), None, None),
         _ => {
             // What the program makes lies in the output, to be read from there.
             let last = made.code.steps.len() - 1;
@@ -247,27 +247,34 @@ pub fn softmax_made(pass: SoftmaxPass, made: &Program<'_>, y: Option<View<'_>>, 
     }
 }
 
-struct Job<'a> {
+struct SoftmaxRun<'a> {
     op: &'static str,
     pass: SoftmaxPass,
-    x: Option<View<'a>>,
-    g: Option<View<'a>>,
-    made: Option<&'a Program<'a>>,
-    out: View<'a>,
-    kept: Walk<2>,
+    x: Option<BufferView<'a>>,
+    g: Option<BufferView<'a>>,
+    made: Option<&'a DeviceProgram<'a>>,
+    out: BufferView<'a>,
+    kept: StridedWalk<2>,
     /// Rows, elements of each, and how far apart they lie in the output.
     sizes: [usize; 3],
     steps: [isize; 2],
 }
 
-impl<'a> Job<'a> {
+impl<'a> SoftmaxRun<'a> {
     /// Operands that lie as `x` and `g` do; None where there is nothing to compute.
-    fn new(op: &'static str, pass: SoftmaxPass, x: View<'_>, g: View<'_>, dim: usize, out: View<'a>) -> Option<Job<'a>> {
+    fn new(
+        op: &'static str,
+        pass: SoftmaxPass,
+        x: BufferView<'_>,
+        g: BufferView<'_>,
+        dim: usize,
+        out: BufferView<'a>,
+    ) -> Option<SoftmaxRun<'a>> {
         let (n, steps) = if x.shape.is_empty() { (1, [1, 1]) } else { (x.shape[dim], [x.strides[dim], g.strides[dim]]) };
         let inner: usize = x.shape.iter().skip(dim + 1).product();
-        let kept = Walk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d], g.strides[d]])));
+        let kept = StridedWalk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d], g.strides[d]])));
         let count = kept.count();
-        (count * n > 0).then(|| Job { op, pass, x: None, g: None, made: None, out, kept, sizes: [count, n, inner], steps })
+        (count * n > 0).then(|| SoftmaxRun { op, pass, x: None, g: None, made: None, out, kept, sizes: [count, n, inner], steps })
     }
 
     /// How many rows a workgroup holds, and how; None for few long ones.
@@ -302,7 +309,7 @@ impl<'a> Job<'a> {
             }
         }
         made = self.made.map(|p| Ok((p, p.loader(&mut bindings)?))).transpose()?;
-        let form = Form {
+        let form = SoftmaxShader {
             pass: self.pass,
             dtype: self.out.dtype,
             tile,
@@ -347,7 +354,7 @@ mod tests {
             for (log, backward, rank) in [(false, false, 0), (true, false, 1), (false, true, 2), (true, true, 3)] {
                 let slots = if backward { [0, 1, 2, 0, 3] } else { [0, 0, 1, 2, 3] };
                 for dtype in [DType::F32, DType::F64] {
-                    let form = Form {
+                    let form = SoftmaxShader {
                         pass: SoftmaxPass { log, backward },
                         dtype,
                         tile,

@@ -1,7 +1,7 @@
 //! Walks over strided elements: how an index becomes the offsets of several operands, on the host and in WGSL.
 
 use super::device::dispatch::FAULT;
-use super::{Bindings, View};
+use super::{Bindings, BufferView};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -16,9 +16,9 @@ pub(super) type Params = SmallVec<[u32; 48]>;
 /// Dimensions of a walk, outermost first, with the strides of `N` operands. Dimensions of size 1 are left out, and neighbours that lie
 /// as one in the memory of every operand are one.
 #[derive(Debug, Clone)]
-pub(super) struct Walk<const N: usize>(SmallVec<[(usize, [isize; N]); 6]>);
+pub(super) struct StridedWalk<const N: usize>(SmallVec<[(usize, [isize; N]); 6]>);
 
-impl<const N: usize> Walk<N> {
+impl<const N: usize> StridedWalk<N> {
     /// In this order: index `i` stands for the `i`-th element in row-major order of the dimensions.
     pub(super) fn ordered(dims: impl Iterator<Item = (usize, [isize; N])>) -> Self {
         let mut out: SmallVec<[(usize, [isize; N]); 6]> = SmallVec::new();
@@ -28,14 +28,14 @@ impl<const N: usize> Walk<N> {
                 _ => out.push((size, strides)),
             }
         }
-        Walk(out)
+        StridedWalk(out)
     }
 
     /// In the order that suits the first operand's memory: every element is met once, it does not matter when.
     pub(super) fn unordered(dims: impl Iterator<Item = (usize, [isize; N])>) -> Self {
         let mut dims: SmallVec<[(usize, [isize; N]); 6]> = dims.filter(|d| d.0 != 1).collect();
         dims.sort_by_key(|d| std::cmp::Reverse(d.1.map(isize::unsigned_abs)));
-        Walk::ordered(dims.into_iter())
+        StridedWalk::ordered(dims.into_iter())
     }
 
     /// Sizes and strides, outermost first.
@@ -57,8 +57,8 @@ impl<const N: usize> Walk<N> {
     }
 
     /// The same dimensions, for the first operand alone.
-    pub(super) fn first(&self) -> Walk<1> {
-        Walk(self.0.iter().map(|(size, s)| (*size, [s[0]])).collect())
+    pub(super) fn first(&self) -> StridedWalk<1> {
+        StridedWalk(self.0.iter().map(|(size, s)| (*size, [s[0]])).collect())
     }
 
     /// Appends sizes and strides, as `wgsl` reads them.
@@ -152,7 +152,7 @@ pub(super) fn element(dtype: DType) -> &'static str {
 }
 
 /// Shaders compute offsets in 32 bits, and count elements with a bit to spare.
-pub(super) fn check(op: &str, v: &View<'_>) -> Result<()> {
+pub(super) fn check(op: &str, v: &BufferView<'_>) -> Result<()> {
     check_count(op, v.shape.iter().product())?;
     check_reach(op, v)
 }
@@ -169,7 +169,7 @@ pub(super) fn check_count(op: &str, count: usize) -> Result<()> {
 }
 
 /// As `check`, of the offsets alone.
-pub(super) fn check_reach(op: &str, v: &View<'_>) -> Result<()> {
+pub(super) fn check_reach(op: &str, v: &BufferView<'_>) -> Result<()> {
     let reach = v.shape.iter().zip(v.strides).map(|(n, s)| n.saturating_sub(1) * s.unsigned_abs()).sum::<usize>() + v.offset;
     if reach > u32::MAX as usize {
         return Err(Error::not_implemented(format!(
@@ -192,11 +192,11 @@ mod tests {
 
     #[test]
     fn dimensions_that_lie_as_one_are_one() {
-        let w = Walk::ordered([(2, [12]), (3, [4]), (1, [7]), (4, [1])].into_iter());
+        let w = StridedWalk::ordered([(2, [12]), (3, [4]), (1, [7]), (4, [1])].into_iter());
         assert_eq!(&w.0[..], [(24, [1])]);
-        let w = Walk::ordered([(2, [12, 0]), (3, [4, 0]), (4, [1, 1])].into_iter());
+        let w = StridedWalk::ordered([(2, [12, 0]), (3, [4, 0]), (4, [1, 1])].into_iter());
         assert_eq!(&w.0[..], [(6, [4, 0]), (4, [1, 1])]);
-        let w = Walk::unordered([(4, [1]), (2, [12]), (3, [4])].into_iter());
+        let w = StridedWalk::unordered([(4, [1]), (2, [12]), (3, [4])].into_iter());
         assert_eq!((&w.0[..], w.count(), w.step()), (&[(24, [1])][..], 24, 1));
     }
 }

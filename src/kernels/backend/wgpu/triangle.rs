@@ -1,30 +1,30 @@
 //! Upper and lower triangles of matrices.
 
-use super::strided::Walk;
-use super::word_kernels::{Kernel, Launch, Names, Numbers, countable, each, groups_for, load, store, wgsl_type, words};
-use super::{Bindings, View};
+use super::strided::StridedWalk;
+use super::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, store, wgsl_type, words};
+use super::{Bindings, BufferView};
 use crate::error::Result;
 
 /// Copies a matrix for each of the leading dimensions, keeping what lies on and above (`upper`) or on and below the `diagonal`-th
 /// diagonal; the rest becomes zero. Both have one shape; `out` may be `x` itself.
-pub fn triangle(op: &'static str, out: View<'_>, x: View<'_>, diagonal: i64, upper: bool) -> Result<()> {
+pub fn triangle(op: &'static str, out: BufferView<'_>, x: BufferView<'_>, diagonal: i64, upper: bool) -> Result<()> {
     let n = countable(op, out.shape)?;
     let width = words(x.dtype);
     let r = out.shape.len();
     let (rows, cols) = (out.shape[r - 2], out.shape[r - 1]);
     let dims = out.shape.iter().zip(out.strides).zip(x.strides).map(|((n, a), b)| (*n, [*a, *b]));
-    let walk = Walk::ordered(dims);
+    let walk = StridedWalk::ordered(dims);
     let mut bindings = Bindings::new();
     let (to, from) = (bindings.write(out.buffer), bindings.read(x.buffer));
     // Beyond the matrix every diagonal is alike.
     let diagonal = diagonal.clamp(-(rows as i64) - 1, cols as i64 + 1) as i32 as u32;
-    let numbers = Numbers::default().push(n).push(rows).push(cols).word(diagonal).push(out.offset).push(x.offset).walk(&walk);
-    let kernel = Triangle { width, upper, rank: walk.rank(), to, from };
+    let numbers = ParamValues::default().push(n).push(rows).push(cols).word(diagonal).push(out.offset).push(x.offset).walk(&walk);
+    let kernel = TriangleKernel { width, upper, rank: walk.rank(), to, from };
     Launch { op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &kernel)
 }
 
 #[derive(Debug, Hash)]
-struct Triangle {
+struct TriangleKernel {
     width: usize,
     upper: bool,
     rank: u32,
@@ -32,10 +32,10 @@ struct Triangle {
     from: u32,
 }
 
-impl Kernel for Triangle {
+impl WordKernel for TriangleKernel {
     const KIND: &'static str = "triangle";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, rows, cols, diagonal, first, source] = p.many();
         let walk = p.walk(self.rank, "e", &["o", "s"]);
         let (value, put, t) = (load(self.from, self.width, "s"), store(self.to, self.width, "o", "v"), wgsl_type(self.width));
@@ -62,7 +62,7 @@ mod tests {
     fn every_shader_is_valid() {
         for width in [1, 2] {
             for upper in [true, false] {
-                validate(&Triangle { width, upper, rank: 3, to: 0, from: 0 }, 1);
+                validate(&TriangleKernel { width, upper, rank: 3, to: 0, from: 0 }, 1);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! What the kernels that move elements share: they see every buffer as words (one for each element, two for those of 64 bits, low
 //! first), so one shader serves all types of one width, and a buffer that is bound for two purposes has one type.
 
-use super::pointwise::elementwise::Loader;
-use super::pointwise::fused::Program;
+use super::pointwise::elementwise::LoadFunction;
+use super::pointwise::fused::DeviceProgram;
 pub(super) use super::strided::GROUP;
-use super::strided::{self, Params, Walk};
+use super::strided::{self, Params, StridedWalk};
 use super::wgsl::types::from_words;
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, Context, Dispatch, Key, element_size};
@@ -22,11 +22,11 @@ pub(super) const fn words(dtype: DType) -> usize {
     element_size(dtype) / 4
 }
 
-/// The numbers that a kernel is given; `Names` names them in the same order.
+/// The numbers that a kernel is given; `ParamNames` names them in the same order.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(Params);
+pub(super) struct ParamValues(Params);
 
-impl Numbers {
+impl ParamValues {
     /// The caller has checked that what it counts fits (`launch` checks all buffers); the cut keeps strides below zero right.
     pub(super) fn push(mut self, n: usize) -> Self {
         self.0.push(n as u32);
@@ -41,7 +41,7 @@ impl Numbers {
         self.word(n as u32).word((n >> 32) as u32)
     }
 
-    pub(super) fn walk<const N: usize>(mut self, w: &Walk<N>) -> Self {
+    pub(super) fn walk<const N: usize>(mut self, w: &StridedWalk<N>) -> Self {
         w.push(&mut self.0);
         self
     }
@@ -49,9 +49,9 @@ impl Numbers {
 
 /// What the numbers are called in a shader.
 #[derive(Debug, Default)]
-pub(super) struct Names(usize);
+pub(super) struct ParamNames(usize);
 
-impl Names {
+impl ParamNames {
     pub(super) fn next(&mut self) -> String {
         self.0 += 1;
         strided::param(self.0 - 1)
@@ -93,7 +93,7 @@ pub(super) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> St
 }
 
 /// A family of shaders. Its fields are all that tells its shaders apart (they are the key), next to which bindings are written.
-pub(super) trait Kernel: Hash {
+pub(super) trait WordKernel: Hash {
     const KIND: &'static str;
     /// Bit `i`: binding `i` is an array of atomics.
     const ATOMICS: u32 = 0;
@@ -102,13 +102,13 @@ pub(super) trait Kernel: Hash {
         false
     }
     /// Everything but the declarations of bindings.
-    fn body(&self, p: &mut Names) -> String;
+    fn body(&self, p: &mut ParamNames) -> String;
 }
 
 /// Collects what a kernel's derived `Hash` writes: all its fields, in order.
-struct Fields(SmallVec<[u32; 8]>);
+struct KeyHasher(SmallVec<[u32; 8]>);
 
-impl Hasher for Fields {
+impl Hasher for KeyHasher {
     fn write(&mut self, bytes: &[u8]) {
         for part in bytes.chunks(4) {
             let mut word = [0; 4];
@@ -127,23 +127,23 @@ pub(super) struct Launch<'a> {
     /// The operation that a user called.
     pub op: &'static str,
     pub bindings: Bindings<'a>,
-    pub numbers: Numbers,
+    pub numbers: ParamValues,
     pub groups: usize,
 }
 
 /// What a program makes, for a kernel that reads it by `load(i)`. The kernel uses none of the program's buffers itself.
-pub(super) struct Reads<'a> {
-    pub program: &'a Program<'a>,
-    pub loader: Loader,
+pub(super) struct ProgramReads<'a> {
+    pub program: &'a DeviceProgram<'a>,
+    pub loader: LoadFunction,
 }
 
 impl Launch<'_> {
-    pub(super) fn run<K: Kernel>(self, context: &Context, kernel: &K) -> Result<()> {
+    pub(super) fn run<K: WordKernel>(self, context: &Context, kernel: &K) -> Result<()> {
         self.reading(context, kernel, None)
     }
 
     /// As `run`, of a kernel that reads what a program makes.
-    pub(super) fn reading<K: Kernel>(self, context: &Context, kernel: &K, made: Option<&Reads<'_>>) -> Result<()> {
+    pub(super) fn reading<K: WordKernel>(self, context: &Context, kernel: &K, made: Option<&ProgramReads<'_>>) -> Result<()> {
         let Launch { op, bindings, mut numbers, groups } = self;
         if groups == 0 {
             return Ok(());
@@ -156,7 +156,7 @@ impl Launch<'_> {
             )));
         }
         let (writes, count) = (bindings.writes(), bindings.len());
-        let mut fields = Fields(SmallVec::from_slice(&[writes, count as u32]));
+        let mut fields = KeyHasher(SmallVec::from_slice(&[writes, count as u32]));
         kernel.hash(&mut fields);
         let mut key = Key { kind: K::KIND, words: fields.0 };
         let head = numbers.0.len();
@@ -173,7 +173,7 @@ impl Launch<'_> {
 }
 
 /// A whole shader; the numbers of a program that it reads begin at the one named beside it.
-fn source<K: Kernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize, made: Option<(&Reads<'_>, usize)>) -> String {
+fn source<K: WordKernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize, made: Option<(&ProgramReads<'_>, usize)>) -> String {
     let mut types: SmallVec<[(u32, &str); 8]> =
         (0..buffers as u32).map(|i| (i, if K::ATOMICS >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
     for (slot, t) in made.iter().flat_map(|(r, _)| r.loader.declared()) {
@@ -183,12 +183,12 @@ fn source<K: Kernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize, ma
     if let Some((r, head)) = made {
         s.push_str(&r.program.function(&r.loader, head));
     }
-    with_library(&(s + &kernel.body(&mut Names::default())))
+    with_library(&(s + &kernel.body(&mut ParamNames::default())))
 }
 
 /// Lets naga check the shader of a kernel that writes these bindings.
 #[cfg(test)]
-pub(super) fn validate<K: Kernel + std::fmt::Debug>(kernel: &K, writes: u32) {
+pub(super) fn validate<K: WordKernel + std::fmt::Debug>(kernel: &K, writes: u32) {
     super::wgsl::validate::check(&format!("{} {kernel:?}", K::KIND), &source(kernel, writes, 8, 128, None));
 }
 
@@ -285,17 +285,17 @@ pub(super) fn countable(op: &str, shape: &[usize]) -> Result<usize> {
 pub(super) fn fill(context: &Context, op: &'static str, buffer: &Buffer, n: usize, value: u32) -> Result<()> {
     let mut bindings = Bindings::new();
     bindings.write(buffer);
-    let numbers = Numbers::default().push(n).word(value);
-    Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &Fill)
+    let numbers = ParamValues::default().push(n).word(value);
+    Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &FillWords)
 }
 
 #[derive(Debug, Hash)]
-struct Fill;
+struct FillWords;
 
-impl Kernel for Fill {
+impl WordKernel for FillWords {
     const KIND: &'static str = "words_fill";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, value] = p.many();
         each(&n, &format!("b0[e] = {value};\n"))
     }
@@ -307,10 +307,10 @@ mod tests {
 
     #[test]
     fn names_follow_numbers() {
-        let w = Walk::ordered([(6, [4, -1]), (4, [1, 0])].into_iter());
-        let n = Numbers::default().push(5).walk(&w).long(1 << 32 | 7);
+        let w = StridedWalk::ordered([(6, [4, -1]), (4, [1, 0])].into_iter());
+        let n = ParamValues::default().push(5).walk(&w).long(1 << 32 | 7);
         assert_eq!(n.0[..], [5, 6, 4, u32::MAX, 4, 1, 0, 7, 1]);
-        let mut p = Names::default();
+        let mut p = ParamNames::default();
         assert!(p.next().starts_with("params[0") && !p.walk(w.rank(), "e", &["a", "b"]).is_empty());
         assert_eq!(p.many(), [strided::param(7), strided::param(8)]);
     }
@@ -320,7 +320,7 @@ mod tests {
         #[derive(Hash)]
         struct K(u32, bool, Option<u32>, [u32; 2]);
         let words = |k: K| {
-            let mut f = Fields(SmallVec::new());
+            let mut f = KeyHasher(SmallVec::new());
             k.hash(&mut f);
             f.0
         };
@@ -333,6 +333,6 @@ mod tests {
 
     #[test]
     fn shaders_are_valid() {
-        validate(&Fill, 1);
+        validate(&FillWords, 1);
     }
 }

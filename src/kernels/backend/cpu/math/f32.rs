@@ -139,7 +139,7 @@ fn sin_half<I: Isa>(r: f64) -> f64 {
 #[inline(always)]
 pub fn sin<I: Isa>(x: f32) -> f32 {
     let x = x as f64;
-    if I::WIDE {
+    if I::FULL_RANGE {
         return x.sin() as f32;
     }
     let t = fma::<I>(x, FRAC_1_PI, MAGIC);
@@ -151,7 +151,7 @@ pub fn sin<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub fn cos<I: Isa>(x: f32) -> f32 {
     let x = x as f64;
-    if I::WIDE {
+    if I::FULL_RANGE {
         return x.cos() as f32;
     }
     let t = fma::<I>(x, FRAC_1_PI, -0.5) + MAGIC;
@@ -163,7 +163,7 @@ pub fn cos<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 pub fn tan<I: Isa>(x: f32) -> f32 {
     let x = x as f64;
-    if I::WIDE {
+    if I::FULL_RANGE {
         return x.tan() as f32;
     }
     let t = fma::<I>(x, FRAC_2_PI, MAGIC);
@@ -525,7 +525,7 @@ pub fn normal_pair<I: Isa>(u: f64, v: f64) -> [f32; 2] {
 /// The remainder of the division truncated towards zero; it has the sign of `x`. For quotients below `QUOTIENT_LIMIT` unless `I::WIDE`.
 #[inline(always)]
 pub fn fmod<I: Isa>(x: f32, y: f32) -> f32 {
-    if I::WIDE || !I::FMA { x % y } else { super::f64::fmod::<I>(x as f64, y as f64) as f32 }
+    if I::FULL_RANGE || !I::FMA { x % y } else { super::f64::fmod::<I>(x as f64, y as f64) as f32 }
 }
 
 #[inline(always)]

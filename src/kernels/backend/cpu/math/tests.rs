@@ -1,32 +1,32 @@
 //! Accuracy of the functions, in units in the last place (ULP), against wider arithmetic.
 
-use crate::backend::cpu::num::{Level, best};
-use crate::backend::cpu::pointwise::{Func, Operand, run_at};
+use crate::backend::cpu::num::{InstructionSet, best};
+use crate::backend::cpu::pointwise::{Func, StridedOperand, run_at};
 use crate::layout::DType;
 use crate::pointwise::RowId;
 
-fn levels() -> Vec<Level> {
-    [Level::Base, Level::Avx2, Level::Avx512].into_iter().filter(|l| *l <= best()).collect()
+fn levels() -> Vec<InstructionSet> {
+    [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|l| *l <= best()).collect()
 }
 
-fn run_f32(level: Level, row: RowId, x: &[f32]) -> Vec<f32> {
+fn run_f32(level: InstructionSet, row: RowId, x: &[f32]) -> Vec<f32> {
     let mut out = vec![0f32; x.len()];
-    let input = Operand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F32 };
+    let input = StridedOperand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F32 };
     // SAFETY: both slices have this length.
     unsafe { run_at(level, Func::forward(row), DType::F32, &[x.len()], out.as_mut_ptr() as *mut u8, &[1], &[input], &[]) }.unwrap();
     out
 }
 
-fn run_f64(level: Level, row: RowId, x: &[&[f64]]) -> Vec<f64> {
+fn run_f64(level: InstructionSet, row: RowId, x: &[&[f64]]) -> Vec<f64> {
     let mut out = vec![0f64; x[0].len()];
-    let inputs: Vec<_> = x.iter().map(|x| Operand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F64 }).collect();
+    let inputs: Vec<_> = x.iter().map(|x| StridedOperand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F64 }).collect();
     // SAFETY: all slices have this length.
     unsafe { run_at(level, Func::forward(row), DType::F64, &[x[0].len()], out.as_mut_ptr() as *mut u8, &[1], &inputs, &[]) }.unwrap();
     out
 }
 
 fn f64_of(row: RowId, x: f64) -> f64 {
-    run_f64(Level::Base, row, &[&[x]])[0]
+    run_f64(InstructionSet::Base, row, &[&[x]])[0]
 }
 
 type Reference = fn(f64) -> f64;
@@ -96,7 +96,7 @@ fn share_f32(row: RowId, x: f32, got: f32, want: f64) -> f64 {
 }
 
 /// The worst of each function over the inputs with these bits.
-fn worst_f32(mut bits: impl Iterator<Item = u32>, levels: &[Level]) -> Vec<(f64, f32, f32)> {
+fn worst_f32(mut bits: impl Iterator<Item = u32>, levels: &[InstructionSet]) -> Vec<(f64, f32, f32)> {
     let rows = || UNARY.iter().copied().chain(COMPOSED.iter().map(|(row, f, _)| (*row, *f)));
     let mut worst = vec![(0f64, 0f32, 0f32); rows().count()];
     loop {
@@ -117,7 +117,7 @@ fn worst_f32(mut bits: impl Iterator<Item = u32>, levels: &[Level]) -> Vec<(f64,
     }
 }
 
-fn check_f32(step: usize, levels: &[Level]) {
+fn check_f32(step: usize, levels: &[InstructionSet]) {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     let part = (1u64 << 32).div_ceil(threads);
     let worst = std::thread::scope(|s| {

@@ -3,7 +3,7 @@
 //! The sum over k is cut where k alone says, so the bits are the same for any number of threads, and for a row whatever stands beside it.
 
 use crate::backend::cpu::matmul::Mat;
-use crate::backend::cpu::num::{Level, level};
+use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use crate::backend::cpu::threads::parallel_for;
 use std::arch::x86_64::*;
 
@@ -20,7 +20,7 @@ const TASK: usize = 1 << 18;
 
 /// How the large matrix lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lies {
+enum DenseAlong {
     /// Dense along k, as a weight of `linear` does.
     Along,
     /// Dense along n.
@@ -28,12 +28,12 @@ enum Lies {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Out<T>(*mut T, isize, isize);
+pub(crate) struct ProductPointer<T>(*mut T, isize, isize);
 // SAFETY: tasks write to disjoint columns.
-unsafe impl<T> Send for Out<T> {}
+unsafe impl<T> Send for ProductPointer<T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Out<T> {}
-impl<T> Out<T> {
+unsafe impl<T> Sync for ProductPointer<T> {}
+impl<T> ProductPointer<T> {
     #[inline(always)]
     fn at(&self, i: usize, j: usize) -> *mut T {
         self.0.wrapping_offset(i as isize * self.1 + j as isize * self.2)
@@ -41,29 +41,29 @@ impl<T> Out<T> {
 }
 
 /// Element types with such products.
-pub(crate) trait Few: Copy + Send + Sync + 'static {
+pub(crate) trait SkinnyGemm: Copy + Send + Sync + 'static {
     const LANES: usize;
 
     /// Element (i, j) of the product of `a` (R x k, dense along k) with columns `j..j + width` (at most `TILE`) of `b`.
     ///
     /// # Safety
     /// The machine has AVX-512. All of `a` and these columns of `b` (rows of its transpose) are readable, and writable the results.
-    unsafe fn along<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: Out<Self>);
+    unsafe fn along<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: ProductPointer<Self>);
 
     /// As `along`, for up to `TILE` vectors of columns.
     ///
     /// # Safety
     /// As for `along`.
-    unsafe fn across<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: Out<Self>);
+    unsafe fn across<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: ProductPointer<Self>);
 }
 
 macro_rules! few {
     ($t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
-        impl Few for $t {
+        impl SkinnyGemm for $t {
             const LANES: usize = $lanes;
 
             #[target_feature(enable = "avx512f")]
-            unsafe fn along<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: Out<$t>) {
+            unsafe fn along<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: ProductPointer<$t>) {
                 // SAFETY: the caller's; masked loads read what lies below k only. Columns beyond the width are the last one again.
                 unsafe {
                     let x: [*const $t; R] = std::array::from_fn(|r| a.at(i + r, 0));
@@ -105,7 +105,7 @@ macro_rules! few {
             }
 
             #[target_feature(enable = "avx512f")]
-            unsafe fn across<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: Out<$t>) {
+            unsafe fn across<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: ProductPointer<$t>) {
                 let rest: [$mask; TILE] = std::array::from_fn(|c| {
                     let n = width.saturating_sub(c * $lanes).min($lanes);
                     ((1u32 << n) - 1) as $mask
@@ -172,19 +172,19 @@ few!(
 ///
 /// # Safety
 /// The operands are readable, `out` is writable and overlaps neither.
-pub(crate) unsafe fn product<T: Few>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T, parallel: bool) -> bool {
-    if level() != Level::Avx512 || m * n * k == 0 {
+pub(crate) unsafe fn product<T: SkinnyGemm>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T, parallel: bool) -> bool {
+    if instruction_set() != InstructionSet::Avx512 || m * n * k == 0 {
         return false;
     }
     let columns = n as isize;
     // SAFETY: the caller's; what is made dense is copied with its own strides.
     unsafe {
         if m <= FEW_ALONG && m <= n && b.rs == 1 {
-            dense(m, k, a, |a| tiles((m, n, k), Lies::Along, a, b, (out, columns, 1), parallel));
+            dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, a, b, (out, columns, 1), parallel));
         } else if m <= FEW_ACROSS && b.cs == 1 {
-            dense(m, k, a, |a| tiles((m, n, k), Lies::Across, a, b, (out, columns, 1), parallel));
+            dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel));
         } else if n <= FEW_ACROSS && a.cs == 1 {
-            dense(n, k, b.t(), |b| tiles((n, m, k), Lies::Along, b, a.t(), (out, 1, columns), parallel));
+            dense(n, k, b.t(), |b| tiles((n, m, k), DenseAlong::Along, b, a.t(), (out, 1, columns), parallel));
         } else {
             return false;
         }
@@ -196,7 +196,7 @@ pub(crate) unsafe fn product<T: Few>(m: usize, n: usize, k: usize, a: Mat<T>, b:
 ///
 /// # Safety
 /// `m` x `k` elements are readable.
-unsafe fn dense<T: Few>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat<T>)) {
+unsafe fn dense<T: SkinnyGemm>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat<T>)) {
     if a.cs == 1 {
         return f(a);
     }
@@ -210,16 +210,16 @@ unsafe fn dense<T: Few>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat<T>)) {
 /// # Safety
 /// The machine has AVX-512; `b` lies as `lies` says, and `out` is dense along n where `b` is; the operands are readable, `out` is
 /// writable and overlaps neither; k is at least 1.
-unsafe fn tiles<T: Few>(
+unsafe fn tiles<T: SkinnyGemm>(
     (m, n, k): (usize, usize, usize),
-    lies: Lies,
+    lies: DenseAlong,
     a: Mat<T>,
     b: Mat<T>,
     (out, rs, cs): (*mut T, isize, isize),
     parallel: bool,
 ) {
-    let out = Out(out, rs, cs);
-    let step = if lies == Lies::Along { TILE } else { TILE * T::LANES };
+    let out = ProductPointer(out, rs, cs);
+    let step = if lies == DenseAlong::Along { TILE } else { TILE * T::LANES };
     let width = if parallel { (TASK / (m * k)).next_multiple_of(step).max(step) } else { n };
     parallel_for(n.div_ceil(width.max(1)), |t| {
         let (first, end) = (t * width, n.min((t + 1) * width));
@@ -231,8 +231,8 @@ unsafe fn tiles<T: Few>(
                         // SAFETY: the caller's; these rows and columns are there, and this task alone writes these columns.
                         unsafe {
                             match lies {
-                                Lies::Along => T::along::<$R>(k, a, b, j, now, i, out),
-                                Lies::Across => T::across::<$R>(k, a, b, j, now, i, out),
+                                DenseAlong::Along => T::along::<$R>(k, a, b, j, now, i, out),
+                                DenseAlong::Across => T::across::<$R>(k, a, b, j, now, i, out),
                             }
                         }
                     };

@@ -7,8 +7,8 @@
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
 
-use super::reduce::reducers::Number;
-use super::threads::{Shared, parallel_for};
+use super::reduce::reducers::Numeric;
+use super::threads::{SharedPointer, parallel_for};
 use gemm::Parallelism;
 
 /// A matrix in memory: rows lie `rs` elements apart, columns `cs`.
@@ -70,7 +70,7 @@ fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
 }
 
 /// A product of floats: `out`, row-major with rows of `n`, is overwritten by `a` (m x k) times `b` (k x n).
-pub trait Product: Number {
+pub trait MatrixProduct: Numeric {
     /// # Safety
     /// `a` and `b` are readable, `out` writable over the sizes given, and `out` overlaps neither.
     unsafe fn product(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool);
@@ -78,7 +78,7 @@ pub trait Product: Number {
 
 macro_rules! float_product {
     ($t:ty) => {
-        impl Product for $t {
+        impl MatrixProduct for $t {
             unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe {
@@ -98,7 +98,7 @@ macro_rules! float_product {
                     // The sum over k is never divided, and the tiles are the same however many threads there are.
                     let (rows, columns) = if m * n * k >= PARALLEL { tile(m, n, k) } else { (m, n) };
                     let across = n.div_ceil(columns);
-                    let (out, a_rs, a_cs, b_rs, b_cs) = (Shared::new(out), a.rs, a.cs, b.rs, b.cs);
+                    let (out, a_rs, a_cs, b_rs, b_cs) = (SharedPointer::new(out), a.rs, a.cs, b.rs, b.cs);
                     let one = |at: usize| {
                         let (i, j) = (at / across * rows, at % across * columns);
                         let (out, a, b) = (out.at(i * n + j), a.at(i, 0), b.at(0, j));
@@ -137,9 +137,9 @@ float_product!(f64);
 
 macro_rules! integer_product {
     ($($t:ty),*) => { $(
-        impl Product for $t {
+        impl MatrixProduct for $t {
             unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
-                let out = Shared::new(out);
+                let out = SharedPointer::new(out);
                 let rows = if parallel { (VECTOR_TASK / (n * k).max(1)).max(1) } else { m.max(1) };
                 // SAFETY: each task writes its own rows; the rest is the caller's promise.
                 parallel_for(m.div_ceil(rows), |t| unsafe {
@@ -168,9 +168,9 @@ integer_product!(u8, i16, i32, i64);
 /// `batch` products whose operands start where `offsets` says, in elements; the results lie one after the other.
 ///
 /// # Safety
-/// As for `Product::product`, for each batch.
+/// As for `MatrixProduct::product`, for each batch.
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn batched<T: Product>(
+pub unsafe fn batched<T: MatrixProduct>(
     batch: usize,
     (m, n, k): (usize, usize, usize),
     a: Mat<T>,
@@ -183,7 +183,7 @@ pub unsafe fn batched<T: Product>(
         let (p, q) = offsets(i);
         (a.moved(p), b.moved(q))
     };
-    let out = Shared::new(out);
+    let out = SharedPointer::new(out);
     // SAFETY: each batch writes its own stretch of `out`; the rest is the caller's promise.
     unsafe {
         if batch == 1 || work >= 4 * PARALLEL {
@@ -204,9 +204,9 @@ pub unsafe fn batched<T: Product>(
 }
 
 /// # Safety
-/// As for `Product::product`; n is at most 16.
+/// As for `MatrixProduct::product`; n is at most 16.
 #[inline(always)]
-unsafe fn direct<T: Number>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T) {
+unsafe fn direct<T: Numeric>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T) {
     // SAFETY: indices stay below the sizes.
     unsafe {
         for i in 0..m {
@@ -226,8 +226,8 @@ unsafe fn direct<T: Number>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, 
 /// `out = a x` for `a` of m x k.
 ///
 /// # Safety
-/// As for `Product::product`; `x` has k elements, `step` apart.
-unsafe fn vector<T: Number>(m: usize, k: usize, a: Mat<T>, x: *const T, step: isize, out: *mut T, parallel: bool) {
+/// As for `MatrixProduct::product`; `x` has k elements, `step` apart.
+unsafe fn vector<T: Numeric>(m: usize, k: usize, a: Mat<T>, x: *const T, step: isize, out: *mut T, parallel: bool) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         // The loops below read x once for each row: make it dense first.
@@ -239,12 +239,12 @@ unsafe fn vector<T: Number>(m: usize, k: usize, a: Mat<T>, x: *const T, step: is
             copy.as_ptr()
         };
         let x = Mat { ptr: x, rs: 1, cs: 1 };
-        let out = Shared::new(out);
+        let out = SharedPointer::new(out);
         if parallel && m < 4 && k >= 2 * VECTOR_TASK && a.cs == 1 {
             // Long dot products: pieces of a fixed size, whose sums are added up in order.
             let pieces = k.div_ceil(VECTOR_TASK);
             let mut partial = vec![T::ZERO; m * pieces];
-            let to = Shared::new(partial.as_mut_ptr());
+            let to = SharedPointer::new(partial.as_mut_ptr());
             parallel_for(m * pieces, |t| {
                 let (i, first) = (t / pieces, t % pieces * VECTOR_TASK);
                 // SAFETY: task t alone writes its place, which outlives the tasks.
@@ -280,26 +280,26 @@ macro_rules! instances {
     ($any:ident = $body:ident, $avx512:ident, $avx2:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,fma")]
-        unsafe fn $avx512<T: Number>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+        unsafe fn $avx512<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body(k, a, x, out) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $avx2<T: Number>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+        unsafe fn $avx2<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body(k, a, x, out) }
         }
-        unsafe fn $any<T: Number>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+        unsafe fn $any<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
             // SAFETY: the features were found on this machine; the caller's promise is passed on.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 {
-                    use super::num::{Level, level};
-                    match level() {
-                        Level::Avx512 => return $avx512(k, a, x, out),
-                        Level::Avx2 => return $avx2(k, a, x, out),
-                        Level::Base => {}
+                    use super::num::{InstructionSet, instruction_set};
+                    match instruction_set() {
+                        InstructionSet::Avx512 => return $avx512(k, a, x, out),
+                        InstructionSet::Avx2 => return $avx2(k, a, x, out),
+                        InstructionSet::Base => {}
                     }
                 }
                 $body(k, a, x, out)
@@ -312,7 +312,7 @@ instances!(columns_any = columns, columns_avx512, columns_avx2);
 
 /// One dot product for each row.
 #[inline(always)]
-unsafe fn dots<T: Number>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+unsafe fn dots<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
     for (i, o) in out.iter_mut().enumerate() {
         // SAFETY: row i, and k elements of each.
         *o = unsafe { dot(k, a.at(i, 0), a.cs, x.ptr) };
@@ -324,7 +324,7 @@ unsafe fn dots<T: Number>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
 /// # Safety
 /// `k` elements of `a`, `step` apart, and of `x`, dense, are readable.
 #[inline(always)]
-unsafe fn dot<T: Number>(k: usize, a: *const T, step: isize, x: *const T) -> T {
+unsafe fn dot<T: Numeric>(k: usize, a: *const T, step: isize, x: *const T) -> T {
     const L: usize = 64;
     const BLOCK: usize = L * 64;
     let mut total = T::ZERO;
@@ -367,7 +367,7 @@ unsafe fn dot<T: Number>(k: usize, a: *const T, step: isize, x: *const T) -> T {
 
 /// Column after column, eight at a time, added onto the results.
 #[inline(always)]
-unsafe fn columns<T: Number>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+unsafe fn columns<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
     out.fill(T::ZERO);
     let mut p = 0;
     // SAFETY: columns below k of out.len() rows that lie next to each other.

@@ -21,9 +21,9 @@ const IDLE_SHARE: usize = 8;
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
 static PANICS: AtomicBool = AtomicBool::new(false);
-static POOL: Table<Idle> = Table::new(Idle { buffers: Vec::new(), bytes: 0 });
+static POOL: Table<FreeList> = Table::new(FreeList { buffers: Vec::new(), bytes: 0 });
 
-struct Idle {
+struct FreeList {
     /// (capacity, address), the latest freed last.
     buffers: Vec<(usize, usize)>,
     bytes: usize,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 
 /// What one thread has taken (and, negative, given back) since it was last folded into `HELD`. Written by its thread alone.
 #[repr(align(128))]
-struct Tally {
+struct ThreadStats {
     live: AtomicIsize,
     most: AtomicIsize,
     taken: AtomicBool,
@@ -15,8 +15,8 @@ struct Tally {
 
 /// Threads beyond these count in `HELD` itself.
 const THREADS: usize = 64;
-static TALLIES: [Tally; THREADS] =
-    [const { Tally { live: AtomicIsize::new(0), most: AtomicIsize::new(0), taken: AtomicBool::new(false) } }; THREADS];
+static TALLIES: [ThreadStats; THREADS] =
+    [const { ThreadStats { live: AtomicIsize::new(0), most: AtomicIsize::new(0), taken: AtomicBool::new(false) } }; THREADS];
 
 /// All that have ever been taken are among the first so many.
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -29,14 +29,14 @@ static PEAK: AtomicIsize = AtomicIsize::new(0);
 const FOLD: isize = 32 << 10;
 
 thread_local! {
-    static MINE: Cell<Option<&'static Tally>> = const { Cell::new(None) };
-    static KEEPER: Keeper = const { Keeper };
+    static MINE: Cell<Option<&'static ThreadStats>> = const { Cell::new(None) };
+    static KEEPER: FoldAtThreadExit = const { FoldAtThreadExit };
 }
 
 /// Gives the thread's tally back when the thread ends.
-struct Keeper;
+struct FoldAtThreadExit;
 
-impl Drop for Keeper {
+impl Drop for FoldAtThreadExit {
     fn drop(&mut self) {
         if let Some(t) = MINE.take() {
             t.fold();
@@ -45,7 +45,7 @@ impl Drop for Keeper {
     }
 }
 
-impl Tally {
+impl ThreadStats {
     #[cold]
     #[inline(never)]
     fn fold(&self) {
@@ -56,7 +56,7 @@ impl Tally {
     }
 }
 
-fn used() -> &'static [Tally] {
+fn used() -> &'static [ThreadStats] {
     &TALLIES[..USED.load(Ordering::Acquire)]
 }
 

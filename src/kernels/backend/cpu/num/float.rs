@@ -1,6 +1,6 @@
 //! Real numbers. The elementary functions are in `math`; all is branch-free so that it vectorises.
 
-use super::{Cell, Isa, Wide};
+use super::{FullRange, Isa, KernelNumber};
 use crate::backend::cpu::math;
 use crate::layout::Scalar;
 use crate::pointwise::{Analytic, Field, Num, Real};
@@ -21,9 +21,9 @@ macro_rules! float {
             }
         }
 
-        impl<I: Isa> Cell for $Name<I> {
-            type Raw = $raw;
-            type Wide = $Name<Wide<I>>;
+        impl<I: Isa> KernelNumber for $Name<I> {
+            type Stored = $raw;
+            type FullRangeNumber = $Name<FullRange<I>>;
             const SCALAR: bool = I::SCALAR;
 
             #[inline(always)]

@@ -1,6 +1,6 @@
 //! Integers, which wrap around, and booleans, whose sum is "or" and whose product is "and".
 
-use super::Cell;
+use super::KernelNumber;
 use crate::layout::Scalar;
 use crate::pointwise::{Cond, Field, Int, Num};
 use std::ops::{Add, Mul, Neg, Sub};
@@ -31,9 +31,9 @@ macro_rules! integer {
         #[repr(transparent)]
         pub struct $Name(pub $raw);
 
-        impl Cell for $Name {
-            type Raw = $raw;
-            type Wide = Self;
+        impl KernelNumber for $Name {
+            type Stored = $raw;
+            type FullRangeNumber = Self;
 
             #[inline(always)]
             fn new(raw: $raw) -> Self {
@@ -256,9 +256,9 @@ integer!(I64, i64, "`int64`.");
 #[repr(transparent)]
 pub struct B8(pub u8);
 
-impl Cell for B8 {
-    type Raw = u8;
-    type Wide = Self;
+impl KernelNumber for B8 {
+    type Stored = u8;
+    type FullRangeNumber = Self;
 
     #[inline(always)]
     fn new(raw: u8) -> Self {

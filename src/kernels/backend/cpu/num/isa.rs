@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
     /// Whether a fused multiply-add is one instruction.
     const FMA: bool;
-    /// Whether periodic functions must take arguments, and remainders quotients, of any size; if not, only what `Cell` calls in range.
-    const WIDE: bool = false;
+    /// Whether periodic functions must take arguments, and remainders quotients, of any size; if not, only what `KernelNumber` calls in range.
+    const FULL_RANGE: bool = false;
     /// Whether kernels of this instance are left scalar: it does not vectorise, or no current machine runs it.
-    const SCALAR: bool = Self::WIDE;
+    const SCALAR: bool = Self::FULL_RANGE;
 }
 
 /// `I` with periodic functions and remainders of any size, which do not vectorise.
 #[derive(Debug, Clone, Copy)]
-pub struct Wide<I>(std::marker::PhantomData<I>);
+pub struct FullRange<I>(std::marker::PhantomData<I>);
 
-impl<I: Isa> Isa for Wide<I> {
+impl<I: Isa> Isa for FullRange<I> {
     const FMA: bool = I::FMA;
-    const WIDE: bool = true;
+    const FULL_RANGE: bool = true;
 }
 
 /// What the build's target has at least.
@@ -48,13 +48,13 @@ impl Isa for Avx512 {
 /// The instances that were compiled, in the order of the kernel table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Level {
+pub enum InstructionSet {
     Base,
     Avx2,
     Avx512,
 }
 
-impl Level {
+impl InstructionSet {
     /// As many as were compiled for this architecture.
     pub const COUNT: usize = if cfg!(target_arch = "x86_64") { 3 } else { 1 };
 }
@@ -64,30 +64,30 @@ static LEVEL: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// The best instance for this machine. `RGRAD_ISA=base|avx2|avx512` asks for a lower one.
 #[inline]
-pub fn level() -> Level {
+pub fn instruction_set() -> InstructionSet {
     match LEVEL.load(Ordering::Relaxed) {
-        0 => Level::Base,
-        1 => Level::Avx2,
-        2 => Level::Avx512,
+        0 => InstructionSet::Base,
+        1 => InstructionSet::Avx2,
+        2 => InstructionSet::Avx512,
         _ => detect(),
     }
 }
 
 #[cold]
-fn detect() -> Level {
+fn detect() -> InstructionSet {
     let asked = match std::env::var("RGRAD_ISA").as_deref() {
-        Ok("base") => Level::Base,
-        Ok("avx2") => Level::Avx2,
-        _ => Level::Avx512,
+        Ok("base") => InstructionSet::Base,
+        Ok("avx2") => InstructionSet::Avx2,
+        _ => InstructionSet::Avx512,
     };
-    let level = asked.min(best());
-    LEVEL.store(level as u8, Ordering::Relaxed);
-    level
+    let isa = asked.min(best());
+    LEVEL.store(isa as u8, Ordering::Relaxed);
+    isa
 }
 
 /// The best level that this machine can run.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub fn best() -> Level {
+pub fn best() -> InstructionSet {
     let v3 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("bmi1")
@@ -99,16 +99,16 @@ pub fn best() -> Level {
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl");
     match (v3, v4) {
-        (_, true) => Level::Avx512,
-        (true, _) => Level::Avx2,
-        _ => Level::Base,
+        (_, true) => InstructionSet::Avx512,
+        (true, _) => InstructionSet::Avx2,
+        _ => InstructionSet::Base,
     }
 }
 
 /// The best level that this machine can run.
 #[cfg(any(not(target_arch = "x86_64"), miri))]
-pub fn best() -> Level {
-    Level::Base
+pub fn best() -> InstructionSet {
+    InstructionSet::Base
 }
 
 /// Calls `$f::<$cell<ISA>>` in the instance that this machine runs: `avx512::$f`, `avx2::$f`, or `$f` itself of the room that asks.
@@ -116,11 +116,11 @@ macro_rules! dispatch {
     ($f:ident, $cell:ident, $args:tt) => {{
         #[cfg(target_arch = "x86_64")]
         {
-            use $crate::backend::cpu::num::{Avx2, Avx512, Level, level};
-            match level() {
-                Level::Avx512 => avx512::$f::<$cell<Avx512>> $args,
-                Level::Avx2 => avx2::$f::<$cell<Avx2>> $args,
-                Level::Base => $f::<$cell<Base>> $args,
+            use $crate::backend::cpu::num::{Avx2, Avx512, InstructionSet, instruction_set};
+            match instruction_set() {
+                InstructionSet::Avx512 => avx512::$f::<$cell<Avx512>> $args,
+                InstructionSet::Avx2 => avx2::$f::<$cell<Avx2>> $args,
+                InstructionSet::Base => $f::<$cell<Base>> $args,
             }
         }
         #[cfg(not(target_arch = "x86_64"))]

@@ -12,24 +12,24 @@ mod vector;
 // Numbers of an instruction set may only be computed with where the machine has it: kernels see to that, nobody else gets at them.
 pub(crate) use float::{F32, F64};
 pub(crate) use int::{B8, I32, I64, U8};
-pub(crate) use isa::{Avx2, Avx512, Base, Isa, Wide, dispatch};
-pub use isa::{Level, best, level};
+pub(crate) use isa::{Avx2, Avx512, Base, FullRange, Isa, dispatch};
+pub use isa::{InstructionSet, best, instruction_set};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use vector::{Bits16, F32x16, Mask16, Table};
+pub(crate) use vector::{Bits16, F32x16, LookupTable, Mask16};
 
 use crate::layout::Scalar;
 use crate::pointwise::Num;
 
 /// A number that lies in memory as `Raw`.
-pub(crate) trait Cell: Num<Cond = bool> + Copy {
-    type Raw: Copy;
+pub(crate) trait KernelNumber: Num<Cond = bool> + Copy {
+    type Stored: Copy;
     /// Whether kernels compute it one element at a time.
     const SCALAR: bool = false;
     /// The same number with periodic functions for arguments, and remainders for quotients, of any size.
-    type Wide: Cell<Raw = Self::Raw>;
+    type FullRangeNumber: KernelNumber<Stored = Self::Stored>;
 
-    fn new(raw: Self::Raw) -> Self;
-    fn raw(self) -> Self::Raw;
+    fn new(raw: Self::Stored) -> Self;
+    fn raw(self) -> Self::Stored;
     fn from_scalar(s: &Scalar) -> Self;
     /// From a byte of a bool tensor.
     fn from_bool(byte: u8) -> Self;

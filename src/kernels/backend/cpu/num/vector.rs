@@ -20,7 +20,7 @@ pub struct Bits16(__m512i);
 
 /// Thirty-two numbers, of which an instruction picks sixteen at once.
 #[repr(align(64))]
-pub struct Table(pub [f32; 32]);
+pub struct LookupTable(pub [f32; 32]);
 
 macro_rules! avx512 {
     ($e:expr) => {
@@ -245,7 +245,7 @@ impl Bits16 {
 
     /// The numbers of a table at the places that the lowest five bits name.
     #[inline(always)]
-    pub fn pick(self, table: &Table) -> F32x16 {
+    pub fn pick(self, table: &LookupTable) -> F32x16 {
         // SAFETY: a table holds two registers of numbers, and an operand exists, so the machine has AVX-512.
         unsafe {
             let (low, high) = (_mm512_load_ps(table.0.as_ptr()), _mm512_load_ps(table.0.as_ptr().add(16)));

@@ -2,10 +2,10 @@
 //! every bit is what one row after the other would give.
 
 use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use crate::backend::cpu::cast::{Move, Route, mover, stored};
-use crate::backend::cpu::num::level;
-use crate::backend::cpu::pointwise::{Loop, specialise};
-use crate::backend::cpu::strided::{Dims, collapse};
+use crate::backend::cpu::cast::{CastRoute, MoveFn, mover, stored};
+use crate::backend::cpu::num::instruction_set;
+use crate::backend::cpu::pointwise::{DenseLoop, specialise};
+use crate::backend::cpu::strided::{StridedDims, collapse};
 use crate::backend::cpu::threads::parallel_for;
 use crate::backend::program::{Code, From, What};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ const TOGETHER: usize = 128;
 
 /// An input of a program, in memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub struct FusedInput<'a> {
     pub ptr: *const u8,
     pub dtype: DType,
     /// None: lies as the results do, element for element. Else strides in elements over the program's shape.
@@ -34,7 +34,7 @@ pub struct Input<'a> {
 
 /// Where a slot of a kernel reads.
 #[derive(Clone, Copy)]
-enum Read {
+enum SlotRead {
     Register(usize),
     /// What a step left in memory.
     Written(usize),
@@ -44,45 +44,45 @@ enum Read {
     Constant(usize),
 }
 
-struct Slot {
+struct KernelSlot {
     slot: usize,
-    read: Read,
+    read: SlotRead,
     /// Bytes of an element as it is read.
     size: usize,
-    convert: Option<(Route, usize)>,
+    convert: Option<(CastRoute, usize)>,
 }
 
-struct Prepared {
-    kernel: Option<Loop>,
-    slots: Vec<Slot>,
+struct PreparedStep {
+    kernel: Option<DenseLoop>,
+    slots: Vec<KernelSlot>,
     register: usize,
     /// Where the result goes, for a step whose result is kept.
     place: Option<*mut u8>,
     size: usize,
     /// The move of a cast.
-    cast: Option<(Move, usize)>,
+    cast: Option<(MoveFn, usize)>,
     /// For a kernel that computes in a wider type than its step gives: the move back, the size of what it makes, and its buffer.
-    narrow: Option<(Move, usize, usize)>,
+    narrow: Option<(MoveFn, usize, usize)>,
 }
 
-struct Walk {
+struct StridedRead {
     ptr: *const u8,
     size: usize,
-    read: Move,
-    dims: Dims<2>,
+    read: MoveFn,
+    dims: StridedDims<2>,
 }
 
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
-struct Line([u8; 64]);
+struct ConstantLine([u8; 64]);
 
 /// A program with its memory, ready to be run over any range of its elements.
 pub struct Runner {
     n: usize,
-    steps: Vec<Prepared>,
+    steps: Vec<PreparedStep>,
     inputs: Vec<(*const u8, usize)>,
-    walks: Vec<Walk>,
-    constants: Vec<Line>,
+    walks: Vec<StridedRead>,
+    constants: Vec<ConstantLine>,
     /// Registers, with those that conversions and strided inputs use.
     registers: usize,
     converted: usize,
@@ -97,7 +97,7 @@ unsafe impl Send for Runner {}
 unsafe impl Sync for Runner {}
 
 thread_local! {
-    static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: RefCell<Vec<ConstantLine>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Runner {
@@ -111,12 +111,18 @@ impl Runner {
     /// While the runner is used: every input is readable, aligned and initialised over the shape, and every place writable for as many
     /// elements. A place may be the memory of an aligned input whose last reader is not behind the step that writes there; otherwise no
     /// memory overlaps.
-    pub unsafe fn new(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Input<'_>], places: &[*mut u8]) -> Result<Runner> {
+    pub unsafe fn new(
+        code: &Code,
+        shape: &[usize],
+        out_strides: &[isize],
+        inputs: &[FusedInput<'_>],
+        places: &[*mut u8],
+    ) -> Result<Runner> {
         let n = shape.iter().product();
         let last = code.last_uses();
         let mut free: Vec<usize> = Vec::new();
         let (mut registers, mut converted) = (0, 0);
-        let mut constants: Vec<Line> = Vec::new();
+        let mut constants: Vec<ConstantLine> = Vec::new();
         let mut walks = Vec::new();
         let mut walk_of = vec![usize::MAX; inputs.len()];
         for (i, input) in inputs.iter().enumerate() {
@@ -124,10 +130,10 @@ impl Runner {
                 walk_of[i] = walks.len();
                 let size = input.dtype.size();
                 let dims = collapse::<2>(shape, [out_strides, strides], [1, size]);
-                walks.push(Walk { ptr: input.ptr, size, read: mover(input.dtype, input.dtype), dims });
+                walks.push(StridedRead { ptr: input.ptr, size, read: mover(input.dtype, input.dtype), dims });
             }
         }
-        let mut steps: Vec<Prepared> = Vec::with_capacity(code.steps.len());
+        let mut steps: Vec<PreparedStep> = Vec::with_capacity(code.steps.len());
         let mut register_of = vec![usize::MAX; code.steps.len()];
         for (i, step) in code.steps.iter().enumerate() {
             let (mut kernel, mut cast, mut narrow) = (None, None, None);
@@ -136,8 +142,8 @@ impl Runner {
                 What::Row { func, compute, params } => {
                     let (func, params) = specialise(*func, params);
                     let found = match func.part {
-                        Part::Forward => kernels::forward_kernel(func.row, *compute, level()),
-                        Part::Vjp(k) => kernels::vjp_kernel(func.row, k as usize, *compute, level()),
+                        Part::Forward => kernels::forward_kernel(func.row, *compute, instruction_set()),
+                        Part::Vjp(k) => kernels::vjp_kernel(func.row, k as usize, *compute, instruction_set()),
                     };
                     let found = found.ok_or_else(|| {
                         Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", func.row.info().name, compute.type_name()))
@@ -145,7 +151,7 @@ impl Runner {
                     is_vjp = func.part != Part::Forward;
                     let made = func.out_dtype(compute.computed());
                     let params: SmallVec<[Scalar; MAX_PARAMS]> = params.iter().map(|p| stored(*p, *compute)).collect();
-                    kernel = Some(Loop::new(found, &params, made.size()));
+                    kernel = Some(DenseLoop::new(found, &params, made.size()));
                     narrow = (made != step.out).then(|| (mover(made, step.out), made.size()));
                 }
                 What::Cast => cast = Some((mover(step.ins[0].1, step.out), step.ins[0].1.size())),
@@ -157,33 +163,33 @@ impl Runner {
                 let sees = if kernel.is_some() { stored.computed() } else { stored };
                 let read = match from {
                     From::Nothing => continue,
-                    From::Input(j) if walk_of[*j] != usize::MAX => Read::Strided(walk_of[*j]),
-                    From::Input(j) => Read::Aligned(*j),
-                    From::Step(j) if !places[*j].is_null() => Read::Written(*j),
-                    From::Step(j) => Read::Register(register_of[*j]),
+                    From::Input(j) if walk_of[*j] != usize::MAX => SlotRead::Strided(walk_of[*j]),
+                    From::Input(j) => SlotRead::Aligned(*j),
+                    From::Step(j) if !places[*j].is_null() => SlotRead::Written(*j),
+                    From::Step(j) => SlotRead::Register(register_of[*j]),
                     From::Value(bytes) => {
                         let at = constants.len() / (REGISTER / 64);
-                        constants.resize(constants.len() + REGISTER / 64, Line([0; 64]));
+                        constants.resize(constants.len() + REGISTER / 64, ConstantLine([0; 64]));
                         let to = constants[at * (REGISTER / 64)..].as_mut_ptr().cast::<u8>();
                         // SAFETY: the value is aligned and as long as its type; the buffer holds a block of the widest type.
                         unsafe {
-                            let value = Value(*bytes);
-                            Route::new(*dtype, stored, sees).run(1, BLOCK, value.0.as_ptr(), (0, 0), to, (0, sees.size() as isize));
+                            let value = AlignedValue(*bytes);
+                            CastRoute::new(*dtype, stored, sees).run(1, BLOCK, value.0.as_ptr(), (0, 0), to, (0, sees.size() as isize));
                         }
-                        Read::Constant(at)
+                        SlotRead::Constant(at)
                     }
                 };
-                let convert = if *dtype == stored && stored == sees || matches!(read, Read::Constant(_)) {
+                let convert = if *dtype == stored && stored == sees || matches!(read, SlotRead::Constant(_)) {
                     None
                 } else {
                     conversions += 1;
-                    Some((Route::new(*dtype, stored, sees), conversions - 1))
+                    Some((CastRoute::new(*dtype, stored, sees), conversions - 1))
                 };
                 let slot = if is_vjp && k + 1 == step.ins.len() { 1 + MAX_OPERANDS } else { k };
                 if let Some(kernel) = &mut kernel {
                     kernel.set_input(slot, sees.size());
                 }
-                slots.push(Slot { slot, read, size: dtype.size(), convert });
+                slots.push(KernelSlot { slot, read, size: dtype.size(), convert });
             }
             let narrow = narrow.map(|(mv, size)| (mv, size, conversions));
             converted = converted.max(conversions + usize::from(narrow.is_some()));
@@ -203,7 +209,7 @@ impl Runner {
                 }
             }
             let place = (!places[i].is_null()).then_some(places[i]);
-            steps.push(Prepared { kernel, slots, register, place, size: step.out.size(), cast, narrow });
+            steps.push(PreparedStep { kernel, slots, register, place, size: step.out.size(), cast, narrow });
         }
         let inputs = inputs.iter().map(|i| (i.ptr, i.dtype.size())).collect();
         let gathered = walks.len();
@@ -212,7 +218,7 @@ impl Runner {
                 step.place.is_some()
                     && step.kernel.is_some()
                     && step.narrow.is_none()
-                    && step.slots.iter().all(|s| matches!(s.read, Read::Aligned(_)) && s.convert.is_none())
+                    && step.slots.iter().all(|s| matches!(s.read, SlotRead::Aligned(_)) && s.convert.is_none())
             }
             _ => false,
         };
@@ -245,7 +251,7 @@ impl Runner {
         SCRATCH.with(|s| {
             let mut s = s.borrow_mut();
             if s.len() < lines {
-                s.resize(lines, Line([0; 64]));
+                s.resize(lines, ConstantLine([0; 64]));
             }
             let scratch = s.as_mut_ptr().cast::<u8>();
             let size = self.steps.last().map_or(0, |s| s.size);
@@ -275,10 +281,10 @@ impl Runner {
                 };
                 for slot in &step.slots {
                     let mut src: *const u8 = match slot.read {
-                        Read::Register(r) => scratch.add(r * REGISTER),
-                        Read::Written(j) => self.steps[j].place.map_or(std::ptr::null(), |p| p.add(start * slot.size).cast_const()),
-                        Read::Aligned(j) => self.inputs[j].0.add(start * slot.size),
-                        Read::Strided(w) => match self.walks[w].dense(start, len) {
+                        SlotRead::Register(r) => scratch.add(r * REGISTER),
+                        SlotRead::Written(j) => self.steps[j].place.map_or(std::ptr::null(), |p| p.add(start * slot.size).cast_const()),
+                        SlotRead::Aligned(j) => self.inputs[j].0.add(start * slot.size),
+                        SlotRead::Strided(w) => match self.walks[w].dense(start, len) {
                             Some(p) => p,
                             None => {
                                 let buffer = scratch.add((self.registers + self.converted + w) * REGISTER);
@@ -289,7 +295,7 @@ impl Runner {
                                 buffer
                             }
                         },
-                        Read::Constant(c) => self.constants.as_ptr().cast::<u8>().add(c * REGISTER),
+                        SlotRead::Constant(c) => self.constants.as_ptr().cast::<u8>().add(c * REGISTER),
                     };
                     if let Some((mv, c)) = slot.convert {
                         let buffer = scratch.add((self.registers + c) * REGISTER);
@@ -323,9 +329,9 @@ impl Runner {
 
 /// A single value, aligned for every type.
 #[repr(C, align(8))]
-struct Value([u8; 8]);
+struct AlignedValue([u8; 8]);
 
-impl Walk {
+impl StridedRead {
     /// Where the elements `start..start + len` lie, if they lie one after the other.
     ///
     /// # Safety

@@ -4,7 +4,7 @@
 use super::lanes;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::cpu::num::{Avx2, Avx512};
-use crate::backend::cpu::num::{B8, Base, Cell, F32, F64, I32, I64, Level, U8};
+use crate::backend::cpu::num::{B8, Base, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Eval, OUTPUT, Row, RowId, Vjp, all_rows, rows};
 
@@ -20,12 +20,12 @@ pub const MAX_INPUTS: usize = MAX_OPERANDS + 2;
 
 /// Computes `blocks * LANES` elements. All arrays are dense. Forward, input `k` is operand `k`; in a derivative 0 is the cotangent,
 /// `1 + k` operand `k` and `1 + MAX_OPERANDS` the output. Inputs that are not read can be anything.
-pub type Kernel = unsafe fn(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]);
+pub type KernelFn = unsafe fn(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]);
 
 /// # Safety
 /// `ptr` holds at least `i + 1` elements, of `A::Raw` or, for a mask, of bytes.
 #[inline(always)]
-unsafe fn load<A: Cell>(read: bool, mask: bool, ptr: *const u8, i: usize, zero: A) -> A {
+unsafe fn load<A: KernelNumber>(read: bool, mask: bool, ptr: *const u8, i: usize, zero: A) -> A {
     // SAFETY: the caller's. Operands come from tensors of any offset, but always at whole elements.
     unsafe {
         if !read {
@@ -33,13 +33,13 @@ unsafe fn load<A: Cell>(read: bool, mask: bool, ptr: *const u8, i: usize, zero: 
         } else if mask {
             A::from_bool(*ptr.add(i))
         } else {
-            A::new(*(ptr as *const A::Raw).add(i))
+            A::new(*(ptr as *const A::Stored).add(i))
         }
     }
 }
 
 #[inline(always)]
-fn load_params<A: Cell>(params: &[Scalar; MAX_PARAMS]) -> [A; MAX_PARAMS] {
+fn load_params<A: KernelNumber>(params: &[Scalar; MAX_PARAMS]) -> [A; MAX_PARAMS] {
     [A::from_scalar(&params[0]), A::from_scalar(&params[1]), A::from_scalar(&params[2])]
 }
 
@@ -65,16 +65,16 @@ fn opaque(b: usize) -> usize {
 /// Keeps the loop within a block scalar for instances where speed does not matter: sixteen copies of every function cost minutes of
 /// compile time.
 #[inline(always)]
-fn one_by_one<A: Cell>(j: usize) -> usize {
+fn one_by_one<A: KernelNumber>(j: usize) -> usize {
     if A::SCALAR { opaque(j) } else { j }
 }
 
 /// The loop of every forward kernel; `O` is the element type of the result.
 ///
 /// # Safety
-/// As for `Kernel`.
+/// As for `KernelFn`.
 #[inline(always)]
-unsafe fn forward<R: Row, A: Cell, O: Copy>(
+unsafe fn forward<R: Row, A: KernelNumber, O: Copy>(
     blocks: usize,
     out: *mut u8,
     ins: &[*const u8; MAX_INPUTS],
@@ -105,9 +105,9 @@ unsafe fn forward<R: Row, A: Cell, O: Copy>(
 /// The loop of every derivative.
 ///
 /// # Safety
-/// As for `Kernel`.
+/// As for `KernelFn`.
 #[inline(always)]
-unsafe fn backward<R: Vjp<A, Y = A>, A: Cell, const I: usize>(
+unsafe fn backward<R: Vjp<A, Y = A>, A: KernelNumber, const I: usize>(
     blocks: usize,
     out: *mut u8,
     ins: &[*const u8; MAX_INPUTS],
@@ -138,16 +138,16 @@ unsafe fn backward<R: Vjp<A, Y = A>, A: Cell, const I: usize>(
             *d = R::vjp(I, &g, &x[..arity], &y, &p).raw();
         }
         // SAFETY: as in `forward`.
-        unsafe { (out as *mut [A::Raw; LANES]).add(b).write_unaligned(d) };
+        unsafe { (out as *mut [A::Stored; LANES]).add(b).write_unaligned(d) };
     }
 }
 
 /// Runs `narrow`, and `wide` for the elements for which `in_range` does not hold: what an element gives never depends on its neighbours.
 ///
 /// # Safety
-/// As for `Kernel`.
+/// As for `KernelFn`.
 #[inline(always)]
-unsafe fn by_range<A: Cell>(
+unsafe fn by_range<A: KernelNumber>(
     blocks: usize,
     out: *mut u8,
     ins: &[*const u8; MAX_INPUTS],
@@ -165,7 +165,7 @@ unsafe fn by_range<A: Cell>(
         return narrow(blocks, out, ins, params);
     }
     for b in 0..blocks {
-        let step = b * LANES * size_of::<A::Raw>();
+        let step = b * LANES * size_of::<A::Stored>();
         // In place this block is still as it was.
         let fits: [bool; LANES] = std::array::from_fn(|j| in_range(b * LANES + j));
         let ins = ins.map(|p| p.wrapping_add(step));
@@ -174,12 +174,12 @@ unsafe fn by_range<A: Cell>(
             narrow(1, out, &ins, params);
             continue;
         }
-        let mut far = [std::mem::MaybeUninit::<A::Raw>::uninit(); LANES];
+        let mut far = [std::mem::MaybeUninit::<A::Stored>::uninit(); LANES];
         wide(1, far.as_mut_ptr().cast(), &ins, params);
         narrow(1, out, &ins, params);
         for (j, far) in far.iter().enumerate().filter(|(j, _)| !fits[*j]) {
             // SAFETY: both hold a block, and `wide` has written all of its own.
-            unsafe { *(out as *mut A::Raw).add(j) = far.assume_init() };
+            unsafe { *(out as *mut A::Stored).add(j) = far.assume_init() };
         }
     }
 }
@@ -189,9 +189,9 @@ unsafe fn by_range<A: Cell>(
 /// # Safety
 /// It is there.
 #[inline(always)]
-unsafe fn element<A: Cell>(ptr: *const u8, i: usize) -> A {
+unsafe fn element<A: KernelNumber>(ptr: *const u8, i: usize) -> A {
     // SAFETY: the caller's.
-    A::new(unsafe { *(ptr as *const A::Raw).add(i) })
+    A::new(unsafe { *(ptr as *const A::Stored).add(i) })
 }
 
 const fn is_periodic<R: Row>() -> bool {
@@ -241,30 +241,30 @@ macro_rules! instances {
     };
 }
 
-instances! { num_base num_avx2 num_avx512 <R: [Eval<A, Out = A>], A: Cell> |n, o, i, p| {
-    forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f(x, p).raw())
+instances! { num_base num_avx2 num_avx512 <R: [Eval<A, Out = A>], A: KernelNumber> |n, o, i, p| {
+    forward::<R, A, A::Stored>(n, o, i, p, A::from_bool(0).raw(), |x, p| R::f(x, p).raw())
 } }
-instances! { real_base real_avx2 real_avx512 <R: [Eval<A, Out = A> + Eval<A::Wide, Out = A::Wide>], A: Cell> |n, o, i, p| {
-    let narrow = |n, o, i: &_, p: &_| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw());
+instances! { real_base real_avx2 real_avx512 <R: [Eval<A, Out = A> + Eval<A::FullRangeNumber, Out = A::FullRangeNumber>], A: KernelNumber> |n, o, i, p| {
+    let narrow = |n, o, i: &_, p: &_| forward::<R, A, A::Stored>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw());
     if const { is_periodic::<R>() } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).in_range(), narrow,
-            |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::Wide>>::f(x, p).raw()))
+            |n, o, i, p| forward::<R, A::FullRangeNumber, A::Stored>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::FullRangeNumber>>::f(x, p).raw()))
     } else {
         narrow(n, o, i, p)
     }
 } }
-instances! { div_base div_avx2 div_avx512 <R: [Eval<A, Out = A> + Eval<A::Wide, Out = A::Wide>], A: Cell> |n, o, i, p| {
+instances! { div_base div_avx2 div_avx512 <R: [Eval<A, Out = A> + Eval<A::FullRangeNumber, Out = A::FullRangeNumber>], A: KernelNumber> |n, o, i, p| {
     by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).divides_in_range(element(i[1], k)),
-        |n, o, i, p| forward::<R, A, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw()),
-        |n, o, i, p| forward::<R, A::Wide, A::Raw>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::Wide>>::f(x, p).raw()))
+        |n, o, i, p| forward::<R, A, A::Stored>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw()),
+        |n, o, i, p| forward::<R, A::FullRangeNumber, A::Stored>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::FullRangeNumber>>::f(x, p).raw()))
 } }
-instances! { cmp_base cmp_avx2 cmp_avx512 <R: [Eval<A, Out = bool>], A: Cell> |n, o, i, p| {
+instances! { cmp_base cmp_avx2 cmp_avx512 <R: [Eval<A, Out = bool>], A: KernelNumber> |n, o, i, p| {
     forward::<R, A, u8>(n, o, i, p, 0, |x, p| R::f(x, p) as u8)
 } }
-instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::Wide, Y = A::Wide>], A: Cell, const I: usize> |n, o, i, p| {
+instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::FullRangeNumber, Y = A::FullRangeNumber>], A: KernelNumber, const I: usize> |n, o, i, p| {
     if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
-            |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::Wide, I>(n, o, i, p))
+            |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::FullRangeNumber, I>(n, o, i, p))
     } else {
         backward::<R, A, I>(n, o, i, p)
     }
@@ -287,16 +287,16 @@ const fn place(dtype: DType) -> usize {
 }
 
 /// All kernels of one row: `[level][place]`, and `[level][operand][place among the reals]`.
-struct Entry {
-    forward: [[Option<Kernel>; TYPES]; Level::COUNT],
-    vjp: [[[Option<Kernel>; REALS]; MAX_OPERANDS]; Level::COUNT],
+struct RowKernels {
+    forward: [[Option<KernelFn>; TYPES]; InstructionSet::COUNT],
+    vjp: [[[Option<KernelFn>; REALS]; MAX_OPERANDS]; InstructionSet::COUNT],
 }
 
 /// The kernels of one level from the types of numbers in the order of `place`.
 macro_rules! by_dtype {
     ($f:ident $R:ident $I:ty, ints $g:ident) => {
         [
-            Some($g::<$R, B8> as Kernel),
+            Some($g::<$R, B8> as KernelFn),
             Some($g::<$R, U8>),
             Some($g::<$R, I32>),
             Some($g::<$R, I64>),
@@ -305,10 +305,10 @@ macro_rules! by_dtype {
         ]
     };
     (floats $f:ident $R:ident $I:ty) => {
-        [None, None, None, None, Some($f::<$R, F32<$I>> as Kernel), Some($f::<$R, F64<$I>>)]
+        [None, None, None, None, Some($f::<$R, F32<$I>> as KernelFn), Some($f::<$R, F64<$I>>)]
     };
     (ints $g:ident $R:ident) => {
-        [Some($g::<$R, B8> as Kernel), Some($g::<$R, U8>), Some($g::<$R, I32>), Some($g::<$R, I64>), None, None]
+        [Some($g::<$R, B8> as KernelFn), Some($g::<$R, U8>), Some($g::<$R, I32>), Some($g::<$R, I64>), None, None]
     };
 }
 
@@ -381,7 +381,7 @@ macro_rules! lanes_kernels {
         levels!(
             by_dtype!(floats real_base $R Base),
             by_dtype!(floats real_avx2 $R Avx2),
-            [None, None, None, None, Some(lanes::forward::<$R> as Kernel), Some(real_avx512::<$R, F64<Avx512>>)]
+            [None, None, None, None, Some(lanes::forward::<$R> as KernelFn), Some(real_avx512::<$R, F64<Avx512>>)]
         )
     };
 }
@@ -458,19 +458,19 @@ macro_rules! vjp_kernels {
     ($vjp:ident $R:ident $I:ty) => {{
         const NEEDED: u8 = reading::<$R>();
         [
-            if NEEDED & 1 != 0 { [Some($vjp::<$R, F32<$I>, 0> as Kernel), Some($vjp::<$R, F64<$I>, 0>)] } else { [None; 2] },
-            if NEEDED & 2 != 0 { [Some($vjp::<$R, F32<$I>, 1> as Kernel), Some($vjp::<$R, F64<$I>, 1>)] } else { [None; 2] },
-            if NEEDED & 4 != 0 { [Some($vjp::<$R, F32<$I>, 2> as Kernel), Some($vjp::<$R, F64<$I>, 2>)] } else { [None; 2] },
+            if NEEDED & 1 != 0 { [Some($vjp::<$R, F32<$I>, 0> as KernelFn), Some($vjp::<$R, F64<$I>, 0>)] } else { [None; 2] },
+            if NEEDED & 2 != 0 { [Some($vjp::<$R, F32<$I>, 1> as KernelFn), Some($vjp::<$R, F64<$I>, 1>)] } else { [None; 2] },
+            if NEEDED & 4 != 0 { [Some($vjp::<$R, F32<$I>, 2> as KernelFn), Some($vjp::<$R, F64<$I>, 2>)] } else { [None; 2] },
         ]
     }};
 }
 
 macro_rules! table {
     ($([$kind:ident $Row:ident])+) => {
-        static TABLE: &[Entry] = &[$({
+        static TABLE: &[RowKernels] = &[$({
             #[allow(unused_imports)]
             use rows::$Row;
-            Entry {
+            RowKernels {
                 forward: forward_kernels!($kind $Row),
                 vjp: vjp_levels!($kind $Row),
             }
@@ -482,14 +482,14 @@ all_rows!(table);
 
 /// The kernel that computes `row`'s value in `dtype`; None if the row does not take that type.
 #[inline]
-pub fn forward_kernel(row: RowId, dtype: DType, level: Level) -> Option<Kernel> {
-    TABLE[row as usize].forward[level as usize % Level::COUNT][place(dtype)]
+pub fn forward_kernel(row: RowId, dtype: DType, isa: InstructionSet) -> Option<KernelFn> {
+    TABLE[row as usize].forward[isa as usize % InstructionSet::COUNT][place(dtype)]
 }
 
 /// The kernel that computes what operand `i` of `row` gets from the cotangent; None for integers and where it is not fused
 /// (no derivative, one that reads only the cotangent, or an x86-64 without AVX2).
 #[inline]
-pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, level: Level) -> Option<Kernel> {
+pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, isa: InstructionSet) -> Option<KernelFn> {
     let which = place(dtype).checked_sub(TYPES - REALS)?;
-    TABLE[row as usize].vjp[level as usize % Level::COUNT].get(i)?[which]
+    TABLE[row as usize].vjp[isa as usize % InstructionSet::COUNT].get(i)?[which]
 }

@@ -6,10 +6,10 @@ pub mod fused;
 pub mod kernels;
 pub mod small;
 
-use self::kernels::{Kernel, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use super::cast::{Move, Route, mover, stored};
-use super::num::{Level, level};
-use super::strided::{Dim, Tiles, collapse};
+use self::kernels::{KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
+use super::cast::{CastRoute, MoveFn, mover, stored};
+use super::num::{InstructionSet, instruction_set};
+use super::strided::{StridedDim, Tiles, collapse};
 use super::threads::parallel_for;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
@@ -20,14 +20,14 @@ use std::mem::MaybeUninit;
 /// Whether this machine has a kernel for `func` that computes in `dtype`.
 pub fn has_kernel(func: Func, dtype: DType) -> bool {
     match func.part {
-        Part::Forward => kernels::forward_kernel(func.row, dtype, level()).is_some(),
-        Part::Vjp(i) => kernels::vjp_kernel(func.row, i as usize, dtype, level()).is_some(),
+        Part::Forward => kernels::forward_kernel(func.row, dtype, instruction_set()).is_some(),
+        Part::Vjp(i) => kernels::vjp_kernel(func.row, i as usize, dtype, instruction_set()).is_some(),
     }
 }
 
 /// An input: its first element, and its strides in elements of the common shape. No strides at all stand for a single value.
 #[derive(Debug, Clone, Copy)]
-pub struct Operand<'a> {
+pub struct StridedOperand<'a> {
     pub ptr: *const u8,
     pub strides: &'a [isize],
     pub dtype: DType,
@@ -41,12 +41,12 @@ const ROOM: usize = 512;
 const GRAIN: usize = 1 << 15;
 
 #[repr(C, align(64))]
-struct Buffer<const B: usize>(MaybeUninit<[u8; B]>);
+struct TileBuffer<const B: usize>(MaybeUninit<[u8; B]>);
 
-impl<const B: usize> Buffer<B> {
+impl<const B: usize> TileBuffer<B> {
     #[inline(always)]
     fn new() -> Self {
-        Buffer(MaybeUninit::uninit())
+        TileBuffer(MaybeUninit::uninit())
     }
     #[inline(always)]
     fn ptr(&mut self) -> *mut u8 {
@@ -55,21 +55,21 @@ impl<const B: usize> Buffer<B> {
 }
 
 /// A kernel over dense memory; slots are numbered as the kernel numbers them.
-pub(super) struct Loop {
-    kernel: Kernel,
+pub(super) struct DenseLoop {
+    kernel: KernelFn,
     params: [Scalar; MAX_PARAMS],
     /// Bytes of one element; 0 for an input that is not read.
     sizes: [usize; MAX_INPUTS],
     out_size: usize,
 }
 
-impl Loop {
-    pub(super) fn new(kernel: Kernel, params: &[Scalar], out_size: usize) -> Loop {
+impl DenseLoop {
+    pub(super) fn new(kernel: KernelFn, params: &[Scalar], out_size: usize) -> DenseLoop {
         let mut all = [Scalar::Int(0); MAX_PARAMS];
         for (to, from) in all.iter_mut().zip(params) {
             *to = *from;
         }
-        Loop { kernel, params: all, sizes: [0; MAX_INPUTS], out_size }
+        DenseLoop { kernel, params: all, sizes: [0; MAX_INPUTS], out_size }
     }
 
     /// Says that slot `k` is read, and how large its elements are.
@@ -164,17 +164,17 @@ unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
 }
 
 /// A loop over operands of any layout.
-struct Job {
-    kernel: Loop,
+struct StridedLoop {
+    kernel: DenseLoop,
     /// How an input gets into a buffer, and whether it may also be used where it is.
-    moves: [Option<Route>; MAX_INPUTS],
+    moves: [Option<CastRoute>; MAX_INPUTS],
     direct: [bool; MAX_INPUTS],
     /// How results get from a buffer to the output, and whether they may be written there at once.
-    out_move: Move,
+    out_move: MoveFn,
     out_direct: bool,
 }
 
-impl Job {
+impl StridedLoop {
     /// One dense run of the output. Inputs are dense too, or single values.
     ///
     /// # Safety
@@ -182,7 +182,7 @@ impl Job {
     unsafe fn flat(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], single: &[bool; MAX_INPUTS]) {
         let (kernel, sizes, out_size) = (&self.kernel, &self.kernel.sizes, self.kernel.out_size);
         split(n, |start, len| {
-            let mut buffers = [const { Buffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
+            let mut buffers = [const { TileBuffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
             let mut at = *ins;
             let room = len.min(ROOM);
             // SAFETY: the caller's; a single value fills a buffer once, and the buffer is used again for each run of `ROOM`.
@@ -218,11 +218,11 @@ impl Job {
     unsafe fn tiled(&self, tiles: &Tiles<N>, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
         let (kernel, sizes, out_size) = (&self.kernel, &self.kernel.sizes, self.kernel.out_size);
         let (count, per) = (tiles.count(), tiles.per_grain(GRAIN));
-        let (out, ins) = (Shared(out), Shared(*ins));
+        let (out, ins) = (SharedAcrossThreads(out), SharedAcrossThreads(*ins));
         parallel_for(count.div_ceil(per), |piece| {
             let (out, ins) = (out.get(), ins.get());
-            let mut buffers = [const { Buffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
-            let mut result = Buffer::<{ ROOM * 8 }>::new();
+            let mut buffers = [const { TileBuffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
+            let mut result = TileBuffer::<{ ROOM * 8 }>::new();
             tiles.for_each(piece * per, count.min((piece + 1) * per), |tile| {
                 let dense_here = |s: (isize, isize), size: usize| {
                     (s.1 == size as isize || tile.cols == 1) && (tile.rows == 1 || s.0 == (size * tile.cols) as isize)
@@ -258,13 +258,13 @@ impl Job {
 
 /// Something that the threads of one kernel share.
 #[derive(Clone, Copy)]
-struct Shared<T>(T);
+struct SharedAcrossThreads<T>(T);
 // SAFETY: only used for pointers into operands that outlive the kernel, of which each thread writes its own part.
-unsafe impl<T> Send for Shared<T> {}
+unsafe impl<T> Send for SharedAcrossThreads<T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
+unsafe impl<T> Sync for SharedAcrossThreads<T> {}
 
-impl<T: Copy> Shared<T> {
+impl<T: Copy> SharedAcrossThreads<T> {
     #[inline(always)]
     fn get(&self) -> T {
         self.0
@@ -277,7 +277,7 @@ fn split(n: usize, f: impl Fn(usize, usize)) {
     if n < 2 * GRAIN {
         return f(0, n);
     }
-    let f = Shared(&f);
+    let f = SharedAcrossThreads(&f);
     parallel_for(n.div_ceil(GRAIN), |i| (f.get())(i * GRAIN, GRAIN.min(n - i * GRAIN)));
 }
 
@@ -296,11 +296,11 @@ pub unsafe fn run(
     shape: &[usize],
     out: *mut u8,
     out_strides: &[isize],
-    ins: &[Operand<'_>],
+    ins: &[StridedOperand<'_>],
     params: &[Scalar],
 ) -> Result<()> {
     // SAFETY: the caller's.
-    unsafe { run_at(level(), func, dtype, shape, out, out_strides, ins, params) }
+    unsafe { run_at(instruction_set(), func, dtype, shape, out, out_strides, ins, params) }
 }
 
 /// `run` with a given instruction set, which the machine must have.
@@ -309,20 +309,20 @@ pub unsafe fn run(
 /// As for `run`, and the machine has `level`.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn run_at(
-    level: Level,
+    isa: InstructionSet,
     func: Func,
     dtype: DType,
     shape: &[usize],
     out: *mut u8,
     out_strides: &[isize],
-    ins: &[Operand<'_>],
+    ins: &[StridedOperand<'_>],
     params: &[Scalar],
 ) -> Result<()> {
     debug_assert_eq!(ins.len(), func.inputs());
     let (func, params) = specialise(func, params);
     let kernel = match func.part {
-        Part::Forward => kernels::forward_kernel(func.row, dtype, level),
-        Part::Vjp(i) => kernels::vjp_kernel(func.row, i as usize, dtype, level),
+        Part::Forward => kernels::forward_kernel(func.row, dtype, isa),
+        Part::Vjp(i) => kernels::vjp_kernel(func.row, i as usize, dtype, isa),
     };
     let Some(kernel) = kernel else {
         return Err(refused(func, dtype));
@@ -339,7 +339,7 @@ pub unsafe fn run_at(
     // Narrow integers are widened tile by tile; the kernel sees the wider type.
     let computed = dtype.computed();
     let mut kernel =
-        Loop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(computed).size() };
+        DenseLoop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(computed).size() };
     // Not a `memcpy`: its call alone costs as much as adding two small tensors.
     for (to, from) in kernel.params.iter_mut().zip(params) {
         *to = stored(*from, dtype);
@@ -364,7 +364,7 @@ pub unsafe fn run_at(
     // SAFETY: the caller's.
     unsafe {
         if plain {
-            let out = Shared(out);
+            let out = SharedAcrossThreads(out);
             split(numel, |start, len| kernel.run(len, out.get().add(start * kernel.out_size), &kernel.advance(&ptrs, start)));
         } else {
             strided(kernel, func, dtype, shape, out, out_strides, ins, &slots, &ptrs);
@@ -380,20 +380,20 @@ pub unsafe fn run_at(
 #[allow(clippy::too_many_arguments)]
 #[inline(never)]
 unsafe fn strided(
-    kernel: Loop,
+    kernel: DenseLoop,
     func: Func,
     dtype: DType,
     shape: &[usize],
     out: *mut u8,
     out_strides: &[isize],
-    ins: &[Operand<'_>],
+    ins: &[StridedOperand<'_>],
     slots: &[u8; MAX_INPUTS],
     ptrs: &[*const u8; MAX_INPUTS],
 ) {
     let out_dtype = func.out_dtype(dtype);
     let made = func.out_dtype(dtype.computed());
     let (out_move, out_direct) = (mover(made, out_dtype), made == out_dtype);
-    let mut job = Job { kernel, moves: [None; MAX_INPUTS], direct: [false; MAX_INPUTS], out_move, out_direct };
+    let mut job = StridedLoop { kernel, moves: [None; MAX_INPUTS], direct: [false; MAX_INPUTS], out_move, out_direct };
     let mut strides: [&[isize]; N] = [&[]; N];
     let mut steps = [0usize; N];
     strides[0] = out_strides;
@@ -407,11 +407,11 @@ unsafe fn strided(
         let (stored, seen) = (func.in_dtype(i, dtype), func.in_dtype(i, dtype.computed()));
         strides[k + 1] = operand.strides;
         steps[k + 1] = operand.dtype.size();
-        job.moves[k] = Some(Route::new(operand.dtype, stored, seen));
+        job.moves[k] = Some(CastRoute::new(operand.dtype, stored, seen));
         job.direct[k] = operand.dtype == stored && stored == seen;
     }
     let dims = collapse(shape, strides, steps);
-    let one = Dim { size: 1, strides: [0; N] };
+    let one = StridedDim { size: 1, strides: [0; N] };
     if dims.len() <= 1 {
         let dim = *dims.first().unwrap_or(&one);
         let mut single = [false; MAX_INPUTS];
@@ -471,10 +471,10 @@ fn refused(func: Func, dtype: DType) -> Error {
 
 /// # Safety
 /// As for `run`, of this input.
-unsafe fn refuse_zero(func: Func, dtype: DType, shape: &[usize], divisor: &Operand<'_>) -> Result<()> {
+unsafe fn refuse_zero(func: Func, dtype: DType, shape: &[usize], divisor: &StridedOperand<'_>) -> Result<()> {
     let size = divisor.dtype.size();
     // A number that is 0 only in the type that is computed in is a zero, too.
-    let to_bool = Route::new(divisor.dtype, dtype, DType::Bool);
+    let to_bool = CastRoute::new(divisor.dtype, dtype, DType::Bool);
     // Broadcast dimensions name the same elements again: they need not be looked at.
     let shape: smallvec::SmallVec<[usize; 8]> =
         shape.iter().enumerate().map(|(i, &n)| if divisor.strides.get(i).is_none_or(|s| *s == 0) { 1 } else { n }).collect();

@@ -1,7 +1,7 @@
 //! The short way to a kernel: few floats that lie alike. What `pointwise::run` comes down to for them, without its questions.
 
-use super::kernels::{self, Kernel, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use crate::backend::cpu::num::level;
+use super::kernels::{self, KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
+use crate::backend::cpu::num::instruction_set;
 use crate::backend::cpu::pointwise::{Func, Part, specialise};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::OUTPUT;
@@ -51,18 +51,18 @@ impl Numbers {
 const BLOCK: usize = LANES * 8;
 
 #[repr(align(64))]
-struct Block(MaybeUninit<[u8; BLOCK]>);
+struct ElementBlock(MaybeUninit<[u8; BLOCK]>);
 
 /// A number is written out for so many blocks at most, and these are used again.
 const ROOM: usize = 8;
 
 #[repr(align(64))]
-struct Repeated(MaybeUninit<[u8; ROOM * BLOCK]>);
+struct RepeatedNumber(MaybeUninit<[u8; ROOM * BLOCK]>);
 
 /// A row, or its derivative, on dense memory of one floating type.
 #[derive(Clone, Copy)]
-pub struct Direct {
-    kernel: Kernel,
+pub struct SmallKernel {
+    kernel: KernelFn,
     /// Bit `k`: input `k`, as `Func` counts them, is read.
     reads: u32,
     /// The last input, as `Func` counts them, which the kernel wants in its last place: the output in a derivative.
@@ -73,10 +73,10 @@ pub struct Direct {
     first: usize,
 }
 
-impl Direct {
+impl SmallKernel {
     /// None for what needs `pointwise::run`: other types, masks, truth values.
     #[inline]
-    pub fn of(func: Func, dtype: DType, params: &[Scalar; MAX_PARAMS]) -> Option<Direct> {
+    pub fn of(func: Func, dtype: DType, params: &[Scalar; MAX_PARAMS]) -> Option<SmallKernel> {
         let info = func.row.info();
         if !dtype.is_float() || info.is_predicate() || info.masks {
             return None;
@@ -84,15 +84,15 @@ impl Direct {
         let (func, _) = specialise(func, params);
         let info = func.row.info();
         let (kernel, reads, last) = match func.part {
-            Part::Forward => (kernels::forward_kernel(func.row, dtype, level())?, (1 << info.arity()) - 1, usize::MAX),
+            Part::Forward => (kernels::forward_kernel(func.row, dtype, instruction_set())?, (1 << info.arity()) - 1, usize::MAX),
             Part::Vjp(i) => {
                 let saves = info.operands[i as usize].saves?;
                 let output = (saves & OUTPUT != 0) as u32;
                 let reads = 1 | ((saves & !OUTPUT) as u32) << 1 | output << (info.arity() + 1);
-                (kernels::vjp_kernel(func.row, i as usize, dtype, level())?, reads, info.arity() + 1)
+                (kernels::vjp_kernel(func.row, i as usize, dtype, instruction_set())?, reads, info.arity() + 1)
             }
         };
-        Some(Direct { kernel, reads, last, size: dtype.size(), inputs: func.inputs(), first: usize::from(func.part != Part::Forward) })
+        Some(SmallKernel { kernel, reads, last, size: dtype.size(), inputs: func.inputs(), first: usize::from(func.part != Part::Forward) })
     }
 
     /// How many inputs there are, as `Func` counts them.
@@ -147,7 +147,7 @@ impl Direct {
         numbers: &Numbers,
         params: &[Scalar; MAX_PARAMS],
     ) {
-        let mut repeated = [const { Repeated(MaybeUninit::uninit()) }; MAX_OPERANDS];
+        let mut repeated = [const { RepeatedNumber(MaybeUninit::uninit()) }; MAX_OPERANDS];
         let mut at = *ins;
         let mut steps = [LANES * self.size; MAX_INPUTS];
         let whole = n.div_ceil(LANES).min(ROOM);
@@ -183,8 +183,8 @@ impl Direct {
     /// As for `run`, not padded.
     #[inline(never)]
     unsafe fn partial(&self, start: usize, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]) {
-        let mut buffers = [const { Block(MaybeUninit::zeroed()) }; MAX_INPUTS];
-        let mut result = Block(MaybeUninit::uninit());
+        let mut buffers = [const { ElementBlock(MaybeUninit::zeroed()) }; MAX_INPUTS];
+        let mut result = ElementBlock(MaybeUninit::uninit());
         let mut at = *ins;
         // SAFETY: the caller's; a buffer holds a block of the widest elements, and all of it is initialised.
         unsafe {
@@ -241,7 +241,7 @@ unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::pointwise::{Operand, run};
+    use crate::backend::cpu::pointwise::{StridedOperand, run};
     use crate::pointwise::RowId;
 
     #[test]
@@ -254,14 +254,14 @@ mod tests {
             let info = row.info();
             let parts = std::iter::once(Part::Forward).chain((0..info.arity()).map(|i| Part::Vjp(i as u8)));
             for func in parts.map(|part| Func { row, part }) {
-                let Some(direct) = Direct::of(func, DType::F64, &params) else { continue };
+                let Some(direct) = SmallKernel::of(func, DType::F64, &params) else { continue };
                 for n in [1, 3, 16, 20, 33] {
                     let mut ins = [std::ptr::null(); MAX_INPUTS];
                     let mut operands = Vec::new();
                     for k in 0..func.inputs() {
                         let ptr = if direct.reads(k) { data[k].as_ptr().cast::<u8>() } else { std::ptr::null() };
                         ins[direct.place(k)] = ptr;
-                        operands.push(Operand { ptr, strides: &[1], dtype: DType::F64 });
+                        operands.push(StridedOperand { ptr, strides: &[1], dtype: DType::F64 });
                     }
                     let (mut short, mut long, mut wide) = ([0f64; 48], [0f64; 48], [0f64; 48]);
                     // SAFETY: 48 elements, three whole blocks, everywhere.
@@ -291,7 +291,7 @@ mod tests {
             let info = row.info();
             let parts = std::iter::once(Part::Forward).chain((0..info.arity()).map(|i| Part::Vjp(i as u8)));
             for func in parts.map(|part| Func { row, part }) {
-                let Some(direct) = Direct::of(func, DType::F64, &params) else { continue };
+                let Some(direct) = SmallKernel::of(func, DType::F64, &params) else { continue };
                 for (n, at) in [1, 3, 16, 20, 128, 130, 300].into_iter().flat_map(|n| (0..info.arity()).map(move |at| (n, at))) {
                     let mut ins = [std::ptr::null(); MAX_INPUTS];
                     let mut operands = Vec::new();
@@ -299,7 +299,7 @@ mod tests {
                         let is_number = k == at + usize::from(func.part != Part::Forward);
                         let ptr = if is_number { (&raw const number).cast() } else { data.as_ptr().cast::<u8>() };
                         ins[direct.place(k)] = if is_number { std::ptr::null() } else { ptr };
-                        operands.push(Operand { ptr, strides: if is_number { &[0] } else { &[1] }, dtype: DType::F64 });
+                        operands.push(StridedOperand { ptr, strides: if is_number { &[0] } else { &[1] }, dtype: DType::F64 });
                     }
                     let (mut short, mut long) = ([0f64; 304], [0f64; 304]);
                     // SAFETY: 304 elements, whole blocks, everywhere but in the place of the number.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
 /// Elements that are made when a reduction wants them, by their place in memory order.
-pub trait Blocks: Sync {
+pub trait BlockProducer: Sync {
     /// The elements `start..start + len`, either where they lie anyway or in `buffer`. Each is made once.
     ///
     /// # Safety
@@ -24,24 +24,24 @@ pub trait Blocks: Sync {
 
 /// What a reduction reads.
 #[derive(Clone, Copy)]
-pub enum Source<'a> {
+pub enum ReduceInput<'a> {
     Memory(*const u8),
     /// Elements of a dense array, from its first in memory order on.
-    Made(&'a dyn Blocks),
+    Made(&'a dyn BlockProducer),
 }
 
 // SAFETY: memory is only read; the caller of a reduction keeps it alive.
-unsafe impl Sync for Source<'_> {}
+unsafe impl Sync for ReduceInput<'_> {}
 // SAFETY: as above.
-unsafe impl Send for Source<'_> {}
+unsafe impl Send for ReduceInput<'_> {}
 
 /// Elements of a narrow type, for loops that read the type that they are computed in: they are widened as they are read.
-pub(crate) struct Widened<'a> {
-    pub from: Source<'a>,
+pub(crate) struct WidenedBlocks<'a> {
+    pub from: ReduceInput<'a>,
     pub dtype: DType,
 }
 
-impl Blocks for Widened<'_> {
+impl BlockProducer for WidenedBlocks<'_> {
     unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
         const TILE: usize = 1024;
         let (size, to) = (self.dtype.size(), self.dtype.computed());
@@ -52,8 +52,8 @@ impl Blocks for Widened<'_> {
             // SAFETY: the caller's; a tile has room for so many elements of at most two bytes.
             unsafe {
                 let from = match self.from {
-                    Source::Memory(p) => p.add((start + at) * size),
-                    Source::Made(blocks) => blocks.make(start + at, now, tile.as_mut_ptr().cast()),
+                    ReduceInput::Memory(p) => p.add((start + at) * size),
+                    ReduceInput::Made(blocks) => blocks.make(start + at, now, tile.as_mut_ptr().cast()),
                 };
                 widen(1, now, from, (0, size as isize), buffer.add(at * to.size()), (0, to.size() as isize));
             }
@@ -67,34 +67,34 @@ impl Blocks for Widened<'_> {
 
     fn goes_on(&self) -> bool {
         match self.from {
-            Source::Memory(_) => true,
-            Source::Made(blocks) => blocks.goes_on(),
+            ReduceInput::Memory(_) => true,
+            ReduceInput::Made(blocks) => blocks.goes_on(),
         }
     }
 }
 
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
-pub(crate) struct Line([u8; 64]);
+pub(crate) struct CacheLine([u8; 64]);
 
 thread_local! {
-    static MADE: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static MADE: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Source<'_> {
+impl ReduceInput<'_> {
     /// `n` rows of `columns` dense elements of `size` bytes, the first at `at`: where they begin, and the stride from row to row, in
     /// elements. What is made stays there until this thread asks again.
     #[inline(always)]
     pub(crate) fn rows(&self, at: isize, n: usize, stride: isize, columns: usize, size: usize) -> (*const u8, isize) {
         match self {
-            Source::Memory(p) => (p.wrapping_offset(at * size as isize), stride),
-            Source::Made(blocks) => made(*blocks, at, n, stride, columns, size),
+            ReduceInput::Memory(p) => (p.wrapping_offset(at * size as isize), stride),
+            ReduceInput::Made(blocks) => made(*blocks, at, n, stride, columns, size),
         }
     }
 }
 
 #[inline(never)]
-fn made(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usize, size: usize) -> (*const u8, isize) {
+fn made(blocks: &dyn BlockProducer, at: isize, n: usize, stride: isize, columns: usize, size: usize) -> (*const u8, isize) {
     let goes_on = blocks.goes_on();
     MADE.with(|m| {
         let mut m = m.borrow_mut();
@@ -120,10 +120,10 @@ fn made(blocks: &dyn Blocks, at: isize, n: usize, stride: isize, columns: usize,
 }
 
 /// A buffer with room for so many bytes.
-pub(crate) fn room(lines: &mut Vec<Line>, bytes: usize) -> *mut u8 {
+pub(crate) fn room(lines: &mut Vec<CacheLine>, bytes: usize) -> *mut u8 {
     let wanted = bytes.div_ceil(64);
     if lines.len() < wanted {
-        lines.resize(wanted, Line([0; 64]));
+        lines.resize(wanted, CacheLine([0; 64]));
     }
     lines.as_mut_ptr().cast()
 }

@@ -1,16 +1,16 @@
 //! Which loops, and which loaders before them, make which reduction of which dtype.
 
 use super::loaders::Load;
-use super::loops::{Loops, Of, finish_with};
-use super::reducers::{Absolutes, CountNonzero, Extreme, Float, LargestAbsolute, Prod, SquareSum, Sum, Truth};
-use super::traversal::{Finish, ReduceKernel};
-use super::variance::{LogSumExp, Squares};
+use super::loops::{LoopsOf, ReduceLoops, finish_with};
+use super::reducers::{Absolutes, CountNonzero, ExtremeOp, Float, LargestAbsolute, LogicalOp, ProdOp, SquareSum, SumOp};
+use super::traversal::{FinishFn, ReduceKernel};
+use super::variance::{LogSumExpOp, SquaredDistances};
 use crate::backend::requests::Reducer;
 use crate::layout::DType;
 
 impl ReduceKernel {
     /// Whose accumulators are the results.
-    const fn plain(loops: &'static Loops) -> Self {
+    const fn plain(loops: &'static ReduceLoops) -> Self {
         ReduceKernel { loops, load: None, finish: None, out: loops.acc, number: 0.0 }
     }
 
@@ -27,7 +27,7 @@ impl ReduceKernel {
         }
     }
 
-    pub(crate) const fn finished(self, out: usize, finish: Finish) -> Self {
+    pub(crate) const fn finished(self, out: usize, finish: FinishFn) -> Self {
         ReduceKernel { out, finish: Some(finish), ..self }
     }
 }
@@ -49,11 +49,11 @@ pub fn of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
 /// The sum; of integers and bool in int64.
 pub fn sum(dtype: DType) -> ReduceKernel {
     ReduceKernel::plain(match dtype {
-        DType::Bool | DType::U8 => Of::<Sum<u8, i64>>::LOOPS,
-        DType::I8 | DType::I16 | DType::I32 => Of::<Sum<i32, i64>>::LOOPS,
-        DType::I64 => Of::<Sum<i64, i64>>::NARROW,
-        DType::F32 => Of::<Sum<f32, f32>>::LOOPS,
-        DType::F64 => Of::<Sum<f64, f64>>::LOOPS,
+        DType::Bool | DType::U8 => LoopsOf::<SumOp<u8, i64>>::LOOPS,
+        DType::I8 | DType::I16 | DType::I32 => LoopsOf::<SumOp<i32, i64>>::LOOPS,
+        DType::I64 => LoopsOf::<SumOp<i64, i64>>::NARROW,
+        DType::F32 => LoopsOf::<SumOp<f32, f32>>::LOOPS,
+        DType::F64 => LoopsOf::<SumOp<f64, f64>>::LOOPS,
     })
     .widened(dtype)
 }
@@ -61,11 +61,11 @@ pub fn sum(dtype: DType) -> ReduceKernel {
 /// The product, of the types of `sum`.
 pub fn prod(dtype: DType) -> ReduceKernel {
     ReduceKernel::plain(match dtype {
-        DType::Bool | DType::U8 => Of::<Prod<u8, i64>>::LOOPS,
-        DType::I8 | DType::I16 | DType::I32 => Of::<Prod<i32, i64>>::LOOPS,
-        DType::I64 => Of::<Prod<i64, i64>>::LOOPS,
-        DType::F32 => Of::<Prod<f32, f32>>::LOOPS,
-        DType::F64 => Of::<Prod<f64, f64>>::LOOPS,
+        DType::Bool | DType::U8 => LoopsOf::<ProdOp<u8, i64>>::LOOPS,
+        DType::I8 | DType::I16 | DType::I32 => LoopsOf::<ProdOp<i32, i64>>::LOOPS,
+        DType::I64 => LoopsOf::<ProdOp<i64, i64>>::LOOPS,
+        DType::F32 => LoopsOf::<ProdOp<f32, f32>>::LOOPS,
+        DType::F64 => LoopsOf::<ProdOp<f64, f64>>::LOOPS,
     })
     .widened(dtype)
 }
@@ -87,18 +87,18 @@ unsafe fn narrow<T: TryFrom<i32> + Default>(acc: *const u8, n: usize, out: *mut 
     unsafe { finish_with(acc, n, out, step, |a: i32| T::try_from(a).unwrap_or_default()) }
 }
 
-fn extreme_loops(max: bool, dtype: DType) -> &'static Loops {
+fn extreme_loops(max: bool, dtype: DType) -> &'static ReduceLoops {
     match (dtype, max) {
-        (DType::Bool | DType::U8, true) => Of::<Extreme<u8, true>>::LOOPS,
-        (DType::Bool | DType::U8, false) => Of::<Extreme<u8, false>>::LOOPS,
-        (DType::I8 | DType::I16 | DType::I32, true) => Of::<Extreme<i32, true>>::LOOPS,
-        (DType::I8 | DType::I16 | DType::I32, false) => Of::<Extreme<i32, false>>::LOOPS,
-        (DType::I64, true) => Of::<Extreme<i64, true>>::NARROW,
-        (DType::I64, false) => Of::<Extreme<i64, false>>::NARROW,
-        (DType::F32, true) => Of::<Extreme<f32, true>>::LOOPS,
-        (DType::F32, false) => Of::<Extreme<f32, false>>::LOOPS,
-        (DType::F64, true) => Of::<Extreme<f64, true>>::NARROW,
-        (DType::F64, false) => Of::<Extreme<f64, false>>::NARROW,
+        (DType::Bool | DType::U8, true) => LoopsOf::<ExtremeOp<u8, true>>::LOOPS,
+        (DType::Bool | DType::U8, false) => LoopsOf::<ExtremeOp<u8, false>>::LOOPS,
+        (DType::I8 | DType::I16 | DType::I32, true) => LoopsOf::<ExtremeOp<i32, true>>::LOOPS,
+        (DType::I8 | DType::I16 | DType::I32, false) => LoopsOf::<ExtremeOp<i32, false>>::LOOPS,
+        (DType::I64, true) => LoopsOf::<ExtremeOp<i64, true>>::NARROW,
+        (DType::I64, false) => LoopsOf::<ExtremeOp<i64, false>>::NARROW,
+        (DType::F32, true) => LoopsOf::<ExtremeOp<f32, true>>::LOOPS,
+        (DType::F32, false) => LoopsOf::<ExtremeOp<f32, false>>::LOOPS,
+        (DType::F64, true) => LoopsOf::<ExtremeOp<f64, true>>::NARROW,
+        (DType::F64, false) => LoopsOf::<ExtremeOp<f64, false>>::NARROW,
     }
 }
 
@@ -116,19 +116,19 @@ fn of_truth(r: ReduceKernel, dtype: DType) -> ReduceKernel {
 
 /// Whether all elements (or any, with `all` false) are true, that is not 0; nan is. Gives bool.
 pub fn truth(all: bool, dtype: DType) -> ReduceKernel {
-    of_truth(ReduceKernel::plain(if all { Of::<Truth<true>>::LOOPS } else { Of::<Truth<false>>::LOOPS }), dtype)
+    of_truth(ReduceKernel::plain(if all { LoopsOf::<LogicalOp<true>>::LOOPS } else { LoopsOf::<LogicalOp<false>>::LOOPS }), dtype)
 }
 
 /// How many elements are not 0, in int64.
 pub fn count_nonzero(dtype: DType) -> ReduceKernel {
-    of_truth(ReduceKernel::plain(Of::<CountNonzero>::LOOPS), dtype)
+    of_truth(ReduceKernel::plain(LoopsOf::<CountNonzero>::LOOPS), dtype)
 }
 
 /// The sum of squared distances from the mean. None but for floats.
 pub fn squares(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
-        DType::F32 => Some(ReduceKernel::plain(Squares::<f32>::LOOPS).finished(4, Squares::<f32>::finish)),
-        DType::F64 => Some(ReduceKernel::plain(Squares::<f64>::LOOPS).finished(8, Squares::<f64>::finish)),
+        DType::F32 => Some(ReduceKernel::plain(SquaredDistances::<f32>::LOOPS).finished(4, SquaredDistances::<f32>::finish)),
+        DType::F64 => Some(ReduceKernel::plain(SquaredDistances::<f64>::LOOPS).finished(8, SquaredDistances::<f64>::finish)),
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
 }
@@ -136,8 +136,8 @@ pub fn squares(dtype: DType) -> Option<ReduceKernel> {
 /// `log(sum(exp(x)))`, without overflow. None but for floats.
 pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
-        DType::F32 => Some(ReduceKernel::plain(LogSumExp::<f32>::LOOPS).finished(4, LogSumExp::<f32>::finish)),
-        DType::F64 => Some(ReduceKernel::plain(LogSumExp::<f64>::LOOPS).finished(8, LogSumExp::<f64>::finish)),
+        DType::F32 => Some(ReduceKernel::plain(LogSumExpOp::<f32>::LOOPS).finished(4, LogSumExpOp::<f32>::finish)),
+        DType::F64 => Some(ReduceKernel::plain(LogSumExpOp::<f64>::LOOPS).finished(8, LogSumExpOp::<f64>::finish)),
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
 }
@@ -147,8 +147,8 @@ pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(float_norm::<f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<f32>()), dtype)),
         DType::F64 => {
-            let largest = ReduceKernel::plain(Of::<LargestAbsolute<f64>>::NARROW);
-            Some(float_norm::<f64>(p, Of::<SquareSum<f64, false>>::LOOPS, largest, dtype))
+            let largest = ReduceKernel::plain(LoopsOf::<LargestAbsolute<f64>>::NARROW);
+            Some(float_norm::<f64>(p, LoopsOf::<SquareSum<f64, false>>::LOOPS, largest, dtype))
         }
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
@@ -156,20 +156,20 @@ pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
 
 /// With fused multiplication where the machine has it.
 #[cfg(target_arch = "x86_64")]
-const SQUARES_F32: &Loops = &{
-    let (plain, fused) = (Of::<SquareSum<f32, false>>::LOOPS, Of::<SquareSum<f32, true>>::LOOPS);
-    Loops { rows: [plain.rows[0], fused.rows[1], fused.rows[2]], down: [plain.down[0], fused.down[1], fused.down[2]], ..*plain }
+const SQUARES_F32: &ReduceLoops = &{
+    let (plain, fused) = (LoopsOf::<SquareSum<f32, false>>::LOOPS, LoopsOf::<SquareSum<f32, true>>::LOOPS);
+    ReduceLoops { rows: [plain.rows[0], fused.rows[1], fused.rows[2]], down: [plain.down[0], fused.down[1], fused.down[2]], ..*plain }
 };
 #[cfg(not(target_arch = "x86_64"))]
-const SQUARES_F32: &Loops = Of::<SquareSum<f32, false>>::LOOPS;
+const SQUARES_F32: &ReduceLoops = LoopsOf::<SquareSum<f32, false>>::LOOPS;
 
 /// `largest` reduces to the largest absolute value. Sums of powers are added up in double precision.
-fn float_norm<T: Float>(p: f64, squares: &'static Loops, largest: ReduceKernel, dtype: DType) -> ReduceKernel {
+fn float_norm<T: Float>(p: f64, squares: &'static ReduceLoops, largest: ReduceKernel, dtype: DType) -> ReduceKernel {
     let size = size_of::<T>();
     if p == 2.0 {
         ReduceKernel::plain(squares).finished(size, root::<T>)
     } else if p == 1.0 {
-        ReduceKernel::plain(Of::<Absolutes<T>>::LOOPS).finished(size, narrowed::<T>)
+        ReduceKernel::plain(LoopsOf::<Absolutes<T>>::LOOPS).finished(size, narrowed::<T>)
     } else if p == f64::INFINITY {
         largest.finished(size, at_least_zero::<T>)
     } else if p == f64::NEG_INFINITY {
@@ -177,7 +177,7 @@ fn float_norm<T: Float>(p: f64, squares: &'static Loops, largest: ReduceKernel, 
     } else if p == 0.0 {
         count_nonzero(dtype).finished(size, counted::<T>)
     } else {
-        let sum = ReduceKernel::plain(Of::<Sum<f64, f64>>::LOOPS).loading(Load::power::<T>().whole());
+        let sum = ReduceKernel::plain(LoopsOf::<SumOp<f64, f64>>::LOOPS).loading(Load::power::<T>().whole());
         ReduceKernel { number: p, ..sum.finished(size, root_of_order::<T>) }
     }
 }
@@ -221,7 +221,7 @@ unsafe fn at_least_zero<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Source, run};
+    use super::super::{ReduceInput, run};
     use super::*;
     use crate::backend::cpu::cast::{mover, scalar_bytes};
     use crate::layout::Scalar;
@@ -244,7 +244,7 @@ mod tests {
         let (mut out, mut wide) = (vec![u64::MAX; n], vec![f64::NAN; n]);
         // SAFETY: the layout stays inside x, and `out` has eight bytes for each result.
         unsafe {
-            run(r, shape, strides, mask, Source::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast());
+            run(r, shape, strides, mask, ReduceInput::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast());
             let ss = (0, to.size() as isize);
             mover(to, DType::F64)(1, n, out.as_ptr().cast(), ss, wide.as_mut_ptr().cast(), (0, 8));
         }

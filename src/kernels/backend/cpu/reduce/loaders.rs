@@ -2,13 +2,13 @@
 //! turned block by block, in the cache, into what has. So a type needs loaders, not reducers.
 
 use super::loops::instances;
-use super::reducers::{Float, Number};
-use crate::backend::cpu::num::{Level, level};
+use super::reducers::{Float, Numeric};
+use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use std::marker::PhantomData;
 
 /// Loads `rows` rows of `cols` elements. Strides are in elements: of the source (between rows, between columns), and between the columns
 /// of the target, whose rows follow each other.
-type Loader = unsafe fn(shape: (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64);
+type LoadFn = unsafe fn(shape: (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64);
 
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
@@ -16,12 +16,12 @@ pub struct Load {
     pub size: usize,
     /// Whether rows are loaded as a whole: in which groups elements meet decides about the last bits of a sum of floats.
     pub whole: bool,
-    loaders: [Loader; Level::COUNT],
+    loaders: [LoadFn; InstructionSet::COUNT],
 }
 
 impl Load {
-    const fn of<E: Each>() -> Self {
-        Load { size: size_of::<E::From>(), whole: false, loaders: table::<E>() }
+    const fn of<E: LoadOp>() -> Self {
+        Load { size: size_of::<E::Stored>(), whole: false, loaders: table::<E>() }
     }
 
     /// For sums of floats.
@@ -30,22 +30,22 @@ impl Load {
     }
 
     /// 1 for what is not 0, nan too; 0 for 0.
-    pub const fn nonzero<T: Number, A: Number>() -> Self {
-        Self::of::<Nonzero<T, A>>()
+    pub const fn nonzero<T: Numeric, A: Numeric>() -> Self {
+        Self::of::<NonzeroLoad<T, A>>()
     }
 
     /// The same values in a wider type.
-    pub const fn widened<T: Number, A: Number + From<T>>() -> Self {
-        Self::of::<Widened<T, A>>()
+    pub const fn widened<T: Numeric, A: Numeric + From<T>>() -> Self {
+        Self::of::<WidenLoad<T, A>>()
     }
 
     pub const fn absolute<T: Float>() -> Self {
-        Self::of::<Absolute<T>>()
+        Self::of::<AbsoluteLoad<T>>()
     }
 
     /// Absolute values to the power of the reduction's number.
     pub const fn power<T: Float>() -> Self {
-        Self::of::<Power<T>>()
+        Self::of::<PowerLoad<T>>()
     }
 
     /// # Safety
@@ -62,69 +62,69 @@ impl Load {
     ) {
         let shape = if rows > 1 && ss.0 == ss.1 * cols as isize { (1, rows * cols) } else { (rows, cols) };
         // SAFETY: the caller's; the features were found on this machine.
-        unsafe { self.loaders[level() as usize](shape, src, ss, dst, ds, number) }
+        unsafe { self.loaders[instruction_set() as usize](shape, src, ss, dst, ds, number) }
     }
 }
 
 /// What a loader does to each element.
-trait Each {
-    type From: Copy;
-    type To: Copy;
-    fn of(x: Self::From, number: f64) -> Self::To;
+trait LoadOp {
+    type Stored: Copy;
+    type Loaded: Copy;
+    fn of(x: Self::Stored, number: f64) -> Self::Loaded;
 }
 
-struct Nonzero<T, A>(PhantomData<(T, A)>);
-struct Widened<T, A>(PhantomData<(T, A)>);
-struct Absolute<T>(PhantomData<T>);
-struct Power<T>(PhantomData<T>);
+struct NonzeroLoad<T, A>(PhantomData<(T, A)>);
+struct WidenLoad<T, A>(PhantomData<(T, A)>);
+struct AbsoluteLoad<T>(PhantomData<T>);
+struct PowerLoad<T>(PhantomData<T>);
 
-impl<T: Number, A: Number> Each for Nonzero<T, A> {
-    type From = T;
-    type To = A;
+impl<T: Numeric, A: Numeric> LoadOp for NonzeroLoad<T, A> {
+    type Stored = T;
+    type Loaded = A;
     #[inline(always)]
     fn of(x: T, _: f64) -> A {
         if x != T::ZERO { A::ONE } else { A::ZERO }
     }
 }
 
-impl<T: Number, A: Number + From<T>> Each for Widened<T, A> {
-    type From = T;
-    type To = A;
+impl<T: Numeric, A: Numeric + From<T>> LoadOp for WidenLoad<T, A> {
+    type Stored = T;
+    type Loaded = A;
     #[inline(always)]
     fn of(x: T, _: f64) -> A {
         x.into()
     }
 }
 
-impl<T: Float> Each for Absolute<T> {
-    type From = T;
-    type To = T;
+impl<T: Float> LoadOp for AbsoluteLoad<T> {
+    type Stored = T;
+    type Loaded = T;
     #[inline(always)]
     fn of(x: T, _: f64) -> T {
         x.absolute()
     }
 }
 
-impl<T: Float> Each for Power<T> {
-    type From = T;
-    type To = f64;
+impl<T: Float> LoadOp for PowerLoad<T> {
+    type Stored = T;
+    type Loaded = f64;
     #[inline(always)]
     fn of(x: T, p: f64) -> f64 {
         x.wide().abs().powf(p)
     }
 }
 
-instances!(table = load, load_base load_avx2 load_avx512, [E: Each], [E], (
+instances!(table = load, load_base load_avx2 load_avx512, [E: LoadOp], [E], (
     shape: (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64,
 ));
 
 /// # Safety
 /// As `Load::run` says.
 #[inline(always)]
-unsafe fn load<E: Each>((rows, cols): (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64) {
+unsafe fn load<E: LoadOp>((rows, cols): (usize, usize), src: *const u8, ss: (isize, isize), dst: *mut u8, ds: isize, number: f64) {
     for r in 0..rows {
-        let from = src.cast::<E::From>().wrapping_offset(r as isize * ss.0);
-        let to = dst.cast::<E::To>().wrapping_offset((r * cols) as isize * ds);
+        let from = src.cast::<E::Stored>().wrapping_offset(r as isize * ss.0);
+        let to = dst.cast::<E::Loaded>().wrapping_offset((r * cols) as isize * ds);
         // SAFETY: the caller's.
         unsafe {
             if ss.1 == 1 && ds == 1 {
@@ -135,8 +135,8 @@ unsafe fn load<E: Each>((rows, cols): (usize, usize), src: *const u8, ss: (isize
                 let whole = cols / TOGETHER * TOGETHER;
                 for c in (0..whole).step_by(TOGETHER) {
                     let q = from.offset(c as isize * ss.1);
-                    let x: [E::From; TOGETHER] = std::array::from_fn(|j| *q.offset(j as isize * ss.1));
-                    to.add(c).cast::<[E::To; TOGETHER]>().write(x.map(|x| E::of(x, number)));
+                    let x: [E::Stored; TOGETHER] = std::array::from_fn(|j| *q.offset(j as isize * ss.1));
+                    to.add(c).cast::<[E::Loaded; TOGETHER]>().write(x.map(|x| E::of(x, number)));
                 }
                 (whole..cols).for_each(|c| to.add(c).write(E::of(*from.offset(c as isize * ss.1), number)));
             } else {
@@ -147,6 +147,6 @@ unsafe fn load<E: Each>((rows, cols): (usize, usize), src: *const u8, ss: (isize
 }
 
 #[inline(always)]
-fn dense<E: Each>(from: &[E::From], to: &mut [E::To], number: f64) {
+fn dense<E: LoadOp>(from: &[E::Stored], to: &mut [E::Loaded], number: f64) {
     from.iter().zip(to).for_each(|(x, to)| *to = E::of(*x, number));
 }

@@ -1,8 +1,8 @@
 //! The largest element and the sum of exponentials beside it, along rows and down columns, once for each instruction set.
 
-use super::reducers::{Float, Number};
-use super::variance::{Top, subtracted};
-use crate::backend::cpu::num::{Base, Cell, F32, F64, dispatch};
+use super::reducers::{Float, Numeric};
+use super::variance::{MaxAndSum, subtracted};
+use crate::backend::cpu::num::{Base, F32, F64, KernelNumber, dispatch};
 use crate::backend::cpu::softmax::{fold, larger};
 use crate::pointwise::Real;
 
@@ -12,18 +12,18 @@ const TOGETHER: usize = 4096;
 const COLUMNS: usize = 256;
 
 /// Element types with sums of exponentials.
-pub trait Exps: Float {
+pub trait ExpSums: Float {
     /// Of `n` elements that lie `stride` apart, at least one.
     ///
     /// # Safety
     /// All of them are readable.
-    unsafe fn row(p: *const Self, n: usize, stride: isize) -> Top<Self>;
+    unsafe fn row(p: *const Self, n: usize, stride: isize) -> MaxAndSum<Self>;
 
     /// Of columns of `rows` elements, at least one, merged into `acc`.
     ///
     /// # Safety
     /// `acc.len()` columns, `stride` apart, of all rows are readable.
-    unsafe fn down(p: *const Self, rows: usize, row_stride: isize, stride: isize, acc: &mut [Top<Self>]);
+    unsafe fn down(p: *const Self, rows: usize, row_stride: isize, stride: isize, acc: &mut [MaxAndSum<Self>]);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -33,18 +33,23 @@ macro_rules! instance {
             use super::*;
 
             #[target_feature(enable = $features)]
-            pub(crate) unsafe fn row_of<C: Cell + Real>(p: *const C::Raw, n: usize, stride: isize) -> Top<C::Raw>
+            pub(crate) unsafe fn row_of<C: KernelNumber + Real>(p: *const C::Stored, n: usize, stride: isize) -> MaxAndSum<C::Stored>
             where
-                C::Raw: Float,
+                C::Stored: Float,
             {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::row_of::<C>(p, n, stride) }
             }
 
             #[target_feature(enable = $features)]
-            pub(crate) unsafe fn columns<C: Cell + Real>(p: *const C::Raw, rows: usize, row: isize, stride: isize, acc: &mut [Top<C::Raw>])
-            where
-                C::Raw: Float,
+            pub(crate) unsafe fn columns<C: KernelNumber + Real>(
+                p: *const C::Stored,
+                rows: usize,
+                row: isize,
+                stride: isize,
+                acc: &mut [MaxAndSum<C::Stored>],
+            ) where
+                C::Stored: Float,
             {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::columns::<C>(p, rows, row, stride, acc) }
@@ -59,13 +64,13 @@ instance!(avx2, "avx2,fma,bmi1,bmi2,lzcnt");
 
 macro_rules! exps {
     ($t:ty, $cell:ident) => {
-        impl Exps for $t {
-            unsafe fn row(p: *const $t, n: usize, stride: isize) -> Top<$t> {
+        impl ExpSums for $t {
+            unsafe fn row(p: *const $t, n: usize, stride: isize) -> MaxAndSum<$t> {
                 // SAFETY: the features were found on this machine; the caller's promise is passed on.
                 unsafe { dispatch!(row_of, $cell, (p, n, stride)) }
             }
 
-            unsafe fn down(p: *const $t, rows: usize, row_stride: isize, stride: isize, acc: &mut [Top<$t>]) {
+            unsafe fn down(p: *const $t, rows: usize, row_stride: isize, stride: isize, acc: &mut [MaxAndSum<$t>]) {
                 for (b, acc) in acc.chunks_mut(COLUMNS).enumerate() {
                     let p = p.wrapping_offset((b * COLUMNS) as isize * stride);
                     // SAFETY: as above.
@@ -79,20 +84,20 @@ exps!(f32, F32);
 exps!(f64, F64);
 
 /// # Safety
-/// As for `Exps::row`.
+/// As for `ExpSums::row`.
 #[inline(always)]
-unsafe fn row_of<C: Cell + Real>(p: *const C::Raw, n: usize, stride: isize) -> Top<C::Raw>
+unsafe fn row_of<C: KernelNumber + Real>(p: *const C::Stored, n: usize, stride: isize) -> MaxAndSum<C::Stored>
 where
-    C::Raw: Float,
+    C::Stored: Float,
 {
     // SAFETY: indices stay below n. Dense rows have a walk of their own, which vectorises.
     unsafe { if stride == 1 { row_by::<C>(n, |i| C::new(*p.add(i))) } else { row_by::<C>(n, |i| C::new(*p.offset(i as isize * stride))) } }
 }
 
 #[inline(always)]
-fn row_by<C: Cell + Real>(n: usize, x: impl Fn(usize) -> C) -> Top<C::Raw>
+fn row_by<C: KernelNumber + Real>(n: usize, x: impl Fn(usize) -> C) -> MaxAndSum<C::Stored>
 where
-    C::Raw: Float,
+    C::Stored: Float,
 {
     let top = fold(n, x(0), &x, larger).raw();
     let base = C::new(subtracted(top));
@@ -103,15 +108,20 @@ where
         sum += fold(now, C::from_bool(0), |i| (x(start + i) - base).exp(), |a, b| a + b).raw().wide();
         start += now;
     }
-    Top { top, sum }
+    MaxAndSum { top, sum }
 }
 
 /// # Safety
-/// As for `Exps::down`, of at most `COLUMNS` columns.
+/// As for `ExpSums::down`, of at most `COLUMNS` columns.
 #[inline(always)]
-unsafe fn columns<C: Cell + Real>(p: *const C::Raw, rows: usize, row_stride: isize, stride: isize, acc: &mut [Top<C::Raw>])
-where
-    C::Raw: Float,
+unsafe fn columns<C: KernelNumber + Real>(
+    p: *const C::Stored,
+    rows: usize,
+    row_stride: isize,
+    stride: isize,
+    acc: &mut [MaxAndSum<C::Stored>],
+) where
+    C::Stored: Float,
 {
     // SAFETY: the caller's promise covers i < rows and j < acc.len(). Dense columns have a walk of their own, which vectorises.
     unsafe {
@@ -124,12 +134,12 @@ where
 }
 
 #[inline(always)]
-fn columns_by<C: Cell + Real>(rows: usize, x: impl Fn(usize, usize) -> C, acc: &mut [Top<C::Raw>])
+fn columns_by<C: KernelNumber + Real>(rows: usize, x: impl Fn(usize, usize) -> C, acc: &mut [MaxAndSum<C::Stored>])
 where
-    C::Raw: Float,
+    C::Stored: Float,
 {
     let zero = C::from_bool(0);
-    let (mut top, mut base, mut sum) = ([Top::<C::Raw>::NONE.top; COLUMNS], [zero; COLUMNS], [zero; COLUMNS]);
+    let (mut top, mut base, mut sum) = ([MaxAndSum::<C::Stored>::NONE.top; COLUMNS], [zero; COLUMNS], [zero; COLUMNS]);
     let (top, base, sum) = (&mut top[..acc.len()], &mut base[..acc.len()], &mut sum[..acc.len()]);
     base.iter_mut().enumerate().for_each(|(j, t)| *t = x(0, j));
     for i in 1..rows {
@@ -143,8 +153,8 @@ where
         sum.iter_mut().zip(base.iter()).enumerate().for_each(|(j, (s, t))| *s = *s + (x(i, j) - *t).exp());
     }
     for (a, (top, s)) in acc.iter_mut().zip(top.iter().zip(sum.iter())) {
-        let here = Top { top: *top, sum: s.raw().wide() };
+        let here = MaxAndSum { top: *top, sum: s.raw().wide() };
         // What is merged with nothing costs no exponentials.
-        *a = if a.sum == 0.0 && a.top == C::Raw::LOWEST { here } else { a.merge(here) };
+        *a = if a.sum == 0.0 && a.top == C::Stored::LOWEST { here } else { a.merge(here) };
     }
 }

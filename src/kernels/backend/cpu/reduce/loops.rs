@@ -1,14 +1,14 @@
 //! The inner loops of reductions, once for each reducer and instruction set: along rows, and down columns. The walk (see `reduce`) is
 //! ordinary code: it calls them through a table and handles elements and accumulators as bytes.
 
-use super::reducers::Reducer;
-use crate::backend::cpu::num::Level;
+use super::reducers::ReduceOp;
+use crate::backend::cpu::num::InstructionSet;
 use std::marker::PhantomData;
 
 /// Rounds of all lanes before pairwise merging takes over.
 const ROUNDS: usize = 64;
 
-/// A function `$table` that gives `$body` compiled for each instruction set, in the order of `Level`.
+/// A function `$table` that gives `$body` compiled for each instruction set, in the order of `InstructionSet`.
 macro_rules! instances {
     (
         $table:ident = $body:ident, $base:ident $avx2:ident $avx512:ident,
@@ -34,7 +34,7 @@ macro_rules! instances {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body::<$($names),*>($($arg),*) }
         }
-        const fn $table<$($generics)*>() -> [unsafe fn($($t),*) $(-> $ret)?; $crate::backend::cpu::num::Level::COUNT] {
+        const fn $table<$($generics)*>() -> [unsafe fn($($t),*) $(-> $ret)?; $crate::backend::cpu::num::InstructionSet::COUNT] {
             [
                 $base::<$($names),*>,
                 #[cfg(target_arch = "x86_64")]
@@ -48,48 +48,48 @@ macro_rules! instances {
 pub(crate) use instances;
 
 /// Leaves the accumulators of `count.0` rows, `count.1` apart, of `row.0` elements, `row.1` apart, in `acc`, `acc_step` apart.
-pub type Rows = unsafe fn(p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize);
+pub type RowsFn = unsafe fn(p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize);
 /// Adds `rows.0` rows, `rows.1` apart, of `columns` elements, `stride` apart, to the accumulators of the columns.
-pub type Down = unsafe fn(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize);
+pub type ColumnsFn = unsafe fn(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize);
 /// Merges `n` accumulators with others, which come behind them or, if `behind` is false, before.
-pub type Merge = unsafe fn(acc: *mut u8, other: *const u8, n: usize, behind: bool);
+pub type MergeFn = unsafe fn(acc: *mut u8, other: *const u8, n: usize, behind: bool);
 /// Makes `n` accumulators those of no elements.
-pub type Fill = unsafe fn(acc: *mut u8, n: usize);
+pub type FillFn = unsafe fn(acc: *mut u8, n: usize);
 
 /// What the walk knows of a reducer. Strides are in elements and accumulators; both are aligned to at most 8 bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Loops {
+pub struct ReduceLoops {
     /// Bytes of an element.
     pub element: usize,
     /// Bytes of an accumulator.
     pub acc: usize,
-    pub rows: [Rows; Level::COUNT],
-    pub down: [Down; Level::COUNT],
-    pub merge: Merge,
-    pub fill: Fill,
+    pub rows: [RowsFn; InstructionSet::COUNT],
+    pub down: [ColumnsFn; InstructionSet::COUNT],
+    pub merge: MergeFn,
+    pub fill: FillFn,
 }
 
-impl Loops {
+impl ReduceLoops {
     /// With the loops of AVX2 along rows in the place of those of AVX-512: where these are slower.
     pub const fn narrow_rows(self) -> Self {
         let mut rows = self.rows;
-        if Level::COUNT > 2 {
-            rows[Level::COUNT - 1] = rows[Level::COUNT - 2];
+        if InstructionSet::COUNT > 2 {
+            rows[InstructionSet::COUNT - 1] = rows[InstructionSet::COUNT - 2];
         }
-        Loops { rows, ..self }
+        ReduceLoops { rows, ..self }
     }
 }
 
 /// The loops of a reducer.
-pub struct Of<R>(PhantomData<R>);
+pub struct LoopsOf<R>(PhantomData<R>);
 
-impl<R: Reducer> Of<R> {
-    pub const LOOPS: &'static Loops = &Self::ALL;
+impl<R: ReduceOp> LoopsOf<R> {
+    pub const LOOPS: &'static ReduceLoops = &Self::ALL;
     /// Those of eight bytes whose lanes the compiler does not keep in the registers of AVX-512.
-    pub const NARROW: &'static Loops = &Self::ALL.narrow_rows();
-    const ALL: Loops = Loops {
-        element: size_of::<R::In>(),
-        acc: size_of::<R::Acc>(),
+    pub const NARROW: &'static ReduceLoops = &Self::ALL.narrow_rows();
+    const ALL: ReduceLoops = ReduceLoops {
+        element: size_of::<R::Element>(),
+        acc: size_of::<R::Accumulator>(),
         rows: rows_table::<R>(),
         down: [
             down_at::<R, 0>,
@@ -110,18 +110,18 @@ const fn lanes(acc: usize) -> usize {
 /// Lanes of rows whose elements lie apart.
 const APART: usize = 8;
 
-instances!(rows_table = rows, rows_base rows_avx2 rows_avx512, [R: Reducer], [R], (
+instances!(rows_table = rows, rows_base rows_avx2 rows_avx512, [R: ReduceOp], [R], (
     p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize,
 ));
-instances!(down_table = down, down_base down_avx2 down_avx512, [R: Reducer], [R], (
-    p: *const u8, rows: (usize, isize), stride: isize, acc: &mut [R::Acc],
+instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp], [R], (
+    p: *const u8, rows: (usize, isize), stride: isize, acc: &mut [R::Accumulator],
 ));
 
-/// `Down` of the instance number `LEVEL`.
+/// `ColumnsFn` of the instance number `LEVEL`.
 ///
 /// # Safety
-/// As `Down` says; all elements are readable, the accumulators are there, and the machine has the instructions.
-unsafe fn down_at<R: Reducer, const LEVEL: usize>(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+/// As `ColumnsFn` says; all elements are readable, the accumulators are there, and the machine has the instructions.
+unsafe fn down_at<R: ReduceOp, const LEVEL: usize>(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
     // SAFETY: the caller's. The instance is given a slice, and is a function of its own: so the compiler knows that the accumulators are
     // no elements, without which it vectorises nothing.
     unsafe {
@@ -132,9 +132,9 @@ unsafe fn down_at<R: Reducer, const LEVEL: usize>(p: *const u8, rows: (usize, is
 
 /// # Safety
 /// As for `merge_with`.
-unsafe fn merge<R: Reducer>(acc: *mut u8, other: *const u8, n: usize, behind: bool) {
+unsafe fn merge<R: ReduceOp>(acc: *mut u8, other: *const u8, n: usize, behind: bool) {
     // SAFETY: the caller's.
-    unsafe { merge_with::<R::Acc>(acc, other, n, behind, |a, b| R::default().merge(a, b)) }
+    unsafe { merge_with::<R::Accumulator>(acc, other, n, behind, |a, b| R::default().merge(a, b)) }
 }
 
 /// # Safety
@@ -152,7 +152,7 @@ pub(crate) unsafe fn merge_with<A: Copy>(acc: *mut u8, other: *const u8, n: usiz
 
 /// # Safety
 /// There is room for `n` accumulators.
-unsafe fn fill<R: Reducer>(acc: *mut u8, n: usize) {
+unsafe fn fill<R: ReduceOp>(acc: *mut u8, n: usize) {
     // SAFETY: the caller's.
     unsafe { fill_with(acc, n, R::default().init()) }
 }
@@ -178,10 +178,10 @@ pub(crate) unsafe fn finish_with<A: Copy, O>(acc: *const u8, n: usize, out: *mut
 }
 
 /// # Safety
-/// As `Rows` says; all elements are readable, and the accumulators writable.
+/// As `RowsFn` says; all elements are readable, and the accumulators writable.
 #[inline(always)]
-unsafe fn rows<R: Reducer>(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
-    let (p, acc) = (p.cast::<R::In>(), acc.cast::<R::Acc>());
+unsafe fn rows<R: ReduceOp>(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
+    let (p, acc) = (p.cast::<R::Element>(), acc.cast::<R::Accumulator>());
     for i in 0..count as isize {
         // SAFETY: the caller's promise covers row i.
         unsafe { acc.offset(i * acc_step).write(row(R::default(), p.offset(i * step), n, stride)) };
@@ -193,7 +193,7 @@ unsafe fn rows<R: Reducer>(p: *const u8, (count, step): (usize, isize), (n, stri
 /// # Safety
 /// All of them are readable.
 #[inline(always)]
-pub(crate) unsafe fn row<R: Reducer>(r: R, p: *const R::In, n: usize, stride: isize) -> R::Acc {
+pub(crate) unsafe fn row<R: ReduceOp>(r: R, p: *const R::Element, n: usize, stride: isize) -> R::Accumulator {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         if n < 8 {
@@ -208,7 +208,7 @@ pub(crate) unsafe fn row<R: Reducer>(r: R, p: *const R::In, n: usize, stride: is
             row_block::<R, 4, true>(r, p, n, 1)
         } else if n < 128 {
             row_block::<R, 16, true>(r, p, n, 1)
-        } else if const { lanes(size_of::<R::Acc>()) == 64 } {
+        } else if const { lanes(size_of::<R::Accumulator>()) == 64 } {
             row_lanes::<R, 64, true>(r, p, n, 1)
         } else {
             row_lanes::<R, 32, true>(r, p, n, 1)
@@ -218,7 +218,7 @@ pub(crate) unsafe fn row<R: Reducer>(r: R, p: *const R::In, n: usize, stride: is
 
 /// Up to `L * ROUNDS` elements: round after round onto `L` lanes, which are then merged as a tree.
 #[inline(always)]
-unsafe fn row_block<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *const R::In, n: usize, stride: isize) -> R::Acc {
+unsafe fn row_block<R: ReduceOp, const L: usize, const DENSE: bool>(r: R, p: *const R::Element, n: usize, stride: isize) -> R::Accumulator {
     let mut lanes = [r.init(); L];
     let rounds = n / L;
     // SAFETY: every index is below n.
@@ -263,7 +263,7 @@ unsafe fn row_block<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *con
 
 /// A row of any length (but below 2^16 blocks): blocks merged pairwise, as a binary counter does.
 #[inline(always)]
-unsafe fn row_lanes<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *const R::In, n: usize, stride: isize) -> R::Acc {
+unsafe fn row_lanes<R: ReduceOp, const L: usize, const DENSE: bool>(r: R, p: *const R::Element, n: usize, stride: isize) -> R::Accumulator {
     let block = L * ROUNDS;
     let blocks = n.div_ceil(block);
     if blocks <= 1 {
@@ -283,7 +283,7 @@ unsafe fn row_lanes<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *con
         }
         levels[level] = sum;
     }
-    let mut out: Option<R::Acc> = None;
+    let mut out: Option<R::Accumulator> = None;
     for (level, l) in levels.iter().enumerate() {
         if blocks >> level & 1 == 1 {
             out = Some(out.map_or(*l, |o| r.merge(*l, o)));
@@ -293,10 +293,10 @@ unsafe fn row_lanes<R: Reducer, const L: usize, const DENSE: bool>(r: R, p: *con
 }
 
 /// # Safety
-/// As `Down` says; all elements are readable.
+/// As `ColumnsFn` says; all elements are readable.
 #[inline(always)]
-unsafe fn down<R: Reducer>(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: &mut [R::Acc]) {
-    let (p, r) = (p.cast::<R::In>(), R::default());
+unsafe fn down<R: ReduceOp>(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: &mut [R::Accumulator]) {
+    let (p, r) = (p.cast::<R::Element>(), R::default());
     // SAFETY: the caller's.
     unsafe {
         if stride == 1 {
@@ -312,14 +312,14 @@ unsafe fn down<R: Reducer>(p: *const u8, (rows, row_stride): (usize, isize), str
 /// # Safety
 /// `acc.len()` columns, `stride` apart, of all rows are readable.
 #[inline(always)]
-pub(crate) unsafe fn down_columns<R: Reducer>(
+pub(crate) unsafe fn down_columns<R: ReduceOp>(
     r: R,
-    p: *const R::In,
+    p: *const R::Element,
     rows: usize,
     row_stride: isize,
     stride: isize,
-    lift: impl Fn(usize, R::In) -> R::Acc,
-    acc: &mut [R::Acc],
+    lift: impl Fn(usize, R::Element) -> R::Accumulator,
+    acc: &mut [R::Accumulator],
 ) {
     let mut i = 0;
     // SAFETY: the caller's promise covers every row and column.

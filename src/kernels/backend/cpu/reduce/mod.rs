@@ -14,5 +14,5 @@ pub mod reducers;
 mod traversal;
 pub mod variance;
 
-pub use input::{Blocks, Source};
-pub use traversal::{Finish, ReduceKernel, run};
+pub use input::{BlockProducer, ReduceInput};
+pub use traversal::{FinishFn, ReduceKernel, run};

@@ -1,26 +1,26 @@
-//! What can be reduced to what: one `Reducer` for each kind of accumulator and element.
+//! What can be reduced to what: one `ReduceOp` for each kind of accumulator and element.
 
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 /// Maps an element to an accumulator and merges accumulators. `merge` must be associative up to rounding.
-pub trait Reducer: Copy + Default {
-    type In: Copy;
-    type Acc: Copy;
+pub trait ReduceOp: Copy + Default {
+    type Element: Copy;
+    type Accumulator: Copy;
 
-    fn init(self) -> Self::Acc;
-    fn lift(self, x: Self::In) -> Self::Acc;
-    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn init(self) -> Self::Accumulator;
+    fn lift(self, x: Self::Element) -> Self::Accumulator;
+    fn merge(self, a: Self::Accumulator, b: Self::Accumulator) -> Self::Accumulator;
 
     /// `merge(a, lift(x))`, with the same bits.
     #[inline(always)]
-    fn add(self, a: Self::Acc, x: Self::In) -> Self::Acc {
+    fn add(self, a: Self::Accumulator, x: Self::Element) -> Self::Accumulator {
         self.merge(a, self.lift(x))
     }
 
     /// All merged: the eight as a tree, and then `acc` with them.
     #[inline(always)]
-    fn merge_eight(self, acc: Self::Acc, [a, b, c, d, e, f, g, h]: [Self::Acc; 8]) -> Self::Acc {
+    fn merge_eight(self, acc: Self::Accumulator, [a, b, c, d, e, f, g, h]: [Self::Accumulator; 8]) -> Self::Accumulator {
         let left = self.merge(self.merge(a, b), self.merge(c, d));
         self.merge(acc, self.merge(left, self.merge(self.merge(e, f), self.merge(g, h))))
     }
@@ -30,13 +30,13 @@ pub trait Reducer: Copy + Default {
     /// # Safety
     /// All of them are readable.
     #[inline(always)]
-    unsafe fn block(self, _p: *const Self::In, _n: usize) -> Option<Self::Acc> {
+    unsafe fn block(self, _p: *const Self::Element, _n: usize) -> Option<Self::Accumulator> {
         None
     }
 }
 
 /// Element types, as kernels read them. A bool is one byte, 0 or 1.
-pub trait Number: Copy + Send + Sync + PartialOrd + Default + 'static {
+pub trait Numeric: Copy + Send + Sync + PartialOrd + Default + 'static {
     const ZERO: Self;
     const ONE: Self;
     /// Not above any value that is not nan.
@@ -52,7 +52,7 @@ pub trait Number: Copy + Send + Sync + PartialOrd + Default + 'static {
 }
 
 macro_rules! floats {
-    ($($t:ty),*) => { $(impl Number for $t {
+    ($($t:ty),*) => { $(impl Numeric for $t {
         const ZERO: Self = 0.0;
         const ONE: Self = 1.0;
         const LOWEST: Self = <$t>::NEG_INFINITY;
@@ -69,7 +69,7 @@ macro_rules! floats {
 floats!(f32, f64);
 
 macro_rules! integers {
-    ($($t:ty),*) => { $(impl Number for $t {
+    ($($t:ty),*) => { $(impl Numeric for $t {
         const ZERO: Self = 0;
         const ONE: Self = 1;
         const LOWEST: Self = <$t>::MIN;
@@ -86,7 +86,7 @@ macro_rules! integers {
 integers!(u8, i8, i16, i32, i64);
 
 /// Element types with a fraction.
-pub trait Float: Number {
+pub trait Float: Numeric {
     fn minus(self, other: Self) -> Self;
     fn absolute(self) -> Self;
     fn wide(self) -> f64;
@@ -155,11 +155,11 @@ macro_rules! fractions {
 fractions!(f32: squares_f32, f64: squares_f64);
 
 /// Conversion of an element to the type that a reduction computes in.
-pub trait To<A>: Copy {
+pub trait Widen<A>: Copy {
     fn to(self) -> A;
 }
 macro_rules! conversions {
-    ($($a:ty => $b:ty),*) => { $(impl To<$b> for $a {
+    ($($a:ty => $b:ty),*) => { $(impl Widen<$b> for $a {
         #[inline(always)]
         fn to(self) -> $b { self as $b }
     })* };
@@ -183,12 +183,12 @@ macro_rules! reducer {
 
 reducer!(
     /// The sum; 0 of nothing.
-    Sum
+    SumOp
 );
 
-impl<T: Number + To<A>, A: Number> Reducer for Sum<T, A> {
-    type In = T;
-    type Acc = A;
+impl<T: Numeric + Widen<A>, A: Numeric> ReduceOp for SumOp<T, A> {
+    type Element = T;
+    type Accumulator = A;
     #[inline(always)]
     fn init(self) -> A {
         A::ZERO
@@ -205,12 +205,12 @@ impl<T: Number + To<A>, A: Number> Reducer for Sum<T, A> {
 
 reducer!(
     /// The product; 1 of nothing.
-    Prod
+    ProdOp
 );
 
-impl<T: Number + To<A>, A: Number> Reducer for Prod<T, A> {
-    type In = T;
-    type Acc = A;
+impl<T: Numeric + Widen<A>, A: Numeric> ReduceOp for ProdOp<T, A> {
+    type Element = T;
+    type Accumulator = A;
     #[inline(always)]
     fn init(self) -> A {
         A::ONE
@@ -227,9 +227,9 @@ impl<T: Number + To<A>, A: Number> Reducer for Prod<T, A> {
 
 /// The largest element (or smallest, with `MAX` false); nan if there is one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Extreme<T, const MAX: bool>(PhantomData<T>);
+pub struct ExtremeOp<T, const MAX: bool>(PhantomData<T>);
 
-impl<T: Number, const MAX: bool> Extreme<T, MAX> {
+impl<T: Numeric, const MAX: bool> ExtremeOp<T, MAX> {
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
         if MAX { a > b } else { a < b }
@@ -241,9 +241,9 @@ impl<T: Number, const MAX: bool> Extreme<T, MAX> {
     }
 }
 
-impl<T: Number, const MAX: bool> Reducer for Extreme<T, MAX> {
-    type In = T;
-    type Acc = T;
+impl<T: Numeric, const MAX: bool> ReduceOp for ExtremeOp<T, MAX> {
+    type Element = T;
+    type Accumulator = T;
     #[inline(always)]
     fn init(self) -> T {
         if MAX { T::LOWEST } else { T::HIGHEST }
@@ -299,11 +299,11 @@ impl<T: Number, const MAX: bool> Reducer for Extreme<T, MAX> {
 
 /// Whether all elements (or any, with `ALL` false) are true, that is not 0.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Truth<const ALL: bool>;
+pub struct LogicalOp<const ALL: bool>;
 
-impl<const ALL: bool> Reducer for Truth<ALL> {
-    type In = u8;
-    type Acc = u8;
+impl<const ALL: bool> ReduceOp for LogicalOp<ALL> {
+    type Element = u8;
+    type Accumulator = u8;
     #[inline(always)]
     fn init(self) -> u8 {
         u8::from(ALL)
@@ -322,9 +322,9 @@ impl<const ALL: bool> Reducer for Truth<ALL> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CountNonzero;
 
-impl Reducer for CountNonzero {
-    type In = u8;
-    type Acc = i64;
+impl ReduceOp for CountNonzero {
+    type Element = u8;
+    type Accumulator = i64;
     #[inline(always)]
     fn init(self) -> i64 {
         0
@@ -343,9 +343,9 @@ impl Reducer for CountNonzero {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Deviation<T>(pub T);
 
-impl<T: Float> Reducer for Deviation<T> {
-    type In = T;
-    type Acc = T;
+impl<T: Float> ReduceOp for Deviation<T> {
+    type Element = T;
+    type Accumulator = T;
     #[inline(always)]
     fn init(self) -> T {
         T::ZERO
@@ -365,9 +365,9 @@ impl<T: Float> Reducer for Deviation<T> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Absolutes<T>(PhantomData<T>);
 
-impl<T: Float> Reducer for Absolutes<T> {
-    type In = T;
-    type Acc = f64;
+impl<T: Float> ReduceOp for Absolutes<T> {
+    type Element = T;
+    type Accumulator = f64;
     #[inline(always)]
     fn init(self) -> f64 {
         0.0
@@ -386,9 +386,9 @@ impl<T: Float> Reducer for Absolutes<T> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LargestAbsolute<T>(PhantomData<T>);
 
-impl<T: Float> Reducer for LargestAbsolute<T> {
-    type In = T;
-    type Acc = T;
+impl<T: Float> ReduceOp for LargestAbsolute<T> {
+    type Element = T;
+    type Accumulator = T;
     #[inline(always)]
     fn init(self) -> T {
         T::ZERO
@@ -399,7 +399,7 @@ impl<T: Float> Reducer for LargestAbsolute<T> {
     }
     #[inline(always)]
     fn merge(self, a: T, b: T) -> T {
-        Extreme::<T, true>(PhantomData).merge(a, b)
+        ExtremeOp::<T, true>(PhantomData).merge(a, b)
     }
 }
 
@@ -408,9 +408,9 @@ impl<T: Float> Reducer for LargestAbsolute<T> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SquareSum<T, const FUSED: bool>(PhantomData<T>);
 
-impl<T: Float, const FUSED: bool> Reducer for SquareSum<T, FUSED> {
-    type In = T;
-    type Acc = f64;
+impl<T: Float, const FUSED: bool> ReduceOp for SquareSum<T, FUSED> {
+    type Element = T;
+    type Accumulator = f64;
     #[inline(always)]
     fn init(self) -> f64 {
         0.0

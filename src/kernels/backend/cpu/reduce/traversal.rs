@@ -4,33 +4,33 @@
 //! The order in which elements meet depends on shape and strides alone, never on the number of threads: elements go into a fixed
 //! number of lanes, lanes are merged as a tree, blocks are merged pairwise (so rounding errors grow with the logarithm of the size).
 
-use super::input::{Line, room};
+use super::input::{CacheLine, room};
 use super::loaders::Load;
-use super::loops::{Down, Loops, Rows};
-use crate::backend::cpu::num::level;
-use crate::backend::cpu::threads::{Shared, parallel_for};
+use super::loops::{ColumnsFn, ReduceLoops, RowsFn};
+use crate::backend::cpu::num::instruction_set;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
-use super::input::Source;
+use super::input::ReduceInput;
 
 thread_local! {
     /// Elements that were loaded for the loops.
-    static LOADED: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static LOADED: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Makes `n` results, `step` (in results) apart, of the accumulators at `acc`. The number is the reduction's.
-pub type Finish = unsafe fn(acc: *const u8, n: usize, out: *mut u8, step: isize, number: f64);
+pub type FinishFn = unsafe fn(acc: *const u8, n: usize, out: *mut u8, step: isize, number: f64);
 
 /// What is reduced to what.
 #[derive(Clone, Copy)]
 pub struct ReduceKernel {
-    pub(crate) loops: &'static Loops,
+    pub(crate) loops: &'static ReduceLoops,
     /// How elements become those that the loops read; None where they are.
     pub(crate) load: Option<Load>,
     /// None where accumulators are the results.
-    pub(crate) finish: Option<Finish>,
+    pub(crate) finish: Option<FinishFn>,
     /// Bytes of a result.
     pub(crate) out: usize,
     /// What `load` and `finish` may want to know: the order of a norm.
@@ -51,7 +51,7 @@ const FINISHED: usize = 64;
 const LARGEST: usize = 3;
 
 #[derive(Clone, Copy)]
-struct Dim {
+struct ReduceDim {
     size: usize,
     stride: isize,
     /// Stride in the output; 0 and unused where reduced.
@@ -59,25 +59,25 @@ struct Dim {
     reduced: bool,
 }
 
-type DimVec = SmallVec<[Dim; 6]>;
+type ReduceDims = SmallVec<[ReduceDim; 6]>;
 
 /// A reduction with the loops of this machine.
 #[derive(Clone, Copy)]
-struct Kernel<'a> {
+struct BoundKernel<'a> {
     r: &'a ReduceKernel,
-    rows: Rows,
-    down: Down,
+    rows: RowsFn,
+    down: ColumnsFn,
     /// Bytes of an element as it lies, of an accumulator, of a result.
     size: usize,
     acc: usize,
     out: usize,
 }
 
-impl<'a> Kernel<'a> {
+impl<'a> BoundKernel<'a> {
     fn new(r: &'a ReduceKernel) -> Self {
         let l = r.loops;
         let size = r.load.map_or(l.element, |load| load.size);
-        Kernel { r, rows: l.rows[level() as usize], down: l.down[level() as usize], size, acc: l.acc, out: r.out }
+        BoundKernel { r, rows: l.rows[instruction_set() as usize], down: l.down[instruction_set() as usize], size, acc: l.acc, out: r.out }
     }
 
     /// Accumulators of no elements.
@@ -207,7 +207,7 @@ impl<'a> Kernel<'a> {
     /// # Safety
     /// The elements are readable, and the accumulators are there.
     unsafe fn down(&self, p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
-        const WIDE: usize = 256;
+        const FULL_RANGE: usize = 256;
         const HIGH: usize = 8;
         let Some(load) = self.r.load else {
             // SAFETY: the caller's.
@@ -215,11 +215,11 @@ impl<'a> Kernel<'a> {
         };
         LOADED.with(|m| {
             let mut m = m.borrow_mut();
-            let buffer = room(&mut m, WIDE * HIGH * self.r.loops.element);
+            let buffer = room(&mut m, FULL_RANGE * HIGH * self.r.loops.element);
             for row in (0..rows).step_by(HIGH) {
                 let high = HIGH.min(rows - row);
-                for column in (0..columns).step_by(WIDE) {
-                    let wide = WIDE.min(columns - column);
+                for column in (0..columns).step_by(FULL_RANGE) {
+                    let wide = FULL_RANGE.min(columns - column);
                     let at = row as isize * row_stride + column as isize * stride;
                     // SAFETY: the caller's; the buffer holds as many elements. Loops take eight rows at once, too.
                     unsafe {
@@ -237,8 +237,8 @@ impl<'a> Kernel<'a> {
 /// # Safety
 /// `input` is readable over `shape` and `strides`, those of a dense array if elements are made on the way; `out` has an element for each
 /// index of the kept dimensions and does not overlap `input`. Elements and results are of the reduction's types.
-pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced: &[bool], input: Source<'_>, out: *mut u8) {
-    let mut dims = DimVec::new();
+pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced: &[bool], input: ReduceInput<'_>, out: *mut u8) {
+    let mut dims = ReduceDims::new();
     let mut step = 1isize;
     let mut total = 1usize;
     for i in (0..shape.len()).rev() {
@@ -248,13 +248,13 @@ pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced:
             step *= shape[i] as isize;
         }
         if shape[i] != 1 {
-            dims.push(Dim { size: shape[i], stride: strides[i], out: out_stride, reduced: reduced[i] });
+            dims.push(ReduceDim { size: shape[i], stride: strides[i], out: out_stride, reduced: reduced[i] });
         }
     }
     if step == 0 {
         return;
     }
-    let k = Kernel::new(r);
+    let k = BoundKernel::new(r);
     if total == 0 {
         let mut acc = [0u64; LARGEST];
         let acc = acc.as_mut_ptr().cast::<u8>();
@@ -275,8 +275,8 @@ pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced:
                 let (x, _) = input.rows(0, 1, 1, 1, k.size);
                 k.results(x, (1, 0), (1, 1), out, 1);
             }
-            Some(inner) if inner.reduced => along(&k, &dims, inner, input, Shared::new(out)),
-            Some(inner) => across(&k, dims, inner, input, Shared::new(out)),
+            Some(inner) if inner.reduced => along(&k, &dims, inner, input, SharedPointer::new(out)),
+            Some(inner) => across(&k, dims, inner, input, SharedPointer::new(out)),
         }
     }
 }
@@ -285,9 +285,9 @@ pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced:
 ///
 /// # Safety
 /// As for `run`.
-unsafe fn along(k: &Kernel<'_>, dims: &[Dim], inner: Dim, input: Source<'_>, out: Shared<*mut u8>) {
-    let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
-    let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+unsafe fn along(k: &BoundKernel<'_>, dims: &[ReduceDim], inner: ReduceDim, input: ReduceInput<'_>, out: SharedPointer<*mut u8>) {
+    let kept: ReduceDims = dims.iter().filter(|d| !d.reduced).copied().collect();
+    let outer: ReduceDims = dims.iter().filter(|d| d.reduced).copied().collect();
     let pieces = inner.size.div_ceil(TASK);
     let groups: usize = kept.iter().map(|d| d.size).product();
     let to = |o: isize| out.offset(o * k.out as isize);
@@ -305,7 +305,7 @@ unsafe fn along(k: &Kernel<'_>, dims: &[Dim], inner: Dim, input: Source<'_>, out
     }
     let segments = outer.iter().map(|d| d.size).product::<usize>() * pieces;
     drive(
-        Work { groups, segments, width: 1, elements: inner.size.min(TASK) },
+        SegmentPlan { groups, segments, width: 1, elements: inner.size.min(TASK) },
         k,
         |g, s, acc| {
             let i = offsets(&kept, g).0;
@@ -326,13 +326,13 @@ unsafe fn along(k: &Kernel<'_>, dims: &[Dim], inner: Dim, input: Source<'_>, out
 ///
 /// # Safety
 /// As for `run`.
-unsafe fn across(k: &Kernel<'_>, mut dims: DimVec, inner: Dim, input: Source<'_>, out: Shared<*mut u8>) {
+unsafe fn across(k: &BoundKernel<'_>, mut dims: ReduceDims, inner: ReduceDim, input: ReduceInput<'_>, out: SharedPointer<*mut u8>) {
     let down = match dims.iter().rposition(|d| d.reduced) {
         Some(i) => dims.remove(i),
-        None => Dim { size: 1, stride: 0, out: 0, reduced: true },
+        None => ReduceDim { size: 1, stride: 0, out: 0, reduced: true },
     };
-    let kept: DimVec = dims.iter().filter(|d| !d.reduced).copied().collect();
-    let outer: DimVec = dims.iter().filter(|d| d.reduced).copied().collect();
+    let kept: ReduceDims = dims.iter().filter(|d| !d.reduced).copied().collect();
+    let outer: ReduceDims = dims.iter().filter(|d| d.reduced).copied().collect();
     let outer_n: usize = outer.iter().map(|d| d.size).product();
     let kept_n: usize = kept.iter().map(|d| d.size).product();
 
@@ -348,7 +348,7 @@ unsafe fn across(k: &Kernel<'_>, mut dims: DimVec, inner: Dim, input: Source<'_>
     let pieces = rows.div_ceil(ROWS);
     let segments = outer_n * pieces;
     drive(
-        Work { groups: kept_n * blocks, segments, width, elements: rows.min(ROWS) * width },
+        SegmentPlan { groups: kept_n * blocks, segments, width, elements: rows.min(ROWS) * width },
         k,
         |g, s, acc| {
             let (group, block) = (g / blocks, g % blocks);
@@ -386,8 +386,8 @@ unsafe fn across(k: &Kernel<'_>, mut dims: DimVec, inner: Dim, input: Source<'_>
 }
 
 /// Largest stride first (repeated elements, of stride 0, outermost); neighbours that can be walked as one are joined.
-fn arrange(dims: &mut DimVec) {
-    let key = |d: &Dim| if d.stride == 0 { isize::MIN } else { -d.stride };
+fn arrange(dims: &mut ReduceDims) {
+    let key = |d: &ReduceDim| if d.stride == 0 { isize::MIN } else { -d.stride };
     dims.reverse();
     if !dims.is_sorted_by_key(key) {
         dims.sort_by_key(key);
@@ -399,7 +399,7 @@ fn arrange(dims: &mut DimVec) {
             let p = dims[n - 1];
             let joins = p.reduced == d.reduced && p.stride == d.stride * d.size as isize && (p.reduced || p.out == d.out * d.size as isize);
             if joins {
-                dims[n - 1] = Dim { size: p.size * d.size, ..d };
+                dims[n - 1] = ReduceDim { size: p.size * d.size, ..d };
                 continue;
             }
         }
@@ -411,7 +411,7 @@ fn arrange(dims: &mut DimVec) {
 
 /// Input and output offset of the `i`-th index over `dims`, the last of which runs fastest.
 #[inline]
-fn offsets(dims: &[Dim], mut i: usize) -> (isize, isize) {
+fn offsets(dims: &[ReduceDim], mut i: usize) -> (isize, isize) {
     match dims {
         [] => (0, 0),
         [d] => (i as isize * d.stride, i as isize * d.out),
@@ -430,7 +430,7 @@ fn offsets(dims: &[Dim], mut i: usize) -> (isize, isize) {
 
 /// Outputs come in `groups` of up to `width`; each group is the merge of `segments` of about `elements` elements.
 #[derive(Clone, Copy)]
-struct Work {
+struct SegmentPlan {
     groups: usize,
     segments: usize,
     width: usize,
@@ -439,7 +439,7 @@ struct Work {
 
 /// `segment(g, s, acc)` leaves the accumulators of a segment in `acc`, `write(g, acc)` writes a group's results.
 #[inline(always)]
-fn drive(w: Work, k: &Kernel<'_>, segment: impl Fn(usize, usize, *mut u8) + Sync, write: impl Fn(usize, *mut u8) + Sync) {
+fn drive(w: SegmentPlan, k: &BoundKernel<'_>, segment: impl Fn(usize, usize, *mut u8) + Sync, write: impl Fn(usize, *mut u8) + Sync) {
     let per_task = (TASK / w.elements.max(1)).clamp(1, w.segments);
     let parts = w.segments.div_ceil(per_task);
     let bytes = w.width * k.acc;
@@ -462,7 +462,7 @@ fn drive(w: Work, k: &Kernel<'_>, segment: impl Fn(usize, usize, *mut u8) + Sync
         return;
     }
     let mut partial = vec![0u64; w.groups * parts * words];
-    let to = Shared::new(partial.as_mut_ptr());
+    let to = SharedPointer::new(partial.as_mut_ptr());
     parallel_for(w.groups * parts, |t| {
         let (g, part) = (t / parts, t % parts);
         // Task t alone writes this stretch of `partial`, which outlives the tasks.
@@ -487,7 +487,7 @@ fn drive(w: Work, k: &Kernel<'_>, segment: impl Fn(usize, usize, *mut u8) + Sync
 /// Merges `n` (at least one) vectors of `width` accumulators, of which `make(i, acc)` leaves each in `acc`, as a binary counter does: equal
 /// numbers of vectors meet.
 #[inline(always)]
-fn pairwise(k: &Kernel<'_>, n: usize, acc: *mut u8, width: usize, levels: &mut Vec<u64>, mut make: impl FnMut(usize, *mut u8)) {
+fn pairwise(k: &BoundKernel<'_>, n: usize, acc: *mut u8, width: usize, levels: &mut Vec<u64>, mut make: impl FnMut(usize, *mut u8)) {
     make(0, acc);
     if n == 1 {
         return;
@@ -578,7 +578,7 @@ mod tests {
                 // SAFETY: the cases stay inside x, and `got` has one place for each kept index.
                 unsafe {
                     let r = kernels::sum(DType::F64);
-                    run(&r, shape, strides, &reduced, Source::Memory(x.as_ptr().cast()), got.as_mut_ptr().cast());
+                    run(&r, shape, strides, &reduced, ReduceInput::Memory(x.as_ptr().cast()), got.as_mut_ptr().cast());
                 }
                 // Integers of this size add up exactly in any order.
                 assert_eq!(got, want, "{shape:?} {strides:?} {reduced:?}");
@@ -595,7 +595,7 @@ mod tests {
             let mut got = 0f32;
             // SAFETY: the shapes have n elements, laid out densely.
             unsafe {
-                let (r, from) = (kernels::sum(DType::F32), Source::Memory(x.as_ptr().cast()));
+                let (r, from) = (kernels::sum(DType::F32), ReduceInput::Memory(x.as_ptr().cast()));
                 run(&r, shape, strides, &vec![true; shape.len()], from, (&raw mut got).cast());
             }
             assert!((f64::from(got) - exact).abs() / exact < 3e-7, "{got} {exact}");

@@ -1,10 +1,10 @@
 //! Reductions that look at their elements twice: each segment is looked at again while it is near, and what segments give is merged. So
 //! memory is read once, and elements that are made on the way are made once.
 
-use super::logsumexp::Exps;
-use super::loops::{Loops, Of, down_columns, fill_with, finish_with, instances, merge_with, row};
-use super::reducers::{Deviation, Float, Reducer, Sum, To};
-use crate::backend::cpu::num::{Level, level};
+use super::logsumexp::ExpSums;
+use super::loops::{LoopsOf, ReduceLoops, down_columns, fill_with, finish_with, instances, merge_with, row};
+use super::reducers::{Deviation, Float, ReduceOp, SumOp, Widen};
+use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 
@@ -40,14 +40,14 @@ impl Moments {
 
 /// The sum of squared distances from the mean, of segments in their own precision, which are merged in double precision.
 #[derive(Debug, Clone, Copy)]
-pub struct Squares<T>(PhantomData<fn() -> T>);
+pub struct SquaredDistances<T>(PhantomData<fn() -> T>);
 
-impl<T: Float + To<T>> Squares<T> {
-    pub const LOOPS: &'static Loops = &Loops {
+impl<T: Float + Widen<T>> SquaredDistances<T> {
+    pub const LOOPS: &'static ReduceLoops = &ReduceLoops {
         element: size_of::<T>(),
         acc: size_of::<Moments>(),
         rows: squares_rows::<T>(),
-        down: [Self::down; Level::COUNT],
+        down: [Self::down; InstructionSet::COUNT],
         merge: Self::merge,
         fill: Self::fill,
     };
@@ -76,7 +76,8 @@ impl<T: Float + To<T>> Squares<T> {
     /// # Safety
     /// As `Down` says.
     unsafe fn down(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
-        let (sum, deviation) = (Of::<Sum<T, T>>::LOOPS.down[level() as usize], deviation_down::<T>()[level() as usize]);
+        let (sum, deviation) =
+            (LoopsOf::<SumOp<T, T>>::LOOPS.down[instruction_set() as usize], deviation_down::<T>()[instruction_set() as usize]);
         let mut means: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, columns);
         let mut squares: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, columns);
         // SAFETY: the caller's promise is passed on; a mean is there for each column.
@@ -97,7 +98,7 @@ fn mean<T: Float>(sum: T, n: usize) -> T {
     T::narrow(sum.wide() / n as f64)
 }
 
-instances!(squares_rows = squares_of_rows, squares_rows_base squares_rows_avx2 squares_rows_avx512, [T: Float + To<T>], [T], (
+instances!(squares_rows = squares_of_rows, squares_rows_base squares_rows_avx2 squares_rows_avx512, [T: Float + Widen<T>], [T], (
     p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize,
 ));
 instances!(deviation_down = deviation_columns, deviation_columns_base deviation_columns_avx2 deviation_columns_avx512, [T: Float], [T], (
@@ -107,7 +108,7 @@ instances!(deviation_down = deviation_columns, deviation_columns_base deviation_
 /// # Safety
 /// As `Rows` says.
 #[inline(always)]
-unsafe fn squares_of_rows<T: Float + To<T>>(
+unsafe fn squares_of_rows<T: Float + Widen<T>>(
     p: *const u8,
     (count, step): (usize, isize),
     (n, stride): (usize, isize),
@@ -118,7 +119,7 @@ unsafe fn squares_of_rows<T: Float + To<T>>(
         let p = p.cast::<T>().wrapping_offset(i * step);
         // SAFETY: the caller's promise covers row i.
         unsafe {
-            let mean = mean(row(Sum::<T, T>::default(), p, n, stride), n);
+            let mean = mean(row(SumOp::<T, T>::default(), p, n, stride), n);
             let squares = row(Deviation(mean), p, n, stride);
             let moments = Moments { count: n as f64, mean: mean.wide(), squares: squares.wide() };
             acc.cast::<Moments>().offset(i * acc_step).write(moments);
@@ -143,11 +144,11 @@ unsafe fn deviation_columns<T: Float>(p: *const T, (rows, row_stride): (usize, i
 
 /// `log(sum(exp(x)))`, without overflow: sums of exponentials of distances from the largest element.
 #[derive(Debug, Clone, Copy)]
-pub struct LogSumExp<T>(PhantomData<fn() -> T>);
+pub struct LogSumExpOp<T>(PhantomData<fn() -> T>);
 
 /// The largest element, and the sum of `exp(x - top)`, of `exp(x)` where the largest is infinite.
 #[derive(Debug, Clone, Copy)]
-pub struct Top<T> {
+pub struct MaxAndSum<T> {
     pub top: T,
     pub sum: f64,
 }
@@ -158,24 +159,24 @@ pub fn subtracted<T: Float>(top: T) -> T {
     if top.minus(top) == T::ZERO { top } else { T::ZERO }
 }
 
-impl<T: Float> Top<T> {
-    pub(crate) const NONE: Top<T> = Top { top: T::LOWEST, sum: 0.0 };
+impl<T: Float> MaxAndSum<T> {
+    pub(crate) const NONE: MaxAndSum<T> = MaxAndSum { top: T::LOWEST, sum: 0.0 };
 
-    pub(crate) fn merge(self, b: Top<T>) -> Top<T> {
+    pub(crate) fn merge(self, b: MaxAndSum<T>) -> MaxAndSum<T> {
         let top = if self.top > b.top || self.top.is_nan() { self.top } else { b.top };
         let base = subtracted(top).wide();
         // Nothing but -inf amounts to nothing, whatever it would be multiplied by.
-        let term = |t: Top<T>| if t.sum == 0.0 { 0.0 } else { t.sum * (subtracted(t.top).wide() - base).exp() };
-        Top { top, sum: term(self) + term(b) }
+        let term = |t: MaxAndSum<T>| if t.sum == 0.0 { 0.0 } else { t.sum * (subtracted(t.top).wide() - base).exp() };
+        MaxAndSum { top, sum: term(self) + term(b) }
     }
 }
 
-impl<T: Float + Exps> LogSumExp<T> {
-    pub const LOOPS: &'static Loops = &Loops {
+impl<T: Float + ExpSums> LogSumExpOp<T> {
+    pub const LOOPS: &'static ReduceLoops = &ReduceLoops {
         element: size_of::<T>(),
-        acc: size_of::<Top<T>>(),
-        rows: [Self::rows; Level::COUNT],
-        down: [Self::down; Level::COUNT],
+        acc: size_of::<MaxAndSum<T>>(),
+        rows: [Self::rows; InstructionSet::COUNT],
+        down: [Self::down; InstructionSet::COUNT],
         merge: Self::merge,
         fill: Self::fill,
     };
@@ -184,21 +185,21 @@ impl<T: Float + Exps> LogSumExp<T> {
     /// As for `merge_with`.
     unsafe fn merge(acc: *mut u8, other: *const u8, n: usize, behind: bool) {
         // SAFETY: the caller's.
-        unsafe { merge_with(acc, other, n, behind, Top::<T>::merge) }
+        unsafe { merge_with(acc, other, n, behind, MaxAndSum::<T>::merge) }
     }
 
     /// # Safety
     /// As for `fill_with`.
     unsafe fn fill(acc: *mut u8, n: usize) {
         // SAFETY: the caller's.
-        unsafe { fill_with(acc, n, Top::<T>::NONE) }
+        unsafe { fill_with(acc, n, MaxAndSum::<T>::NONE) }
     }
 
     /// # Safety
     /// As for `finish_with`.
     pub(crate) unsafe fn finish(acc: *const u8, n: usize, out: *mut u8, step: isize, _: f64) {
         // SAFETY: the caller's.
-        unsafe { finish_with(acc, n, out, step, |a: Top<T>| T::narrow(subtracted(a.top).wide() + a.sum.ln())) }
+        unsafe { finish_with(acc, n, out, step, |a: MaxAndSum<T>| T::narrow(subtracted(a.top).wide() + a.sum.ln())) }
     }
 
     /// # Safety
@@ -208,7 +209,7 @@ impl<T: Float + Exps> LogSumExp<T> {
             // SAFETY: the caller's promise covers row i.
             unsafe {
                 let top = T::row(p.cast::<T>().offset(i * step), n, stride);
-                acc.cast::<Top<T>>().offset(i * acc_step).write(top);
+                acc.cast::<MaxAndSum<T>>().offset(i * acc_step).write(top);
             }
         }
     }
@@ -224,7 +225,7 @@ impl<T: Float + Exps> LogSumExp<T> {
 #[cfg(test)]
 mod tests {
     use super::super::kernels;
-    use super::super::{ReduceKernel, Source, run};
+    use super::super::{ReduceInput, ReduceKernel, run};
     use crate::layout::DType;
 
     fn reduced(r: fn(DType) -> Option<ReduceKernel>, x: &[f64], shape: &[usize], mask: &[bool]) -> Vec<f64> {
@@ -233,7 +234,7 @@ mod tests {
         let mut out = vec![f64::NAN; n];
         let strides: Vec<isize> = (0..shape.len()).map(|d| shape[d + 1..].iter().product::<usize>() as isize).collect();
         // SAFETY: the shape has the elements of x, and `out` one for each result.
-        unsafe { run(&r, shape, &strides, mask, Source::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast()) };
+        unsafe { run(&r, shape, &strides, mask, ReduceInput::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast()) };
         out
     }
 

@@ -12,12 +12,12 @@ const ROUNDS: usize = 64;
 
 /// A row's operands, read in blocks; what is beyond its end counts as `fill`.
 #[derive(Clone, Copy)]
-struct Row {
+struct VectorRow {
     x: *const f32,
     n: usize,
 }
 
-impl Row {
+impl VectorRow {
     /// # Safety
     /// The machine has AVX-512; the block begins inside the row.
     #[inline(always)]
@@ -61,7 +61,7 @@ fn fold(n: usize, start: F32x16, f: impl Fn(usize) -> F32x16, merge: impl Fn(F32
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
 pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f32, g: *const f32, out: *mut f32) {
     for r in 0..count {
-        let (x, g, out) = (Row { x: x.wrapping_add(r * n), n }, Row { x: g.wrapping_add(r * n), n }, out.wrapping_add(r * n));
+        let (x, g, out) = (VectorRow { x: x.wrapping_add(r * n), n }, VectorRow { x: g.wrapping_add(r * n), n }, out.wrapping_add(r * n));
         // SAFETY: the caller's; blocks begin below n.
         unsafe {
             let (zero, low) = (F32x16::splat(0.0), F32x16::splat(f32::NEG_INFINITY));
@@ -82,7 +82,7 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                     )
                     .total();
                     let (s, share) = (F32x16::splat(s), F32x16::splat(1.0 / s));
-                    let made = Row { x: out, n };
+                    let made = VectorRow { x: out, n };
                     for i in (0..n).step_by(LANES) {
                         let e = made.block(i, zero);
                         // The quotient but for its last bit, and what it is short of.

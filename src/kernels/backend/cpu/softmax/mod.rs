@@ -3,8 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 
-use super::num::{Base, Cell, F32, F64, dispatch};
-use super::reduce::Blocks;
+use super::num::{Base, F32, F64, KernelNumber, dispatch};
+use super::reduce::BlockProducer;
 use super::threads::parallel_for;
 use crate::backend::requests::SoftmaxPass;
 use crate::pointwise::Real;
@@ -16,14 +16,14 @@ const COLUMNS: usize = 256;
 
 /// What to compute: rows of `n` elements, of which neighbours lie `inner` apart.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub struct SoftmaxShape {
     pub outer: usize,
     pub n: usize,
     pub inner: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Ptrs<T> {
+struct SoftmaxPointers<T> {
     /// The input, or the output of the forward pass.
     x: *const T,
     /// The incoming gradient; unused by the forward pass.
@@ -31,25 +31,32 @@ struct Ptrs<T> {
     out: *mut T,
 }
 // SAFETY: tasks write to disjoint parts of `out`, and the rest is only read.
-unsafe impl<T> Sync for Ptrs<T> {}
+unsafe impl<T> Sync for SoftmaxPointers<T> {}
 // SAFETY: as above.
-unsafe impl<T> Send for Ptrs<T> {}
+unsafe impl<T> Send for SoftmaxPointers<T> {}
 
-impl<T> Ptrs<T> {
+impl<T> SoftmaxPointers<T> {
     #[inline(always)]
     fn moved(&self, by: usize) -> Self {
-        Ptrs { x: self.x.wrapping_add(by), g: self.g.wrapping_add(by), out: self.out.wrapping_add(by) }
+        SoftmaxPointers { x: self.x.wrapping_add(by), g: self.g.wrapping_add(by), out: self.out.wrapping_add(by) }
     }
 }
 
 /// Element types with a softmax.
-pub trait Soft: Copy {
+pub trait SoftmaxElement: Copy {
     /// `x` is the input, backward the forward pass's output; `g` is read backward only. What is `made` stands for the input, backward for
     /// the gradient, which is null then.
     ///
     /// # Safety
     /// All of them have `outer * n * inner` elements of this type; `out` is written and overlaps none of the others.
-    unsafe fn softmax(pass: SoftmaxPass, shape: Shape, x: *const Self, g: *const Self, made: Option<&dyn Blocks>, out: *mut Self);
+    unsafe fn softmax(
+        pass: SoftmaxPass,
+        shape: SoftmaxShape,
+        x: *const Self,
+        g: *const Self,
+        made: Option<&dyn BlockProducer>,
+        out: *mut Self,
+    );
 }
 
 /// The operands from element `start` on, `len` elements of one of them made meanwhile: in their places in the output, or where they lie
@@ -57,22 +64,35 @@ pub trait Soft: Copy {
 ///
 /// # Safety
 /// The elements are there, and so is room for them in the output.
-unsafe fn brought<T>(pass: SoftmaxPass, made: Option<&dyn Blocks>, at: Ptrs<T>, start: usize, len: usize) -> Option<Ptrs<T>> {
+unsafe fn brought<T>(
+    pass: SoftmaxPass,
+    made: Option<&dyn BlockProducer>,
+    at: SoftmaxPointers<T>,
+    start: usize,
+    len: usize,
+) -> Option<SoftmaxPointers<T>> {
     let Some(made) = made else { return Some(at) };
     if !made.goes_on() {
         return None;
     }
     // SAFETY: the caller's.
     let from = unsafe { made.make(start, len, at.out.cast()) }.cast();
-    Some(if pass.backward { Ptrs { g: from, ..at } } else { Ptrs { x: from, g: from, ..at } })
+    Some(if pass.backward { SoftmaxPointers { g: from, ..at } } else { SoftmaxPointers { x: from, g: from, ..at } })
 }
 
 macro_rules! soft {
     ($t:ty, $rows:ident, $cell:ident) => {
-        impl Soft for $t {
-            unsafe fn softmax(pass: SoftmaxPass, s: Shape, x: *const $t, g: *const $t, made: Option<&dyn Blocks>, out: *mut $t) {
+        impl SoftmaxElement for $t {
+            unsafe fn softmax(
+                pass: SoftmaxPass,
+                s: SoftmaxShape,
+                x: *const $t,
+                g: *const $t,
+                made: Option<&dyn BlockProducer>,
+                out: *mut $t,
+            ) {
                 let x = if x.is_null() { out.cast_const() } else { x };
-                let all = Ptrs { x, g: if g.is_null() { x } else { g }, out };
+                let all = SoftmaxPointers { x, g: if g.is_null() { x } else { g }, out };
                 if s.inner == 1 {
                     let rows = (TASK / s.n.max(1)).max(1);
                     parallel_for(s.outer.div_ceil(rows), |t| {
@@ -117,13 +137,19 @@ macro_rules! instance {
             use super::*;
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn rows_of<C: Cell + Real>(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<C::Raw>) {
+            pub(super) unsafe fn rows_of<C: KernelNumber + Real>(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<C::Stored>) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::rows_of::<C>(pass, rows, n, p) }
             }
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn columns<C: Cell + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+            pub(super) unsafe fn columns<C: KernelNumber + Real>(
+                pass: SoftmaxPass,
+                n: usize,
+                step: usize,
+                width: usize,
+                p: SoftmaxPointers<C::Stored>,
+            ) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::columns::<C>(pass, n, step, width, p) }
             }
@@ -140,14 +166,14 @@ soft!(f64, rows_of_f64, F64);
 
 /// # Safety
 /// As for `rows_of`.
-unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<f32>) {
+unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<f32>) {
     // SAFETY: the caller's; the features were found on this machine.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        match super::num::level() {
-            super::num::Level::Avx512 => lanes::rows(pass, rows, n, p.x, p.g, p.out),
-            super::num::Level::Avx2 => avx2::rows_of::<F32<super::num::Avx2>>(pass, rows, n, p),
-            super::num::Level::Base => rows_of::<F32<Base>>(pass, rows, n, p),
+        match super::num::instruction_set() {
+            super::num::InstructionSet::Avx512 => lanes::rows(pass, rows, n, p.x, p.g, p.out),
+            super::num::InstructionSet::Avx2 => avx2::rows_of::<F32<super::num::Avx2>>(pass, rows, n, p),
+            super::num::InstructionSet::Base => rows_of::<F32<Base>>(pass, rows, n, p),
         }
         #[cfg(not(target_arch = "x86_64"))]
         rows_of::<F32<Base>>(pass, rows, n, p);
@@ -156,14 +182,14 @@ unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<f32>) {
 
 /// # Safety
 /// As for `rows_of`.
-unsafe fn rows_of_f64(pass: SoftmaxPass, rows: usize, n: usize, p: Ptrs<f64>) {
+unsafe fn rows_of_f64(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<f64>) {
     // SAFETY: the caller's; the features were found on this machine.
     unsafe { dispatch!(rows_of, F64, (pass, rows, n, p)) }
 }
 
 /// Folds `f` of n elements in lanes, more of them for more elements, and then as a tree.
 #[inline(always)]
-pub(super) fn fold<C: Cell>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
+pub(super) fn fold<C: KernelNumber>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
     match n {
         0..8 => (0..n).fold(start, |a, i| merge(a, f(i))),
         8..128 => fold_lanes::<C, 8>(n, start, f, merge),
@@ -172,7 +198,7 @@ pub(super) fn fold<C: Cell>(n: usize, start: C, f: impl Fn(usize) -> C, merge: i
 }
 
 #[inline(always)]
-fn fold_lanes<C: Cell, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
+fn fold_lanes<C: KernelNumber, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
     let mut lanes = [start; L];
     let whole = n / L * L;
     let mut i = 0;
@@ -199,7 +225,7 @@ fn fold_lanes<C: Cell, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> 
 }
 
 #[inline(always)]
-pub(super) fn larger<C: Cell>(a: C, b: C) -> C {
+pub(super) fn larger<C: KernelNumber>(a: C, b: C) -> C {
     C::select(b.gt(&a), b, a)
 }
 
@@ -208,7 +234,7 @@ const NONE: u8 = 0;
 const X: u8 = 1;
 const G: u8 = 2;
 
-impl<T> Ptrs<T> {
+impl<T> SoftmaxPointers<T> {
     fn shared(&self) -> u8 {
         let same = |p: *const T| std::ptr::eq(p, self.out);
         if same(self.x) {
@@ -224,14 +250,14 @@ impl<T> Ptrs<T> {
     #[inline(always)]
     fn sharing<const S: u8>(self) -> Self {
         let out = self.out.cast_const();
-        Ptrs { x: if S == X { out } else { self.x }, g: if S == G { out } else { self.g }, out: self.out }
+        SoftmaxPointers { x: if S == X { out } else { self.x }, g: if S == G { out } else { self.g }, out: self.out }
     }
 }
 
 /// # Safety
 /// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may lie where the results go.
 #[inline(always)]
-unsafe fn rows_of<C: Cell + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+unsafe fn rows_of<C: KernelNumber + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         match all.shared() {
@@ -245,7 +271,7 @@ unsafe fn rows_of<C: Cell + Real>(pass: SoftmaxPass, rows: usize, n: usize, all:
 /// # Safety
 /// As for `rows_of`, where `S` is true.
 #[inline(always)]
-unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: SoftmaxPass, rows: usize, n: usize, all: Ptrs<C::Raw>) {
+unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
     for row in 0..rows {
         let p = all.moved(row * n).sharing::<S>();
         // SAFETY: indices stay below n.
@@ -296,7 +322,7 @@ unsafe fn rows_sharing<C: Cell + Real, const S: u8>(pass: SoftmaxPass, rows: usi
 /// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass. An operand may lie
 /// where the results go.
 #[inline(always)]
-unsafe fn columns<C: Cell + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+unsafe fn columns<C: KernelNumber + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: SoftmaxPointers<C::Stored>) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         match p.shared() {
@@ -310,7 +336,13 @@ unsafe fn columns<C: Cell + Real>(pass: SoftmaxPass, n: usize, step: usize, widt
 /// # Safety
 /// As for `columns`, where `S` is true.
 #[inline(always)]
-unsafe fn columns_sharing<C: Cell + Real, const S: u8>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: Ptrs<C::Raw>) {
+unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
+    pass: SoftmaxPass,
+    n: usize,
+    step: usize,
+    width: usize,
+    p: SoftmaxPointers<C::Stored>,
+) {
     let p = p.sharing::<S>();
     let zero = C::from_bool(0);
     // SAFETY: the caller's promise covers i < n and j < width.
@@ -389,7 +421,7 @@ mod tests {
             let x: Vec<f64> = (0..len).map(|i| ((i * 37) % 101) as f64 / 10.0 - 5.0).collect();
             for log in [false, true] {
                 let mut y = vec![f64::NAN; len];
-                let s = Shape { outer, n, inner };
+                let s = SoftmaxShape { outer, n, inner };
                 // SAFETY: all buffers have outer * n * inner elements.
                 unsafe { f64::softmax(SoftmaxPass { log, backward: false }, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr()) };
                 for o in 0..outer {
@@ -409,7 +441,7 @@ mod tests {
     #[test]
     fn rows_of_f32_agree_with_those_of_f64_whatever_their_length() {
         for n in [1, 2, 15, 16, 17, 63, 64, 65, 1000, 5000] {
-            let s = Shape { outer: 3, n, inner: 1 };
+            let s = SoftmaxShape { outer: 3, n, inner: 1 };
             let x: Vec<f32> = (0..3 * n).map(|i| ((i * 7919) % 1013) as f32 / 64.0 - 8.0).collect();
             let g: Vec<f32> = (0..3 * n).map(|i| ((i * 104_729) % 1009) as f32 / 1024.0 - 0.5).collect();
             let (wide_x, wide_g): (Vec<f64>, Vec<f64>) =

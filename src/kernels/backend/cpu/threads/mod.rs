@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-struct Pool {
+struct ThreadPool {
     /// The process that built the pool: a forked child has none of its threads.
     pid: u32,
     number: usize,
@@ -18,7 +18,7 @@ struct Pool {
 
 /// One helper fewer than there may be threads: the thread that calls works too, and one more that looks for work would take its processor.
 /// Made on first use, again in a forked child, and with another number of threads.
-static POOL: RwLock<Option<Pool>> = RwLock::new(None);
+static POOL: RwLock<Option<ThreadPool>> = RwLock::new(None);
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// How many threads kernels may use.
@@ -89,7 +89,7 @@ fn helpers(number: usize) -> Option<Arc<Helpers>> {
     let helpers = Arc::new(Helpers::new(number)?);
     let old = {
         let _held = enter(Rank::Table, Way::Alone);
-        POOL.write().replace(Pool { pid, number, helpers: helpers.clone() })
+        POOL.write().replace(ThreadPool { pid, number, helpers: helpers.clone() })
     };
     if let Some(old) = old
         && old.pid != pid
@@ -146,20 +146,20 @@ fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
 /// A pointer that the tasks of a loop share. Who reads or writes through it, in unsafe code anyway, sees to it that no task writes what
 /// another one reads or writes.
 #[derive(Debug, Clone, Copy)]
-pub struct Shared<P>(P);
+pub struct SharedPointer<P>(P);
 // SAFETY: a pointer alone can do no harm, wherever it is.
-unsafe impl<T> Send for Shared<*mut T> {}
+unsafe impl<T> Send for SharedPointer<*mut T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Shared<*mut T> {}
+unsafe impl<T> Sync for SharedPointer<*mut T> {}
 // SAFETY: as above.
-unsafe impl<T> Send for Shared<*const T> {}
+unsafe impl<T> Send for SharedPointer<*const T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Shared<*const T> {}
+unsafe impl<T> Sync for SharedPointer<*const T> {}
 
-impl<P: Copy> Shared<P> {
+impl<P: Copy> SharedPointer<P> {
     #[inline(always)]
     pub fn new(pointer: P) -> Self {
-        Shared(pointer)
+        SharedPointer(pointer)
     }
 
     /// Through a method, so that closures capture the whole wrapper.
@@ -169,7 +169,7 @@ impl<P: Copy> Shared<P> {
     }
 }
 
-impl<T> Shared<*mut T> {
+impl<T> SharedPointer<*mut T> {
     #[inline(always)]
     pub fn at(&self, i: usize) -> *mut T {
         self.0.wrapping_add(i)

@@ -31,13 +31,13 @@ struct Seats {
 #[repr(align(128))]
 struct Seat {
     /// What the helper is asked to do next, a count of an `Arc` in it; null for nothing.
-    call: AtomicPtr<Call>,
+    call: AtomicPtr<LoopCall>,
     /// Whether a helper is here or on its way.
     present: AtomicBool,
 }
 
 /// One loop.
-struct Call {
+struct LoopCall {
     /// How many helpers are inside, and CLOSED when no more may enter.
     state: AtomicUsize,
     /// Valid until CLOSED is set and everybody has left.
@@ -49,9 +49,9 @@ struct Call {
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 // SAFETY: `work` may be called from any thread, and is read only by those who entered.
-unsafe impl Send for Call {}
+unsafe impl Send for LoopCall {}
 // SAFETY: as above.
-unsafe impl Sync for Call {}
+unsafe impl Sync for LoopCall {}
 
 impl Helpers {
     /// None where the system refuses threads. Helpers linger only if each has a processor, beside the caller.
@@ -70,7 +70,8 @@ impl Helpers {
     pub(crate) fn run(&self, number: usize, work: &(dyn Fn(usize) + Sync)) {
         // SAFETY: only the lifetime changes; nobody is inside `work`, or enters any more, when this function is left.
         let work_for_all = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) };
-        let call = Arc::new(Call { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Table::new(None) });
+        let call =
+            Arc::new(LoopCall { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Table::new(None) });
         for at in 0..number {
             self.invite(at, &call);
         }
@@ -86,7 +87,7 @@ impl Helpers {
     }
 
     /// Not if the helper has another call before it: it would come too late.
-    fn invite(&self, at: usize, call: &Arc<Call>) {
+    fn invite(&self, at: usize, call: &Arc<LoopCall>) {
         let seat = &self.seats.seats[at];
         let given = Arc::into_raw(call.clone()).cast_mut();
         if seat.call.compare_exchange(null_mut(), given, Ordering::SeqCst, Ordering::Relaxed).is_err() {
@@ -121,7 +122,7 @@ impl Seats {
 
 impl Seat {
     /// The next call; None if there is none for `linger`.
-    fn next(&self, linger: Duration) -> Option<Arc<Call>> {
+    fn next(&self, linger: Duration) -> Option<Arc<LoopCall>> {
         let begun = Instant::now();
         loop {
             if !self.call.load(Ordering::Relaxed).is_null() {
@@ -139,7 +140,7 @@ impl Seat {
     }
 
     /// Takes `call` back if nobody took it.
-    fn clear(&self, call: &Arc<Call>) {
+    fn clear(&self, call: &Arc<LoopCall>) {
         let given = Arc::as_ptr(call).cast_mut();
         if self.call.compare_exchange(given, null_mut(), Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             // SAFETY: the seat's count; `call` itself holds another, so the address can have been no other call's.
@@ -148,7 +149,7 @@ impl Seat {
     }
 }
 
-impl Call {
+impl LoopCall {
     fn help(&self, home: usize) {
         let enter = |s| (s & CLOSED == 0).then_some(s + 1);
         if self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, enter).is_err() {

@@ -27,7 +27,7 @@ fn capacity(bytes: usize, most: usize) -> usize {
 
 /// A buffer of the library.
 #[derive(Debug)]
-pub(crate) struct Raw {
+pub(crate) struct RawBuffer {
     pub(crate) handle: native::Buffer,
     /// Never used again for another buffer.
     pub(crate) id: u32,
@@ -37,25 +37,25 @@ pub(crate) struct Raw {
 }
 
 #[derive(Debug, Default)]
-struct Idle {
-    by_capacity: FxHashMap<usize, Vec<Raw>>,
+struct IdleBuffers {
+    by_capacity: FxHashMap<usize, Vec<RawBuffer>>,
     bytes: usize,
 }
 
 /// The buffers of a device that nobody uses, and the account of those that somebody does. Its lock is never held across a native call.
 #[derive(Debug)]
-pub(crate) struct Pool {
-    idle: Table<Idle>,
+pub(crate) struct BufferPool {
+    idle: Table<IdleBuffers>,
     allocated: AtomicUsize,
     peak: AtomicUsize,
     next_id: AtomicU64,
     fail_in: AtomicI64,
 }
 
-impl Pool {
-    pub(crate) fn new() -> Pool {
-        Pool {
-            idle: Table::new(Idle::default()),
+impl BufferPool {
+    pub(crate) fn new() -> BufferPool {
+        BufferPool {
+            idle: Table::new(IdleBuffers::default()),
             allocated: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
@@ -94,14 +94,14 @@ impl Pool {
         }
     }
 
-    fn reuse(&self, capacity: usize) -> Option<Raw> {
+    fn reuse(&self, capacity: usize) -> Option<RawBuffer> {
         let mut idle = self.idle.lock();
         let raw = idle.by_capacity.get_mut(&capacity)?.pop()?;
         idle.bytes -= capacity;
         Some(raw)
     }
 
-    fn keep(&self, raw: Raw) {
+    fn keep(&self, raw: RawBuffer) {
         self.allocated.fetch_sub(raw.capacity, Ordering::Relaxed);
         let mut idle = self.idle.lock();
         idle.bytes += raw.capacity;
@@ -115,7 +115,7 @@ impl Pool {
     }
 
     /// Takes every idle buffer out; the caller releases them.
-    pub(crate) fn take_idle(&self) -> Vec<Raw> {
+    pub(crate) fn take_idle(&self) -> Vec<RawBuffer> {
         let mut idle = self.idle.lock();
         idle.bytes = 0;
         idle.by_capacity.drain().flat_map(|(_, raws)| raws).collect()
@@ -129,7 +129,7 @@ impl Pool {
 pub struct Buffer {
     context: Arc<Context>,
     /// Only a buffer that is being dropped has none.
-    raw: Option<Raw>,
+    raw: Option<RawBuffer>,
     bytes: usize,
 }
 
@@ -159,7 +159,7 @@ impl Buffer {
     }
 
     #[cold]
-    fn create(context: &Arc<Context>, bytes: usize, capacity: usize) -> Result<Raw> {
+    fn create(context: &Arc<Context>, bytes: usize, capacity: usize) -> Result<RawBuffer> {
         let pool = context.pool();
         if pool.overfull() {
             context.empty_cache()?;
@@ -176,7 +176,7 @@ impl Buffer {
             Err(e) => return Err(e),
         };
         let id = pool.next_id.fetch_add(1, Ordering::Relaxed) as u32;
-        Ok(Raw { handle, id, capacity, batch: AtomicU64::new(0) })
+        Ok(RawBuffer { handle, id, capacity, batch: AtomicU64::new(0) })
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -191,7 +191,7 @@ impl Buffer {
         std::ptr::eq(self, other)
     }
 
-    pub(crate) fn raw(&self) -> &Raw {
+    pub(crate) fn raw(&self) -> &RawBuffer {
         self.raw.as_ref().expect("a buffer that is not being dropped has memory")
     }
 }

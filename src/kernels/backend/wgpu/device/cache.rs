@@ -7,7 +7,7 @@ use std::hash::Hash;
 ///
 /// So it holds at most twice as many as that, beside those in use; and a loop over fewer than twice as many finds all of them.
 #[derive(Debug)]
-pub(crate) struct Kept<K, V> {
+pub(crate) struct GenerationCache<K, V> {
     /// With the round in which each was last used.
     map: FxHashMap<K, (V, u32)>,
     round: u32,
@@ -16,9 +16,9 @@ pub(crate) struct Kept<K, V> {
     added: usize,
 }
 
-impl<K: Hash + Eq, V: Copy> Kept<K, V> {
+impl<K: Hash + Eq, V: Copy> GenerationCache<K, V> {
     pub(crate) fn new(many: usize) -> Self {
-        Kept { map: FxHashMap::default(), round: 0, many, added: 0 }
+        GenerationCache { map: FxHashMap::default(), round: 0, many, added: 0 }
     }
 
     pub(crate) fn get(&mut self, key: &K) -> Option<V> {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_is_used_stays_and_the_rest_goes_when_there_are_many() {
-        let (mut kept, mut gone) = (Kept::new(8), Vec::new());
+        let (mut kept, mut gone) = (GenerationCache::new(8), Vec::new());
         for i in 0..1000 {
             assert_eq!(kept.get(&(i % 4)).is_some(), i >= 4);
             kept.insert(if i < 4 { i } else { 1000 + i }, i, |old| gone.push(old));
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_loop_of_less_than_twice_as_many_finds_them_again() {
-        let (mut kept, mut made) = (Kept::new(8), 0);
+        let (mut kept, mut made) = (GenerationCache::new(8), 0);
         for i in (0..10).flat_map(|_| 0..15) {
             if kept.get(&i).is_none() {
                 made += 1;

@@ -1,6 +1,6 @@
 //! A device in use: its limits, and the ways to its buffers, pipelines and queue.
 
-use super::buffer::{Buffer, Pool};
+use super::buffer::{Buffer, BufferPool};
 use super::dispatch::Dispatch;
 use super::errors::{Cause, Tickets, WORDS};
 use super::host;
@@ -54,7 +54,7 @@ pub struct Identity {
 }
 
 /// An object of the embedding language that holds the device.
-pub type Owner = Box<dyn Any + Send + Sync>;
+pub type DeviceOwner = Box<dyn Any + Send + Sync>;
 
 static CURRENT: Table<Option<Arc<Context>>> = Table::new(None);
 /// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
@@ -87,8 +87,8 @@ pub struct Context {
     limits: Limits,
     features: Features,
     identity: Identity,
-    owner: Option<Owner>,
-    pool: Pool,
+    owner: Option<DeviceOwner>,
+    pool: BufferPool,
     tickets: Tickets,
     /// Reentrant only to notice that this thread has it already: the library logs through Python, which can run anything.
     /// Nobody waits for it while holding the host language's lock.
@@ -102,7 +102,7 @@ impl Context {
     ///
     /// # Errors
     /// What the library says when the first buffers are made; in a forked child.
-    pub fn install(api: Api, limits: Limits, features: Features, identity: Identity, owner: Owner) -> Result<Arc<Context>> {
+    pub fn install(api: Api, limits: Limits, features: Features, identity: Identity, owner: DeviceOwner) -> Result<Arc<Context>> {
         Self::check_process()?;
         watch_forks();
         let known = {
@@ -126,7 +126,7 @@ impl Context {
                     features,
                     identity,
                     owner: Some(owner),
-                    pool: Pool::new(),
+                    pool: BufferPool::new(),
                     tickets: Tickets::default(),
                     recorder: ReentrantMutex::new(RefCell::new(recorder)),
                 });
@@ -179,7 +179,7 @@ impl Context {
         &self.identity.name
     }
 
-    pub(crate) fn pool(&self) -> &Pool {
+    pub(crate) fn pool(&self) -> &BufferPool {
         &self.pool
     }
 

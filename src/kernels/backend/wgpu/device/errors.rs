@@ -36,17 +36,17 @@ pub enum Cause {
 }
 
 /// An operation, where it was called, and what it refuses.
-type Call = (&'static str, u32, Cause);
+type CheckedCall = (&'static str, u32, Cause);
 
 #[derive(Debug, Default)]
-struct Known {
-    numbers: FxHashMap<Call, u32>,
-    calls: Vec<Call>,
+struct KnownCalls {
+    numbers: FxHashMap<CheckedCall, u32>,
+    calls: Vec<CheckedCall>,
 }
 
 /// The calls behind tickets. One number for each: there are as many as the program has such lines.
 #[derive(Debug, Default)]
-pub(crate) struct Tickets(Table<Known>);
+pub(crate) struct Tickets(Table<KnownCalls>);
 
 impl Tickets {
     /// The ticket of an operation at the line that is running now; never 0.

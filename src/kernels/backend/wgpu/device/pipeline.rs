@@ -1,6 +1,6 @@
 //! What is made once and found again: layouts by the kinds of their bindings, pipelines by their keys, bind groups by their buffers.
 
-use super::cache::Kept;
+use super::cache::GenerationCache;
 use super::dispatch::{Dispatch, Key};
 use super::host;
 use crate::backend::wgpu::native::api::{Api, Fault};
@@ -18,16 +18,16 @@ pub(crate) const PIPELINES: usize = 2048;
 
 /// The kinds of a shader's bindings: how many buffers, which of them written, how many vec4 of parameters, whether with status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct BindingKinds {
     buffers: u32,
     writes: u32,
     params: u32,
     checked: bool,
 }
 
-impl Shape {
-    pub(crate) fn of(work: &Dispatch<'_>) -> Shape {
-        Shape {
+impl BindingKinds {
+    pub(crate) fn of(work: &Dispatch<'_>) -> BindingKinds {
+        BindingKinds {
             buffers: work.bindings.len() as u32,
             writes: work.bindings.writes(),
             params: work.params.len().div_ceil(4) as u32,
@@ -42,7 +42,7 @@ impl Shape {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct CachedLayout {
     number: u32,
     group: BindGroupLayout,
     pipeline: PipelineLayout,
@@ -53,31 +53,36 @@ pub(crate) struct Pipeline {
     pub(crate) handle: ComputePipeline,
     /// No other pipeline of the cache ever has it; a handle may come again after its release.
     pub(crate) number: u64,
-    pub(crate) shape: Shape,
-    layout: Layout,
+    pub(crate) shape: BindingKinds,
+    layout: CachedLayout,
 }
 
 /// A layout's number and the ids of the buffers.
-type GroupKey = (u32, SmallVec<[u32; 8]>);
+type BindGroupKey = (u32, SmallVec<[u32; 8]>);
 
 #[derive(Debug)]
-pub(crate) struct Cache {
-    layouts: FxHashMap<Shape, Layout>,
-    pipelines: Kept<Key, Pipeline>,
-    groups: Kept<GroupKey, BindGroup>,
+pub(crate) struct PipelineCache {
+    layouts: FxHashMap<BindingKinds, CachedLayout>,
+    pipelines: GenerationCache<Key, Pipeline>,
+    groups: GenerationCache<BindGroupKey, BindGroup>,
     /// Pipelines made so far.
     made: u64,
 }
 
-impl Default for Cache {
+impl Default for PipelineCache {
     fn default() -> Self {
-        Cache { layouts: FxHashMap::default(), pipelines: Kept::new(PIPELINES), groups: Kept::new(GROUPS), made: 0 }
+        PipelineCache {
+            layouts: FxHashMap::default(),
+            pipelines: GenerationCache::new(PIPELINES),
+            groups: GenerationCache::new(GROUPS),
+            made: 0,
+        }
     }
 }
 
 /// The buffers that belong to the queue: the ring of parameters and the status.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Own {
+pub(crate) struct QueueBuffers {
     pub(crate) ring: Buffer,
     pub(crate) status: Buffer,
     pub(crate) status_bytes: usize,
@@ -94,17 +99,17 @@ fn refused(op: &str, what: &str, fault: &Fault) -> Error {
     }
 }
 
-impl Cache {
+impl PipelineCache {
     /// The pipeline of a dispatch.
     pub(crate) fn pipeline(&mut self, api: &Api, work: &Dispatch<'_>) -> Result<Pipeline> {
         if let Some(p) = self.pipelines.get(&work.key) {
-            if p.shape != Shape::of(work) {
-                let what = format!("the key {:?} has bindings {:?}, expected {:?}", work.key, Shape::of(work), p.shape);
+            if p.shape != BindingKinds::of(work) {
+                let what = format!("the key {:?} has bindings {:?}, expected {:?}", work.key, BindingKinds::of(work), p.shape);
                 return Err(Error::internal(work.op, &what));
             }
             return Ok(p);
         }
-        let shape = Shape::of(work);
+        let shape = BindingKinds::of(work);
         let layout = self.layout(api, work.op, shape)?;
         let source = (work.source)();
         let (handle, fault) = api.scoped(|| api.create_pipeline(work.key.kind, &source, layout.pipeline));
@@ -117,7 +122,7 @@ impl Cache {
         Ok(p)
     }
 
-    fn layout(&mut self, api: &Api, op: &str, shape: Shape) -> Result<Layout> {
+    fn layout(&mut self, api: &Api, op: &str, shape: BindingKinds) -> Result<CachedLayout> {
         if let Some(l) = self.layouts.get(&shape) {
             return Ok(*l);
         }
@@ -137,14 +142,14 @@ impl Cache {
         if let Some(fault) = fault {
             return Err(refused(op, "bindings", &fault));
         }
-        let l = Layout { number: self.layouts.len() as u32, group, pipeline };
+        let l = CachedLayout { number: self.layouts.len() as u32, group, pipeline };
         self.layouts.insert(shape, l);
         Ok(l)
     }
 
     /// The bind group of a dispatch.
-    pub(crate) fn group(&mut self, api: &Api, own: &Own, pipeline: &Pipeline, work: &Dispatch<'_>) -> Result<BindGroup> {
-        let key: GroupKey = (pipeline.layout.number, work.bindings.slots.iter().map(|(b, _)| b.raw().id).collect());
+    pub(crate) fn group(&mut self, api: &Api, own: &QueueBuffers, pipeline: &Pipeline, work: &Dispatch<'_>) -> Result<BindGroup> {
+        let key: BindGroupKey = (pipeline.layout.number, work.bindings.slots.iter().map(|(b, _)| b.raw().id).collect());
         if let Some(group) = self.groups.get(&key) {
             return Ok(group);
         }

@@ -1,11 +1,11 @@
 //! The recording of work: one encoder and one pass stay open over many dispatches; what was recorded is submitted when somebody wants
 //! to see a result, or when a batch is full. The queue runs everything in the order of its recording.
 
-use super::buffer::{Buffer, Raw};
+use super::buffer::{Buffer, RawBuffer};
 use super::dispatch::Dispatch;
 use super::errors;
 use super::host;
-use super::pipeline::{Cache, Own};
+use super::pipeline::{PipelineCache, QueueBuffers};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::wgpu::native::api::{Api, Fault, Signal};
 use crate::backend::wgpu::native::types::{
@@ -31,7 +31,7 @@ const STAGING: usize = 4;
 
 /// A read that was submitted: the data, then the status, wait in `staging`.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct PendingRead {
     pub(crate) staging: native::Buffer,
     pub(crate) capacity: usize,
     pub(crate) bytes: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Reading {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenBatch {
     encoder: CommandEncoder,
     pass: Option<ComputePass>,
 }
@@ -49,7 +49,7 @@ struct Open {
 /// The state of recording. Whoever has it has it alone.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    open: Option<Open>,
+    open: Option<OpenBatch>,
     /// The number of the batch that is being recorded; from 1 on.
     batch: u64,
     /// Dispatches in it, and their workgroups.
@@ -70,8 +70,8 @@ pub(crate) struct Recorder {
     pub(crate) unchecked: bool,
     pub(crate) submits: u64,
     pub(crate) dispatches: u64,
-    pub(crate) cache: Cache,
-    own: Own,
+    pub(crate) cache: PipelineCache,
+    own: QueueBuffers,
     staging: Vec<(usize, native::Buffer)>,
 }
 
@@ -98,7 +98,7 @@ fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> 
 
 impl Recorder {
     pub(crate) fn new(api: &Api, align: usize) -> Result<Recorder> {
-        let (own, fault) = api.scoped(|| Own {
+        let (own, fault) = api.scoped(|| QueueBuffers {
             ring: api.create_buffer("rgrad parameters", RING, UNIFORM | COPY_DST | COPY_SRC),
             status: api.create_buffer("rgrad status", STATUS_BYTES.next_multiple_of(16), STORAGE | COPY_DST | COPY_SRC),
             status_bytes: STATUS_BYTES.next_multiple_of(16),
@@ -120,14 +120,14 @@ impl Recorder {
             unchecked: false,
             submits: 0,
             dispatches: 0,
-            cache: Cache::default(),
+            cache: PipelineCache::default(),
             own,
             staging: Vec::new(),
         })
     }
 
-    fn encoder(&mut self, api: &Api) -> &mut Open {
-        self.open.get_or_insert_with(|| Open { encoder: api.create_encoder(), pass: None })
+    fn encoder(&mut self, api: &Api) -> &mut OpenBatch {
+        self.open.get_or_insert_with(|| OpenBatch { encoder: api.create_encoder(), pass: None })
     }
 
     fn end_pass(&mut self, api: &Api) -> CommandEncoder {
@@ -238,7 +238,7 @@ impl Recorder {
     }
 
     /// Whether recorded work that is not submitted uses a buffer.
-    fn pending(&self, raw: &Raw) -> bool {
+    fn pending(&self, raw: &RawBuffer) -> bool {
         self.open.is_some() && raw.batch.load(Ordering::Relaxed) == self.batch
     }
 
@@ -271,7 +271,7 @@ impl Recorder {
     }
 
     /// Submits a copy of `bytes` bytes (0: nothing) and of the status behind everything recorded, and asks for them.
-    pub(crate) fn read(&mut self, api: &Api, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<Reading> {
+    pub(crate) fn read(&mut self, api: &Api, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<PendingRead> {
         let status = self.unchecked;
         let total = bytes + if status { STATUS_BYTES } else { 0 };
         let capacity = total.next_power_of_two().max(256);
@@ -301,7 +301,7 @@ impl Recorder {
             return Err(failed("a transfer from the device", None, &fault));
         }
         self.unchecked = false;
-        Ok(Reading { staging, capacity, bytes, status, signal })
+        Ok(PendingRead { staging, capacity, bytes, status, signal })
     }
 
     /// Forgets the fault that the status tells of.

@@ -4,11 +4,13 @@
 pub(super) mod scatter;
 mod segmented_reduce;
 
-pub use self::scatter::Source;
-use self::scatter::{IN_ORDER, Writes};
-use super::strided::Walk;
-use super::word_kernels::{Kernel, Launch, NONE, Names, Numbers, countable, each, groups_for, load, scratch, store, wgsl_type, words};
-use super::{Bindings, Buffer, View};
+pub use self::scatter::ScatterSource;
+use self::scatter::{IN_ORDER, ScatterWrites};
+use super::strided::StridedWalk;
+use super::word_kernels::{
+    Launch, NONE, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, scratch, store, wgsl_type, words,
+};
+use super::{Bindings, Buffer, BufferView};
 use crate::backend::requests::Write;
 use crate::error::Result;
 use crate::layout::DType;
@@ -18,7 +20,7 @@ use smallvec::SmallVec;
 #[derive(Debug, Clone, Copy)]
 pub struct Indexed<'a> {
     /// Positions; all indexed dimensions have one index shape.
-    pub index: View<'a>,
+    pub index: BufferView<'a>,
     /// Its number, for the error.
     pub dim: usize,
     pub size: usize,
@@ -28,9 +30,9 @@ pub struct Indexed<'a> {
 
 /// `x[.., i, .., j, ..]`: the dimensions that are not indexed stand before and behind those of the index.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
+pub struct IndexedArray<'a> {
     pub op: &'static str,
-    pub x: View<'a>,
+    pub x: BufferView<'a>,
     pub indexed: &'a [Indexed<'a>],
     /// Whether negative positions count from the end.
     pub wraps: bool,
@@ -58,14 +60,14 @@ impl<'a> Positions<'a> {
     }
 
     /// What a shader must know of them.
-    pub(super) fn form(&self, slot: u32) -> At {
+    pub(super) fn form(&self, slot: u32) -> PositionsBinding {
         match self {
-            Positions::Made(_) => At { slot, raw: None },
-            Positions::Raw { from, wraps } => At { slot, raw: Some((from.index.dtype, *wraps)) },
+            Positions::Made(_) => PositionsBinding { slot, raw: None },
+            Positions::Raw { from, wraps } => PositionsBinding { slot, raw: Some((from.index.dtype, *wraps)) },
         }
     }
 
-    pub(super) fn numbers(&self, op: &'static str, n: Numbers) -> Numbers {
+    pub(super) fn numbers(&self, op: &'static str, n: ParamValues) -> ParamValues {
         match self {
             Positions::Made(_) => n,
             Positions::Raw { from, .. } => {
@@ -77,14 +79,14 @@ impl<'a> Positions<'a> {
 
 /// Where a shader finds its positions: the binding and, where it has to check them, their type and whether negative ones count from the end.
 #[derive(Debug, Clone, Copy, Hash)]
-pub(super) struct At {
+pub(super) struct PositionsBinding {
     pub slot: u32,
     pub raw: Option<(DType, bool)>,
 }
 
-impl At {
+impl PositionsBinding {
     /// `position(number)`: the position with this number, or NONE.
-    pub(super) fn function(&self, p: &mut Names) -> String {
+    pub(super) fn function(&self, p: &mut ParamNames) -> String {
         let slot = self.slot;
         let Some((dtype, wraps)) = self.raw else {
             return format!("fn position(number: u32) -> u32 {{ return b{slot}[number]; }}\n");
@@ -127,32 +129,32 @@ fn make(op: &'static str, indexed: &[Indexed<'_>], wraps: bool, others: Option<(
         step = step.checked_div(from.size).unwrap_or(0);
         let at = Positions::Raw { from: *from, wraps };
         let more = |d: usize| others.map_or(0, |o| o.0[d]);
-        let walk = Walk::ordered(shape.iter().enumerate().map(|(d, n)| (*n, [from.index.strides[d], more(d)])));
+        let walk = StridedWalk::ordered(shape.iter().enumerate().map(|(d, n)| (*n, [from.index.strides[d], more(d)])));
         let mut bindings = Bindings::new();
         let (to, idx) = (bindings.write(&out), bindings.read(from.index.buffer));
-        let numbers = at.numbers(op, Numbers::default().push(n).push(step)).walk(&walk);
-        let kernel = Make { to, at: at.form(idx), rank: walk.rank(), first: k == 0 };
+        let numbers = at.numbers(op, ParamValues::default().push(n).push(step)).walk(&walk);
+        let kernel = ResolvePositions { to, at: at.form(idx), rank: walk.rank(), first: k == 0 };
         Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)?;
     }
     Ok(out)
 }
 
 #[derive(Debug, Hash)]
-struct Make {
+struct ResolvePositions {
     to: u32,
-    at: At,
+    at: PositionsBinding,
     rank: u32,
     first: bool,
 }
 
-impl Kernel for Make {
+impl WordKernel for ResolvePositions {
     const KIND: &'static str = "index_positions";
 
     fn checked(&self) -> bool {
         true
     }
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, step] = p.many();
         let position = self.at.function(p);
         let walk = p.walk(self.rank, "e", &["at", "more"]);
@@ -167,33 +169,40 @@ impl Kernel for Make {
 }
 
 /// `out[e] = x[walk of e, position of e]`: `dims` have the array's and the positions' strides, `places` are the indexed sizes and strides.
-fn pick(op: &'static str, out: View<'_>, x: View<'_>, dims: Walk<2>, at: Positions<'_>, places: Walk<1>) -> Result<()> {
+fn pick(
+    op: &'static str,
+    out: BufferView<'_>,
+    x: BufferView<'_>,
+    dims: StridedWalk<2>,
+    at: Positions<'_>,
+    places: StridedWalk<1>,
+) -> Result<()> {
     let n = countable(op, out.shape)?;
     let width = words(x.dtype);
     let mut bindings = Bindings::new();
     let (to, from, idx) = (bindings.write(out.buffer), bindings.read(x.buffer), bindings.read(at.buffer()));
-    let numbers = at.numbers(op, Numbers::default().push(n).push(out.offset).push(x.offset)).walk(&dims).walk(&places);
-    let kernel = Pick { width, at: at.form(idx), ranks: [dims.rank(), places.rank()], to, from };
+    let numbers = at.numbers(op, ParamValues::default().push(n).push(out.offset).push(x.offset)).walk(&dims).walk(&places);
+    let kernel = GatherKernel { width, at: at.form(idx), ranks: [dims.rank(), places.rank()], to, from };
     Launch { op, bindings, numbers, groups: groups_for(n) }.run(out.buffer.context(), &kernel)
 }
 
 #[derive(Debug, Hash)]
-struct Pick {
+struct GatherKernel {
     width: usize,
-    at: At,
+    at: PositionsBinding,
     ranks: [u32; 2],
     to: u32,
     from: u32,
 }
 
-impl Kernel for Pick {
+impl WordKernel for GatherKernel {
     const KIND: &'static str = "index_pick";
 
     fn checked(&self) -> bool {
         self.at.raw.is_some()
     }
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, start, first] = p.many();
         let position = self.at.function(p);
         let (walk, place) = (p.walk(self.ranks[0], "e", &["x", "k"]), p.walk(self.ranks[1], "key", &["x"]));
@@ -215,7 +224,7 @@ if (key != {NONE}) {{
     }
 }
 
-impl Rows<'_> {
+impl IndexedArray<'_> {
     fn index_rank(&self) -> usize {
         self.indexed[0].index.shape.len()
     }
@@ -228,8 +237,8 @@ impl Rows<'_> {
     }
 
     /// Sizes and strides of the places that a position's number counts.
-    fn places(&self) -> Walk<1> {
-        Walk::ordered(self.indexed.iter().map(|i| (i.size, [i.stride])))
+    fn places(&self) -> StridedWalk<1> {
+        StridedWalk::ordered(self.indexed.iter().map(|i| (i.size, [i.stride])))
     }
 
     /// Strides of positions made for a contiguous index.
@@ -252,20 +261,20 @@ impl Rows<'_> {
     }
 
     /// `out = x[positions]`, row-major.
-    pub fn take(&self, out: View<'_>) -> Result<()> {
+    pub fn take(&self, out: BufferView<'_>) -> Result<()> {
         let mut made = None;
         let (at, strides) = self.positions(true, &mut made)?;
-        let dims = Walk::ordered(self.dims().map(|(n, s, k)| (n, [s, k.map_or(0, |k| strides[k])])));
+        let dims = StridedWalk::ordered(self.dims().map(|(n, s, k)| (n, [s, k.map_or(0, |k| strides[k])])));
         pick(self.op, out, self.x, dims, at, self.places())
     }
 
     /// `x[positions] = src`, added or multiplied. A view as source has the result's shape.
-    pub fn put(&self, src: Source<'_>, how: Write) -> Result<()> {
+    pub fn put(&self, src: ScatterSource<'_>, how: Write) -> Result<()> {
         let shape = self.indexed[0].index.shape;
         let k = countable(self.op, shape)?;
         let all: SmallVec<[usize; 8]> = self.dims().map(|d| d.0).collect();
         countable(self.op, &all)?;
-        let write = Writes { op: self.op, x: self.x, src, how, places: self.places() };
+        let write = ScatterWrites { op: self.op, x: self.x, src, how, places: self.places() };
         let dims: SmallVec<[(usize, isize, Option<usize>); 8]> = self.dims().collect();
         let source = |d: usize| src.stride(d);
         let alone = |d: &(usize, &(usize, isize, Option<usize>))| d.1.2.is_none();
@@ -274,44 +283,52 @@ impl Rows<'_> {
         let untouched = self.indexed.iter().all(|i| !i.index.buffer.same(self.x.buffer));
         let (at, strides) = self.positions(k <= IN_ORDER && untouched, &mut made)?;
         if k <= IN_ORDER {
-            let columns = Walk::ordered(dims.iter().enumerate().filter(alone).map(|(d, (n, s, _))| (*n, [*s, source(d), 0])));
+            let columns = StridedWalk::ordered(dims.iter().enumerate().filter(alone).map(|(d, (n, s, _))| (*n, [*s, source(d), 0])));
             let run = dims.iter().enumerate().filter(of_index);
-            let run = Walk::ordered(run.map(|(d, (n, _, k))| (*n, [source(d), k.map_or(0, |k| strides[k])])));
+            let run = StridedWalk::ordered(run.map(|(d, (n, _, k))| (*n, [source(d), k.map_or(0, |k| strides[k])])));
             return write.in_order(columns, run, at);
         }
         let places: usize = self.indexed.iter().map(|i| i.size).product();
         let Positions::Made(keys) = at else { return Ok(()) };
         if how == Write::Set {
             let all = dims.iter().enumerate().map(|(d, (n, s, k))| (*n, [*s, source(d), k.map_or(0, |k| strides[k])]));
-            return write.last(Walk::ordered(all), k, places, keys);
+            return write.last(StridedWalk::ordered(all), k, places, keys);
         }
-        let columns = Walk::ordered(dims.iter().enumerate().filter(alone).map(|(d, (n, s, _))| (*n, [*s, source(d)])));
-        let run = Walk::ordered(dims.iter().enumerate().filter(of_index).map(|(d, (n, _, _))| (*n, [source(d)])));
+        let columns = StridedWalk::ordered(dims.iter().enumerate().filter(alone).map(|(d, (n, s, _))| (*n, [*s, source(d)])));
+        let run = StridedWalk::ordered(dims.iter().enumerate().filter(of_index).map(|(d, (n, _, _))| (*n, [source(d)])));
         write.sorted(columns, run, k, places, keys)
     }
 }
 
 /// `out[.., j, ..] = x[.., index[.., j, ..], ..]` along `dim`; `x` has the index's rank.
-pub fn gather(op: &'static str, out: View<'_>, x: View<'_>, index: View<'_>, dim: usize, size: usize) -> Result<()> {
+pub fn gather(op: &'static str, out: BufferView<'_>, x: BufferView<'_>, index: BufferView<'_>, dim: usize, size: usize) -> Result<()> {
     let stride = x.strides.get(dim).copied().unwrap_or(0);
     let at = Positions::Raw { from: Indexed { index, dim, size, stride }, wraps: false };
     let dims = index.shape.iter().enumerate().map(|(d, n)| (*n, [if d == dim { 0 } else { x.strides[d] }, index.strides[d]]));
-    pick(op, out, x, Walk::ordered(dims), at, Walk::ordered([(size, [stride])].into_iter()))
+    pick(op, out, x, StridedWalk::ordered(dims), at, StridedWalk::ordered([(size, [stride])].into_iter()))
 }
 
 /// `x[.., index[.., j, ..], ..] = src[.., j, ..]` along `dim`, added or multiplied; all have the index's rank, `src` its shape.
-pub fn scatter(op: &'static str, x: View<'_>, index: View<'_>, src: Source<'_>, how: Write, dim: usize, size: usize) -> Result<()> {
+pub fn scatter(
+    op: &'static str,
+    x: BufferView<'_>,
+    index: BufferView<'_>,
+    src: ScatterSource<'_>,
+    how: Write,
+    dim: usize,
+    size: usize,
+) -> Result<()> {
     let n = countable(op, index.shape)?;
     let stride = x.strides.get(dim).copied().unwrap_or(0);
     let from = Indexed { index, dim, size, stride };
     let run = index.shape.get(dim).copied().unwrap_or(1);
     if run <= IN_ORDER {
-        let write = Writes { op, x, src, how, places: Walk::ordered([(size, [stride])].into_iter()) };
+        let write = ScatterWrites { op, x, src, how, places: StridedWalk::ordered([(size, [stride])].into_iter()) };
         let others = (0..index.shape.len()).filter(|d| *d != dim);
-        let columns = Walk::ordered(others.map(|d| (index.shape[d], [x.strides[d], src.stride(d), index.strides[d]])));
+        let columns = StridedWalk::ordered(others.map(|d| (index.shape[d], [x.strides[d], src.stride(d), index.strides[d]])));
         let along = index.shape.get(dim).map(|n| (*n, [src.stride(dim), index.strides[dim]]));
         if !index.buffer.same(x.buffer) {
-            return write.in_order(columns, Walk::ordered(along.into_iter()), Positions::Raw { from, wraps: false });
+            return write.in_order(columns, StridedWalk::ordered(along.into_iter()), Positions::Raw { from, wraps: false });
         }
     }
     // All places that the index can reach, numbered row-major.
@@ -326,18 +343,18 @@ pub fn scatter(op: &'static str, x: View<'_>, index: View<'_>, src: Source<'_>, 
         *s = 0;
     }
     let keys = make(op, &[from], false, Some((&numbers, step)))?;
-    let all = Walk::ordered(shape.iter().zip(x.strides).map(|(n, s)| (*n, [*s])));
-    let write = Writes { op, x, src, how, places: all };
+    let all = StridedWalk::ordered(shape.iter().zip(x.strides).map(|(n, s)| (*n, [*s])));
+    let write = ScatterWrites { op, x, src, how, places: all };
     let mut row = n as isize;
     let dims = index.shape.iter().enumerate().map(|(d, n)| {
         row /= *n as isize;
         (*n, [0, src.stride(d), row])
     });
     if how == Write::Set {
-        return write.last(Walk::ordered(dims), n, places, &keys);
+        return write.last(StridedWalk::ordered(dims), n, places, &keys);
     }
-    let run = Walk::ordered(index.shape.iter().enumerate().map(|(d, n)| (*n, [src.stride(d)])));
-    write.sorted(Walk::ordered([].into_iter()), run, n, places, &keys)
+    let run = StridedWalk::ordered(index.shape.iter().enumerate().map(|(d, n)| (*n, [src.stride(d)])));
+    write.sorted(StridedWalk::ordered([].into_iter()), run, n, places, &keys)
 }
 
 #[cfg(test)]
@@ -345,11 +362,11 @@ pub(super) mod tests {
     use super::super::word_kernels::validate;
     use super::*;
 
-    pub(in super::super) const AT: [At; 4] = [
-        At { slot: 1, raw: None },
-        At { slot: 1, raw: Some((DType::I64, true)) },
-        At { slot: 1, raw: Some((DType::I32, false)) },
-        At { slot: 1, raw: Some((DType::U8, true)) },
+    pub(in super::super) const AT: [PositionsBinding; 4] = [
+        PositionsBinding { slot: 1, raw: None },
+        PositionsBinding { slot: 1, raw: Some((DType::I64, true)) },
+        PositionsBinding { slot: 1, raw: Some((DType::I32, false)) },
+        PositionsBinding { slot: 1, raw: Some((DType::U8, true)) },
     ];
 
     #[test]
@@ -357,11 +374,11 @@ pub(super) mod tests {
         for at in AT {
             for first in [true, false] {
                 if at.raw.is_some() {
-                    validate(&Make { to: 0, at, rank: 2, first }, 1);
+                    validate(&ResolvePositions { to: 0, at, rank: 2, first }, 1);
                 }
             }
             for (width, rank) in [(1, 0), (2, 3)] {
-                validate(&Pick { width, at, ranks: [rank, rank], to: 0, from: 2 }, 1);
+                validate(&GatherKernel { width, at, ranks: [rank, rank], to: 0, from: 2 }, 1);
             }
         }
     }

@@ -2,14 +2,15 @@
 //! are gone through in order by one invocation for each column, as on the CPU; many are decided by the number of the last writer, or
 //! sorted and summed (`accumulate`).
 
-use super::segmented_reduce::{self, Runs};
+use super::segmented_reduce::{self, SegmentedReduce};
 use crate::backend::requests::Write;
-use crate::backend::wgpu::index::{At, Positions};
-use crate::backend::wgpu::strided::Walk;
+use crate::backend::wgpu::index::{Positions, PositionsBinding};
+use crate::backend::wgpu::strided::StridedWalk;
 use crate::backend::wgpu::word_kernels::{
-    Kernel, Launch, NONE, Names, Numbers, WIDE_MUL, each, fill, groups_for, load, number_words, scratch, store, wgsl_type, words,
+    Launch, NONE, ParamNames, ParamValues, WIDE_MUL, WordKernel, each, fill, groups_for, load, number_words, scratch, store, wgsl_type,
+    words,
 };
-use crate::backend::wgpu::{Bindings, Buffer, View};
+use crate::backend::wgpu::{Bindings, Buffer, BufferView};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 
@@ -18,67 +19,67 @@ pub(crate) const IN_ORDER: usize = 256;
 
 /// What is written: elements, or one value.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
-    View(View<'a>),
+pub enum ScatterSource<'a> {
+    View(BufferView<'a>),
     Number(Scalar),
 }
 
-impl Source<'_> {
+impl ScatterSource<'_> {
     pub(crate) fn offset(&self) -> usize {
         match self {
-            Source::View(v) => v.offset,
-            Source::Number(_) => 0,
+            ScatterSource::View(v) => v.offset,
+            ScatterSource::Number(_) => 0,
         }
     }
 
     pub(crate) fn stride(&self, d: usize) -> isize {
         match self {
-            Source::View(v) => v.strides[d],
-            Source::Number(_) => 0,
+            ScatterSource::View(v) => v.strides[d],
+            ScatterSource::Number(_) => 0,
         }
     }
 }
 
 /// A write to places of an array: a position's number counts `places`.
-pub(crate) struct Writes<'a> {
+pub(crate) struct ScatterWrites<'a> {
     pub op: &'static str,
-    pub x: View<'a>,
-    pub src: Source<'a>,
+    pub x: BufferView<'a>,
+    pub src: ScatterSource<'a>,
     pub how: Write,
-    pub places: Walk<1>,
+    pub places: StridedWalk<1>,
 }
 
-impl Writes<'_> {
+impl ScatterWrites<'_> {
     /// The binding of the source and, for a lone number, that there is none.
     fn source<'b>(&'b self, bindings: &mut Bindings<'b>) -> Option<u32> {
         match &self.src {
-            Source::View(v) => Some(bindings.read(v.buffer)),
-            Source::Number(_) => None,
+            ScatterSource::View(v) => Some(bindings.read(v.buffer)),
+            ScatterSource::Number(_) => None,
         }
     }
 
     fn number(&self) -> u64 {
         match self.src {
-            Source::View(_) => 0,
-            Source::Number(s) => number_words(s, self.x.dtype),
+            ScatterSource::View(_) => 0,
+            ScatterSource::Number(s) => number_words(s, self.x.dtype),
         }
     }
 
     /// One invocation for each of `columns` (strides of the array, the source, the positions) goes along `run` (source, positions).
-    pub(crate) fn in_order(&self, columns: Walk<3>, run: Walk<2>, at: Positions<'_>) -> Result<()> {
+    pub(crate) fn in_order(&self, columns: StridedWalk<3>, run: StridedWalk<2>, at: Positions<'_>) -> Result<()> {
         let (op, dtype, how) = (self.op, self.x.dtype, self.how);
         let n = columns.count();
         let mut bindings = Bindings::new();
         let (to, idx) = (bindings.write(self.x.buffer), bindings.read(at.buffer()));
         let from = self.source(&mut bindings);
-        let numbers = Numbers::default().push(n).push(run.count()).push(self.x.offset).push(self.src.offset()).long(self.number());
+        let numbers = ParamValues::default().push(n).push(run.count()).push(self.x.offset).push(self.src.offset()).long(self.number());
         let numbers = at.numbers(op, numbers).walk(&columns).walk(&run).walk(&self.places);
-        let kernel = InOrder { dtype, how, at: at.form(idx), ranks: [columns.rank(), run.rank(), self.places.rank()], to, from };
+        let kernel = ScatterInOrder { dtype, how, at: at.form(idx), ranks: [columns.rank(), run.rank(), self.places.rank()], to, from };
         Launch { op, bindings, numbers, groups: groups_for(n) }.run(self.x.buffer.context(), &kernel)
     }
 
     /// The last of all positions that meet at a place writes there. `dims` have strides of the array, the source and the positions' number.
-    pub(crate) fn last(&self, dims: Walk<3>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
+    pub(crate) fn last(&self, dims: StridedWalk<3>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
         let op = self.op;
         let context = self.x.buffer.context();
         let table = scratch(context, places)?;
@@ -86,26 +87,27 @@ impl Writes<'_> {
         let mut bindings = Bindings::new();
         bindings.read(keys);
         bindings.write(&table);
-        let numbers = Numbers::default().push(k);
-        Launch { op, bindings, numbers, groups: groups_for(k) }.run(context, &Mark)?;
+        let numbers = ParamValues::default().push(k);
+        Launch { op, bindings, numbers, groups: groups_for(k) }.run(context, &MarkLastWriter)?;
         let n = dims.count();
         let mut bindings = Bindings::new();
         let (to, idx, win) = (bindings.write(self.x.buffer), bindings.read(keys), bindings.read(&table));
         let from = self.source(&mut bindings);
-        let numbers = Numbers::default().push(n).push(self.x.offset).push(self.src.offset()).long(self.number());
+        let numbers = ParamValues::default().push(n).push(self.x.offset).push(self.src.offset()).long(self.number());
         let numbers = numbers.walk(&dims).walk(&self.places);
-        let kernel = Set { width: words(self.x.dtype), ranks: [dims.rank(), self.places.rank()], slots: [to, idx, win], from };
+        let kernel =
+            ScatterLastWriter { width: words(self.x.dtype), ranks: [dims.rank(), self.places.rank()], slots: [to, idx, win], from };
         Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)
     }
 
     /// All that meets at a place is combined, in an order that only the positions decide.
-    pub(crate) fn sorted(&self, columns: Walk<2>, run: Walk<1>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
-        let runs = Runs {
+    pub(crate) fn sorted(&self, columns: StridedWalk<2>, run: StridedWalk<1>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
+        let runs = SegmentedReduce {
             op: self.op,
             x: self.x,
             src: match &self.src {
-                Source::View(v) => Some(*v),
-                Source::Number(_) => None,
+                ScatterSource::View(v) => Some(*v),
+                ScatterSource::Number(_) => None,
             },
             number: self.number(),
             how: self.how,
@@ -118,24 +120,24 @@ impl Writes<'_> {
 }
 
 #[derive(Debug, Hash)]
-struct InOrder {
+struct ScatterInOrder {
     dtype: DType,
     how: Write,
-    at: At,
+    at: PositionsBinding,
     ranks: [u32; 3],
     to: u32,
     /// None: one number is written.
     from: Option<u32>,
 }
 
-impl Kernel for InOrder {
+impl WordKernel for ScatterInOrder {
     const KIND: &'static str = "index_in_order";
 
     fn checked(&self) -> bool {
         self.at.raw.is_some()
     }
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let width = words(self.dtype);
         let [n, length, first, source, low, high] = p.many();
         let position = self.at.function(p);
@@ -165,19 +167,19 @@ var x = x0;
 
 /// Finds the last of the positions at each place.
 #[derive(Debug, Hash)]
-struct Mark;
+struct MarkLastWriter;
 
-impl Kernel for Mark {
+impl WordKernel for MarkLastWriter {
     const KIND: &'static str = "index_last";
     const ATOMICS: u32 = 2;
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         each(&p.next(), &format!("let key = b0[e];\nif (key != {NONE}) {{ atomicMax(&b1[key], e + 1u); }}\n"))
     }
 }
 
 #[derive(Debug, Hash)]
-struct Set {
+struct ScatterLastWriter {
     width: usize,
     ranks: [u32; 2],
     /// The array, the positions, the last of them at each place.
@@ -185,10 +187,10 @@ struct Set {
     from: Option<u32>,
 }
 
-impl Kernel for Set {
+impl WordKernel for ScatterLastWriter {
     const KIND: &'static str = "index_set";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, first, source, low, high] = p.many();
         let (walk, place) = (p.walk(self.ranks[0], "e", &["x", "s", "k"]), p.walk(self.ranks[1], "key", &["x"]));
         let [to, idx, win] = self.slots;
@@ -253,15 +255,15 @@ mod tests {
         for at in AT {
             for dtype in DType::ALL {
                 for how in [Write::Set, Write::Add, Write::Multiply] {
-                    validate(&InOrder { dtype, how, at, ranks: [2, 1, 2], to: 0, from: Some(2) }, 1);
-                    validate(&InOrder { dtype, how, at, ranks: [0, 0, 0], to: 0, from: None }, 1);
+                    validate(&ScatterInOrder { dtype, how, at, ranks: [2, 1, 2], to: 0, from: Some(2) }, 1);
+                    validate(&ScatterInOrder { dtype, how, at, ranks: [0, 0, 0], to: 0, from: None }, 1);
                 }
             }
         }
-        validate(&Mark, 2);
+        validate(&MarkLastWriter, 2);
         for width in [1, 2] {
             for from in [None, Some(3)] {
-                validate(&Set { width, ranks: [2, 2], slots: [0, 1, 2], from }, 1);
+                validate(&ScatterLastWriter { width, ranks: [2, 2], slots: [0, 1, 2], from }, 1);
             }
         }
     }

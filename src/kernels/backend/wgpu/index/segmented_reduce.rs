@@ -4,9 +4,11 @@
 use super::scatter::{combine, source_value};
 use crate::backend::requests::Write;
 use crate::backend::wgpu::sort::radix::{self, Digits};
-use crate::backend::wgpu::strided::Walk;
-use crate::backend::wgpu::word_kernels::{Kernel, Launch, NONE, Names, Numbers, each, groups_for, load, scratch, store, wgsl_type, words};
-use crate::backend::wgpu::{Bindings, Buffer, View};
+use crate::backend::wgpu::strided::StridedWalk;
+use crate::backend::wgpu::word_kernels::{
+    Launch, NONE, ParamNames, ParamValues, WordKernel, each, groups_for, load, scratch, store, wgsl_type, words,
+};
+use crate::backend::wgpu::{Bindings, Buffer, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -14,18 +16,18 @@ use crate::layout::DType;
 const CHUNK: usize = 32;
 
 /// `x[column, place of key[k]] += src[column, k]` for every column and k.
-pub(crate) struct Runs<'a> {
+pub(crate) struct SegmentedReduce<'a> {
     pub op: &'static str,
-    pub x: View<'a>,
+    pub x: BufferView<'a>,
     /// None: `number` everywhere.
-    pub src: Option<View<'a>>,
+    pub src: Option<BufferView<'a>>,
     pub number: u64,
     pub how: Write,
     /// Strides of the array and the source.
-    pub columns: Walk<2>,
+    pub columns: StridedWalk<2>,
     /// Strides of the source.
-    pub run: Walk<1>,
-    pub places: &'a Walk<1>,
+    pub run: StridedWalk<1>,
+    pub places: &'a StridedWalk<1>,
 }
 
 /// What leaves a value as it is: minus zero, for which `x + v` keeps even the sign of a zero.
@@ -41,7 +43,7 @@ fn identity(dtype: DType, how: Write) -> u64 {
 }
 
 /// `keys` are `n` numbers below `places`, or NONE.
-pub(crate) fn accumulate(r: &Runs<'_>, n: usize, places: usize, keys: &Buffer) -> Result<()> {
+pub(crate) fn accumulate(r: &SegmentedReduce<'_>, n: usize, places: usize, keys: &Buffer) -> Result<()> {
     let context = r.x.buffer.context();
     // One bit more than the largest number needs, so that NONE sorts behind all.
     let bits = usize::BITS - places.leading_zeros();
@@ -69,7 +71,7 @@ pub(crate) fn accumulate(r: &Runs<'_>, n: usize, places: usize, keys: &Buffer) -
     Ok(())
 }
 
-impl Runs<'_> {
+impl SegmentedReduce<'_> {
     /// One round over `entries`: the first (with `order`) reads the source, later ones the partial values of the one before.
     fn round(
         &self,
@@ -91,16 +93,17 @@ impl Runs<'_> {
         };
         let next = next.map(|(k, v)| (bindings.write(k), bindings.write(v)));
         let count = entries.div_ceil(CHUNK) * columns;
-        let numbers = Numbers::default().push(count).push(entries).push(columns).push(self.x.offset);
+        let numbers = ParamValues::default().push(count).push(entries).push(columns).push(self.x.offset);
         let numbers = numbers.push(self.src.map_or(0, |s| s.offset)).long(self.number).long(identity(dtype, how));
         let numbers = numbers.walk(&self.columns).walk(&self.run).walk(self.places);
-        let kernel = Round { dtype, how, ranks: [self.columns.rank(), self.run.rank(), self.places.rank()], to, idx, order, from, next };
+        let kernel =
+            SegmentRound { dtype, how, ranks: [self.columns.rank(), self.run.rank(), self.places.rank()], to, idx, order, from, next };
         Launch { op, bindings, numbers, groups: groups_for(count) }.run(self.x.buffer.context(), &kernel)
     }
 }
 
 #[derive(Debug, Hash)]
-struct Round {
+struct SegmentRound {
     dtype: DType,
     how: Write,
     ranks: [u32; 3],
@@ -112,10 +115,10 @@ struct Round {
     next: Option<(u32, u32)>,
 }
 
-impl Kernel for Round {
+impl WordKernel for SegmentRound {
     const KIND: &'static str = "index_runs";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let (width, to, idx) = (words(self.dtype), self.to, self.idx);
         let [count, entries, columns, first, source, low, high, id_low, id_high] = p.many();
         let column = p.walk(self.ranks[0], "c", &["x0", "s0"]);
@@ -187,7 +190,7 @@ mod tests {
                     [(Some(2), Some(3), Some((4, 5))), (Some(2), None, None), (None, Some(3), Some((4, 5))), (None, Some(3), None)]
                 {
                     let writes = 1 | if next.is_some() { 0x30 } else { 0 };
-                    validate(&Round { dtype, how, ranks: [2, 1, 2], to: 0, idx: 1, order, from, next }, writes);
+                    validate(&SegmentRound { dtype, how, ranks: [2, 1, 2], to: 0, idx: 1, order, from, next }, writes);
                 }
             }
         }

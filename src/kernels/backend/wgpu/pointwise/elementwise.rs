@@ -1,10 +1,10 @@
 //! Kernels that compute each element from the elements at the same place: operands of any strides, one or several outputs of any strides.
 
 use crate::backend::wgpu::device::errors::Cause;
-use crate::backend::wgpu::strided::{self, GROUP, Params, Walk, check, param};
+use crate::backend::wgpu::strided::{self, GROUP, Params, StridedWalk, check, param};
 use crate::backend::wgpu::wgsl::expr::Formula;
 use crate::backend::wgpu::wgsl::{self, types};
-use crate::backend::wgpu::{Bindings, Dispatch, Input, Key, View};
+use crate::backend::wgpu::{Bindings, BufferView, Dispatch, Key, PointwiseInput};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ pub(crate) struct Elementwise<'a> {
     pub kind: &'static str,
     pub code: &'a [u32],
     /// With the dtype that the body wants each input in.
-    pub ins: SmallVec<[(Input<'a>, DType); MAX_INPUTS]>,
+    pub ins: SmallVec<[(PointwiseInput<'a>, DType); MAX_INPUTS]>,
     /// Numbers, with the dtype that the body wants them in.
     pub numbers: SmallVec<[(Scalar, DType); 4]>,
     /// The input in memory, of integers, whose zeros are faults. `kind` and `code` and the operands' places tell it.
@@ -31,7 +31,7 @@ pub(crate) struct Elementwise<'a> {
 
 /// How a kernel finds an operand's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum OperandAccess {
     /// Not at all.
     Unread,
     /// It is a parameter.
@@ -43,21 +43,21 @@ enum Access {
     Strided,
 }
 
-impl Access {
+impl OperandAccess {
     fn in_memory(self) -> bool {
-        !matches!(self, Access::Unread | Access::Number)
+        !matches!(self, OperandAccess::Unread | OperandAccess::Number)
     }
 }
 
 /// An operand as the shader's source depends on it.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    access: Access,
+struct OperandPlace {
+    access: OperandAccess,
     slot: u32,
     dtype: DType,
 }
 
-impl Place {
+impl OperandPlace {
     fn word(self) -> u32 {
         const { assert!(DType::COUNT <= 16, "a dtype has four bits of a key") }
         self.access as u32 | (self.dtype as u32) << 4 | self.slot << 8
@@ -65,9 +65,9 @@ impl Place {
 }
 
 /// The structure of a kernel: what its source depends on besides the body.
-struct Plan {
+struct ElementwisePlan {
     /// The outputs first.
-    places: SmallVec<[Place; N]>,
+    places: SmallVec<[OperandPlace; N]>,
     outs: usize,
     wants: SmallVec<[DType; MAX_INPUTS]>,
     numbers: SmallVec<[DType; 4]>,
@@ -80,13 +80,13 @@ struct Plan {
 /// The parameter words before the operands' offsets: the number of elements, and the zero that the compiler must not know.
 const HEAD: usize = 2;
 
-impl Plan {
+impl ElementwisePlan {
     fn strided(&self) -> impl Iterator<Item = usize> {
-        self.places.iter().enumerate().filter(|(_, p)| p.access == Access::Strided).map(|(k, _)| k)
+        self.places.iter().enumerate().filter(|(_, p)| p.access == OperandAccess::Strided).map(|(k, _)| k)
     }
 
     /// The statements that compute the outputs of element `i`, whose words begin at `head`.
-    fn text(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> Text {
+    fn text(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> ElementText {
         let (mut vars, mut loads) = (String::new(), String::new());
         // Offsets: one word for each operand in memory, two for each number; then two for each number of the body.
         let mut at = head;
@@ -94,8 +94,8 @@ impl Plan {
         let mut targets: Vec<String> = Vec::new();
         for (k, place) in self.places.iter().enumerate() {
             let index = match place.access {
-                Access::Unread => String::new(),
-                Access::Number => {
+                OperandAccess::Unread => String::new(),
+                OperandAccess::Number => {
                     at += 2;
                     types::from_words(place.dtype, &param(at - 2), &param(at - 1))
                 }
@@ -103,8 +103,8 @@ impl Plan {
                     at += 1;
                     let offset = param(at - 1);
                     match access {
-                        Access::Single => offset,
-                        Access::Linear => format!("{offset} + i"),
+                        OperandAccess::Single => offset,
+                        OperandAccess::Linear => format!("{offset} + i"),
                         _ => {
                             let _ = writeln!(vars, "var o{k} = {offset};");
                             format!("o{k}")
@@ -120,8 +120,8 @@ impl Plan {
             let want = self.wants[k - self.outs];
             inputs.push(match place.access {
                 // Any value will do.
-                Access::Unread => types::zero(want).to_owned(),
-                Access::Number => index,
+                OperandAccess::Unread => types::zero(want).to_owned(),
+                OperandAccess::Number => index,
                 _ => {
                     let loaded = format!("x{k}");
                     let _ = writeln!(loads, "let {loaded} = {};", types::load(place.dtype, &buffer, &index));
@@ -151,7 +151,7 @@ impl Plan {
         text.push_str(&refusal);
         let Formula { lets, values } = body(&inputs, &numbers);
         text.push_str(&lets);
-        Text { text, values, targets, end: at + self.rank * (1 + strided.len()) }
+        ElementText { text, values, targets, end: at + self.rank * (1 + strided.len()) }
     }
 
     /// The buffers that are bound, with the types in which they are.
@@ -160,7 +160,7 @@ impl Plan {
     }
 
     fn source(&self, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
-        let Text { mut text, values, targets, end } = self.text(HEAD, body);
+        let ElementText { mut text, values, targets, end } = self.text(HEAD, body);
         for (k, (value, dtype)) in values.iter().enumerate() {
             let (out, result) = (self.places[k], format!("result{k}"));
             // A name, because a conversion may use its operand twice.
@@ -185,7 +185,7 @@ impl Plan {
 }
 
 /// What a kernel does with one element.
-struct Text {
+struct ElementText {
     text: String,
     /// Expressions of the outputs.
     values: SmallVec<[(String, DType); 1]>,
@@ -196,12 +196,12 @@ struct Text {
 }
 
 /// Computes every element of `out`.
-pub(crate) fn run(out: View<'_>, work: &Elementwise<'_>) -> Result<()> {
+pub(crate) fn run(out: BufferView<'_>, work: &Elementwise<'_>) -> Result<()> {
     run_all::<N>(&[out], work)
 }
 
 /// Computes every element of several outputs of one shape. `N` is no less than the number of all operands.
-pub(crate) fn run_all<const N: usize>(outs: &[View<'_>], work: &Elementwise<'_>) -> Result<()> {
+pub(crate) fn run_all<const N: usize>(outs: &[BufferView<'_>], work: &Elementwise<'_>) -> Result<()> {
     let first = outs[0];
     let numel: usize = first.shape.iter().product();
     if numel == 0 {
@@ -229,8 +229,8 @@ pub(crate) fn run_all<const N: usize>(outs: &[View<'_>], work: &Elementwise<'_>)
 /// The operands of a kernel over `shape`, whose elements are numbered in the order of the strides `order`.
 #[derive(Clone, Copy)]
 pub(crate) struct Operands<'w, 'a> {
-    pub outs: &'w [View<'a>],
-    pub ins: &'w [(Input<'a>, DType)],
+    pub outs: &'w [BufferView<'a>],
+    pub ins: &'w [(PointwiseInput<'a>, DType)],
     pub numbers: &'w [(Scalar, DType)],
     pub divisor: Option<usize>,
     pub shape: &'w [usize],
@@ -245,7 +245,7 @@ impl<'a> Operands<'_, 'a> {
         code: &[u32],
         params: &mut Params,
         bindings: &mut Bindings<'a>,
-    ) -> Result<(Plan, SmallVec<[u32; 8]>)> {
+    ) -> Result<(ElementwisePlan, SmallVec<[u32; 8]>)> {
         let Operands { outs, ins, numbers, divisor, shape, order } = *self;
         let count = outs.len();
         debug_assert!(1.max(count) + ins.len() <= N);
@@ -258,13 +258,13 @@ impl<'a> Operands<'_, 'a> {
         }
         let inputs = 1.max(count);
         for (k, (input, _)) in ins.iter().enumerate() {
-            if let Input::View(v) = input {
+            if let PointwiseInput::View(v) = input {
                 check(op, v)?;
                 strides[inputs + k] = v.strides;
             }
         }
         let of = |k: usize, d: usize| strides[k].get(d).copied().unwrap_or(0);
-        let walk = Walk::<N>::unordered(shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
+        let walk = StridedWalk::<N>::unordered(shape.iter().enumerate().map(|(d, n)| (*n, std::array::from_fn(|k| of(k, d)))));
         let access = |k: usize| {
             let mut next = 1;
             let (mut single, mut linear) = (true, true);
@@ -274,31 +274,38 @@ impl<'a> Operands<'_, 'a> {
                 next *= *size as isize;
             }
             if single {
-                Access::Single
+                OperandAccess::Single
             } else if linear {
-                Access::Linear
+                OperandAccess::Linear
             } else {
-                Access::Strided
+                OperandAccess::Strided
             }
         };
 
-        let mut plan =
-            Plan { places: SmallVec::new(), outs: count, wants: SmallVec::new(), numbers: SmallVec::new(), divisor, rank: 0, writes: 0 };
+        let mut plan = ElementwisePlan {
+            places: SmallVec::new(),
+            outs: count,
+            wants: SmallVec::new(),
+            numbers: SmallVec::new(),
+            divisor,
+            rank: 0,
+            writes: 0,
+        };
         for (k, out) in outs.iter().enumerate() {
             params.push(out.offset as u32);
-            plan.places.push(Place { access: access(k), slot: bindings.write(out.buffer), dtype: out.dtype });
+            plan.places.push(OperandPlace { access: access(k), slot: bindings.write(out.buffer), dtype: out.dtype });
         }
         for (k, (input, want)) in ins.iter().enumerate() {
             plan.wants.push(*want);
             plan.places.push(match input {
-                Input::Unread => Place { access: Access::Unread, slot: 0, dtype: *want },
-                Input::Number(v) => {
+                PointwiseInput::Unread => OperandPlace { access: OperandAccess::Unread, slot: 0, dtype: *want },
+                PointwiseInput::Number(v) => {
                     params.extend(types::to_words(*v, *want));
-                    Place { access: Access::Number, slot: 0, dtype: *want }
+                    OperandPlace { access: OperandAccess::Number, slot: 0, dtype: *want }
                 }
-                Input::View(v) => {
+                PointwiseInput::View(v) => {
                     params.push(v.offset as u32);
-                    Place { access: access(inputs + k), slot: bindings.read(v.buffer), dtype: v.dtype }
+                    OperandPlace { access: access(inputs + k), slot: bindings.read(v.buffer), dtype: v.dtype }
                 }
             });
         }
@@ -334,25 +341,25 @@ impl<'a> Operands<'_, 'a> {
 }
 
 /// A kernel whose one result another shader reads, by the function `load(i)`, in place of an element of memory.
-pub(crate) struct Loader {
-    plan: Plan,
+pub(crate) struct LoadFunction {
+    plan: ElementwisePlan,
     /// What names it in the other shader's key.
     pub words: SmallVec<[u32; 8]>,
     /// Its words among the other shader's parameters.
     pub params: Params,
 }
 
-impl Loader {
+impl LoadFunction {
     /// Of operands without an output.
     pub fn new<'a, const N: usize>(
         op: &'static str,
         code: &[u32],
         operands: &Operands<'_, 'a>,
         bindings: &mut Bindings<'a>,
-    ) -> Result<Loader> {
+    ) -> Result<LoadFunction> {
         let mut params = Params::new();
         let (plan, words) = operands.prepared::<N>(op, code, &mut params, bindings)?;
-        Ok(Loader { plan, words, params })
+        Ok(LoadFunction { plan, words, params })
     }
 
     /// What it binds, for `strided::header`.
@@ -362,7 +369,7 @@ impl Loader {
 
     /// The function, whose words begin at `head`. What it returns is kept from being fused with what is made of it.
     pub fn function(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
-        let Text { text, values, .. } = self.plan.text(head, body);
+        let ElementText { text, values, .. } = self.plan.text(head, body);
         let (value, dtype) = &values[0];
         let kept = match dtype {
             DType::F32 => format!("f32_keep({value})"),
@@ -399,7 +406,7 @@ pub(crate) mod tests {
         divisor: Option<usize>,
         body: &dyn Fn(&[String], &[String]) -> Formula,
     ) {
-        let mut plan = Plan {
+        let mut plan = ElementwisePlan {
             places: SmallVec::new(),
             outs: outs.len(),
             wants: SmallVec::from_slice(wants),
@@ -409,13 +416,15 @@ pub(crate) mod tests {
             writes: (1 << outs.len()) - 1,
         };
         let dtypes = outs.iter().chain(wants);
-        plan.places.extend(dtypes.enumerate().map(|(k, d)| Place { access: Access::Linear, slot: k as u32, dtype: *d }));
+        plan.places.extend(dtypes.enumerate().map(|(k, d)| OperandPlace { access: OperandAccess::Linear, slot: k as u32, dtype: *d }));
         validate::check(&format!("{name}, dense"), &plan.source(body));
         plan.rank = 3;
         for (k, p) in plan.places.iter_mut().enumerate() {
             p.access = match k.checked_sub(outs.len()) {
-                None => Access::Strided,
-                Some(k) => [Access::Strided, Access::Number, Access::Single, Access::Unread, Access::Linear][k],
+                None => OperandAccess::Strided,
+                Some(k) => {
+                    [OperandAccess::Strided, OperandAccess::Number, OperandAccess::Single, OperandAccess::Unread, OperandAccess::Linear][k]
+                }
             };
         }
         validate::check(&format!("{name}, strided"), &plan.source(body));
@@ -429,7 +438,7 @@ pub(crate) mod tests {
         wants: &[DType],
         body: &dyn Fn(&[String], &[String]) -> Formula,
     ) {
-        let mut plan = Plan {
+        let mut plan = ElementwisePlan {
             places: SmallVec::new(),
             outs: 1,
             wants: SmallVec::from_slice(wants),
@@ -438,15 +447,16 @@ pub(crate) mod tests {
             rank: 0,
             writes: 1,
         };
-        plan.places.push(Place { access: Access::Linear, slot: 0, dtype: out });
-        plan.places.extend((0..wants.len()).map(|k| Place { access: Access::Linear, slot: 1 + k as u32, dtype }));
+        plan.places.push(OperandPlace { access: OperandAccess::Linear, slot: 0, dtype: out });
+        plan.places.extend((0..wants.len()).map(|k| OperandPlace { access: OperandAccess::Linear, slot: 1 + k as u32, dtype }));
         validate::check(name, &plan.source(body));
     }
 
     #[test]
     fn operands_have_words_of_their_own() {
-        let places = [(Access::Linear, 0, DType::F32), (Access::Strided, 1, DType::I64), (Access::Strided, 1, DType::F32)];
-        let words: Vec<u32> = places.map(|(access, slot, dtype)| Place { access, slot, dtype }.word()).into();
+        let places =
+            [(OperandAccess::Linear, 0, DType::F32), (OperandAccess::Strided, 1, DType::I64), (OperandAccess::Strided, 1, DType::F32)];
+        let words: Vec<u32> = places.map(|(access, slot, dtype)| OperandPlace { access, slot, dtype }.word()).into();
         assert!(words.iter().all(|w| *w < 1 << 16));
         assert!(words[0] != words[1] && words[1] != words[2]);
     }

@@ -6,11 +6,11 @@
 //! that another step reads is kept from being fused with it, and results pass from step to step in the types in which they would lie in
 //! memory.
 
-use super::elementwise::{self, Elementwise, Loader, Operands};
+use super::elementwise::{self, Elementwise, LoadFunction, Operands};
 use crate::backend::program::{Code, From, What};
 use crate::backend::wgpu::pointwise::has_kernel;
-use crate::backend::wgpu::wgsl::expr::{Formula, Sheet, Value};
-use crate::backend::wgpu::{Bindings, Buffer, Context, Input, View, element_size};
+use crate::backend::wgpu::wgsl::expr::{Formula, ShaderExpr, Sheet};
+use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, element_size};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Part;
@@ -28,15 +28,15 @@ pub fn most_buffers(context: &Context) -> usize {
 
 /// An input: its memory, the first element, its type, and its strides over the program's shape; without strides it lies as the results
 /// do.
-pub type Read<'a> = (&'a Buffer, usize, DType, Option<&'a [isize]>);
+pub type ProgramRead<'a> = (&'a Buffer, usize, DType, Option<&'a [isize]>);
 
 /// A program, whose last step's results may be read by another shader as they are made: elements of `shape` that lie with `strides`.
 #[derive(Debug, Clone, Copy)]
-pub struct Program<'a> {
+pub struct DeviceProgram<'a> {
     pub code: &'a Code,
     pub shape: &'a [usize],
     pub strides: &'a [isize],
-    pub inputs: &'a [Read<'a>],
+    pub inputs: &'a [ProgramRead<'a>],
 }
 
 /// Bindings of a shader that reads a program, beside the program's own.
@@ -44,7 +44,7 @@ const BESIDE: usize = 4;
 /// Such shaders name their bindings by four bits.
 const MOST_BINDINGS: usize = 15;
 
-impl<'a> Program<'a> {
+impl<'a> DeviceProgram<'a> {
     /// Whether another shader can bind what the program reads.
     pub fn can_be_read(&self, context: &Context) -> bool {
         self.inputs.len() + BESIDE <= most_buffers(context).min(MOST_BINDINGS) && self.code.steps.len() <= MOST_STEPS
@@ -61,19 +61,25 @@ impl<'a> Program<'a> {
     }
 
     /// Binds the inputs in a shader that reads the elements.
-    pub(crate) fn loader(&self, bindings: &mut Bindings<'a>) -> Result<Loader> {
+    pub(crate) fn loader(&self, bindings: &mut Bindings<'a>) -> Result<LoadFunction> {
         let last = [self.code.steps.len().saturating_sub(1)];
         check(name(self.code), self.code, self.inputs.len(), &last)?;
-        let view = |r: &Read<'a>| View { buffer: r.0, offset: r.1, shape: self.shape, strides: r.3.unwrap_or(self.strides), dtype: r.2 };
+        let view = |r: &ProgramRead<'a>| BufferView {
+            buffer: r.0,
+            offset: r.1,
+            shape: self.shape,
+            strides: r.3.unwrap_or(self.strides),
+            dtype: r.2,
+        };
         let dtypes = self.dtypes();
-        let ins: SmallVec<[(Input<'a>, DType); 8]> = self.inputs.iter().map(|r| (Input::View(view(r)), r.2)).collect();
+        let ins: SmallVec<[(PointwiseInput<'a>, DType); 8]> = self.inputs.iter().map(|r| (PointwiseInput::View(view(r)), r.2)).collect();
         let numbers: SmallVec<[(Scalar, DType); 8]> = numbers(self.code).collect();
         let operands = Operands { outs: &[], ins: &ins, numbers: &numbers, divisor: None, shape: self.shape, order: self.strides };
-        Loader::new::<MAX_OPERANDS>(name(self.code), &key(self.code, &dtypes, &last), &operands, bindings)
+        LoadFunction::new::<MAX_OPERANDS>(name(self.code), &key(self.code, &dtypes, &last), &operands, bindings)
     }
 
     /// The function `load` of a loader, whose words begin at `head`.
-    pub(crate) fn function(&self, loader: &Loader, head: usize) -> String {
+    pub(crate) fn function(&self, loader: &LoadFunction, head: usize) -> String {
         let dtypes = self.dtypes();
         let last = [self.code.steps.len().saturating_sub(1)];
         loader.function(head, &|x, p| formula(self.code, &dtypes, &last, x, p))
@@ -94,7 +100,7 @@ pub fn run(
     code: &Code,
     shape: &[usize],
     out_strides: &[isize],
-    inputs: &[Read<'_>],
+    inputs: &[ProgramRead<'_>],
     outputs: &[(usize, &Buffer)],
 ) -> Result<()> {
     let op = name(code);
@@ -107,9 +113,10 @@ pub fn run(
     if many && code.steps.len() > 1 {
         return one_by_one(code, shape, out_strides, inputs, outputs);
     }
-    let view = |buffer, offset, strides, dtype| View { buffer, offset, shape, strides, dtype };
-    let outs: SmallVec<[View<'_>; 4]> = outputs.iter().map(|(j, b)| view(*b, 0, out_strides, code.steps[*j].out)).collect();
-    let ins = inputs.iter().map(|(b, at, dtype, strides)| (Input::View(view(*b, *at, strides.unwrap_or(out_strides), *dtype)), *dtype));
+    let view = |buffer, offset, strides, dtype| BufferView { buffer, offset, shape, strides, dtype };
+    let outs: SmallVec<[BufferView<'_>; 4]> = outputs.iter().map(|(j, b)| view(*b, 0, out_strides, code.steps[*j].out)).collect();
+    let ins =
+        inputs.iter().map(|(b, at, dtype, strides)| (PointwiseInput::View(view(*b, *at, strides.unwrap_or(out_strides), *dtype)), *dtype));
     let dtypes: SmallVec<[DType; 8]> = inputs.iter().map(|i| i.2).collect();
     elementwise::run_all::<MAX_OPERANDS>(
         &outs,
@@ -126,7 +133,7 @@ pub fn run(
 }
 
 /// Runs each step by itself. A step's result goes where it is kept, or to memory of its own until the end.
-fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Read<'_>], outputs: &[(usize, &Buffer)]) -> Result<()> {
+fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[ProgramRead<'_>], outputs: &[(usize, &Buffer)]) -> Result<()> {
     let context = outputs[0].1.context();
     let numel: usize = shape.iter().product();
     let kept = |j: usize| outputs.iter().find(|o| o.0 == j).map(|o| o.1);
@@ -135,7 +142,7 @@ fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Rea
         .collect::<Result<_>>()?;
     for (j, step) in code.steps.iter().enumerate() {
         let mut one = step.clone();
-        let mut reads: SmallVec<[Read<'_>; 5]> = SmallVec::new();
+        let mut reads: SmallVec<[ProgramRead<'_>; 5]> = SmallVec::new();
         for (from, dtype) in &mut one.ins {
             let read = match *from {
                 From::Input(i) => Some(inputs[i]),
@@ -261,12 +268,12 @@ fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
 /// What is stored, from expressions for the inputs and the numbers.
 fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[String]) -> Formula {
     let sheet = Sheet::default();
-    let inputs: Vec<Value> = x.iter().zip(dtypes).map(|(x, d)| sheet.leaf(*d, x)).collect();
+    let inputs: Vec<ShaderExpr> = x.iter().zip(dtypes).map(|(x, d)| sheet.leaf(*d, x)).collect();
     let mut numbers = p.iter();
     let mut number = |dtype| sheet.leaf(dtype, numbers.next().map_or("", String::as_str));
-    let mut done: Vec<Value> = Vec::new();
+    let mut done: Vec<ShaderExpr> = Vec::new();
     for s in &code.steps {
-        let ins: SmallVec<[Value; 5]> = (0..s.ins.len())
+        let ins: SmallVec<[ShaderExpr; 5]> = (0..s.ins.len())
             .map(|k| match s.ins[k].0 {
                 From::Nothing => sheet.zero(s.sees(k)),
                 From::Value(_) => number(s.sees(k)),
@@ -277,12 +284,12 @@ fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[
         done.push(match &s.what {
             What::Cast => sheet.cast(&ins[0], s.out),
             What::Row { func, compute, .. } => {
-                let params: SmallVec<[Value; 3]> = func.row.info().params.iter().map(|_| number(*compute)).collect();
+                let params: SmallVec<[ShaderExpr; 3]> = func.row.info().params.iter().map(|_| number(*compute)).collect();
                 sheet.apply(*func, &ins, &params)
             }
         });
     }
-    let roots: SmallVec<[Value; 4]> = outputs.iter().map(|j| done[*j].clone()).collect();
+    let roots: SmallVec<[ShaderExpr; 4]> = outputs.iter().map(|j| done[*j].clone()).collect();
     sheet.formula(&roots)
 }
 

@@ -7,7 +7,7 @@ use self::elementwise::Elementwise;
 use super::device::errors::division_by_zero;
 use super::wgsl::expr::formula;
 use super::wgsl::types;
-use super::{Input, View};
+use super::{BufferView, PointwiseInput};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Func, Part};
@@ -24,7 +24,7 @@ pub fn has_kernel(func: Func, dtype: DType) -> bool {
 
 /// Computes `func` in `compute` for every element of `out`; inputs are broadcast to its shape. An input may be `out` itself. Integers
 /// divided by 0 give 0 and a fault, which the next wait for the device raises; a lone number that is 0 is refused here.
-pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params: &[Scalar]) -> Result<()> {
+pub fn run(func: Func, compute: DType, out: BufferView<'_>, ins: &[PointwiseInput<'_>], params: &[Scalar]) -> Result<()> {
     let info = func.row.info();
     if !has_kernel(func, compute) {
         return Err(Error::not_implemented(format!(
@@ -38,7 +38,7 @@ pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params:
     };
     let reads = func.reads();
     let divisor = if func.divides() && !compute.is_float() { ins.len().checked_sub(1) } else { None };
-    if let Some(Input::Number(v)) = divisor.map(|k| ins[k])
+    if let Some(PointwiseInput::Number(v)) = divisor.map(|k| ins[k])
         && types::to_words(v, compute) == [0, 0]
     {
         return Err(division_by_zero(info.name));
@@ -52,10 +52,10 @@ pub fn run(func: Func, compute: DType, out: View<'_>, ins: &[Input<'_>], params:
             ins: ins
                 .iter()
                 .enumerate()
-                .map(|(k, input)| (if reads >> k & 1 == 1 { *input } else { Input::Unread }, func.in_dtype(k, compute)))
+                .map(|(k, input)| (if reads >> k & 1 == 1 { *input } else { PointwiseInput::Unread }, func.in_dtype(k, compute)))
                 .collect(),
             numbers: params.iter().map(|p| (*p, compute)).collect::<SmallVec<_>>(),
-            divisor: divisor.filter(|k| matches!(ins[*k], Input::View(_))),
+            divisor: divisor.filter(|k| matches!(ins[*k], PointwiseInput::View(_))),
             body: &|x, p| formula(func, compute, x, p),
         },
     )

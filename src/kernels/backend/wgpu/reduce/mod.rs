@@ -6,19 +6,19 @@
 
 pub(super) mod reducers;
 
-use self::reducers::{Code, LOWEST, POWER, ZERO};
-use super::pointwise::elementwise::Loader;
-use super::pointwise::fused::Program;
-use super::strided::{GROUP, Params, Walk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
+use self::reducers::{LOWEST, POWER, ReducerCode, ZERO};
+use super::pointwise::elementwise::LoadFunction;
+use super::pointwise::fused::DeviceProgram;
+use super::strided::{GROUP, Params, StridedWalk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::types::to_words;
 use super::wgsl::with_library;
-use super::{Bindings, Buffer, Dispatch, Key, View};
+use super::{Bindings, Buffer, BufferView, Dispatch, Key};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-pub use self::reducers::Reducer;
+pub use self::reducers::DeviceReducer;
 
 /// Results that come together in one dispatch should fill a large device.
 const WORKGROUPS: usize = 1024;
@@ -29,7 +29,7 @@ const ROUNDS: usize = 16;
 
 /// How a reduction is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Tile {
+struct ReduceTile {
     /// Results of a workgroup.
     x: usize,
     /// Neighbouring invocations are neighbours in a result (else among the results).
@@ -39,7 +39,7 @@ struct Tile {
     segment: usize,
 }
 
-fn tile(results: usize, elements: usize, along: bool) -> Tile {
+fn tile(results: usize, elements: usize, along: bool) -> ReduceTile {
     let x = if elements <= 16 {
         GROUP
     } else if along {
@@ -57,13 +57,13 @@ fn tile(results: usize, elements: usize, along: bool) -> Tile {
         if each > ELEMENTS.0 && groups < WORKGROUPS { WORKGROUPS.div_ceil(groups).min(each.div_ceil(ELEMENTS.0)) } else { 1 };
     segments = segments.max(each.div_ceil(ELEMENTS.1));
     let segment = elements.div_ceil(segments).next_multiple_of(y);
-    Tile { x, along: along && x < GROUP, segments: elements.div_ceil(segment.max(1)).max(1), segment }
+    ReduceTile { x, along: along && x < GROUP, segments: elements.div_ceil(segment.max(1)).max(1), segment }
 }
 
 /// What decides the text of a shader.
 #[derive(Debug, Clone, Copy)]
-struct Form {
-    reducer: Reducer,
+struct ReduceShader {
+    reducer: DeviceReducer,
     from: DType,
     to: DType,
     /// Reads accumulators of an earlier dispatch.
@@ -80,8 +80,8 @@ struct Form {
     writes: u32,
 }
 
-impl Form {
-    fn key(&self, bindings: &Bindings<'_>, loader: Option<&Loader>) -> Key {
+impl ReduceShader {
+    fn key(&self, bindings: &Bindings<'_>, loader: Option<&LoadFunction>) -> Key {
         let flags = [self.second, self.partial, self.shifted, self.tile.1, self.made]
             .iter()
             .enumerate()
@@ -103,8 +103,8 @@ impl Form {
         if self.second { 1 } else { self.reducer.operands() }
     }
 
-    fn source(&self, made: Option<(&Program<'_>, &Loader)>) -> String {
-        let Code { text, store, .. } = self.reducer.code(self.from, self.to);
+    fn source(&self, made: Option<(&DeviceProgram<'_>, &LoadFunction)>) -> String {
+        let ReducerCode { text, store, .. } = self.reducer.code(self.from, self.to);
         let n = self.operands();
         let (e, o) = (self.reducer.element(self.from), self.reducer.output(self.to));
         let (input, output) = (if self.second { "Acc" } else { e }, if self.partial { "Acc" } else { o });
@@ -211,7 +211,7 @@ impl Form {
     }
 
     fn two_outputs(&self) -> bool {
-        matches!(self.reducer, Reducer::Place { .. }) && !self.partial
+        matches!(self.reducer, DeviceReducer::Place { .. }) && !self.partial
     }
 }
 
@@ -222,19 +222,19 @@ const FIXED: usize = 15;
 /// others; `shift` is row-major like them. `power` is read by `Reducer::Power`.
 pub fn reduce(
     op: &'static str,
-    reducer: Reducer,
-    ins: &[View<'_>],
-    shift: Option<View<'_>>,
+    reducer: DeviceReducer,
+    ins: &[BufferView<'_>],
+    shift: Option<BufferView<'_>>,
     reduced: &[bool],
     power: f64,
-    outs: &[View<'_>],
+    outs: &[BufferView<'_>],
 ) -> Result<()> {
     for v in ins {
         check_reach(op, v)?;
     }
     let (first, last) = (&ins[0], ins.last().unwrap_or(&ins[0]));
-    let job = Job { op, reducer, from: first.dtype, to: outs[0].dtype, power, shift, outs };
-    job.reduce(Source::Elements(ins), first.shape, [first.strides, last.strides], reduced)
+    let job = ReduceRun { op, reducer, from: first.dtype, to: outs[0].dtype, power, shift, outs };
+    job.reduce(ReduceSource::Elements(ins), first.shape, [first.strides, last.strides], reduced)
 }
 
 /// As `reduce`, of the elements that a program makes, which has the shape `shape` and lies with `strides`. The program does not read what
@@ -242,40 +242,40 @@ pub fn reduce(
 #[allow(clippy::too_many_arguments)]
 pub fn reduce_made(
     op: &'static str,
-    reducer: Reducer,
-    program: &Program<'_>,
+    reducer: DeviceReducer,
+    program: &DeviceProgram<'_>,
     (shape, strides): (&[usize], &[isize]),
-    shift: Option<View<'_>>,
+    shift: Option<BufferView<'_>>,
     reduced: &[bool],
     power: f64,
-    outs: &[View<'_>],
+    outs: &[BufferView<'_>],
 ) -> Result<()> {
-    let job = Job { op, reducer, from: program.dtype(), to: outs[0].dtype, power, shift, outs };
-    job.reduce(Source::Made(program), shape, [strides; 2], reduced)
+    let job = ReduceRun { op, reducer, from: program.dtype(), to: outs[0].dtype, power, shift, outs };
+    job.reduce(ReduceSource::Made(program), shape, [strides; 2], reduced)
 }
 
 #[derive(Clone, Copy)]
-enum Source<'a> {
-    Elements(&'a [View<'a>]),
+enum ReduceSource<'a> {
+    Elements(&'a [BufferView<'a>]),
     Partial(&'a Buffer),
-    Made(&'a Program<'a>),
+    Made(&'a DeviceProgram<'a>),
 }
 
-struct Job<'a> {
+struct ReduceRun<'a> {
     op: &'static str,
-    reducer: Reducer,
+    reducer: DeviceReducer,
     from: DType,
     to: DType,
     power: f64,
-    shift: Option<View<'a>>,
-    outs: &'a [View<'a>],
+    shift: Option<BufferView<'a>>,
+    outs: &'a [BufferView<'a>],
 }
 
-impl Job<'_> {
-    fn reduce(&self, source: Source<'_>, shape: &[usize], strides: [&[isize]; 2], reduced: &[bool]) -> Result<()> {
+impl ReduceRun<'_> {
+    fn reduce(&self, source: ReduceSource<'_>, shape: &[usize], strides: [&[isize]; 2], reduced: &[bool]) -> Result<()> {
         let dim =
             |want: bool| (0..shape.len()).filter(move |d| reduced[*d] == want).map(move |d| (shape[d], [strides[0][d], strides[1][d]]));
-        let (kept, over) = (Walk::ordered(dim(false)), Walk::unordered(dim(true)));
+        let (kept, over) = (StridedWalk::ordered(dim(false)), StridedWalk::unordered(dim(true)));
         let (results, elements) = (kept.count(), over.count());
         if results == 0 {
             return Ok(());
@@ -293,13 +293,26 @@ impl Job<'_> {
             .ok_or_else(|| Error::memory(format!("{}: the intermediate results are too large", self.op)))?;
         let partial = Buffer::new(self.outs[0].buffer.context(), bytes)?;
         self.run(source, &kept, &over, t, Some(&partial))?;
-        let kept = Walk::ordered([(results, [1, 1])].into_iter());
-        let over = Walk::ordered([(t.segments, [results as isize; 2])].into_iter());
+        let kept = StridedWalk::ordered([(results, [1, 1])].into_iter());
+        let over = StridedWalk::ordered([(t.segments, [results as isize; 2])].into_iter());
         let t = tile(results, t.segments, results == 1);
-        self.run(Source::Partial(&partial), &kept, &over, Tile { segments: 1, segment: over.count().next_multiple_of(GROUP), ..t }, None)
+        self.run(
+            ReduceSource::Partial(&partial),
+            &kept,
+            &over,
+            ReduceTile { segments: 1, segment: over.count().next_multiple_of(GROUP), ..t },
+            None,
+        )
     }
 
-    fn run(&self, source: Source<'_>, kept: &Walk<2>, over: &Walk<2>, t: Tile, partial: Option<&Buffer>) -> Result<()> {
+    fn run(
+        &self,
+        source: ReduceSource<'_>,
+        kept: &StridedWalk<2>,
+        over: &StridedWalk<2>,
+        t: ReduceTile,
+        partial: Option<&Buffer>,
+    ) -> Result<()> {
         let mut params = Params::new();
         let mut made = None;
         let mut bindings = Bindings::new();
@@ -307,14 +320,14 @@ impl Job<'_> {
         let mut offsets = [0usize; 5];
         let mut second = false;
         match source {
-            Source::Made(program) => made = Some((program, program.loader(&mut bindings)?)),
-            Source::Elements(ins) => {
+            ReduceSource::Made(program) => made = Some((program, program.loader(&mut bindings)?)),
+            ReduceSource::Elements(ins) => {
                 for (i, v) in ins.iter().enumerate() {
                     at[i] = bindings.read(v.buffer);
                     offsets[i] = v.offset;
                 }
             }
-            Source::Partial(b) => {
+            ReduceSource::Partial(b) => {
                 second = true;
                 at[0] = bindings.read(b);
             }
@@ -332,7 +345,7 @@ impl Job<'_> {
                 }
             }
         }
-        let form = Form {
+        let form = ReduceShader {
             reducer: self.reducer,
             from: self.from,
             to: self.to,
@@ -382,39 +395,46 @@ mod tests {
     use crate::backend::wgpu::wgsl::validate;
 
     /// Every reducer with an element type that it is offered for, and its result's.
-    fn offered() -> Vec<(Reducer, DType, DType)> {
+    fn offered() -> Vec<(DeviceReducer, DType, DType)> {
         let mut all = Vec::new();
         for d in DType::ALL {
             let sum = if d.is_float() { d } else { DType::I64 };
-            all.extend([(Reducer::Sum, d, sum), (Reducer::Prod, d, sum), (Reducer::CountNonzero, d, DType::I64)]);
+            all.extend([(DeviceReducer::Sum, d, sum), (DeviceReducer::Prod, d, sum), (DeviceReducer::CountNonzero, d, DType::I64)]);
             for flag in [false, true] {
                 all.extend([
-                    (Reducer::Extreme { max: flag }, d, d),
-                    (Reducer::Place { max: flag }, d, d),
-                    (Reducer::Truth { all: flag }, d, DType::Bool),
+                    (DeviceReducer::Extreme { max: flag }, d, d),
+                    (DeviceReducer::Place { max: flag }, d, d),
+                    (DeviceReducer::Truth { all: flag }, d, DType::Bool),
                 ]);
             }
             if d.is_float() {
                 all.extend(
-                    [Reducer::Squares, Reducer::LogSumExp, Reducer::SumAbs, Reducer::Root, Reducer::Power, Reducer::SumExp]
-                        .map(|r| (r, d, d)),
+                    [
+                        DeviceReducer::Squares,
+                        DeviceReducer::LogSumExp,
+                        DeviceReducer::SumAbs,
+                        DeviceReducer::Root,
+                        DeviceReducer::Power,
+                        DeviceReducer::SumExp,
+                    ]
+                    .map(|r| (r, d, d)),
                 );
-                all.extend([false, true].map(|max| (Reducer::ExtremeAbs { max }, d, d)));
-                all.push((Reducer::CountNonzero, d, d));
+                all.extend([false, true].map(|max| (DeviceReducer::ExtremeAbs { max }, d, d)));
+                all.push((DeviceReducer::CountNonzero, d, d));
             }
         }
-        all.extend([DType::F32, DType::F64, DType::I32, DType::I64, DType::U8].map(|d| (Reducer::Dot, d, d)));
+        all.extend([DType::F32, DType::F64, DType::I32, DType::I64, DType::U8].map(|d| (DeviceReducer::Dot, d, d)));
         all
     }
 
     #[test]
     fn every_shader_is_valid() {
         for (reducer, from, to) in offered() {
-            let shifted = matches!(reducer, Reducer::Power | Reducer::SumExp);
+            let shifted = matches!(reducer, DeviceReducer::Power | DeviceReducer::SumExp);
             for (second, partial) in [(false, false), (false, true), (true, false)] {
                 for (tile, ranks) in [((GROUP, false), (0, 0)), ((1, true), (2, 3)), ((8, true), (1, 1)), ((32, false), (1, 2))] {
                     let slots = if partial { [0, 0, 1, 2, 0] } else { [0, 1, 2, 3, 4] };
-                    let form = Form {
+                    let form = ReduceShader {
                         reducer,
                         from,
                         to,

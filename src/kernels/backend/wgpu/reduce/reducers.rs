@@ -1,7 +1,7 @@
 //! What can be reduced to what: for each reduction the WGSL of an accumulator, how elements become accumulators, how accumulators merge
 //! and what is written.
 
-use crate::backend::requests::Reducer as Asked;
+use crate::backend::requests::Reducer;
 use crate::backend::wgpu::element_size;
 use crate::backend::wgpu::strided::{element, param};
 use crate::backend::wgpu::wgsl::types::{convert, from_words};
@@ -16,7 +16,7 @@ pub(crate) const ZERO: usize = 14;
 
 /// A reduction. Those over `shift` read one value for each result: a mean, a scale, a maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reducer {
+pub enum DeviceReducer {
     /// The sum, of integers in int64.
     Sum,
     /// The product, of integers in int64.
@@ -47,29 +47,29 @@ pub enum Reducer {
     Dot,
 }
 
-impl Reducer {
+impl DeviceReducer {
     /// What does the reduction that a request asks for. None: a norm that takes two reductions.
-    pub(crate) fn of(asked: Asked) -> Option<Reducer> {
+    pub(crate) fn of(asked: Reducer) -> Option<DeviceReducer> {
         Some(match asked {
-            Asked::Sum => Reducer::Sum,
-            Asked::Prod => Reducer::Prod,
-            Asked::Extreme { max } => Reducer::Extreme { max },
-            Asked::Truth { all } => Reducer::Truth { all },
-            Asked::CountNonzero | Asked::Norm(0.0) => Reducer::CountNonzero,
-            Asked::SquaredDeviations => Reducer::Squares,
-            Asked::LogSumExp => Reducer::LogSumExp,
-            Asked::Norm(2.0) => Reducer::Root,
-            Asked::Norm(1.0) => Reducer::SumAbs,
-            Asked::Norm(f64::INFINITY) => Reducer::ExtremeAbs { max: true },
-            Asked::Norm(f64::NEG_INFINITY) => Reducer::ExtremeAbs { max: false },
-            Asked::Norm(_) => return None,
+            Reducer::Sum => DeviceReducer::Sum,
+            Reducer::Prod => DeviceReducer::Prod,
+            Reducer::Extreme { max } => DeviceReducer::Extreme { max },
+            Reducer::Truth { all } => DeviceReducer::Truth { all },
+            Reducer::CountNonzero | Reducer::Norm(0.0) => DeviceReducer::CountNonzero,
+            Reducer::SquaredDeviations => DeviceReducer::Squares,
+            Reducer::LogSumExp => DeviceReducer::LogSumExp,
+            Reducer::Norm(2.0) => DeviceReducer::Root,
+            Reducer::Norm(1.0) => DeviceReducer::SumAbs,
+            Reducer::Norm(f64::INFINITY) => DeviceReducer::ExtremeAbs { max: true },
+            Reducer::Norm(f64::NEG_INFINITY) => DeviceReducer::ExtremeAbs { max: false },
+            Reducer::Norm(_) => return None,
         })
     }
 }
 
 /// The text of a reducer: `Acc` and the functions `init`, `lift(x, y, s, j)`, `merge`; `store` is made of an accumulator `a`, a shift `s`
 /// and a place `k`.
-pub(crate) struct Code {
+pub(crate) struct ReducerCode {
     pub(crate) text: String,
     /// Bytes of an accumulator.
     pub(crate) size: usize,
@@ -77,24 +77,24 @@ pub(crate) struct Code {
     pub(crate) store: &'static str,
 }
 
-impl Reducer {
+impl DeviceReducer {
     /// A number for keys.
     pub(crate) fn word(self) -> u32 {
         match self {
-            Reducer::Sum => 0,
-            Reducer::Prod => 1,
-            Reducer::Extreme { max } => 2 + u32::from(max),
-            Reducer::Place { max } => 4 + u32::from(max),
-            Reducer::Truth { all } => 6 + u32::from(all),
-            Reducer::CountNonzero => 8,
-            Reducer::Squares => 9,
-            Reducer::SumAbs => 10,
-            Reducer::Root => 11,
-            Reducer::ExtremeAbs { max } => 12 + u32::from(max),
-            Reducer::Power => 14,
-            Reducer::SumExp => 15,
-            Reducer::Dot => 16,
-            Reducer::LogSumExp => 17,
+            DeviceReducer::Sum => 0,
+            DeviceReducer::Prod => 1,
+            DeviceReducer::Extreme { max } => 2 + u32::from(max),
+            DeviceReducer::Place { max } => 4 + u32::from(max),
+            DeviceReducer::Truth { all } => 6 + u32::from(all),
+            DeviceReducer::CountNonzero => 8,
+            DeviceReducer::Squares => 9,
+            DeviceReducer::SumAbs => 10,
+            DeviceReducer::Root => 11,
+            DeviceReducer::ExtremeAbs { max } => 12 + u32::from(max),
+            DeviceReducer::Power => 14,
+            DeviceReducer::SumExp => 15,
+            DeviceReducer::Dot => 16,
+            DeviceReducer::LogSumExp => 17,
         }
     }
 
@@ -102,25 +102,29 @@ impl Reducer {
     pub(crate) fn element(self, dtype: DType) -> &'static str {
         let compared = matches!(
             self,
-            Reducer::Extreme { .. } | Reducer::ExtremeAbs { .. } | Reducer::Place { .. } | Reducer::Truth { .. } | Reducer::CountNonzero
+            DeviceReducer::Extreme { .. }
+                | DeviceReducer::ExtremeAbs { .. }
+                | DeviceReducer::Place { .. }
+                | DeviceReducer::Truth { .. }
+                | DeviceReducer::CountNonzero
         );
         if compared && dtype == DType::F64 { element(DType::I64) } else { element(dtype) }
     }
 
     /// The same for the (first) output.
     pub(crate) fn output(self, dtype: DType) -> &'static str {
-        if self == Reducer::CountNonzero { element(dtype) } else { self.element(dtype) }
+        if self == DeviceReducer::CountNonzero { element(dtype) } else { self.element(dtype) }
     }
 
     /// How many operands are walked over.
     pub(crate) fn operands(self) -> usize {
-        1 + usize::from(self == Reducer::Dot)
+        1 + usize::from(self == DeviceReducer::Dot)
     }
 
     /// The accumulator to begin with where it is an extreme value: its bits, low word first.
     pub(crate) fn lowest(self, dtype: DType) -> [u32; 2] {
         let max = match self {
-            Reducer::Extreme { max } | Reducer::ExtremeAbs { max } | Reducer::Place { max } => max,
+            DeviceReducer::Extreme { max } | DeviceReducer::ExtremeAbs { max } | DeviceReducer::Place { max } => max,
             _ => return [0, 0],
         };
         let split = |v: i64| [v as u32, (v >> 32) as u32];
@@ -139,13 +143,13 @@ impl Reducer {
     }
 
     /// The text for elements of `from` and results of `to`.
-    pub(crate) fn code(self, from: DType, to: DType) -> Code {
+    pub(crate) fn code(self, from: DType, to: DType) -> ReducerCode {
         let e = self.element(from);
-        let mut c = Code { text: String::new(), size: if from == DType::F64 { 8 } else { 4 }, store: "{0}[k] = a;" };
+        let mut c = ReducerCode { text: String::new(), size: if from == DType::F64 { 8 } else { 4 }, store: "{0}[k] = a;" };
         let wide = to == DType::I64;
         match self {
-            Reducer::Sum | Reducer::Prod => {
-                let sum = self == Reducer::Sum;
+            DeviceReducer::Sum | DeviceReducer::Prod => {
+                let sum = self == DeviceReducer::Sum;
                 if wide {
                     let start = if sum { "vec2<u32>(0u, 0u)" } else { "vec2<u32>(1u, 0u)" };
                     let merge = if sum { "i64_add(a, b)" } else { "i64_mul(a, b)" };
@@ -156,9 +160,9 @@ impl Reducer {
                     c.simple(e, &start, e, "x", merge);
                 }
             }
-            Reducer::Extreme { max } | Reducer::ExtremeAbs { max } => {
+            DeviceReducer::Extreme { max } | DeviceReducer::ExtremeAbs { max } => {
                 let lift = match (self, from) {
-                    (Reducer::Extreme { .. }, _) => "x",
+                    (DeviceReducer::Extreme { .. }, _) => "x",
                     (_, DType::F64) => "vec2<u32>(x.x, x.y & 0x7fffffffu)",
                     _ => "abs(x)",
                 };
@@ -166,7 +170,7 @@ impl Reducer {
                 ahead(&mut c.text, from, max);
                 c.simple(e, &lowest(from), e, lift, "select(b, a, ahead(a, b))");
             }
-            Reducer::Place { max } => {
+            DeviceReducer::Place { max } => {
                 c.size = if element_size(from) == 8 { 16 } else { 8 };
                 ahead(&mut c.text, from, max);
                 let _ = write!(
@@ -183,12 +187,12 @@ impl Reducer {
                 );
                 c.store = "{0}[k] = a.v; {1}[k] = vec2<u32>(a.at, 0u);";
             }
-            Reducer::Truth { all } => {
+            DeviceReducer::Truth { all } => {
                 let (start, merge) = if all { ("1u", "a & b") } else { ("0u", "a | b") };
                 c.size = 4;
                 c.simple("u32", start, e, &truth(from), merge);
             }
-            Reducer::CountNonzero => {
+            DeviceReducer::CountNonzero => {
                 c.size = 4;
                 c.simple("u32", "0u", e, &truth(from), "a + b");
                 c.store = match to {
@@ -199,7 +203,7 @@ impl Reducer {
                     DType::I8 | DType::I16 | DType::I32 => "{0}[k] = i32(a);",
                 };
             }
-            Reducer::Squares => {
+            DeviceReducer::Squares => {
                 // Counts, means and squares are merged by Chan, Golub and LeVeque's formula (COMPSTAT 1982). The distance of infinity from
                 // itself is nan.
                 let _ = write!(
@@ -216,7 +220,7 @@ impl Reducer {
                 c.size = if from == DType::F64 { 24 } else { 12 };
                 c.store = "{0}[k] = a.squares;";
             }
-            Reducer::LogSumExp => {
+            DeviceReducer::LogSumExp => {
                 let _ = write!(
                     c.text,
                     "struct Acc {{ top: {e}, sum: {e} }}\n\
@@ -235,12 +239,12 @@ impl Reducer {
                 c.size = if from == DType::F64 { 16 } else { 8 };
                 c.store = "{0}[k] = log_of(a);";
             }
-            Reducer::SumAbs => c.simple(e, &format!("{e}()"), e, "abs(x)", "a + b"),
-            Reducer::Root if from == DType::F64 => {
+            DeviceReducer::SumAbs => c.simple(e, &format!("{e}()"), e, "abs(x)", "a + b"),
+            DeviceReducer::Root if from == DType::F64 => {
                 c.simple(e, "f64()", e, "x * x", "a + b");
                 c.store = "{0}[k] = sqrt(a);";
             }
-            Reducer::Root => {
+            DeviceReducer::Root => {
                 // Sums of squares of small, medium and big elements, the first and last scaled by powers of two (Blue, ACM TOMS 4(1), 1978).
                 // `f32_keep` keeps compilers from gathering the powers, whose squares are out of range.
                 c.size = 12;
@@ -260,7 +264,7 @@ impl Reducer {
                 );
                 c.store = "{0}[k] = root(a);";
             }
-            Reducer::Power => {
+            DeviceReducer::Power => {
                 let p = from_words(from, &param(POWER), &param(POWER + 1));
                 // A scale of 0 or infinity would make nan of 0 / 0 or inf / inf: such powers need no scale.
                 let _ = write!(
@@ -271,8 +275,8 @@ impl Reducer {
                 c.simple(e, &format!("{e}()"), e, &format!("{e}_pow(abs(x) / scale(s), {p})"), "a + b");
                 c.store = "{0}[k] = root(a, s);";
             }
-            Reducer::SumExp => c.simple(e, &format!("{e}()"), e, &format!("{e}_exp(x - s)"), "a + b"),
-            Reducer::Dot => {
+            DeviceReducer::SumExp => c.simple(e, &format!("{e}()"), e, &format!("{e}_exp(x - s)"), "a + b"),
+            DeviceReducer::Dot => {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
                 c.size = element_size(from);
                 c.simple(e, &format!("{e}()"), e, lift, merge);
@@ -288,7 +292,7 @@ impl Reducer {
     }
 }
 
-impl Code {
+impl ReducerCode {
     fn simple(&mut self, acc: &str, init: &str, e: &str, lift: &str, merge: &str) {
         let _ = write!(
             self.text,

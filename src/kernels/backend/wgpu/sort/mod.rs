@@ -3,9 +3,11 @@
 pub(super) mod radix;
 
 use self::radix::Digits;
-use super::strided::Walk;
-use super::word_kernels::{Kernel, Launch, Names, Numbers, countable, each, groups, groups_for, load, scratch, store, wgsl_type, words};
-use super::{Bindings, View};
+use super::strided::StridedWalk;
+use super::word_kernels::{
+    Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load, scratch, store, wgsl_type, words,
+};
+use super::{Bindings, BufferView};
 use crate::backend::requests::Sort;
 use crate::error::Result;
 use crate::layout::DType;
@@ -38,8 +40,8 @@ if (high > 0x7ff00000u || (high == 0x7ff00000u && v.x != 0u)) { k = vec2<u32>(0x
 }
 
 /// Rows of `x` along `dim`: their number, their length, and a walk over their first elements.
-pub(super) struct Rows {
-    pub walk: Walk<1>,
+pub(super) struct RowsAlong {
+    pub walk: StridedWalk<1>,
     pub count: usize,
     pub length: usize,
     pub stride: usize,
@@ -47,11 +49,11 @@ pub(super) struct Rows {
     pub inner: usize,
 }
 
-impl Rows {
-    pub(super) fn new(x: &View<'_>, dim: usize) -> Rows {
+impl RowsAlong {
+    pub(super) fn new(x: &BufferView<'_>, dim: usize) -> RowsAlong {
         let others = (0..x.shape.len()).filter(|d| *d != dim);
-        let walk = Walk::ordered(others.map(|d| (x.shape[d], [x.strides[d]])));
-        Rows {
+        let walk = StridedWalk::ordered(others.map(|d| (x.shape[d], [x.strides[d]])));
+        RowsAlong {
             count: walk.count(),
             walk,
             length: x.shape.get(dim).copied().unwrap_or(1),
@@ -63,8 +65,8 @@ impl Rows {
 
 /// Sorts along `dim`, stably, and writes the first `part.keep` of each row (`values`) with the places they came from (`places`, int64);
 /// both are row-major.
-pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, dim: usize, part: Sort) -> Result<()> {
-    let rows = Rows::new(&x, dim);
+pub fn sort(op: &'static str, values: BufferView<'_>, places: BufferView<'_>, x: BufferView<'_>, dim: usize, part: Sort) -> Result<()> {
+    let rows = RowsAlong::new(&x, dim);
     let all = countable(op, x.shape)?;
     if rows.length <= ROW {
         return sort_rows(op, values, places, x, &rows, part);
@@ -76,8 +78,8 @@ pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, d
     let mut bindings = Bindings::new();
     let (to, from) = (bindings.write(&keys), bindings.read(x.buffer));
     let rank = rows.walk.rank();
-    let numbers = Numbers::default().push(all).push(rows.length).push(rows.stride).push(x.offset).walk(&rows.walk);
-    Launch { op, bindings, numbers, groups: groups_for(all) }.run(context, &Keys { dtype, descending, rank, to, from })?;
+    let numbers = ParamValues::default().push(all).push(rows.length).push(rows.stride).push(x.offset).walk(&rows.walk);
+    Launch { op, bindings, numbers, groups: groups_for(all) }.run(context, &SortKeys { dtype, descending, rank, to, from })?;
     let bits = match dtype {
         DType::Bool | DType::U8 | DType::I8 => 8,
         DType::I16 => 16,
@@ -92,13 +94,13 @@ pub fn sort(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, d
     let mut bindings = Bindings::new();
     let (to, at) = (bindings.write(values.buffer), bindings.write(places.buffer));
     let (from, by) = (bindings.read(x.buffer), bindings.read(&order));
-    let numbers = Numbers::default().push(n).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
+    let numbers = ParamValues::default().push(n).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
     let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
-    Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &Sorted { width, rank, slots: [to, at, from, by] })
+    Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &GatherSorted { width, rank, slots: [to, at, from, by] })
 }
 
 #[derive(Debug, Hash)]
-struct Keys {
+struct SortKeys {
     dtype: DType,
     descending: bool,
     rank: u32,
@@ -106,10 +108,10 @@ struct Keys {
     from: u32,
 }
 
-impl Kernel for Keys {
+impl WordKernel for SortKeys {
     const KIND: &'static str = "sort_keys";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let width = words(self.dtype);
         let [all, length, stride, first] = p.many();
         let walk = p.walk(self.rank, "row", &["s"]);
@@ -124,17 +126,17 @@ impl Kernel for Keys {
 
 /// Writes values and places in the order that was found.
 #[derive(Debug, Hash)]
-struct Sorted {
+struct GatherSorted {
     width: usize,
     rank: u32,
     /// Values, places, the array, the order.
     slots: [u32; 4],
 }
 
-impl Kernel for Sorted {
+impl WordKernel for GatherSorted {
     const KIND: &'static str = "sort_out";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [to, at, from, by] = self.slots;
         let [n, length, stride, first, keep, inner, to_first, at_first] = p.many();
         let walk = p.walk(self.rank, "row", &["s"]);
@@ -156,20 +158,28 @@ var s = {first} + j * {stride};
 }
 
 /// A bitonic sort of each row in one workgroup; the place decides between equals.
-fn sort_rows(op: &'static str, values: View<'_>, places: View<'_>, x: View<'_>, rows: &Rows, part: Sort) -> Result<()> {
+fn sort_rows(
+    op: &'static str,
+    values: BufferView<'_>,
+    places: BufferView<'_>,
+    x: BufferView<'_>,
+    rows: &RowsAlong,
+    part: Sort,
+) -> Result<()> {
     let (dtype, descending) = (x.dtype, part.descending);
     let size = rows.length.next_power_of_two().max(2);
     let mut bindings = Bindings::new();
     let (to, at, from) = (bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(x.buffer));
     let rank = rows.walk.rank();
-    let numbers = Numbers::default().push(rows.count).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
+    let numbers =
+        ParamValues::default().push(rows.count).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
     let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
-    let kernel = SortRows { dtype, descending, rank, size, slots: [to, at, from] };
+    let kernel = BitonicSort { dtype, descending, rank, size, slots: [to, at, from] };
     Launch { op, bindings, numbers, groups: rows.count }.run(x.buffer.context(), &kernel)
 }
 
 #[derive(Debug, Hash)]
-struct SortRows {
+struct BitonicSort {
     dtype: DType,
     descending: bool,
     rank: u32,
@@ -179,10 +189,10 @@ struct SortRows {
     slots: [u32; 3],
 }
 
-impl Kernel for SortRows {
+impl WordKernel for BitonicSort {
     const KIND: &'static str = "sort_rows";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let (size, width, [to, at, from]) = (self.size, words(self.dtype), self.slots);
         let lanes = (size / 2).clamp(32, 256);
         let half = size / 2;
@@ -254,14 +264,14 @@ mod tests {
     fn every_shader_is_valid() {
         for dtype in DType::ALL {
             for descending in [false, true] {
-                validate(&Keys { dtype, descending, rank: 2, to: 0, from: 1 }, 1);
+                validate(&SortKeys { dtype, descending, rank: 2, to: 0, from: 1 }, 1);
                 for size in [2, 64, ROW] {
-                    validate(&SortRows { dtype, descending, rank: 1, size, slots: [0, 1, 2] }, 3);
+                    validate(&BitonicSort { dtype, descending, rank: 1, size, slots: [0, 1, 2] }, 3);
                 }
             }
         }
         for rank in [1, 3] {
-            validate(&Sorted { width: rank.min(2), rank: 1, slots: [0, 1, 2, 3] }, 3);
+            validate(&GatherSorted { width: rank.min(2), rank: 1, slots: [0, 1, 2, 3] }, 3);
         }
     }
 }

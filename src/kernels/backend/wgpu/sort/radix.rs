@@ -4,7 +4,7 @@
 //! neighbouring entries and a counter for each digit, so nothing depends on which invocation runs first.
 
 use crate::backend::wgpu::prefix_sum::{exclusive, sum_before};
-use crate::backend::wgpu::word_kernels::{Kernel, Launch, Names, Numbers, groups, scratch};
+use crate::backend::wgpu::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, groups, scratch};
 use crate::backend::wgpu::{Bindings, Buffer, Context};
 use crate::error::Result;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ fn pass(context: &Arc<Context>, op: &'static str, n: usize, from: Option<&Buffer
             Digits::Key { keys, words, word, .. } => (Some((bindings.read(keys), words, word)), 0),
             Digits::Row { length, .. } => (None, length),
         };
-        let numbers = Numbers::default().push(n).push(tiles).word(shift).push(length);
-        Launch { op, bindings, numbers, groups: tiles }.run(context, &Pass { hist, from, to, keys })?;
+        let numbers = ParamValues::default().push(n).push(tiles).word(shift).push(length);
+        Launch { op, bindings, numbers, groups: tiles }.run(context, &RadixPass { hist, from, to, keys })?;
         if !moves {
             exclusive(context, op, &counts, DIGITS * tiles)?;
         }
@@ -66,7 +66,7 @@ fn pass(context: &Arc<Context>, op: &'static str, n: usize, from: Option<&Buffer
 
 /// Counts digits or, with `to`, moves the entries.
 #[derive(Debug, Hash)]
-struct Pass {
+struct RadixPass {
     hist: u32,
     /// None: the entries are 0, 1, 2, ...
     from: Option<u32>,
@@ -75,10 +75,10 @@ struct Pass {
     keys: Option<(u32, usize, usize)>,
 }
 
-impl Kernel for Pass {
+impl WordKernel for RadixPass {
     const KIND: &'static str = "radix";
 
-    fn body(&self, p: &mut Names) -> String {
+    fn body(&self, p: &mut ParamNames) -> String {
         let [n, tiles, shift, length] = p.many();
         let hist = self.hist;
         let entry = self.from.map_or("j".to_string(), |f| format!("b{f}[j]"));
@@ -141,7 +141,7 @@ mod tests {
         for from in [None, Some(1)] {
             for to in [None, Some(2)] {
                 for keys in [None, Some((3, 1, 0)), Some((3, 2, 1))] {
-                    validate(&Pass { hist: 0, from, to, keys }, if to.is_some() { 4 } else { 1 });
+                    validate(&RadixPass { hist: 0, from, to, keys }, if to.is_some() { 4 } else { 1 });
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::ops::{Add, Mul, Neg, Sub};
 use std::rc::Rc;
 
-struct Node {
+struct ExprNode {
     text: String,
     reads: SmallVec<[u32; 3]>,
     /// The type of a sum or product of floats, which a driver could fuse with others.
@@ -18,21 +18,21 @@ struct Node {
 }
 
 #[derive(Default)]
-struct Graph {
-    nodes: Vec<Node>,
+struct ExprGraph {
+    nodes: Vec<ExprNode>,
     index: HashMap<String, u32>,
 }
 
-type Shared = Rc<RefCell<Graph>>;
+type SharedGraph = Rc<RefCell<ExprGraph>>;
 
-fn node(graph: &Shared, text: String, reads: &[u32], fusible: Option<DType>) -> u32 {
+fn node(graph: &SharedGraph, text: String, reads: &[u32], fusible: Option<DType>) -> u32 {
     let mut g = graph.borrow_mut();
     if let Some(&id) = g.index.get(&text) {
         return id;
     }
     let id = g.nodes.len() as u32;
     g.index.insert(text.clone(), id);
-    g.nodes.push(Node { text, reads: SmallVec::from_slice(reads), fusible });
+    g.nodes.push(ExprNode { text, reads: SmallVec::from_slice(reads), fusible });
     id
 }
 
@@ -50,68 +50,68 @@ fn prefix(dtype: DType) -> &'static str {
 
 /// A number of the language: a node and its dtype.
 #[derive(Clone)]
-pub struct Value {
-    graph: Shared,
+pub struct ShaderExpr {
+    graph: SharedGraph,
     id: u32,
     dtype: DType,
 }
 
 /// A truth value: a node of the type `bool`.
 #[derive(Clone)]
-pub struct Truth {
-    graph: Shared,
+pub struct ShaderBool {
+    graph: SharedGraph,
     id: u32,
 }
 
-impl Value {
-    fn new(graph: &Shared, dtype: DType, text: String, reads: &[u32]) -> Value {
-        Value { graph: graph.clone(), id: node(graph, text, reads, None), dtype }
+impl ShaderExpr {
+    fn new(graph: &SharedGraph, dtype: DType, text: String, reads: &[u32]) -> ShaderExpr {
+        ShaderExpr { graph: graph.clone(), id: node(graph, text, reads, None), dtype }
     }
 
-    fn made(&self, text: String, reads: &[u32]) -> Value {
-        Value::new(&self.graph, self.dtype, text, reads)
+    fn made(&self, text: String, reads: &[u32]) -> ShaderExpr {
+        ShaderExpr::new(&self.graph, self.dtype, text, reads)
     }
 
     /// `f(self)`.
-    fn call(&self, f: &str) -> Value {
+    fn call(&self, f: &str) -> ShaderExpr {
         self.made(format!("{f}(v{})", self.id), &[self.id])
     }
 
     /// `f(self, o)`.
-    fn call2(&self, f: &str, o: &Value) -> Value {
+    fn call2(&self, f: &str, o: &ShaderExpr) -> ShaderExpr {
         self.made(format!("{f}(v{}, v{})", self.id, o.id), &[self.id, o.id])
     }
 
-    fn infix(&self, op: &str, o: &Value) -> Value {
+    fn infix(&self, op: &str, o: &ShaderExpr) -> ShaderExpr {
         self.made(format!("v{} {op} v{}", self.id, o.id), &[self.id, o.id])
     }
 
     /// An operation that wraps at 256.
-    fn infix_u8(&self, op: &str, o: &Value) -> Value {
+    fn infix_u8(&self, op: &str, o: &ShaderExpr) -> ShaderExpr {
         self.made(format!("(v{} {op} v{}) & 255u", self.id, o.id), &[self.id, o.id])
     }
 
     /// An operation on signed integers of up to 32 bits, which wraps around.
-    fn infix_i32(&self, op: &str, o: &Value) -> Value {
+    fn infix_i32(&self, op: &str, o: &ShaderExpr) -> ShaderExpr {
         self.made(types::narrowed(self.dtype, &format!("v{} {op} v{}", self.id, o.id)), &[self.id, o.id])
     }
 
     /// As `typed2`, for what may leave the range of a narrow integer.
-    fn wrapped2(&self, f: &str, o: &Value) -> Value {
+    fn wrapped2(&self, f: &str, o: &ShaderExpr) -> ShaderExpr {
         let text = format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id);
         self.made(types::narrowed(self.dtype, &text), &[self.id, o.id])
     }
 
-    fn fusible(&self, op: &str, o: &Value) -> Value {
+    fn fusible(&self, op: &str, o: &ShaderExpr) -> ShaderExpr {
         let id = node(&self.graph, format!("v{} {op} v{}", self.id, o.id), &[self.id, o.id], Some(self.dtype));
-        Value { id, ..self.clone() }
+        ShaderExpr { id, ..self.clone() }
     }
 
-    fn truth(&self, text: String, reads: &[u32]) -> Truth {
-        Truth { graph: self.graph.clone(), id: node(&self.graph, text, reads, None) }
+    fn truth(&self, text: String, reads: &[u32]) -> ShaderBool {
+        ShaderBool { graph: self.graph.clone(), id: node(&self.graph, text, reads, None) }
     }
 
-    fn compare(&self, op: &str, f: &str, o: &Value) -> Truth {
+    fn compare(&self, op: &str, f: &str, o: &ShaderExpr) -> ShaderBool {
         let text = match self.dtype {
             DType::F32 | DType::F64 | DType::I64 => format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id),
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("v{} {op} v{}", self.id, o.id),
@@ -120,27 +120,27 @@ impl Value {
     }
 
     /// The library's function of this dtype and name.
-    fn typed(&self, f: &str) -> Value {
+    fn typed(&self, f: &str) -> ShaderExpr {
         self.call(&format!("{}_{f}", prefix(self.dtype)))
     }
 
-    fn typed2(&self, f: &str, o: &Value) -> Value {
+    fn typed2(&self, f: &str, o: &ShaderExpr) -> ShaderExpr {
         self.call2(&format!("{}_{f}", prefix(self.dtype)), o)
     }
 
     /// A predicate of floats; None for integers.
-    fn float_test(&self, f: &str) -> Option<Truth> {
+    fn float_test(&self, f: &str) -> Option<ShaderBool> {
         self.dtype.is_float().then(|| self.truth(format!("{}_{f}(v{})", prefix(self.dtype), self.id), &[self.id]))
     }
 
-    fn rounded(&self, f: &str) -> Value {
+    fn rounded(&self, f: &str) -> ShaderExpr {
         if self.dtype.is_float() { self.typed(f) } else { self.clone() }
     }
 }
 
-impl Add for Value {
-    type Output = Value;
-    fn add(self, o: Value) -> Value {
+impl Add for ShaderExpr {
+    type Output = ShaderExpr;
+    fn add(self, o: ShaderExpr) -> ShaderExpr {
         match self.dtype {
             DType::Bool => self.infix("|", &o),
             DType::U8 => self.infix_u8("+", &o),
@@ -151,9 +151,9 @@ impl Add for Value {
     }
 }
 
-impl Sub for Value {
-    type Output = Value;
-    fn sub(self, o: Value) -> Value {
+impl Sub for ShaderExpr {
+    type Output = ShaderExpr;
+    fn sub(self, o: ShaderExpr) -> ShaderExpr {
         match self.dtype {
             DType::Bool => self.infix("^", &o),
             DType::U8 => self.infix_u8("-", &o),
@@ -169,9 +169,9 @@ impl Sub for Value {
     }
 }
 
-impl Mul for Value {
-    type Output = Value;
-    fn mul(self, o: Value) -> Value {
+impl Mul for ShaderExpr {
+    type Output = ShaderExpr;
+    fn mul(self, o: ShaderExpr) -> ShaderExpr {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.infix_u8("*", &o),
@@ -182,9 +182,9 @@ impl Mul for Value {
     }
 }
 
-impl Neg for Value {
-    type Output = Value;
-    fn neg(self) -> Value {
+impl Neg for ShaderExpr {
+    type Output = ShaderExpr;
+    fn neg(self) -> ShaderExpr {
         match self.dtype {
             DType::Bool => self,
             DType::U8 => self.made(format!("(0u - v{}) & 255u", self.id), &[self.id]),
@@ -194,23 +194,23 @@ impl Neg for Value {
     }
 }
 
-impl Cond for Truth {
+impl Cond for ShaderBool {
     fn and(self, o: Self) -> Self {
-        Truth { id: node(&self.graph, format!("v{} & v{}", self.id, o.id), &[self.id, o.id], None), ..self }
+        ShaderBool { id: node(&self.graph, format!("v{} & v{}", self.id, o.id), &[self.id, o.id], None), ..self }
     }
     fn or(self, o: Self) -> Self {
-        Truth { id: node(&self.graph, format!("v{} | v{}", self.id, o.id), &[self.id, o.id], None), ..self }
+        ShaderBool { id: node(&self.graph, format!("v{} | v{}", self.id, o.id), &[self.id, o.id], None), ..self }
     }
     fn not(self) -> Self {
-        Truth { id: node(&self.graph, format!("!v{}", self.id), &[self.id], None), ..self }
+        ShaderBool { id: node(&self.graph, format!("!v{}", self.id), &[self.id], None), ..self }
     }
     fn xor(self, o: Self) -> Self {
-        Truth { id: node(&self.graph, format!("v{} != v{}", self.id, o.id), &[self.id, o.id], None), ..self }
+        ShaderBool { id: node(&self.graph, format!("v{} != v{}", self.id, o.id), &[self.id, o.id], None), ..self }
     }
 }
 
-impl Field for Value {
-    type Cond = Truth;
+impl Field for ShaderExpr {
+    type Cond = ShaderBool;
     crate::without_imaginary_part!();
 
     fn lit(&self, v: f64) -> Self {
@@ -227,22 +227,22 @@ impl Field for Value {
         };
         self.made(text, &[])
     }
-    fn eq(&self, o: &Self) -> Truth {
+    fn eq(&self, o: &Self) -> ShaderBool {
         self.compare("==", "eq", o)
     }
-    fn truthy(&self) -> Truth {
+    fn truthy(&self) -> ShaderBool {
         match self.dtype {
             DType::F32 | DType::F64 | DType::I64 => self.truth(format!("!{}_is_zero(v{})", prefix(self.dtype), self.id), &[self.id]),
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.ne(&self.lit(0.0)),
         }
     }
-    fn is_nan(&self) -> Truth {
+    fn is_nan(&self) -> ShaderBool {
         self.float_test("is_nan").unwrap_or_else(|| self.truth("false".into(), &[]))
     }
-    fn is_inf(&self) -> Truth {
+    fn is_inf(&self) -> ShaderBool {
         self.float_test("is_inf").unwrap_or_else(|| self.truth("false".into(), &[]))
     }
-    fn select(c: Truth, a: Self, b: Self) -> Self {
+    fn select(c: ShaderBool, a: Self, b: Self) -> Self {
         a.made(format!("select(v{}, v{}, v{})", b.id, a.id, c.id), &[b.id, a.id, c.id])
     }
     fn pow(self, e: Self) -> Self {
@@ -254,7 +254,7 @@ impl Field for Value {
     }
 }
 
-impl Num for Value {
+impl Num for ShaderExpr {
     fn abs(self) -> Self {
         match self.dtype {
             DType::Bool | DType::U8 => self,
@@ -262,10 +262,10 @@ impl Num for Value {
             DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed("abs"),
         }
     }
-    fn lt(&self, o: &Self) -> Truth {
+    fn lt(&self, o: &Self) -> ShaderBool {
         self.compare("<", "lt", o)
     }
-    fn le(&self, o: &Self) -> Truth {
+    fn le(&self, o: &Self) -> ShaderBool {
         self.compare("<=", "le", o)
     }
     fn max(self, o: Self) -> Self {
@@ -333,7 +333,7 @@ impl Num for Value {
     }
 }
 
-impl Int for Value {
+impl Int for ShaderExpr {
     fn bit_and(self, o: Self) -> Self {
         self.infix("&", &o)
     }
@@ -370,32 +370,32 @@ macro_rules! reals {
     (two $($f:ident)+) => { $(fn $f(self, o: Self) -> Self { self.typed2(stringify!($f), &o) })+ };
 }
 
-impl Analytic for Value {
+impl Analytic for ShaderExpr {
     reals!(one sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid);
     reals!(two div);
 }
 
-impl Real for Value {
+impl Real for ShaderExpr {
     reals!(one erf erfc);
     reals!(two atan2 hypot copysign);
 }
 
 macro_rules! forwards {
     ($([$kind:ident $Row:ident])+) => {
-        fn forward(row: RowId, x: &[Value], p: &[Value]) -> Value {
+        fn forward(row: RowId, x: &[ShaderExpr], p: &[ShaderExpr]) -> ShaderExpr {
             match row {
                 $(RowId::$Row => forwards!(@ $kind rows::$Row, x, p)),+
             }
         }
     };
-    (@ Test $R:path, $x:ident, $p:ident) => { number(<$R as Eval<Value>>::f($x, $p)) };
-    (@ Cmp $R:path, $x:ident, $p:ident) => { number(<$R as Eval<Value>>::f($x, $p)) };
-    (@ $kind:ident $R:path, $x:ident, $p:ident) => { <$R as Eval<Value>>::f($x, $p) };
+    (@ Test $R:path, $x:ident, $p:ident) => { number(<$R as Eval<ShaderExpr>>::f($x, $p)) };
+    (@ Cmp $R:path, $x:ident, $p:ident) => { number(<$R as Eval<ShaderExpr>>::f($x, $p)) };
+    (@ $kind:ident $R:path, $x:ident, $p:ident) => { <$R as Eval<ShaderExpr>>::f($x, $p) };
 }
 
 /// A truth value as an element of a bool tensor.
-fn number(c: Truth) -> Value {
-    Value::new(&c.graph, DType::Bool, format!("select(0u, 1u, v{})", c.id), &[c.id])
+fn number(c: ShaderBool) -> ShaderExpr {
+    ShaderExpr::new(&c.graph, DType::Bool, format!("select(0u, 1u, v{})", c.id), &[c.id])
 }
 
 all_rows!(forwards);
@@ -418,22 +418,22 @@ impl Formula {
 
 /// An expression graph under construction. What is applied to equal values is computed once.
 #[derive(Default)]
-pub struct Sheet(Shared);
+pub struct Sheet(SharedGraph);
 
 impl Sheet {
     /// The value of an expression of the shader.
-    pub fn leaf(&self, dtype: DType, text: &str) -> Value {
-        Value::new(&self.0, dtype, text.to_owned(), &[])
+    pub fn leaf(&self, dtype: DType, text: &str) -> ShaderExpr {
+        ShaderExpr::new(&self.0, dtype, text.to_owned(), &[])
     }
 
     /// Zero, for what nobody reads.
-    pub fn zero(&self, dtype: DType) -> Value {
+    pub fn zero(&self, dtype: DType) -> ShaderExpr {
         self.leaf(dtype, types::zero(dtype))
     }
 
     /// `func` of values of `func.in_dtype` (those not read may be anything) and parameters, all of the type computed in. The kind of the
     /// row must admit the type.
-    pub fn apply(&self, func: Func, x: &[Value], p: &[Value]) -> Value {
+    pub fn apply(&self, func: Func, x: &[ShaderExpr], p: &[ShaderExpr]) -> ShaderExpr {
         match func.part {
             Part::Forward => forward(func.row, x, p),
             Part::Vjp(i) => func.row.vjp(i as usize, &x[0], &x[1..x.len() - 1], &x[x.len() - 1], p),
@@ -441,15 +441,15 @@ impl Sheet {
     }
 
     /// The value as it is after it was stored as `to`.
-    pub fn cast(&self, v: &Value, to: DType) -> Value {
+    pub fn cast(&self, v: &ShaderExpr, to: DType) -> ShaderExpr {
         if v.dtype == to {
             return v.clone();
         }
-        Value::new(&self.0, to, types::convert(v.dtype, to, &format!("v{}", v.id)), &[v.id])
+        ShaderExpr::new(&self.0, to, types::convert(v.dtype, to, &format!("v{}", v.id)), &[v.id])
     }
 
     /// What computes `roots`, and no more.
-    pub fn formula(&self, roots: &[Value]) -> Formula {
+    pub fn formula(&self, roots: &[ShaderExpr]) -> Formula {
         let g = self.0.borrow();
         // How often each node is read; a root by who asks for it.
         let mut reads = vec![0usize; g.nodes.len()];
@@ -463,7 +463,7 @@ impl Sheet {
                 }
             }
         }
-        let bare = |v: &Value| reads[v.id as usize] == 1;
+        let bare = |v: &ShaderExpr| reads[v.id as usize] == 1;
         let mut lets = String::new();
         for (id, n) in g.nodes.iter().enumerate() {
             if reads[id] == 0 || roots.iter().any(|v| v.id as usize == id && bare(v)) {
@@ -474,7 +474,7 @@ impl Sheet {
                 None => writeln!(lets, "let v{id} = {};", n.text),
             };
         }
-        let text = |v: &Value| if bare(v) { g.nodes[v.id as usize].text.clone() } else { format!("v{}", v.id) };
+        let text = |v: &ShaderExpr| if bare(v) { g.nodes[v.id as usize].text.clone() } else { format!("v{}", v.id) };
         Formula { lets, values: roots.iter().map(|v| (text(v), v.dtype)).collect() }
     }
 }
@@ -483,8 +483,8 @@ impl Sheet {
 /// `dtype`). The kind of the row must admit the dtype.
 pub fn formula(func: Func, dtype: DType, ins: &[String], params: &[String]) -> Formula {
     let sheet = Sheet::default();
-    let x: Vec<Value> = ins.iter().enumerate().map(|(k, x)| sheet.leaf(func.in_dtype(k, dtype), x)).collect();
-    let p: Vec<Value> = params.iter().map(|p| sheet.leaf(dtype, p)).collect();
+    let x: Vec<ShaderExpr> = ins.iter().enumerate().map(|(k, x)| sheet.leaf(func.in_dtype(k, dtype), x)).collect();
+    let p: Vec<ShaderExpr> = params.iter().map(|p| sheet.leaf(dtype, p)).collect();
     let v = sheet.apply(func, &x, &p);
     sheet.formula(&[v])
 }

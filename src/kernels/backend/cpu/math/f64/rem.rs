@@ -9,7 +9,7 @@ pub const QUOTIENT_LIMIT: f64 = 4_503_599_627_370_496.0; // 2^52
 /// `I::WIDE`.
 #[inline(always)]
 pub fn fmod<I: Isa>(x: f64, y: f64) -> f64 {
-    if I::WIDE || !I::FMA {
+    if I::FULL_RANGE || !I::FMA {
         return x % y;
     }
     let (a, b) = (x.abs(), y.abs());

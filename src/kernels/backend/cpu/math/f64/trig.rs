@@ -65,7 +65,7 @@ fn cos_dd<I: Isa>(h: f64, l: f64) -> (f64, f64) {
 
 #[inline(always)]
 pub fn sin<I: Isa>(x: f64) -> f64 {
-    if I::WIDE {
+    if I::FULL_RANGE {
         return x.sin();
     }
     let (h, l, n) = reduce(x);
@@ -77,7 +77,7 @@ pub fn sin<I: Isa>(x: f64) -> f64 {
 
 #[inline(always)]
 pub fn cos<I: Isa>(x: f64) -> f64 {
-    if I::WIDE {
+    if I::FULL_RANGE {
         return x.cos();
     }
     let (h, l, n) = reduce(x);
@@ -88,7 +88,7 @@ pub fn cos<I: Isa>(x: f64) -> f64 {
 
 #[inline(always)]
 pub fn tan<I: Isa>(x: f64) -> f64 {
-    if I::WIDE {
+    if I::FULL_RANGE {
         return x.tan();
     }
     let (h, l, n) = reduce(x);

@@ -13,13 +13,13 @@ pub use normal::normal_cdf;
 pub use tanh::tanh;
 pub use trig::{cos, sin};
 
-use crate::backend::cpu::num::{Bits16, F32x16, Table};
+use crate::backend::cpu::num::{Bits16, F32x16, LookupTable};
 
 /// An increasing odd function of a >= 0 by pieces: `value + (a - centre) * polynomial(a - centre)`. Centres are such that values are `f32`
 /// to some ten bits more, and no value is above any `a` of its piece. So an infinite value with the centre 0, that of pieces near 0,
 /// makes `a + a * polynomial(a)` of it.
 #[inline(always)]
-fn piecewise<const N: usize>(a: F32x16, piece: Bits16, centres: &Table, values: &Table, c: [&Table; N]) -> F32x16 {
+fn piecewise<const N: usize>(a: F32x16, piece: Bits16, centres: &LookupTable, values: &LookupTable, c: [&LookupTable; N]) -> F32x16 {
     let d = a - piece.pick(centres);
     let mut p = piece.pick(c[N - 1]);
     for c in c[..N - 1].iter().rev() {
