@@ -311,7 +311,7 @@ impl Part {
         let (inputs, layout) = (&mut part.inputs, &mut part.layout);
         let mut load = |place: Place, dtype: DType, strides: Option<&[isize]>| {
             let same = |l: &Loaded| l.place.same(&place) && l.dtype == dtype && l.strides.as_deref() == strides;
-            program::From::Input(inputs.iter().position(same).unwrap_or_else(|| {
+            program::StepInput::Input(inputs.iter().position(same).unwrap_or_else(|| {
                 inputs.push(Loaded { place, dtype, strides: strides.map(SmallVec::from_slice) });
                 inputs.len() - 1
             }))
@@ -321,13 +321,13 @@ impl Part {
             let Make::Point(what) = step.make else { continue };
             let ins = step.ins.iter().map(|input| {
                 let mut made = |s: &Arc<Step>| match g.find(s) {
-                    Some(j) if j >= range.start => program::From::Step(j - range.start),
+                    Some(j) if j >= range.start => program::StepInput::Step(j - range.start),
                     Some(_) => load(Place::Left, s.out, None),
-                    None => program::From::Nothing,
+                    None => program::StepInput::Nothing,
                 };
                 let from = match input {
-                    In::Nothing => program::From::Nothing,
-                    In::Value(bytes, _) => program::From::Value(*bytes),
+                    In::Nothing => program::StepInput::Nothing,
+                    In::Value(bytes, _) => program::StepInput::Value(*bytes),
                     In::Aligned(a) => match a.storage().lazy().and_then(|l| l.step()).filter(|s| g.find(s).is_some()) {
                         Some(s) => made(&s),
                         None => load(lies(a), a.dtype(), None),
@@ -343,7 +343,7 @@ impl Part {
                 (from, input.dtype())
             });
             let ins = ins.collect();
-            part.code.steps.push(program::Step { what, ins, out: step.out });
+            part.code.steps.push(program::ProgramStep { kind: what, ins, out: step.out });
         }
         part
     }

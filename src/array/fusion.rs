@@ -6,7 +6,7 @@ use super::storage::{Access, Device, Storage};
 use super::value::Array;
 use crate::backend::contract::Backend;
 use crate::backend::host::LARGE;
-use crate::backend::program::{MAX_PARAMS, What};
+use crate::backend::program::{MAX_PARAMS, StepKind};
 use crate::error::Result;
 use crate::layout::{DType, Layout, Scalar};
 use crate::pointwise::Func;
@@ -205,7 +205,7 @@ impl Array {
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
         let Some(plan) = plan(1, &layout, &[self], None)? else { return Ok(None) };
-        Ok(Some(pending::make(plan.step(What::Cast, to, &layout, site()))))
+        Ok(Some(pending::make(plan.step(StepKind::Cast, to, &layout, site()))))
     }
 
     /// Whether a write to all of this array may wait.
@@ -258,13 +258,13 @@ impl Array {
 }
 
 /// The row as a step, if its kernel exists and cannot fail on values.
-fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn Backend) -> Option<What> {
+fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn Backend) -> Option<StepKind> {
     if func.divides() && !compute.is_float() || func.out_dtype(compute) != out || !backend.has_row(func, compute) {
         return None;
     }
     let mut all = [Scalar::Int(0); MAX_PARAMS];
     all.get_mut(..params.len())?.copy_from_slice(params);
-    Some(What::Row { func, compute, params: all })
+    Some(StepKind::Row { func, compute, params: all })
 }
 
 /// How each input is read by a result of this layout, which is to overwrite `own` if that is given; None where one cannot be read late.
@@ -360,7 +360,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn step(self, what: What, out: DType, layout: &Layout, site: u32) -> Arc<Step> {
+    fn step(self, what: StepKind, out: DType, layout: &Layout, site: u32) -> Arc<Step> {
         Step::new(Make::Point(what), out, layout.clone(), self.ins, self.weight, self.strided, site)
     }
 }

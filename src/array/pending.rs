@@ -12,7 +12,7 @@ use super::storage::{Access, Device, Inner, Storage};
 use super::value::Array;
 use crate::backend::host;
 use crate::backend::lock_order::{self, HeldLock, Rank, Table, Way, assert_no_guard, suspend};
-use crate::backend::program::What;
+use crate::backend::program::StepKind;
 use crate::backend::requests::Request;
 use crate::error::{Result, throw};
 use crate::layout::{DType, Layout};
@@ -65,7 +65,7 @@ pub(super) struct Weight {
 }
 
 pub(super) enum Make {
-    Point(What),
+    Point(StepKind),
     /// One output of a request, from the first input, which lies in any dense order; others are in memory.
     Request {
         request: Arc<Requested>,
@@ -170,8 +170,8 @@ impl Step {
 
     pub fn name(&self) -> &'static str {
         match &self.make {
-            Make::Point(What::Row { func, .. }) => func.row.info().name,
-            Make::Point(What::Cast) => "to",
+            Make::Point(StepKind::Row { func, .. }) => func.row.info().name,
+            Make::Point(StepKind::Cast) => "to",
             Make::Request { request, .. } => request.request.name(),
         }
     }

@@ -12,7 +12,7 @@ use super::view::ViewInfo;
 use crate::array::{Array, Change, Device, Version};
 use crate::backend::lock_order::assert_no_guard;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Rank};
+use crate::layout::{DType, Dims, PromotionRank};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -267,14 +267,14 @@ impl Tensor {
 
     /// The tensor's say in type promotion.
     #[inline]
-    pub fn promotion_rank(&self) -> Rank {
+    pub fn promotion_rank(&self) -> PromotionRank {
         let core = self.read();
         if core.number {
-            Rank::Number
+            PromotionRank::Number
         } else if core.value_rank() == 0 {
-            Rank::ZeroDim
+            PromotionRank::ZeroDim
         } else {
-            Rank::Dims
+            PromotionRank::Dims
         }
     }
 

@@ -7,7 +7,7 @@ use crate::autograd::{
     apply_inplace, apply1, linear,
 };
 use crate::error::{Error, Result};
-use crate::layout::{Category, DType, Rank, Scalar, broadcast, result_type};
+use crate::layout::{Category, DType, PromotionRank, Scalar, broadcast, result_type};
 use crate::pointwise::{DTypeRule, RowId, RowInfo};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -56,14 +56,14 @@ pub fn set_default_dtype(dtype: DType) -> Result<()> {
 
 /// An operand's dtype and say in promotion.
 #[inline]
-fn standing(a: &Arg<'_>) -> (DType, Rank) {
+fn standing(a: &Arg<'_>) -> (DType, PromotionRank) {
     match a {
         Arg::Tensor(t) => {
             let (d, r) = (t.dtype(), t.promotion_rank());
             // A number's own precision says nothing.
-            if r == Rank::Number && d.is_float() { (default_dtype(), r) } else { (d, r) }
+            if r == PromotionRank::Number && d.is_float() { (default_dtype(), r) } else { (d, r) }
         }
-        Arg::Scalar(s) => (s.dtype(default_dtype()), Rank::Number),
+        Arg::Scalar(s) => (s.dtype(default_dtype()), PromotionRank::Number),
     }
 }
 

@@ -6,7 +6,7 @@ use super::reference_elements::{Cells, X, get, indices, nth, put, rows, start, w
 use rgrad_kernels::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
 use rgrad_kernels::backend::cpu::backend::CPU;
 use rgrad_kernels::backend::cpu::memory::raw_slice::RawSlice;
-use rgrad_kernels::backend::program::{From, What};
+use rgrad_kernels::backend::program::{StepInput, StepKind};
 use rgrad_kernels::backend::requests::{IndexPlan, NllReduction, Pointwise, Reducer, Request, ScanKind, Write};
 use rgrad_kernels::error::{Error, Result};
 use rgrad_kernels::layout::{DType, Layout};
@@ -90,12 +90,12 @@ fn all_steps(program: &Program<'_>) -> Result<Vec<Vec<V>>> {
     for step in &program.code.steps {
         let mut values = Vec::new();
         for (n, at) in order.iter().enumerate() {
-            let read = |(from, dtype): &(From, DType)| match from {
-                From::Nothing => None,
+            let read = |(from, dtype): &(StepInput, DType)| match from {
+                StepInput::Nothing => None,
                 // SAFETY: eight bytes.
-                From::Value(bytes) => Some((unsafe { get(u64::from_ne_bytes(*bytes).to_ne_bytes().as_ptr(), *dtype) }, *dtype)),
-                From::Step(j) => Some((made[*j][n], *dtype)),
-                From::Input(k) => {
+                StepInput::Value(bytes) => Some((unsafe { get(u64::from_ne_bytes(*bytes).to_ne_bytes().as_ptr(), *dtype) }, *dtype)),
+                StepInput::Step(j) => Some((made[*j][n], *dtype)),
+                StepInput::Input(k) => {
                     let i = &program.inputs[*k];
                     let off = i.strides.map_or(n as isize, |s| at.iter().zip(s).map(|(i, s)| *i as isize * s).sum());
                     // SAFETY: the promise of `Backend::run_program`.
@@ -103,9 +103,9 @@ fn all_steps(program: &Program<'_>) -> Result<Vec<Vec<V>>> {
                 }
             };
             let ins: Vec<Option<(V, DType)>> = step.ins.iter().map(read).collect();
-            let v = match step.what {
-                What::Cast => ins[0].map_or(I(0), |i| i.0),
-                What::Row { func, compute, params } => row(&Pointwise { func, compute, params }, &ins)?,
+            let v = match step.kind {
+                StepKind::Cast => ins[0].map_or(I(0), |i| i.0),
+                StepKind::Row { func, compute, params } => row(&Pointwise { func, compute, params }, &ins)?,
             };
             let mut cell = 0u64;
             // SAFETY: eight bytes hold any element: a step gives its dtype's values.

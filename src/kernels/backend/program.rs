@@ -8,7 +8,7 @@ pub use super::cpu::pointwise::kernels::MAX_PARAMS;
 
 /// What a step computes from what it reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum What {
+pub enum StepKind {
     Row {
         func: Func,
         compute: DType,
@@ -20,7 +20,7 @@ pub enum What {
 
 /// Where a step's input comes from, in the input's own element type.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum From {
+pub enum StepInput {
     /// Not read at all.
     Nothing,
     /// The program's input of this number.
@@ -32,18 +32,18 @@ pub enum From {
 }
 
 #[derive(Debug, Clone)]
-pub struct Step {
-    pub what: What,
-    pub ins: SmallVec<[(From, DType); 3]>,
+pub struct ProgramStep {
+    pub kind: StepKind,
+    pub ins: SmallVec<[(StepInput, DType); 3]>,
     pub out: DType,
 }
 
-impl Step {
+impl ProgramStep {
     /// The element type that input `k` is converted to before the step sees it.
     pub fn sees(&self, k: usize) -> DType {
-        match self.what {
-            What::Row { func, compute, .. } => func.in_dtype(k, compute),
-            What::Cast => self.ins[k].1,
+        match self.kind {
+            StepKind::Row { func, compute, .. } => func.in_dtype(k, compute),
+            StepKind::Cast => self.ins[k].1,
         }
     }
 }
@@ -51,7 +51,7 @@ impl Step {
 /// The steps, each after those that it reads.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProgramStep>,
 }
 
 impl Code {
@@ -60,7 +60,7 @@ impl Code {
         let mut last: Vec<usize> = (0..self.steps.len()).collect();
         for (i, s) in self.steps.iter().enumerate() {
             for (from, _) in &s.ins {
-                if let From::Step(j) = from {
+                if let StepInput::Step(j) = from {
                     last[*j] = i;
                 }
             }

@@ -343,7 +343,7 @@ impl fmt::Display for Scalar {
 
 /// How much say an operand has in promotion: operands of a lower rank only decide when their category is higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
+pub enum PromotionRank {
     /// A Python number, or a 0-d tensor made of one.
     Number,
     /// A 0-d tensor.
@@ -353,7 +353,7 @@ pub enum Rank {
 }
 
 /// PyTorch's result type of several operands (`torch.result_type` for more than two).
-pub fn result_type(operands: impl IntoIterator<Item = (DType, Rank)>) -> Option<DType> {
+pub fn result_type(operands: impl IntoIterator<Item = (DType, PromotionRank)>) -> Option<DType> {
     let mut best: [Option<DType>; 3] = [None; 3];
     for (d, r) in operands {
         let slot = &mut best[r as usize];
@@ -407,17 +407,17 @@ mod tests {
     fn an_unsigned_and_a_signed_integer_meet_in_a_signed_one_that_holds_both() {
         use DType::*;
         assert_eq!([U8.promote(I8), U8.promote(I16), U8.promote(I32)], [I16, I16, I32]);
-        assert_eq!(result_type([(Bool, Rank::Dims), (I8, Rank::ZeroDim), (U8, Rank::ZeroDim)]), Some(I16));
+        assert_eq!(result_type([(Bool, PromotionRank::Dims), (I8, PromotionRank::ZeroDim), (U8, PromotionRank::ZeroDim)]), Some(I16));
     }
 
     #[test]
     fn lower_ranks_decide_only_by_category() {
         use DType::*;
-        assert_eq!(result_type([(F32, Rank::Dims), (F64, Rank::ZeroDim)]), Some(F32));
-        assert_eq!(result_type([(I32, Rank::Dims), (I64, Rank::Number)]), Some(I32));
-        assert_eq!(result_type([(I32, Rank::Dims), (F64, Rank::ZeroDim)]), Some(F64));
-        assert_eq!(result_type([(Bool, Rank::Dims), (I64, Rank::Number)]), Some(I64));
-        assert_eq!(result_type([(F32, Rank::ZeroDim), (F64, Rank::Number)]), Some(F32));
+        assert_eq!(result_type([(F32, PromotionRank::Dims), (F64, PromotionRank::ZeroDim)]), Some(F32));
+        assert_eq!(result_type([(I32, PromotionRank::Dims), (I64, PromotionRank::Number)]), Some(I32));
+        assert_eq!(result_type([(I32, PromotionRank::Dims), (F64, PromotionRank::ZeroDim)]), Some(F64));
+        assert_eq!(result_type([(Bool, PromotionRank::Dims), (I64, PromotionRank::Number)]), Some(I64));
+        assert_eq!(result_type([(F32, PromotionRank::ZeroDim), (F64, PromotionRank::Number)]), Some(F32));
         assert_eq!(result_type([]), None);
     }
 }

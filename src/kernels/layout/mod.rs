@@ -4,6 +4,6 @@ mod dtype;
 mod shape;
 mod strided;
 
-pub use dtype::{Category, DType, DTypeRow, NumberKind, Rank, Scalar, result_type};
+pub use dtype::{Category, DType, DTypeRow, NumberKind, PromotionRank, Scalar, result_type};
 pub use shape::{Dims, Strides, broadcast, broadcast_many, checked_numel, fmt_shape, wrap_dim, wrap_dims, wrap_index};
 pub use strided::Layout;

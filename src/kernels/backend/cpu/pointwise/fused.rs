@@ -7,7 +7,7 @@ use crate::backend::cpu::num::instruction_set;
 use crate::backend::cpu::pointwise::{DenseLoop, specialise};
 use crate::backend::cpu::strided::{StridedDims, collapse};
 use crate::backend::cpu::threads::parallel_for;
-use crate::backend::program::{Code, From, What};
+use crate::backend::program::{Code, StepInput, StepKind};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Part;
@@ -138,8 +138,8 @@ impl Runner {
         for (i, step) in code.steps.iter().enumerate() {
             let (mut kernel, mut cast, mut narrow) = (None, None, None);
             let mut is_vjp = false;
-            match &step.what {
-                What::Row { func, compute, params } => {
+            match &step.kind {
+                StepKind::Row { func, compute, params } => {
                     let (func, params) = specialise(*func, params);
                     let found = match func.part {
                         Part::Forward => kernels::forward_kernel(func.row, *compute, instruction_set()),
@@ -154,7 +154,7 @@ impl Runner {
                     kernel = Some(DenseLoop::new(found, &params, made.size()));
                     narrow = (made != step.out).then(|| (mover(made, step.out), made.size()));
                 }
-                What::Cast => cast = Some((mover(step.ins[0].1, step.out), step.ins[0].1.size())),
+                StepKind::Cast => cast = Some((mover(step.ins[0].1, step.out), step.ins[0].1.size())),
             }
             let mut slots = Vec::new();
             let mut conversions = 0;
@@ -162,12 +162,12 @@ impl Runner {
                 let stored = step.sees(k);
                 let sees = if kernel.is_some() { stored.computed() } else { stored };
                 let read = match from {
-                    From::Nothing => continue,
-                    From::Input(j) if walk_of[*j] != usize::MAX => SlotRead::Strided(walk_of[*j]),
-                    From::Input(j) => SlotRead::Aligned(*j),
-                    From::Step(j) if !places[*j].is_null() => SlotRead::Written(*j),
-                    From::Step(j) => SlotRead::Register(register_of[*j]),
-                    From::Value(bytes) => {
+                    StepInput::Nothing => continue,
+                    StepInput::Input(j) if walk_of[*j] != usize::MAX => SlotRead::Strided(walk_of[*j]),
+                    StepInput::Input(j) => SlotRead::Aligned(*j),
+                    StepInput::Step(j) if !places[*j].is_null() => SlotRead::Written(*j),
+                    StepInput::Step(j) => SlotRead::Register(register_of[*j]),
+                    StepInput::Value(bytes) => {
                         let at = constants.len() / (REGISTER / 64);
                         constants.resize(constants.len() + REGISTER / 64, ConstantLine([0; 64]));
                         let to = constants[at * (REGISTER / 64)..].as_mut_ptr().cast::<u8>();

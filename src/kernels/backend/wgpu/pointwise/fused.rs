@@ -7,7 +7,7 @@
 //! memory.
 
 use super::elementwise::{self, Elementwise, LoadFunction, Operands};
-use crate::backend::program::{Code, From, What};
+use crate::backend::program::{Code, StepInput, StepKind};
 use crate::backend::wgpu::pointwise::has_kernel;
 use crate::backend::wgpu::wgsl::expr::{Formula, ShaderExpr, Sheet};
 use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, element_size};
@@ -145,12 +145,12 @@ fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Pro
         let mut reads: SmallVec<[ProgramRead<'_>; 5]> = SmallVec::new();
         for (from, dtype) in &mut one.ins {
             let read = match *from {
-                From::Input(i) => Some(inputs[i]),
-                From::Step(k) => kept(k).or(own[k].as_ref()).map(|b| (b, 0, *dtype, None)),
-                From::Nothing | From::Value(_) => None,
+                StepInput::Input(i) => Some(inputs[i]),
+                StepInput::Step(k) => kept(k).or(own[k].as_ref()).map(|b| (b, 0, *dtype, None)),
+                StepInput::Nothing | StepInput::Value(_) => None,
             };
             if let Some(read) = read {
-                *from = From::Input(reads.len());
+                *from = StepInput::Input(reads.len());
                 reads.push(read);
             }
         }
@@ -163,9 +163,9 @@ fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Pro
 
 /// What stands for a program in labels and errors: its last row.
 fn name(code: &Code) -> &'static str {
-    let row = |s: &crate::backend::program::Step| match s.what {
-        What::Row { func, .. } => Some(func.row.info().name),
-        What::Cast => None,
+    let row = |s: &crate::backend::program::ProgramStep| match s.kind {
+        StepKind::Row { func, .. } => Some(func.row.info().name),
+        StepKind::Cast => None,
     };
     code.steps.iter().rev().find_map(row).unwrap_or("to")
 }
@@ -178,18 +178,18 @@ fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> 
     }
     for (at, s) in code.steps.iter().enumerate() {
         let earlier = s.ins.iter().all(|(from, _)| match from {
-            From::Input(i) => *i < inputs,
-            From::Step(j) => *j < at,
-            From::Nothing | From::Value(_) => true,
+            StepInput::Input(i) => *i < inputs,
+            StepInput::Step(j) => *j < at,
+            StepInput::Nothing | StepInput::Value(_) => true,
         });
-        let (count, fine) = match s.what {
-            What::Cast => (1, true),
-            What::Row { func, compute, .. } => (func.inputs(), func.out_dtype(compute) == s.out),
+        let (count, fine) = match s.kind {
+            StepKind::Cast => (1, true),
+            StepKind::Row { func, compute, .. } => (func.inputs(), func.out_dtype(compute) == s.out),
         };
         if !earlier || !fine || s.ins.len() != count {
             return wrong("a step that reads what is not there, or gives another type than its row");
         }
-        if let What::Row { func, compute, .. } = s.what {
+        if let StepKind::Row { func, compute, .. } = s.kind {
             if !has_kernel(func, compute) {
                 let name = func.row.info().name;
                 return Err(Error::not_implemented(format!(
@@ -209,9 +209,11 @@ fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> 
     let mut key: SmallVec<[u32; 48]> = SmallVec::new();
     key.extend([0, code.steps.len() as u32, outputs.len() as u32]);
     for s in &code.steps {
-        let (row, part, compute) = match s.what {
-            What::Cast => (u32::from(u16::MAX), 0, DType::Bool),
-            What::Row { func, compute, .. } => (func.row as u32, if let Part::Vjp(i) = func.part { 1 + u32::from(i) } else { 0 }, compute),
+        let (row, part, compute) = match s.kind {
+            StepKind::Cast => (u32::from(u16::MAX), 0, DType::Bool),
+            StepKind::Row { func, compute, .. } => {
+                (func.row as u32, if let Part::Vjp(i) = func.part { 1 + u32::from(i) } else { 0 }, compute)
+            }
         };
         const { assert!(DType::COUNT <= 16, "a dtype has four bits of a key") }
         key.push(row | part << 16 | (compute as u32) << 24 | (s.out as u32) << 28);
@@ -219,10 +221,10 @@ fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> 
         for pair in s.ins.chunks(2) {
             key.push(pair.iter().enumerate().fold(0, |w, (k, (from, dtype))| {
                 let from = match from {
-                    From::Nothing => 0x7f,
-                    From::Value(_) => 0x7e,
-                    From::Input(i) => *i as u32,
-                    From::Step(j) => 0x80 | *j as u32,
+                    StepInput::Nothing => 0x7f,
+                    StepInput::Value(_) => 0x7e,
+                    StepInput::Input(i) => *i as u32,
+                    StepInput::Step(j) => 0x80 | *j as u32,
                 };
                 w | (from | (*dtype as u32) << 8) << (16 * k)
             }));
@@ -254,12 +256,12 @@ fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
 fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
     code.steps.iter().flat_map(|s| {
         let values = s.ins.iter().enumerate().filter_map(|(k, (from, dtype))| match from {
-            From::Value(bytes) => Some((scalar(*bytes, *dtype), s.sees(k))),
+            StepInput::Value(bytes) => Some((scalar(*bytes, *dtype), s.sees(k))),
             _ => None,
         });
-        let params: SmallVec<[(Scalar, DType); 3]> = match &s.what {
-            What::Row { func, compute, params } => params[..func.row.info().params.len()].iter().map(|p| (*p, *compute)).collect(),
-            What::Cast => SmallVec::new(),
+        let params: SmallVec<[(Scalar, DType); 3]> = match &s.kind {
+            StepKind::Row { func, compute, params } => params[..func.row.info().params.len()].iter().map(|p| (*p, *compute)).collect(),
+            StepKind::Cast => SmallVec::new(),
         };
         values.chain(params)
     })
@@ -275,15 +277,15 @@ fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[
     for s in &code.steps {
         let ins: SmallVec<[ShaderExpr; 5]> = (0..s.ins.len())
             .map(|k| match s.ins[k].0 {
-                From::Nothing => sheet.zero(s.sees(k)),
-                From::Value(_) => number(s.sees(k)),
-                From::Input(i) => sheet.cast(&inputs[i], s.sees(k)),
-                From::Step(j) => sheet.cast(&done[j], s.sees(k)),
+                StepInput::Nothing => sheet.zero(s.sees(k)),
+                StepInput::Value(_) => number(s.sees(k)),
+                StepInput::Input(i) => sheet.cast(&inputs[i], s.sees(k)),
+                StepInput::Step(j) => sheet.cast(&done[j], s.sees(k)),
             })
             .collect();
-        done.push(match &s.what {
-            What::Cast => sheet.cast(&ins[0], s.out),
-            What::Row { func, compute, .. } => {
+        done.push(match &s.kind {
+            StepKind::Cast => sheet.cast(&ins[0], s.out),
+            StepKind::Row { func, compute, .. } => {
                 let params: SmallVec<[ShaderExpr; 3]> = func.row.info().params.iter().map(|_| number(*compute)).collect();
                 sheet.apply(*func, &ins, &params)
             }
@@ -297,22 +299,22 @@ fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[
 mod tests {
     use super::super::elementwise::tests::check_all;
     use super::*;
-    use crate::backend::program::From::{self, Input as I, Step as S};
-    use crate::backend::program::Step;
+    use crate::backend::program::ProgramStep;
+    use crate::backend::program::StepInput::{self, Input as I, Step as S};
     use crate::pointwise::{Func, RowId};
     use std::collections::HashSet;
 
-    fn step(func: Func, compute: DType, ins: &[(From, DType)]) -> Step {
-        let what = What::Row { func, compute, params: [Scalar::Int(1); 3] };
-        Step { what, ins: ins.iter().copied().collect(), out: func.out_dtype(compute) }
+    fn step(func: Func, compute: DType, ins: &[(StepInput, DType)]) -> ProgramStep {
+        let kind = StepKind::Row { func, compute, params: [Scalar::Int(1); 3] };
+        ProgramStep { kind, ins: ins.iter().copied().collect(), out: func.out_dtype(compute) }
     }
 
-    fn cast(from: (From, DType), out: DType) -> Step {
-        Step { what: What::Cast, ins: [from].into_iter().collect(), out }
+    fn cast(from: (StepInput, DType), out: DType) -> ProgramStep {
+        ProgramStep { kind: StepKind::Cast, ins: [from].into_iter().collect(), out }
     }
 
     /// Lets naga check the shader of a program with inputs of these types.
-    fn validate(name: &str, steps: Vec<Step>, outputs: &[usize], dtypes: &[DType]) {
+    fn validate(name: &str, steps: Vec<ProgramStep>, outputs: &[usize], dtypes: &[DType]) {
         let code = Code { steps };
         check(name, &code, dtypes.len(), outputs).unwrap();
         let outs: Vec<DType> = outputs.iter().map(|j| code.steps[*j].out).collect();
@@ -323,13 +325,13 @@ mod tests {
     #[test]
     fn a_chain_and_its_derivative_are_valid() {
         let f = DType::F32;
-        let row = |row, ins: &[From]| step(Func::forward(row), f, &ins.iter().map(|i| (*i, f)).collect::<Vec<_>>());
+        let row = |row, ins: &[StepInput]| step(Func::forward(row), f, &ins.iter().map(|i| (*i, f)).collect::<Vec<_>>());
         let steps = vec![
             row(RowId::Mul, &[I(0), I(1)]),
             row(RowId::Add, &[S(0), I(0)]),
             row(RowId::Tanh, &[S(1)]),
-            row(RowId::Mul, &[S(2), From::Value([0, 0, 0, 0x40, 0, 0, 0, 0])]),
-            step(Func::vjp(RowId::Tanh, 0), f, &[(I(1), f), (From::Nothing, DType::Bool), (S(2), f)]),
+            row(RowId::Mul, &[S(2), StepInput::Value([0, 0, 0, 0x40, 0, 0, 0, 0])]),
+            step(Func::vjp(RowId::Tanh, 0), f, &[(I(1), f), (StepInput::Nothing, DType::Bool), (S(2), f)]),
             cast((S(4), f), DType::I64),
             row(RowId::AddScaled, &[I(2), S(4)]),
         ];
@@ -346,7 +348,7 @@ mod tests {
                 if !has_kernel(func, dtype) || (func.divides() && !dtype.is_float()) {
                     continue;
                 }
-                let from = [(S(0), DType::U8), (I(1), DType::I32), (From::Value([1; 8]), DType::F32)];
+                let from = [(S(0), DType::U8), (I(1), DType::I32), (StepInput::Value([1; 8]), DType::F32)];
                 let made = func.out_dtype(dtype);
                 let f = DType::F32;
                 let steps = vec![
@@ -366,13 +368,13 @@ mod tests {
     #[test]
     fn programs_that_differ_have_other_keys() {
         let f = DType::F32;
-        let reads = [[I(0), I(1)], [I(1), I(0)], [I(0), S(0)], [S(0), S(0)], [S(0), From::Value([0; 8])]];
+        let reads = [[I(0), I(1)], [I(1), I(0)], [I(0), S(0)], [S(0), S(0)], [S(0), StepInput::Value([0; 8])]];
         let mut keys = HashSet::new();
         let mut count = 0;
         for second in reads {
             for row in [RowId::Mul, RowId::Sub] {
                 for dtypes in [[f, f], [f, DType::I64]] {
-                    let typed = |from: From| (from, if let I(i) = from { dtypes[i] } else { f });
+                    let typed = |from: StepInput| (from, if let I(i) = from { dtypes[i] } else { f });
                     let add = step(Func::forward(RowId::Add), f, &[typed(I(0)), typed(I(1))]);
                     let code = Code { steps: vec![add, step(Func::forward(row), f, &second.map(typed))] };
                     for outputs in [&[1usize][..], &[0, 1], &[1, 0]] {
@@ -389,7 +391,7 @@ mod tests {
     fn what_is_no_program_is_refused() {
         let f = DType::F32;
         let add = |a, b| step(Func::forward(RowId::Add), f, &[(a, f), (b, f)]);
-        let refused = |steps: Vec<Step>, outputs: &[usize]| check("test", &Code { steps }, 2, outputs).is_err();
+        let refused = |steps: Vec<ProgramStep>, outputs: &[usize]| check("test", &Code { steps }, 2, outputs).is_err();
         assert!(!refused(vec![add(I(0), I(1))], &[0]));
         assert!(refused(vec![add(I(0), I(2))], &[0]));
         assert!(refused(vec![add(I(0), S(0))], &[0]));
