@@ -1,7 +1,7 @@
 //! The core's error: that of the kernels, as a type of this crate, so that the bindings can say which exception it is.
 
 use rgrad_kernels::error::Error as KernelError;
-pub use rgrad_kernels::error::{Kind, panic_message, watch_panics, within};
+pub use rgrad_kernels::error::{ErrorKind, panic_message, watch_panics, within};
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -29,7 +29,7 @@ constructors!(shape, dtype, graph, runtime, index, value, type_, not_implemented
 
 impl Error {
     #[cold]
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(KernelError::new(kind, message))
     }
 

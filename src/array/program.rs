@@ -5,7 +5,7 @@ use super::fusion;
 use super::lazy::Lazy;
 use super::pending::{In, Interrupts, Make, Sibling, Step};
 use super::storage::Storage;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::layout::DType;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -200,7 +200,7 @@ impl Failure {
     /// The error with the operations' lines. Asks the host, so no lock of ours may be held.
     #[cold]
     pub fn tell(self) -> Error {
-        if self.error.kind() == Kind::Foreign {
+        if self.error.kind() == ErrorKind::Foreign {
             return self.error;
         }
         self.lines

@@ -8,7 +8,7 @@ use super::storage::Device;
 use super::value::Array;
 use crate::backend::contract::{Counted, Operand, Support, View};
 use crate::backend::requests::{Reads, Request, Seen, samples};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{DType, Layout};
 use smallvec::{SmallVec, smallvec};
 
@@ -175,7 +175,7 @@ fn explained(e: rgrad_kernels::error::Error, request: &Request, operands: &[Oper
     let first = operands.iter().find_map(|o| if let Operand::View(v) = o { Some(v.dtype) } else { None });
     let dtype = first.unwrap_or_else(|| outs[0].dtype());
     match outs[0].storage().backend().support(request, dtype) {
-        Support::No(why) if e.kind() == Kind::NotImplemented => {
+        Support::No(why) if e.kind() == ErrorKind::NotImplemented => {
             let (op, device) = (request.name(), outs[0].device());
             Error::not_implemented(format!(
                 "{op}: not implemented for {dtype} on {device} ({why}); convert it with .to(dtype), or move it with .to(device)"

@@ -20,7 +20,7 @@ use super::running::{self, Inside, MAX_DEPTH};
 use super::site::{self, Inherit, Site};
 use super::tensor::Tensor;
 use crate::array::fusion;
-use crate::error::{Error, Kind, Result, caught, of_panic, panic_message, within};
+use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -462,7 +462,7 @@ fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
 
 /// Names the forward line on an error that a node's backward raised.
 fn at_forward(e: Error, node: &Node) -> Error {
-    if node.is_freed() && e.kind() == Kind::Graph {
+    if node.is_freed() && e.kind() == ErrorKind::Graph {
         return e;
     }
     match node.site().describe() {

@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What a caller can do about an error; each kind is one Python exception class (`python::errors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrorKind {
     /// Shapes that do not fit together (RuntimeError in Python, as in PyTorch).
     Shape,
     /// A dtype that an operation does not take (RuntimeError).
@@ -36,25 +36,25 @@ pub enum Kind {
     Foreign,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Every kind, for tests that compare hand-kept lists with this enum.
-    pub const ALL: [Kind; 11] = [
-        Kind::Shape,
-        Kind::DType,
-        Kind::Graph,
-        Kind::Runtime,
-        Kind::Index,
-        Kind::Value,
-        Kind::Type,
-        Kind::NotImplemented,
-        Kind::Memory,
-        Kind::Internal,
-        Kind::Foreign,
+    pub const ALL: [ErrorKind; 11] = [
+        ErrorKind::Shape,
+        ErrorKind::DType,
+        ErrorKind::Graph,
+        ErrorKind::Runtime,
+        ErrorKind::Index,
+        ErrorKind::Value,
+        ErrorKind::Type,
+        ErrorKind::NotImplemented,
+        ErrorKind::Memory,
+        ErrorKind::Internal,
+        ErrorKind::Foreign,
     ];
 }
 
 struct ErrorData {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     notes: Vec<String>,
     foreign: Option<Box<dyn Any + Send + Sync>>,
@@ -65,70 +65,70 @@ pub struct Error(Box<ErrorData>);
 
 impl Error {
     #[cold]
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error(Box::new(ErrorData { kind, message: message.into(), notes: Vec::new(), foreign: None }))
     }
 
     #[cold]
     pub fn shape(message: impl Into<String>) -> Self {
-        Self::new(Kind::Shape, message)
+        Self::new(ErrorKind::Shape, message)
     }
 
     #[cold]
     pub fn dtype(message: impl Into<String>) -> Self {
-        Self::new(Kind::DType, message)
+        Self::new(ErrorKind::DType, message)
     }
 
     #[cold]
     pub fn graph(message: impl Into<String>) -> Self {
-        Self::new(Kind::Graph, message)
+        Self::new(ErrorKind::Graph, message)
     }
 
     #[cold]
     pub fn runtime(message: impl Into<String>) -> Self {
-        Self::new(Kind::Runtime, message)
+        Self::new(ErrorKind::Runtime, message)
     }
 
     #[cold]
     pub fn index(message: impl Into<String>) -> Self {
-        Self::new(Kind::Index, message)
+        Self::new(ErrorKind::Index, message)
     }
 
     #[cold]
     pub fn value(message: impl Into<String>) -> Self {
-        Self::new(Kind::Value, message)
+        Self::new(ErrorKind::Value, message)
     }
 
     #[cold]
     pub fn type_(message: impl Into<String>) -> Self {
-        Self::new(Kind::Type, message)
+        Self::new(ErrorKind::Type, message)
     }
 
     #[cold]
     pub fn not_implemented(message: impl Into<String>) -> Self {
-        Self::new(Kind::NotImplemented, message)
+        Self::new(ErrorKind::NotImplemented, message)
     }
 
     #[cold]
     pub fn memory(message: impl Into<String>) -> Self {
-        Self::new(Kind::Memory, message)
+        Self::new(ErrorKind::Memory, message)
     }
 
     /// A bug in the engine, found in an operation.
     #[cold]
     pub fn internal(operation: &str, what: &str) -> Self {
-        Self::new(Kind::Internal, format!("internal error in {operation}: {what}. This is a bug in rgrad; please report it"))
+        Self::new(ErrorKind::Internal, format!("internal error in {operation}: {what}. This is a bug in rgrad; please report it"))
     }
 
     /// Wraps an exception of the embedding language so that it comes out unchanged on the other side.
     #[cold]
     pub fn foreign(exception: Box<dyn Any + Send + Sync>, message: impl Into<String>) -> Self {
-        let mut e = Self::new(Kind::Foreign, message);
+        let mut e = Self::new(ErrorKind::Foreign, message);
         e.0.foreign = Some(exception);
         e
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
@@ -270,14 +270,14 @@ mod tests {
     fn notes_follow_the_message() {
         let e = Error::index("bad").note("forward call at a.py:3");
         assert_eq!(e.to_string(), "bad\nforward call at a.py:3");
-        assert_eq!(e.kind(), Kind::Index);
+        assert_eq!(e.kind(), ErrorKind::Index);
     }
 
     #[test]
     fn a_panic_becomes_an_error_that_names_the_innermost_operation() {
         watch_panics();
         let e = caught(|| within(|| "outer".into(), || within(|| "inner".into(), || -> Result<()> { panic!("three {}", 3) }))).unwrap_err();
-        assert_eq!(e.kind(), Kind::Internal);
+        assert_eq!(e.kind(), ErrorKind::Internal);
         assert!(e.message().starts_with("internal error in inner (at src/kernels/error.rs:"), "{e}");
         assert!(e.message().ends_with(": three 3. This is a bug in rgrad; please report it"), "{e}");
         // The next one knows nothing of it.
@@ -285,6 +285,6 @@ mod tests {
         assert!(e.message().starts_with("internal error in src/kernels/error.rs:") && e.message().contains(": other."), "{e}");
         assert_eq!(caught(|| within(|| "fine".into(), || Ok(4))).unwrap(), 4);
         let e = caught(|| within(|| "add".into(), || -> Result<()> { throw(Error::memory("none left").note("here")) })).unwrap_err();
-        assert_eq!((e.kind(), e.to_string()), (Kind::Memory, "none left\nhere".into()));
+        assert_eq!((e.kind(), e.to_string()), (ErrorKind::Memory, "none left\nhere".into()));
     }
 }

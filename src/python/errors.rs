@@ -1,7 +1,7 @@
 //! The one conversion between the core's errors and Python's exceptions, panics among them.
 
 use super::host::attach;
-use crate::error::{self, Error, Kind};
+use crate::error::{self, Error, ErrorKind};
 use pyo3::exceptions::{PyBaseException, PyException, PyRuntimeError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
@@ -9,17 +9,17 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// (kind, class name, builtin base): what a PyTorch user would catch.
-const CLASSES: [(Kind, &str, &str); 10] = [
-    (Kind::Shape, "ShapeError", "RuntimeError"),
-    (Kind::DType, "DTypeError", "RuntimeError"),
-    (Kind::Graph, "GraphError", "RuntimeError"),
-    (Kind::Runtime, "OperationError", "RuntimeError"),
-    (Kind::Index, "OutOfRangeError", "IndexError"),
-    (Kind::Value, "ArgumentValueError", "ValueError"),
-    (Kind::Type, "ArgumentTypeError", "TypeError"),
-    (Kind::NotImplemented, "MissingError", "NotImplementedError"),
-    (Kind::Memory, "OutOfMemoryError", "MemoryError"),
-    (Kind::Internal, "InternalError", "RuntimeError"),
+const CLASSES: [(ErrorKind, &str, &str); 10] = [
+    (ErrorKind::Shape, "ShapeError", "RuntimeError"),
+    (ErrorKind::DType, "DTypeError", "RuntimeError"),
+    (ErrorKind::Graph, "GraphError", "RuntimeError"),
+    (ErrorKind::Runtime, "OperationError", "RuntimeError"),
+    (ErrorKind::Index, "OutOfRangeError", "IndexError"),
+    (ErrorKind::Value, "ArgumentValueError", "ValueError"),
+    (ErrorKind::Type, "ArgumentTypeError", "TypeError"),
+    (ErrorKind::NotImplemented, "MissingError", "NotImplementedError"),
+    (ErrorKind::Memory, "OutOfMemoryError", "MemoryError"),
+    (ErrorKind::Internal, "InternalError", "RuntimeError"),
 ];
 
 static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_class() {
-        for k in Kind::ALL {
-            assert_eq!(CLASSES.iter().filter(|(c, ..)| *c == k).count(), usize::from(k != Kind::Foreign), "{k:?}");
+        for k in ErrorKind::ALL {
+            assert_eq!(CLASSES.iter().filter(|(c, ..)| *c == k).count(), usize::from(k != ErrorKind::Foreign), "{k:?}");
         }
     }
 }

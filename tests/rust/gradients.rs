@@ -2,7 +2,7 @@
 
 use super::common::{check, check_at, gradients, leaf, tensor, to_vec, values};
 use rgrad::autograd::{Tensor, ViewOp, view};
-use rgrad::error::Kind;
+use rgrad::error::ErrorKind;
 use rgrad::layout::{DType, Scalar};
 use rgrad::ops::loss::Reduction;
 use rgrad::ops::{einsum, extreme, join, loss, matmul, norm, order, pointwise as pw, reduce, scan, softmax};
@@ -197,7 +197,7 @@ fn reductions_of_nothing() {
     assert_eq!(to_vec(&norm::logsumexp(&e, &[0], false).unwrap()), [f64::NEG_INFINITY]);
     let message = |r: Result<Tensor, Error>| r.unwrap_err();
     assert!(message(extreme::amax(&e, true, None, false)).message().contains("Expected reduction dim to be specified"));
-    assert_eq!(message(extreme::argmax(&e, true, Some(0), false)).kind(), Kind::Index);
+    assert_eq!(message(extreme::argmax(&e, true, Some(0), false)).kind(), ErrorKind::Index);
     let wide = tensor(&[], &[2, 0]);
     assert!(message(extreme::amax(&wide, true, Some(&[1]), false)).message().contains("Expected reduction dim 1 to have non-zero size"));
     assert_eq!(extreme::amax(&wide, true, Some(&[0]), false).unwrap().shape()[..], [0]);

@@ -4,7 +4,7 @@
 use super::common::{leaf, tensor, to_vec, values};
 use rgrad::autograd::hooks::TensorHook;
 use rgrad::autograd::{Edge, Tensor, engine};
-use rgrad::error::{Kind, Result};
+use rgrad::error::{ErrorKind, Result};
 use rgrad::ops::pointwise as pw;
 use std::any::Any;
 use std::sync::{Arc, Barrier};
@@ -80,7 +80,7 @@ fn a_graph_is_freed_once_and_kept_when_asked() {
     engine::run(root(&y), &engine::Options::default()).unwrap();
     assert_eq!(to_vec(&x.grad().unwrap()), once.iter().map(|g| g + g).collect::<Vec<f64>>());
     let again = engine::run(root(&y), &keep).unwrap_err();
-    assert_eq!(again.kind(), Kind::Graph);
+    assert_eq!(again.kind(), ErrorKind::Graph);
     assert!(again.message().contains("second time"), "{}", again.message());
 }
 

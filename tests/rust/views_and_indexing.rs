@@ -3,7 +3,7 @@
 use super::common::{check, tensor, to_vec};
 use rgrad::array::{Array, IndexPlan};
 use rgrad::autograd::Tensor;
-use rgrad::error::Kind;
+use rgrad::error::ErrorKind;
 use rgrad::layout::{DType, Scalar};
 use rgrad::ops::gather::{self, Reduce};
 use rgrad::ops::index::{self, Place};
@@ -151,7 +151,7 @@ fn refused_writes_change_nothing() {
     let x = tensor(&[1.0, 2.0, 3.0], &[3]);
     let bad = positions(&[0, 3], &[2]);
     let e = indexing::set(&x, &[Index::Tensor(bad.clone())], Arg::Scalar(9.0.into())).unwrap_err();
-    assert_eq!((e.kind(), e.message()), (Kind::Index, "index 3 is out of bounds for dimension 0 with size 3"));
+    assert_eq!((e.kind(), e.message()), (ErrorKind::Index, "index 3 is out of bounds for dimension 0 with size 3"));
     assert!(gather::scatter(Place::Same, &x, 0, &bad, Arg::Scalar(9.0.into()), Reduce::Set).is_err());
     assert_eq!(to_vec(&x), [1.0, 2.0, 3.0]);
     assert_eq!(x.version(), Some(0));

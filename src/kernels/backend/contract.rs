@@ -173,7 +173,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// New memory.
     ///
     /// # Errors
-    /// `Kind::Memory` if there is none.
+    /// `ErrorKind::Memory` if there is none.
     fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>>;
 
     /// Whether so much memory may be had: what cannot be had is refused before work is deferred.

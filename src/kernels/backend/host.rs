@@ -64,7 +64,7 @@ pub fn interrupted() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, Kind};
+    use crate::error::{Error, ErrorKind};
     use std::cell::Cell;
 
     // The registration is for the whole process: only the thread of this test sees anything of it.
@@ -97,7 +97,7 @@ mod tests {
         STOP.set(true);
         let mut e = interrupted().unwrap_err();
         STOP.set(false);
-        assert_eq!(e.kind(), Kind::Foreign);
+        assert_eq!(e.kind(), ErrorKind::Foreign);
         assert_eq!(e.take_foreign().and_then(|f| f.downcast::<i32>().ok()).as_deref(), Some(&7));
     }
 }

@@ -5,7 +5,7 @@ use super::context::Context;
 use crate::backend::lock_order::{Table, assert_no_guard};
 use crate::backend::wgpu::native::api::Api;
 use crate::backend::wgpu::native::types::{self as native, COPY_DST, COPY_SRC, STORAGE};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -137,7 +137,7 @@ impl Buffer {
     /// Uninitialised memory on the device of `context`.
     ///
     /// # Errors
-    /// `Kind::Memory` beyond what the device can bind at once, or when it has no memory left; the device stays usable.
+    /// `ErrorKind::Memory` beyond what the device can bind at once, or when it has no memory left; the device stays usable.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Buffer> {
         assert_no_guard("allocating on a device");
         context.check()?;
@@ -168,7 +168,7 @@ impl Buffer {
         let handle = match make() {
             Ok(handle) => handle,
             // What lies idle may be what is missing. Memory of buffers is free only when the work that uses them has run.
-            Err(e) if e.kind() == Kind::Memory => {
+            Err(e) if e.kind() == ErrorKind::Memory => {
                 context.synchronize()?;
                 context.empty_cache()?;
                 make().map_err(|e| refuse(context, bytes, e.message()))?

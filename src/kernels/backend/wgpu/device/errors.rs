@@ -91,7 +91,7 @@ pub(crate) fn division_by_zero(op: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     #[test]
     fn a_fault_is_an_index_error_that_names_the_operation() {
@@ -102,7 +102,7 @@ mod tests {
         assert_ne!(t.number("index", Cause::Index), gather);
         assert!(t.check(&[0, 1, 2, 3, 4]).is_ok());
         let e = t.check(&[gather, u32::MAX - 6, u32::MAX, 1, 5]).unwrap_err();
-        assert_eq!(e.kind(), Kind::Index);
+        assert_eq!(e.kind(), ErrorKind::Index);
         assert_eq!(e.message(), "index -7 is out of bounds for dimension 1 with size 5");
         assert!(e.notes()[0].contains("gather"));
     }
@@ -112,7 +112,7 @@ mod tests {
         let t = Tickets::default();
         assert_ne!(t.number("fmod", Cause::Division), t.number("fmod", Cause::Index));
         let e = t.check(&[t.number("fmod", Cause::Division), 0, 0, 0, 0]).unwrap_err();
-        assert_eq!(e.kind(), Kind::Runtime);
+        assert_eq!(e.kind(), ErrorKind::Runtime);
         assert!(e.message().starts_with("ZeroDivisionError: fmod"));
     }
 }
