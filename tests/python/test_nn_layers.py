@@ -427,7 +427,7 @@ def test_package_names() -> None:
     assert rgrad.cuda.device_count() == 0
     assert rgrad.is_tensor(nn.Parameter(rgrad.ones(1)))
     assert not rgrad.is_tensor(3)
-    assert rgrad.typename(nn.Linear(1, 1)) == "rgrad.nn.linear.Linear"
+    assert rgrad.typename(nn.Linear(1, 1)) == "rgrad.nn.modules.linear.Linear"
     assert rgrad.typename(3) == "int"
 
 

@@ -8,7 +8,7 @@ from .. import _core
 from .._core import Tensor
 
 if TYPE_CHECKING:
-    from ..nn.module import Module
+    from ..nn.modules.module import Module
 
 __all__ = ["functional_call", "stack_module_state"]
 

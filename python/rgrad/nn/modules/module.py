@@ -1,6 +1,18 @@
-"""``Module`` and the hooks on all modules."""
+"""``Module``: a tree of parameters, buffers and submodules with a ``forward``."""
 
-from .._global_hooks import (
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+from ... import _core
+from ..._core import Tensor, dtype
+from ..._info import typename
+from ...utils.hooks import RemovableHandle
+from ..parameter import Parameter
+from . import _global_hooks, _state
+from ._call import call_with_hooks
+from ._convert import parse_to
+from ._global_hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -10,7 +22,8 @@ from .._global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ..module import Module
+from ._module_hooks import HasHooks
+from ._text import indented, render
 
 __all__ = [
     "Module",
@@ -23,3 +36,534 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+class Module(HasHooks):
+    """Base class of all neural network modules.
+
+    Subclasses call ``super().__init__()``, assign parameters and submodules as attributes, and define ``forward``.
+    Calling the module runs ``forward`` and its hooks; without hooks the call costs little more than ``forward``.
+    """
+
+    training: bool
+    _version: int = 1
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, "Module | None"]
+    _non_persistent_buffers_set: set[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+            )
+        if args:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+            )
+        # Straight into __dict__: __setattr__ looks at these tables.
+        self.__dict__.update(
+            training=True,
+            _hooked=False,
+            _parameters={},
+            _buffers={},
+            _modules={},
+            _non_persistent_buffers_set=set(),
+            _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
+            _backward_pre_hooks=OrderedDict(),
+            _backward_hooks=OrderedDict(),
+            _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(),
+        )
+
+    # Set as a value, not as a method, so that overriding it with any signature is sound to type checkers.
+    def _forward_unimplemented(self, *args: Any) -> Any:
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    forward: Callable[..., Any] = _forward_unimplemented
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooked or _global_hooks.hooked:
+            return call_with_hooks(self, args, kwargs)
+        # Unpacking an empty dict costs as much as the rest of this function.
+        return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
+
+    __call__: Callable[..., Any] = _call_impl
+
+    # Attributes. Parameters, buffers and submodules live in their tables, everything else in __dict__.
+
+    def __getattr__(self, name: str) -> Any:
+        tables = self.__dict__
+        if "_parameters" in tables:
+            for table in ("_modules", "_parameters", "_buffers"):
+                found = tables[table]
+                if name in found:
+                    return found[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        tables = self.__dict__
+        params = tables.get("_parameters")
+        if isinstance(value, Parameter):
+            if params is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if params is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers")
+            tables["_modules"][name] = _global_hooks.replaced(_global_hooks.module_registration, self, name, value)
+        elif params is None:
+            if isinstance(value, Tensor) and getattr(value, "_is_buffer", False):
+                raise AttributeError("cannot assign buffer before Module.__init__() call")
+            object.__setattr__(self, name, value)
+        elif name in params:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (rgrad.nn.Parameter or None expected)"
+                )
+            params[name] = None
+        elif name in tables["_modules"]:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' (rgrad.nn.Module or None expected)"
+                )
+            tables["_modules"][name] = None
+        elif isinstance(value, Tensor) and getattr(value, "_is_buffer", False):
+            if name not in tables["_buffers"]:
+                self._forget(name)
+            self.register_buffer(name, value, getattr(value, "persistent", True))
+        elif name in tables["_buffers"]:
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' (rgrad.Tensor or None expected)")
+            tables["_buffers"][name] = _global_hooks.replaced(_global_hooks.buffer_registration, self, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        for table in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(table, ())
+            if name in found:
+                del found[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def _forget(self, name: str, *tables: str) -> None:
+        own = self.__dict__
+        own.pop(name, None)
+        for table in tables:
+            own[table].pop(name, None)
+        own["_non_persistent_buffers_set"].discard(name)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def _check_name(self, kind: str, name: object, table: Mapping[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+        if name in table:
+            return
+        if hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter; ``None`` reserves the name and stays out of ``state_dict``.
+
+        Raises:
+            KeyError: the name is taken, empty or has a dot.
+            TypeError: ``param`` is not a Parameter.
+            ValueError: ``param`` was computed from other tensors.
+        """
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                    "(rgrad.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
+                    "forward() method."
+                )
+            param = _global_hooks.replaced(_global_hooks.parameter_registration, self, name, param)
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is state but not a parameter; not ``persistent`` keeps it out of ``state_dict``.
+
+        Raises KeyError and TypeError as :meth:`register_parameter`.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (rgrad Tensor or None required)"
+            )
+        self._buffers[name] = _global_hooks.replaced(_global_hooks.buffer_registration, self, name, tensor)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: "Module | None") -> None:
+        """Add a submodule under a name; raises KeyError and TypeError as :meth:`register_parameter`."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._modules[name] = _global_hooks.replaced(_global_hooks.module_registration, self, name, module)
+
+    def register_module(self, name: str, module: "Module | None") -> None:
+        """Another name of :meth:`add_module`."""
+        self.add_module(name, module)
+
+    # Walking the tree.
+
+    def named_modules(
+        self, memo: set["Module"] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, "Module"]]:
+        """All modules of the tree with their dotted names, this one first (named ``prefix``)."""
+        if memo is None:
+            memo = set()
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, child in self._modules.items():
+            if child is not None:
+                yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
+        """All modules of the tree, each once unless ``remove_duplicate=False``, this one first."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, "Module"]]:
+        """Direct submodules with their names, each module once."""
+        seen: set[Module] = set()
+        for name, child in self._modules.items():
+            if child is not None and child not in seen:
+                seen.add(child)
+                yield name, child
+
+    def children(self) -> Iterator["Module"]:
+        """Direct submodules, each once."""
+        for _, child in self.named_children():
+            yield child
+
+    def _named_members(
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for owner, module in owners:
+            for name, member in module.__dict__[table].items():
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield (f"{owner}.{name}" if owner else name), member
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Parameters with their dotted names; a shared one comes once unless ``remove_duplicate=False``."""
+        yield from self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Parameters of the tree, each once."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Buffers with their dotted names."""
+        yield from self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Buffers of the tree, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target: str) -> "Module":
+        """The submodule with a dotted name; raises AttributeError that names the step at which it is missing."""
+        module = self
+        for step in target.split(".") if target else ():
+            if not hasattr(module, step):
+                raise AttributeError(f"{module._get_name()} has no attribute `{step}`")
+            module = getattr(module, step)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{step}` is not an nn.Module")
+        return module
+
+    def _get_member(self, target: str, table: str, kind: str) -> Any:
+        owner, _, name = target.rpartition(".")
+        module = self.get_submodule(owner)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in module.__dict__[table]:
+            raise AttributeError(f"`{name}` is not {kind}")
+        return module.__dict__[table][name]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter with a dotted name; raises AttributeError."""
+        param: Parameter = self._get_member(target, "_parameters", "an nn.Parameter")
+        return param
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer with a dotted name; raises AttributeError."""
+        buffer: Tensor = self._get_member(target, "_buffers", "a buffer")
+        return buffer
+
+    # Changing all of it.
+
+    def apply(self, fn: Callable[["Module"], object]) -> Self:
+        """Call ``fn`` on every submodule, children first, then on this module."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        if recurse:
+            for child in self.children():
+                child._apply(fn, recurse)
+        grad_mode = _core.is_grad_enabled()
+        _core._set_grad_enabled(False)
+        try:
+            for param in self._parameters.values():
+                if param is None:
+                    continue
+                # The same Parameter object stays, for optimizers hold it. Its grad goes first: shapes and dtypes of
+                # the two always agree.
+                grad, param.grad = param.grad, None
+                param.data = fn(param.data)
+                if grad is not None:
+                    param.grad = fn(grad).requires_grad_(grad.requires_grad)
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
+        finally:
+            _core._set_grad_enabled(grad_mode)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device and/or cast floating point parameters and buffers, in place.
+
+        Forms: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(tensor)`` (its device and dtype), and
+        keywords ``device, dtype, non_blocking``.
+
+        Raises:
+            TypeError: a dtype that is not floating point, or an argument that is none of these.
+        """
+        device, kind = parse_to(args, kwargs)
+        if kind is not None and not kind.is_floating_point:
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
+
+        def convert(t: Tensor) -> Tensor:
+            if device is not None:
+                t = t.to(device)
+            return t.to(kind) if kind is not None and t.is_floating_point() else t
+
+        return self._apply(convert)
+
+    def type(self, dst_type: dtype) -> Self:
+        """Cast all parameters and buffers."""
+        return self._apply(lambda t: t.to(dst_type))
+
+    def float(self) -> Self:
+        """Cast floating point parameters and buffers to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self) -> Self:
+        """Cast floating point parameters and buffers to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def cpu(self) -> Self:
+        """Move all parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.to("cpu"))
+
+    def wgpu(self, device: Any = None) -> Self:
+        """Move all parameters and buffers to the wgpu device, as PyTorch's ``cuda()`` does to its own."""
+        return self._apply(lambda t: t.wgpu(device))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Give all parameters and buffers uninitialised memory on a device; their values are lost.
+
+        For modules that were made on ``device="meta"``, which have shapes but no memory.
+        """
+        return self._apply(lambda t: _core.empty_like(t, device=device), recurse=recurse)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode (True) or evaluation mode (False) for the tree."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode for the tree."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set ``requires_grad`` of all parameters."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for param in self.parameters():
+            zero_grad_of(param, set_to_none)
+
+    # State.
+
+    def get_extra_state(self) -> Any:
+        """What ``state_dict`` stores besides parameters and buffers; override together with ``set_extra_state``."""
+        raise RuntimeError(f"get_extra_state: {type(self).__name__} does not define it")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what ``get_extra_state`` returned."""
+        raise RuntimeError(f"set_extra_state: {type(self).__name__} does not define it, but got {typename(state)}")
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[prefix + name] = param if keep_vars else param.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if _state.has_extra_state(self):
+            destination[prefix + _state.EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """Parameters and persistent buffers of the tree by dotted name, sharing memory with the module.
+
+        Detached unless ``keep_vars``. ``destination`` is filled and returned if given; ``prefix`` goes before names.
+        """
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None:
+            metadata[prefix[:-1]] = {"version": self._version}
+        for pre_hook in self._state_dict_pre_hooks.values():
+            pre_hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, child in self._modules.items():
+            if child is not None:
+                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            hook(self, destination, prefix, {} if metadata is None else metadata[prefix[:-1]])
+        result: dict[str, Any] = destination
+        return result
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load what belongs to this module alone (not to its children), appending what is wrong to the lists."""
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        _state.load_into_one(
+            self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _state.IncompatibleKeys:
+        """Copy parameters and buffers from ``state_dict`` into the tree (``assign``: take the tensors themselves).
+
+        Unlike PyTorch's, a load that raises has changed nothing.
+
+        Returns:
+            ``(missing_keys, unexpected_keys)``, both empty if ``strict``.
+
+        Raises:
+            TypeError: ``state_dict`` is no mapping.
+            RuntimeError: missing or unexpected keys (if ``strict``), or shapes that differ; all are listed.
+        """
+        return _state.load(self, state_dict, strict, assign)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads the module."""
+        handle = RemovableHandle(self._state_dict_pre_hooks)
+        self._state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the module was read."""
+        handle = RemovableHandle(self._state_dict_hooks)
+        self._state_dict_hooks[handle.id] = hook
+        return handle
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` first."""
+        handle = RemovableHandle(self._load_state_dict_pre_hooks)
+        self._load_state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, incompatible_keys)`` when the module's keys were compared; it may edit the lists."""
+        handle = RemovableHandle(self._load_state_dict_post_hooks)
+        self._load_state_dict_post_hooks[handle.id] = hook
+        return handle
+
+    # Printing.
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What ``repr`` shows besides submodules; override it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        extra_lines = extra.split("\n") if extra else []
+        child_lines = [f"({name}): " + indented(repr(child), 2) for name, child in self._modules.items()]
+        return render(self._get_name(), extra_lines, child_lines)
+
+
+def zero_grad_of(param: Tensor, set_to_none: bool) -> None:
+    """Drop a tensor's gradient, or fill it with zeros after cutting it from its history."""
+    grad = param.grad
+    if grad is None:
+        return
+    if set_to_none:
+        param.grad = None
+    elif grad.grad_fn is not None:
+        grad.detach_()
+        grad.zero_()
+    else:
+        grad.requires_grad_(False)
+        grad.zero_()

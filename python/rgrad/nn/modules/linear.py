@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
-from .. import _core
-from .._core import Tensor
-from . import init
+from ... import _core
+from ..._core import Tensor
+from .. import init
+from ..parameter import Parameter
 from .module import Module
-from .parameter import Parameter
 
 _linear = _core.linear
 

@@ -1,7 +1,7 @@
 """Dropout."""
 
-from .._core import Tensor
-from . import functional as F
+from ..._core import Tensor
+from .. import functional as F
 from .module import Module
 
 

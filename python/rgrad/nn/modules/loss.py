@@ -1,7 +1,7 @@
 """Losses as modules; see the functions of the same names in ``nn.functional`` for shapes and errors."""
 
-from .._core import Tensor
-from . import functional as F
+from ..._core import Tensor
+from .. import functional as F
 from .module import Module
 
 

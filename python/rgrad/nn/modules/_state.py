@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import _core
-from .._core import Tensor
-from .parameter import Parameter
+from ... import _core
+from ..._core import Tensor
+from ..parameter import Parameter
 
 if TYPE_CHECKING:
     from .module import Module

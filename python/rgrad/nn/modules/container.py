@@ -5,10 +5,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
-from .._core import Tensor
+from ..._core import Tensor
+from ..parameter import Parameter
 from ._text import indented
 from .module import Module
-from .parameter import Parameter
 
 
 def _position(index: int, length: int) -> int:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..utils.hooks import RemovableHandle
+from ...utils.hooks import RemovableHandle
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 

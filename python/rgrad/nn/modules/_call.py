@@ -7,8 +7,8 @@ respect to the outputs. The other is applied to the inputs: its backward sees, l
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .._core import Tensor, is_grad_enabled
-from ..autograd.function import Function
+from ..._core import Tensor, is_grad_enabled
+from ...autograd.function import Function
 from . import _global_hooks as everywhere
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from .. import _core
-from .._core import Tensor, dtype
-from .._info import typename
+from ... import _core
+from ..._core import Tensor, dtype
+from ..._info import typename
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .._core import Tensor
+from ..._core import Tensor
 from .module import Module
 
 

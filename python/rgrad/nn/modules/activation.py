@@ -2,9 +2,9 @@
 
 import warnings
 
-from .. import _core
-from .._core import Tensor
-from . import functional as F
+from ... import _core
+from ..._core import Tensor
+from .. import functional as F
 from .module import Module
 
 _relu = _core.relu
