@@ -6,9 +6,10 @@ All matrices are float64 NumPy arrays of shape (elements of the input, elements 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import _core
-from .._core import Tensor
-from .._info import finfo
+from ... import _core
+from ..._core import Tensor
+from ..._info import finfo
+from ._error import BadGradient
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,10 +178,6 @@ def vjp(output: Tensor, inputs: Sequence[Tensor], cotangent: Tensor) -> tuple[Te
         (output,), (cotangent,), True, False, tuple(inputs), True, False
     )
     return result
-
-
-class BadGradient(Exception):
-    """A gradient that cannot be one: of the wrong size or dtype."""
 
 
 def analytical(output: Tensor, inputs: Sequence[Tensor], check_dtypes: bool) -> list["Matrix"]:

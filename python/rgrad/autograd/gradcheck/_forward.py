@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import _core
-from .._core import Tensor
-from ._jacobian import BadGradient, array_of, as_tuple, cotangent_of, spread
-from .backward import grad
-from .forward_ad import dual_level, make_dual, unpack_dual
+from ... import _core
+from ..._core import Tensor
+from ..backward import grad
+from ..forward_ad import dual_level, make_dual, unpack_dual
+from ._error import BadGradient
+from ._jacobian import array_of, as_tuple, cotangent_of, spread
 
 if TYPE_CHECKING:
     from ._jacobian import Matrix
@@ -143,7 +144,7 @@ def _compare(singles: list[list[Tensor]], batch: Sequence[Tensor], what: str) ->
 
 def check_batched_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
     """Forward mode over a batch of tangents gives what it gives for each."""
-    from ..func import vmap
+    from ...func import vmap
 
     for which, x in enumerate(inputs):
         if not _is_wanted(x):

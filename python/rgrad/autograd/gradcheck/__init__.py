@@ -1,0 +1,179 @@
+"""Gradient checks: derivatives by the engine and by forward mode beside derivatives by finite differences."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import _core
+from ..._core import Tensor
+from ..backward import grad
+from ._error import BadGradient, GradcheckError
+from ._jacobian import as_tuple
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compare gradients of ``func`` at ``inputs`` with central differences, entry by entry.
+
+    Entries may differ by ``atol + rtol * |numerical|``; the defaults let an error of 0.1 % pass, and smaller
+    tolerances (``rtol=1e-5``) work for most float64 functions.
+
+    The function is differentiated as given. Differences are taken in float64 on the CPU: if an input has less precision
+    or lies on another device, the function is run again on float64 copies of all its floating point inputs there, and
+    rounding of the low precision gradients is allowed for. Where the function does not take these or does not answer
+    in float64, differences are taken in its own precision on its own device, with a warning.
+
+    Args:
+        func: takes tensors and gives a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple; those that require grad are checked.
+        eps: step of the differences.
+        atol, rtol: tolerances.
+        raise_exception: raise GradcheckError; else give False.
+        nondet_tol: how much backward passes over the same values may differ.
+        check_undefined_grad: check that outputs whose gradient is undefined count as zero.
+        check_grad_dtypes: check that gradients have the dtype of their inputs.
+        check_batched_grad: compare a backward pass over a batch of cotangents with passes one by one.
+        check_batched_forward_grad: likewise for forward mode and a batch of tangents.
+        check_forward_ad: compare derivatives by forward mode with differences, too.
+        check_backward_ad: compare derivatives by backward passes.
+        fast_mode: check one random direction for each input and output in place of all entries.
+        masked: accepted for PyTorch's sake; there are no sparse tensors.
+
+    Returns:
+        True if all is well.
+
+    Raises:
+        GradcheckError: it is not. The message has both Jacobians, the worst entry with its index and values, and a
+            verdict: wrong formula, too coarse a precision, kink or not differentiable there, or not deterministic.
+        ValueError: no input requires grad. RuntimeError: an input overlaps itself in memory.
+        AssertionError: neither forward mode nor backward is to be checked, or a check is asked for whose mode is not.
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    from ._checks import check
+
+    tupled = as_tuple(inputs)
+    tolerances = (eps, atol, rtol, nondet_tol)
+    modes = (check_forward_ad, check_backward_ad)
+    try:
+        check(func, tupled, tolerances, modes, check_undefined_grad, check_grad_dtypes, fast_mode)
+        if check_batched_forward_grad:
+            from ._forward import check_batched_tangents
+
+            check_batched_tangents(func, tupled)
+        if check_batched_grad:
+            from ._forward import check_batched_cotangents
+
+            check_batched_cotangents(func, tupled)
+    except BadGradient as bad:
+        if raise_exception:
+            raise GradcheckError(str(bad)) from bad.__cause__
+        return False
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """:func:`gradcheck` of the gradients of ``func``, as a function of its inputs and of the cotangents.
+
+    Args:
+        grad_outputs: the cotangents, a tensor or a tuple; default is uniform in [-1, 1), by a fixed seed.
+        gen_non_contig_grad_outputs: make those not contiguous.
+        check_fwd_over_rev: check second derivatives by forward mode over a backward pass.
+        check_rev_over_rev: check those by a backward pass over a backward pass.
+
+    The others, the result and the errors are those of :func:`gradcheck`.
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    for name, asked in (("check_undefined_grad", check_undefined_grad), ("check_batched_grad", check_batched_grad)):
+        if asked and not check_rev_over_rev:
+            raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
+    tupled = as_tuple(inputs)
+    if grad_outputs is None:
+        outputs = [out for out in as_tuple(func(*tupled)) if out.requires_grad]
+        cotangents = tuple(_random_cotangent(out, i, gen_non_contig_grad_outputs) for i, out in enumerate(outputs))
+    else:
+        cotangents = as_tuple(grad_outputs)
+    count = len(cotangents)
+    differentiable = {i for i, x in enumerate(tupled) if isinstance(x, Tensor) and x.requires_grad}
+
+    wanted = {len(tupled) + i for i, v in enumerate(cotangents) if v.requires_grad} | differentiable
+
+    def gradients(*given: Any) -> tuple[Tensor, ...]:
+        # Forward mode gives inputs without history.
+        args = [_core._require_grad(x) if i in wanted and not x.requires_grad else x for i, x in enumerate(given)]
+        own, vectors = args[: len(args) - count], args[len(args) - count :]
+        outs = [out for out in as_tuple(func(*own)) if out.requires_grad]
+        found = grad(
+            outs, [x for i, x in enumerate(own) if i in differentiable], vectors, create_graph=True, allow_unused=True
+        )
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(
+        gradients,
+        tupled + cotangents,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+def _random_cotangent(out: Tensor, seed: int, spread: bool) -> Tensor:
+    import numpy as np
+
+    shape = tuple(out.shape)
+    values = np.random.default_rng(seed).uniform(-1, 1, (*shape, 2) if spread else shape)
+    made = _core.from_numpy(np.asarray(values)).to(out.dtype).to(out.device)
+    return _core._require_grad((made[..., 0] if spread else made).detach())
