@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from . import _core
+from ._guards import NoGradGuard
 
 __all__ = ["copied_data", "deepcopy", "generator", "legacy", "rebuild", "reduce", "shallow"]
 
@@ -56,7 +57,7 @@ def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
 
     ``memo`` is that of ``copy.deepcopy``.
     """
-    with _core.DisableTorchFunctionSubclass(), _no_grad():
+    with _core.DisableTorchFunctionSubclass(), NoGradGuard():
         memory = t.untyped_storage()
         key = ("rgrad memory", str(t.device), memory._cdata, t.dtype)
         if key not in memo:
@@ -64,15 +65,6 @@ def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
             # The original is kept as well: its address must stay taken as long as the memo is asked.
             memo[key] = everything.clone(), t
         return memo[key][0].as_strided(tuple(t.shape), t.stride(), t.storage_offset()).detach()
-
-
-class _no_grad:
-    def __enter__(self) -> None:
-        self.before = _core.is_grad_enabled()
-        _core._set_grad_enabled(False)
-
-    def __exit__(self, *exc: object) -> None:
-        _core._set_grad_enabled(self.before)
 
 
 def deepcopy(t: Any, memo: dict[Any, Any]) -> Any:

@@ -408,7 +408,7 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
     let seen = function_args::through_ended(args)?;
     let args = seen.as_ref().unwrap_or(args);
     if level::depth() > 0 || tangent::depth() > 0 {
-        return Ok(py.import("rgrad.autograd._transforms")?.getattr("apply")?.call1((cls, args))?.unbind());
+        return Ok(py.import("rgrad.autograd._function_transforms")?.getattr("apply")?.call1((cls, args))?.unbind());
     }
     Ok(apply_here(cls, args, None)?.0)
 }

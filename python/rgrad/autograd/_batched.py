@@ -5,11 +5,11 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .backward import _several
+from .._transforms.levels import batching
 
 
 def grad_of_batch(
-    outputs: Any, grad_outputs: Any, run: Callable[[tuple[Tensor, ...]], tuple[Tensor | None, ...]]
+    outs: tuple[Any, ...], vectors: tuple[Any, ...], run: Callable[[tuple[Tensor, ...]], tuple[Tensor | None, ...]]
 ) -> tuple[Tensor | None, ...]:
     """The gradients that ``run`` computes for cotangents whose dimension 0 is a batch, with the batch in dimension 0.
 
@@ -18,9 +18,6 @@ def grad_of_batch(
         differ in
             the size of the batch.
     """
-    from ..func._levels import batching
-
-    outs, vectors = _several(outputs), _several(grad_outputs)
     if len(outs) != len(vectors):
         raise RuntimeError(f"got {len(outs)} tensors and {len(vectors)} gradients")
     for i, (out, vector) in enumerate(zip(outs, vectors, strict=True)):

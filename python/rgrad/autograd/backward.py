@@ -125,8 +125,8 @@ def grad(
         from ._batched import grad_of_batch
 
         result = grad_of_batch(
-            outputs,
-            grad_outputs,
+            _several(outputs),
+            _several(grad_outputs),
             lambda vectors: _core._run_backward(
                 outputs, vectors, keep, create_graph, inputs, unused, False, False, strict
             ),

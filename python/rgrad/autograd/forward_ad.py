@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
+from .._transforms.tangents import check_dual
 from .grad_mode import _Mode
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
@@ -64,21 +65,6 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError("Trying to exit a forward AD level, but none was entered: call enter_dual_level() first.")
     left, _current_level = _current_level, -1
     _core._exit_dual(left)
-
-
-def check_dual(tensor: Tensor, tangent: Tensor) -> None:
-    """Raise unless a tangent fits a tensor: ValueError for integers, RuntimeError for the shape."""
-    for what, value in (("primal", tensor), ("tangent", tangent)):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"make_dual: expected a Tensor as {what}, but got {type(value).__name__}")
-        if not value.is_floating_point():
-            raise ValueError(f"Expected {what} to be floating point or complex, but got: {value.dtype}")
-    if tensor.shape != tangent.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
-        )
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from .. import _core
+from .._guards import NoGradGuard
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -168,7 +169,7 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
-        with _NoGrad():
+        with NoGradGuard():
             outputs: Any = fn(ctx, *args)
         # Inside transforms lower levels may record although this one does not: there _Once is told apart by level.
         if _core._top_level() == 0 and (
@@ -185,19 +186,6 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
         return tuple(tied) if several else tied[0]
 
     return wrapper
-
-
-class _NoGrad:
-    """A no_grad block without the costs of the public one."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        self.before = _core.is_grad_enabled()
-        _core._set_grad_enabled(False)
-
-    def __exit__(self, *exc: object) -> None:
-        _core._set_grad_enabled(self.before)
 
 
 class _Once(Function):

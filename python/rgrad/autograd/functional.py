@@ -10,6 +10,8 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._transforms.forward import jacfwd
+from .._transforms.levels import basis
 from .backward import grad
 from .grad_mode import enable_grad
 
@@ -282,8 +284,6 @@ def _nested(blocks: tuple[tuple[Tensor, ...], ...], create_graph: bool, many_in:
 
 def _all_rows(outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], create_graph: bool) -> tuple[tuple[Tensor, ...], ...]:
     """The blocks of the Jacobian by one backward pass over a batch of cotangents."""
-    from ..func._levels import basis
-
     sizes = [out.numel() for out in outs]
     total = sum(sizes)
     found = _grad(outs, xs, tuple(basis(list(outs))), create_graph, None, True) if total else (None,) * len(xs)
@@ -314,8 +314,6 @@ def _by_columns(func: Func, inputs: Any, create_graph: bool, strict: bool, vecto
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
             "`vectorize=True`."
         )
-    from ..func import jacfwd
-
     many_in, xs = _tensors(inputs, "inputs", "jacobian")
     many_out = False
 

@@ -9,6 +9,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from .. import _core
 from .._core import Node, Tensor
+from .grad_mode import enable_grad
 
 __all__ = [
     "GradientEdge",
@@ -51,12 +52,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     node, output_nr = _core._gradient_edge(tensor)
     token = None
     if isinstance(node, _core._FunctionCtx):
-        before = _core.is_grad_enabled()
-        _core._set_grad_enabled(True)
-        try:
+        with enable_grad():
             token = tensor.view_as(tensor).grad_fn
-        finally:
-            _core._set_grad_enabled(before)
     return GradientEdge(node, output_nr, token)
 
 

@@ -1,12 +1,12 @@
 """Function transforms: derivatives and batches of functions, nested in any order."""
 
-from .batch import vmap as vmap
+from .._transforms.forward import jacfwd as jacfwd
+from .._transforms.forward import jvp as jvp
+from .._transforms.vmap import vmap as vmap
 from .debug import debug_unwrap as debug_unwrap
-from .forward import jvp as jvp
-from .forward import linearize as linearize
 from .jacobian import hessian as hessian
-from .jacobian import jacfwd as jacfwd
 from .jacobian import jacrev as jacrev
+from .linearize import linearize as linearize
 from .modules import functional_call as functional_call
 from .modules import stack_module_state as stack_module_state
 from .reverse import grad as grad

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: ``jacrev``, ``jacfwd``, ``hessian``."""
+"""Jacobians by backward passes and Hessians: ``jacrev``, ``hessian``."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,14 +6,14 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from ._argnums import Argnums, chosen
-from ._levels import basis
-from .batch import vmap
-from .forward import jvp_with_argnums
+from .._transforms.argnums import Argnums, chosen
+from .._transforms.forward import jacfwd
+from .._transforms.levels import basis
+from .._transforms.vmap import vmap
+from ..utils._pytree import tree_flatten, tree_unflatten
 from .reverse import vjp_with_argnums
 
-__all__ = ["hessian", "jacfwd", "jacrev"]
+__all__ = ["hessian", "jacrev"]
 
 
 def _rows(vjp_fn: Callable[[Any], Any], flat_out: list[Tensor], spec: Any, chunk_size: int | None) -> list[Tensor]:
@@ -78,50 +78,6 @@ def jacrev(
             blocks.append(of_inputs[0] if isinstance(argnums, int) else of_inputs)
         result = tree_unflatten(blocks, out_spec)
         return (result, found[2]) if has_aux else result
-
-    return wrapper
-
-
-def jacfwd(
-    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
-) -> Callable[..., Any]:
-    """A function that computes the Jacobian of ``func`` by forward mode, all columns at once.
-
-    ``randomness`` is that of :func:`vmap`; the other arguments and the result are those of :func:`jacrev`.
-    """
-
-    @wraps(func)
-    def wrapper(*args: Any) -> Any:
-        primals = chosen(args, argnums)
-        flat_in, in_spec = tree_flatten(primals)
-        for x in flat_in:
-            if not isinstance(x, Tensor):
-                raise RuntimeError(
-                    f"jvp(f, primals, tangents): Expected primals to only contain Tensors, got {type(x)}"
-                )
-
-        def push(tangents: Any) -> Any:
-            found = jvp_with_argnums(func, args, tangents, argnums, has_aux=has_aux)
-            return found[1:] if has_aux else found[1]
-
-        columns = vmap(push, randomness=randomness)(tree_unflatten(basis(flat_in), in_spec))
-        aux = None
-        if has_aux:
-            columns, aux = columns
-            # The same in every column.
-            aux = tree_map(lambda x: x[0], aux)
-        flat_out, out_spec = tree_flatten(columns)
-        sizes = [x.numel() for x in flat_in]
-        blocks = []
-        for out in flat_out:
-            shape = tuple(out.shape[1:])
-            parts = out.movedim(0, -1).split(sizes, -1)
-            of_inputs = tree_unflatten(
-                [part.reshape(shape + tuple(x.shape)) for part, x in zip(parts, flat_in, strict=True)], in_spec
-            )
-            blocks.append(of_inputs[0] if isinstance(argnums, int) else of_inputs)
-        result = tree_unflatten(blocks, out_spec)
-        return (result, aux) if has_aux else result
 
     return wrapper
 

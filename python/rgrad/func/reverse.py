@@ -6,12 +6,29 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._transforms.argnums import Argnums, chosen
+from .._transforms.forward import check_outputs, with_aux
+from .._transforms.levels import tracking, unwrap_tree, wrap_tree
 from ..autograd.backward import grad as grad_of
+from ..autograd.graph import disable_saved_tensors_hooks
 from ..utils._pytree import tree_flatten, tree_map_, tree_unflatten
-from ._argnums import Argnums, chosen
-from ._levels import no_saved_tensors_hooks, tracking, unwrap_tree, wrap_tree
 
 __all__ = ["grad", "grad_and_value", "vjp"]
+
+
+def _no_saved_tensors_hooks(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse hooks on saved tensors during a transform: they would see tensors of its level."""
+    message = (
+        "func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Enter saved_tensors_hooks outside of "
+        "the transformed function only around what is not transformed."
+    )
+
+    @wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with disable_saved_tensors_hooks(message):
+            return func(*args, **kwargs)
+
+    return wrapped
 
 
 def _require(tree: Any) -> None:
@@ -42,25 +59,7 @@ def gradients_of(
     return [_core.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
-def check_outputs(flat: list[Any], api: str) -> None:
-    """Raise RuntimeError unless a function gave tensors, at least one."""
-    if not flat or (len(flat) == 1 and flat[0] is None):
-        raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {flat})")
-    for out in flat:
-        if not isinstance(out, Tensor):
-            raise RuntimeError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(out)}")
-
-
-def with_aux(output: Any, has_aux: bool, api: str) -> tuple[Any, Any]:
-    """What a function gave, taken apart where ``has_aux`` is set."""
-    if not has_aux:
-        return output, None
-    if not (isinstance(output, tuple) and len(output) == 2):
-        raise RuntimeError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
-    return output
-
-
-@no_saved_tensors_hooks
+@_no_saved_tensors_hooks
 def _grad_and_value(
     func: Callable[..., Any], argnums: Argnums, has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
@@ -128,7 +127,7 @@ def _pretty(spec: Any) -> str:
     return "*" if spec.is_leaf() else repr(spec)
 
 
-@no_saved_tensors_hooks
+@_no_saved_tensors_hooks
 def vjp_with_argnums(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Any, has_aux: bool) -> Any:
     """:func:`vjp` by some of the arguments; ``argnums`` None means all."""
     api = "vjp(f, *primals)"

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from .. import _core
 from .._core import Tensor
+from .._guards import NoGradGuard
 
 F = TypeVar("F", bound=Callable[..., Tensor])
 
@@ -18,12 +19,8 @@ F = TypeVar("F", bound=Callable[..., Tensor])
 def _without_history(fill: F) -> F:
     @wraps(fill)
     def wrapped(*args: Any, **kwargs: Any) -> Tensor:
-        grad_mode = _core.is_grad_enabled()
-        _core._set_grad_enabled(False)
-        try:
+        with NoGradGuard():
             return fill(*args, **kwargs)
-        finally:
-            _core._set_grad_enabled(grad_mode)
 
     return wrapped  # type: ignore[return-value]
 

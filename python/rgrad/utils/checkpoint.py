@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd.backward import backward
 from ..autograd.function import Function
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
@@ -132,8 +133,6 @@ class CheckpointFunction(Function):
         ]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        from ..autograd.backward import backward
-
         backward([out for out, _ in pairs], [grad for _, grad in pairs])
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _core
 from ..._core import Tensor
+from ..._transforms.vmap import vmap
 from ..backward import grad
 from ..forward_ad import dual_level, make_dual, unpack_dual
 from ._error import BadGradient
@@ -144,8 +145,6 @@ def _compare(singles: list[list[Tensor]], batch: Sequence[Tensor], what: str) ->
 
 def check_batched_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
     """Forward mode over a batch of tangents gives what it gives for each."""
-    from ...func import vmap
-
     for which, x in enumerate(inputs):
         if not _is_wanted(x):
             continue

@@ -1,17 +1,16 @@
-"""Loading a state dict: all or nothing, with every mismatch named."""
+"""The state dict of a module: reading it, and loading it, all or nothing, with every mismatch named."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from ... import _core
 from ..._core import Tensor
+from ..._guards import NoGradGuard
+from ..._info import typename
+from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
 
-if TYPE_CHECKING:
-    from .module import Module
-
-EXTRA_STATE = "_extra_state"
+_EXTRA_STATE = "_extra_state"
 
 # Key in local_metadata under which load_state_dict passes the list of writes that are done once nothing can fail.
 _PENDING = "_rgrad_pending_writes"
@@ -30,15 +29,11 @@ class IncompatibleKeys(NamedTuple):
 
 
 def _copy(target: Tensor, source: Tensor) -> None:
-    grad_mode = _core.is_grad_enabled()
-    _core._set_grad_enabled(False)
-    try:
+    with NoGradGuard():
         target.copy_(source)
-    finally:
-        _core._set_grad_enabled(grad_mode)
 
 
-def _assign(module: "Module", name: str, old: Tensor, new: Tensor) -> None:
+def _assign(module: "HasState", name: str, old: Tensor, new: Tensor) -> None:
     if isinstance(old, Parameter):
         if isinstance(new, Parameter):
             new.requires_grad_(old.requires_grad)
@@ -47,8 +42,8 @@ def _assign(module: "Module", name: str, old: Tensor, new: Tensor) -> None:
     setattr(module, name, new)
 
 
-def load_into_one(
-    module: "Module",
+def _load_into_one(
+    module: "HasState",
     state_dict: Mapping[str, Any],
     prefix: str,
     local_metadata: dict[str, Any],
@@ -88,8 +83,8 @@ def load_into_one(
             else:
                 write[0](*write[1])
 
-    extra_key = prefix + EXTRA_STATE
-    if _overrides(module, "set_extra_state"):
+    extra_key = prefix + _EXTRA_STATE
+    if type(module).set_extra_state is not HasState.set_extra_state:
         if extra_key in state_dict:
             extra = (module.set_extra_state, (state_dict[extra_key],))
             if pending is not None:
@@ -109,18 +104,7 @@ def load_into_one(
                     unexpected_keys.append(key)
 
 
-def _overrides(module: "Module", method: str) -> bool:
-    from .module import Module
-
-    return getattr(type(module), method) is not getattr(Module, method)
-
-
-def has_extra_state(module: "Module") -> bool:
-    """Whether the module's class defines ``get_extra_state``."""
-    return _overrides(module, "get_extra_state")
-
-
-def load(root: "Module", state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+def _load(root: "HasState", state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """See :meth:`Module.load_state_dict`."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -131,7 +115,7 @@ def load(root: "Module", state_dict: Mapping[str, Any], strict: bool, assign: bo
     # A copy, because hooks and overridden loaders may rename or remove keys.
     own: OrderedDict[str, Any] = OrderedDict(state_dict)
 
-    def visit(module: "Module", state: Any, prefix: str) -> None:
+    def visit(module: "HasState", state: Any, prefix: str) -> None:
         local_metadata = {**metadata.get(prefix[:-1], {}), _PENDING: pending}
         if assign:
             local_metadata["assign_to_params_buffers"] = True
@@ -153,7 +137,7 @@ def load(root: "Module", state_dict: Mapping[str, Any], strict: bool, assign: bo
     if strict:
         for kind, keys in (("Unexpected", result.unexpected_keys), ("Missing", result.missing_keys)):
             if keys:
-                error_msgs.insert(0, f"{kind} key(s) in state_dict: {', '.join(repr_key(k) for k in keys)}. ")
+                error_msgs.insert(0, f"{kind} key(s) in state_dict: {', '.join(_repr_key(k) for k in keys)}. ")
     if not error_msgs:
         for key, mine, theirs, (write, arguments) in pending:
             try:
@@ -170,6 +154,117 @@ def load(root: "Module", state_dict: Mapping[str, Any], strict: bool, assign: bo
     return result
 
 
-def repr_key(key: str) -> str:
+def _repr_key(key: str) -> str:
     """A key in double quotes, as error messages show it."""
     return f'"{key}"'
+
+
+class HasState:
+    """The methods of ``Module`` around its state dict."""
+
+    _version: int = 1
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _state_dict_hooks: OrderedDict[int, Callable[..., Any]]
+    _load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+
+    def get_extra_state(self) -> Any:
+        """What ``state_dict`` stores besides parameters and buffers; override together with ``set_extra_state``."""
+        raise RuntimeError(f"get_extra_state: {type(self).__name__} does not define it")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what ``get_extra_state`` returned."""
+        raise RuntimeError(f"set_extra_state: {type(self).__name__} does not define it, but got {typename(state)}")
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[prefix + name] = param if keep_vars else param.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if type(self).get_extra_state is not HasState.get_extra_state:
+            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """Parameters and persistent buffers of the tree by dotted name, sharing memory with the module.
+
+        Detached unless ``keep_vars``. ``destination`` is filled and returned if given; ``prefix`` goes before names.
+        """
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None:
+            metadata[prefix[:-1]] = {"version": self._version}
+        for pre_hook in self._state_dict_pre_hooks.values():
+            pre_hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, child in self._modules.items():
+            if child is not None:
+                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            hook(self, destination, prefix, {} if metadata is None else metadata[prefix[:-1]])
+        result: dict[str, Any] = destination
+        return result
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load what belongs to this module alone (not to its children), appending what is wrong to the lists."""
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        _load_into_one(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy parameters and buffers from ``state_dict`` into the tree (``assign``: take the tensors themselves).
+
+        Unlike PyTorch's, a load that raises has changed nothing.
+
+        Returns:
+            ``(missing_keys, unexpected_keys)``, both empty if ``strict``.
+
+        Raises:
+            TypeError: ``state_dict`` is no mapping.
+            RuntimeError: missing or unexpected keys (if ``strict``), or shapes that differ; all are listed.
+        """
+        return _load(self, state_dict, strict, assign)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads the module."""
+        handle = RemovableHandle(self._state_dict_pre_hooks)
+        self._state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the module was read."""
+        handle = RemovableHandle(self._state_dict_hooks)
+        self._state_dict_hooks[handle.id] = hook
+        return handle
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` first."""
+        handle = RemovableHandle(self._load_state_dict_pre_hooks)
+        self._load_state_dict_pre_hooks[handle.id] = hook
+        return handle
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, incompatible_keys)`` when the module's keys were compared; it may edit the lists."""
+        handle = RemovableHandle(self._load_state_dict_post_hooks)
+        self._load_state_dict_post_hooks[handle.id] = hook
+        return handle

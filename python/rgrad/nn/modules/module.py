@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from ... import _core
 from ..._core import Tensor, dtype
+from ..._guards import NoGradGuard
 from ..._info import typename
-from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
-from . import _global_hooks, _state
+from . import _global_hooks
 from ._call import call_with_hooks
 from ._convert import parse_to
 from ._global_hooks import (
@@ -23,6 +23,7 @@ from ._global_hooks import (
     register_module_parameter_registration_hook,
 )
 from ._module_hooks import HasHooks
+from ._state import HasState
 from ._text import indented, render
 
 __all__ = [
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-class Module(HasHooks):
+class Module(HasHooks, HasState):
     """Base class of all neural network modules.
 
     Subclasses call ``super().__init__()``, assign parameters and submodules as attributes, and define ``forward``.
@@ -347,9 +348,7 @@ class Module(HasHooks):
         if recurse:
             for child in self.children():
                 child._apply(fn, recurse)
-        grad_mode = _core.is_grad_enabled()
-        _core._set_grad_enabled(False)
-        try:
+        with NoGradGuard():
             for param in self._parameters.values():
                 if param is None:
                     continue
@@ -362,8 +361,6 @@ class Module(HasHooks):
             for name, buffer in self._buffers.items():
                 if buffer is not None:
                     self._buffers[name] = fn(buffer)
-        finally:
-            _core._set_grad_enabled(grad_mode)
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
@@ -436,107 +433,6 @@ class Module(HasHooks):
         """Drop the gradients of all parameters, or fill them with zeros."""
         for param in self.parameters():
             zero_grad_of(param, set_to_none)
-
-    # State.
-
-    def get_extra_state(self) -> Any:
-        """What ``state_dict`` stores besides parameters and buffers; override together with ``set_extra_state``."""
-        raise RuntimeError(f"get_extra_state: {type(self).__name__} does not define it")
-
-    def set_extra_state(self, state: Any) -> None:
-        """Take over what ``get_extra_state`` returned."""
-        raise RuntimeError(f"set_extra_state: {type(self).__name__} does not define it, but got {typename(state)}")
-
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        for name, param in self._parameters.items():
-            if param is not None:
-                destination[prefix + name] = param if keep_vars else param.detach()
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else buffer.detach()
-        if _state.has_extra_state(self):
-            destination[prefix + _state.EXTRA_STATE] = self.get_extra_state()
-
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Parameters and persistent buffers of the tree by dotted name, sharing memory with the module.
-
-        Detached unless ``keep_vars``. ``destination`` is filled and returned if given; ``prefix`` goes before names.
-        """
-        if destination is None:
-            destination = OrderedDict()
-            destination._metadata = OrderedDict()
-        metadata = getattr(destination, "_metadata", None)
-        if metadata is not None:
-            metadata[prefix[:-1]] = {"version": self._version}
-        for pre_hook in self._state_dict_pre_hooks.values():
-            pre_hook(self, prefix, keep_vars)
-        self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, child in self._modules.items():
-            if child is not None:
-                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        for hook in self._state_dict_hooks.values():
-            hook(self, destination, prefix, {} if metadata is None else metadata[prefix[:-1]])
-        result: dict[str, Any] = destination
-        return result
-
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Load what belongs to this module alone (not to its children), appending what is wrong to the lists."""
-        for hook in self._load_state_dict_pre_hooks.values():
-            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        _state.load_into_one(
-            self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
-
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> _state.IncompatibleKeys:
-        """Copy parameters and buffers from ``state_dict`` into the tree (``assign``: take the tensors themselves).
-
-        Unlike PyTorch's, a load that raises has changed nothing.
-
-        Returns:
-            ``(missing_keys, unexpected_keys)``, both empty if ``strict``.
-
-        Raises:
-            TypeError: ``state_dict`` is no mapping.
-            RuntimeError: missing or unexpected keys (if ``strict``), or shapes that differ; all are listed.
-        """
-        return _state.load(self, state_dict, strict, assign)
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads the module."""
-        handle = RemovableHandle(self._state_dict_pre_hooks)
-        self._state_dict_pre_hooks[handle.id] = hook
-        return handle
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the module was read."""
-        handle = RemovableHandle(self._state_dict_hooks)
-        self._state_dict_hooks[handle.id] = hook
-        return handle
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` first."""
-        handle = RemovableHandle(self._load_state_dict_pre_hooks)
-        self._load_state_dict_pre_hooks[handle.id] = hook
-        return handle
-
-    _register_state_dict_hook = register_state_dict_post_hook
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` when the module's keys were compared; it may edit the lists."""
-        handle = RemovableHandle(self._load_state_dict_post_hooks)
-        self._load_state_dict_post_hooks[handle.id] = hook
-        return handle
 
     # Printing.
 

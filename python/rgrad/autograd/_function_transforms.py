@@ -4,13 +4,17 @@ A tracking level calls ``forward`` for the tensors one level lower and makes the
 ``setup_context`` saves of its own tensors. A batching level calls ``vmap``, or makes a Function of batches.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
+from .._transforms.levels import opened
+from .._transforms.tangents import check_dual, tangents_enabled
+from .._transforms.vmap import restore_vmap, unwrap_batched
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
+from .forward_ad import _is_fwd_grad_enabled
+from .function import Function
 
 _MORE = "See the documentation of custom Functions."
 
@@ -36,8 +40,6 @@ def _apply(cls: Any, args: tuple[Any, ...]) -> Any:
     number = max((_core._level_of(x) for x in args if isinstance(x, Tensor)), default=0)
     if number == 0:
         return _here(cls, args, number, None)
-    from ..func._levels import opened
-
     level = opened(number)
     # Native code calls forward with recording off.
     inside = _core.is_grad_enabled()
@@ -74,26 +76,15 @@ def _rewrapped(
 # ------------------------------------------------------------------------------------------------------ tangents
 
 
-@contextmanager
-def _tangents(on: bool) -> Generator[None]:
-    before = _core._set_tangents_enabled(on)
-    try:
-        yield
-    finally:
-        _core._set_tangents_enabled(before)
-
-
 def _here(cls: Any, args: tuple[Any, ...], number: int, forward: Callable[..., Any] | None) -> Any:
     """One call at the level of its arguments, with the tangents of the outputs by ``jvp``."""
-    from .forward_ad import _is_fwd_grad_enabled
-
     tangents = []
     if _is_fwd_grad_enabled():
         tangents = [_core._tangent(x, number) if isinstance(x, Tensor) else None for x in args]
     if all(t is None for t in tangents):
         return _core._function_apply_here(cls, args, forward)[0]
     # The levels below need the tangents of what `jvp` computes; those that it computes at this level are dropped.
-    with _tangents(number > 0):
+    with tangents_enabled(number > 0):
         outputs, ctx = _core._function_apply_here(cls, args, forward)
         given = tuple(
             _core.zeros_like(_core._primal(x)) if t is None and isinstance(x, Tensor) and ctx.materialize_grads else t
@@ -121,8 +112,6 @@ def _here(cls: Any, args: tuple[Any, ...], number: int, forward: Callable[..., A
 
 
 def _give_tangent(out: Tensor, tangent: Tensor | None, args: tuple[Any, ...], given: tuple[Any, ...]) -> None:
-    from .forward_ad import check_dual
-
     for x, t in zip(args, given, strict=True):
         if out is x:
             if tangent is not None and tangent is not t:
@@ -154,9 +143,6 @@ def _give_tangent(out: Tensor, tangent: Tensor | None, args: tuple[Any, ...], gi
 
 
 def _batched(cls: Any, number: int, info: VmapInfo, args: tuple[Any, ...]) -> Any:
-    from ..func.batch import unwrap_batched
-    from .function import Function
-
     overridden = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule:
         if overridden:
@@ -199,8 +185,6 @@ def _batched(cls: Any, number: int, info: VmapInfo, args: tuple[Any, ...]) -> An
 
 
 def _by_generated_rule(cls: Any, number: int, info: VmapInfo, args: tuple[Any, ...]) -> Any:
-    from ..func.batch import unwrap_batched
-
     lower, in_dims = unwrap_batched(args, number)
     rule = _Rule(cls, info, in_dims)
     outputs = _apply(rule.function(), lower)
@@ -237,8 +221,6 @@ class _Context:
         return self._saved
 
     def _lowered(self, tensors: tuple[Any, ...]) -> tuple[Any, Any]:
-        from ..func.batch import unwrap_batched
-
         return unwrap_batched(tensors, self._level)
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -273,14 +255,10 @@ class _Rule:
         self.out_dims: Any = None
 
     def _inside(self, func: Callable[..., Any], in_dims: Any) -> Callable[..., Any]:
-        from ..func.batch import restore_vmap
-
         return restore_vmap(func, in_dims, self.info.batch_size, self.info.randomness)
 
     def function(self) -> Any:
         """The Function of batches."""
-        from .function import Function
-
         methods = {name: staticmethod(getattr(self, name)) for name in ("forward", "setup_context", "backward", "jvp")}
         flags = {"clear_saved_tensors_on_access": self.cls.clear_saved_tensors_on_access, "generate_vmap_rule": True}
         return type(f"Vmapped{self.cls.__name__}", (Function,), {**methods, **flags})
@@ -357,6 +335,4 @@ class _Rule:
 
 
 def _defined(cls: Any) -> set[str]:
-    from .function import Function
-
     return {name for name in ("backward", "vjp") if getattr(cls, name) is not getattr(Function, name)}

@@ -15,7 +15,7 @@ from ..utils._pytree import (
     tree_structure,
     tree_unflatten,
 )
-from ._levels import batching
+from .levels import batching
 
 __all__ = ["vmap"]
 

@@ -1,15 +1,12 @@
 """What all transforms share: entering and leaving levels, and trees of tensors of a level."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from functools import wraps
 from threading import local
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ..autograd.grad_mode import enable_grad
-from ..autograd.graph import disable_saved_tensors_hooks
 from ..utils._pytree import tree_map
 
 
@@ -60,12 +57,13 @@ def tracking() -> Generator[int]:
     level = _core._enter_level("track")
     _stack.enter(Opened(level))
     # Tensors without versions cannot be kept for the pass backward.
-    inference = _core.is_inference_mode_enabled()
+    inference, recording = _core.is_inference_mode_enabled(), _core.is_grad_enabled()
     _core._set_inference_mode(False)
+    _core._set_grad_enabled(True)
     try:
-        with enable_grad():
-            yield level
+        yield level
     finally:
+        _core._set_grad_enabled(recording)
         _core._set_inference_mode(inference)
         _stack.leave(level)
         _core._exit_level(level)
@@ -81,21 +79,6 @@ def batching(size: int, randomness: str) -> Generator[int]:
     finally:
         _stack.leave(level)
         _core._exit_level(level)
-
-
-def no_saved_tensors_hooks(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse hooks on saved tensors during a transform: they would see tensors of its level."""
-    message = (
-        "func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Enter saved_tensors_hooks outside of "
-        "the transformed function only around what is not transformed."
-    )
-
-    @wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with disable_saved_tensors_hooks(message):
-            return func(*args, **kwargs)
-
-    return wrapped
 
 
 def wrap_tree(tree: Any, level: int) -> Any:

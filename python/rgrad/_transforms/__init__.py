@@ -1,0 +1,5 @@
+"""Transforms that need no backward pass: levels, batches (``vmap``) and forward mode (``jvp``, ``jacfwd``).
+
+``autograd`` and ``func`` are built on this package and it imports neither, so that both can use it. ``rgrad.func`` has
+the public names, and the transforms that need backward passes.
+"""
