@@ -8,19 +8,19 @@ is asked in place of every function, method, property and operator that is calle
 from __future__ import annotations
 
 import functools
-import inspect
 import types as _types
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from . import _core
 from ._core import Tensor
 from ._core import _has_torch_function as has_torch_function
 from ._core import _has_torch_function_variadic as has_torch_function_variadic
 
-_VAR_ARGS, _VAR_KWARGS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+if TYPE_CHECKING:
+    import inspect
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -242,10 +242,14 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 
 def _signature_of(func: Callable[..., Any]) -> inspect.Signature:
+    # Loading it takes longer than loading this module, which `nn` needs.
+    import inspect
+
     try:
         return inspect.signature(func)
     except (TypeError, ValueError):  # told by no text, as of some slots
-        return inspect.Signature([inspect.Parameter(n, k) for n, k in (("args", _VAR_ARGS), ("kwargs", _VAR_KWARGS))])
+        kinds = {"args": inspect.Parameter.VAR_POSITIONAL, "kwargs": inspect.Parameter.VAR_KEYWORD}
+        return inspect.Signature([inspect.Parameter(name, kind) for name, kind in kinds.items()])
 
 
 def _stand_in(func: Callable[..., Any]) -> Callable[..., int]:

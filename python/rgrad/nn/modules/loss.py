@@ -2,6 +2,7 @@
 
 from ..._core import Tensor
 from .. import functional as F
+from .._reduction import reduction_of
 from .module import Module
 
 
@@ -11,7 +12,7 @@ class _Loss(Module):
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = F._reduction(reduction, size_average, reduce, stacklevel=4)
+            reduction = reduction_of(reduction, size_average, reduce, stacklevel=5)
         self.reduction = reduction
 
 

@@ -1,0 +1,86 @@
+"""The decorator of Python functions that a ``__torch_function__`` may override.
+
+Native functions have their own covers; users decorate with :func:`rgrad.overrides.wrap_torch_function`.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from ._core import Tensor, _ask_torch_function, _has_torch_function_variadic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The decorated function has the parameters of the function itself, since `*args, **kwargs` would cost more than many
+# an operation. `short` calls the native function where the function would do nothing else.
+_TEMPLATE = """\
+def {name}({parameters}):
+    if {plain}:
+        {short}
+    elif _has({arguments}):
+        return _ask({name}, ({arguments},), ({positional},), dict({named}))
+    return _function({arguments})
+"""
+# A traceback shows the line of this file that the line of the function was made from.
+_FIRST_LINE = 17
+
+
+def _is_default(name: str, value: Any) -> str:
+    if value is False:
+        return f"not {name}"
+    return f"{name} is None" if value is None else f"{name} == {value!r}"
+
+
+def overridable(
+    *tensors: str, native: Callable[..., Any] | None = None, takes: tuple[str, ...] = ()
+) -> Callable[[F], F]:
+    """Let the classes of a function's arguments override it.
+
+    If the arguments named ``tensors`` are all plain tensors, the function runs. Else its arguments are searched for a
+    ``__torch_function__``, which is given those without default by position and the others by name.
+
+    Args:
+        tensors: The parameters whose types decide. They have no default.
+        native: What the function calls, with ``takes``, if its other parameters have their defaults. It is called
+            without a detour then.
+        takes: The parameters that are passed to ``native``; one that ends in ``=`` is passed by name. None is not
+            passed.
+
+    Returns:
+        The decorator.
+    """
+
+    def decorate(function: F) -> F:
+        code, defaults = function.__code__, function.__defaults__ or ()
+        names = code.co_varnames[: code.co_argcount]
+        required = names[: len(names) - len(defaults)]
+        default_of = dict(zip(names[len(required) :], defaults, strict=True))
+        short = "pass"
+        if native is not None:
+            passed = [name.removesuffix("=") for name in takes]
+            conditions = [f"{name} is not None" for name in passed if name in default_of and default_of[name] is None]
+            conditions += [_is_default(name, value) for name, value in default_of.items() if name not in passed]
+            call = ", ".join(f"{name}{name[:-1]}" if name.endswith("=") else name for name in takes)
+            short = (f"if {' and '.join(conditions)}: " if conditions else "") + f"return _native({call})"
+        text = _TEMPLATE.format(
+            name=function.__name__,
+            parameters=", ".join(f"{name}=None" if name in default_of else name for name in names),
+            plain=" and ".join(f"type({name}) is _Tensor" for name in tensors),
+            short=short,
+            arguments=", ".join(names),
+            positional=", ".join(required),
+            named=", ".join(f"{name}={name}" for name in default_of),
+        )
+        scope: dict[str, Any] = {
+            "_Tensor": Tensor,
+            "_ask": _ask_torch_function,
+            "_function": function,
+            "_has": _has_torch_function_variadic,
+            "_native": native,
+        }
+        exec(compile("\n" * (_FIRST_LINE - 1) + text, __file__, "exec"), scope)
+        made: Any = scope[function.__name__]
+        made.__defaults__ = function.__defaults__
+        return cast(F, functools.update_wrapper(made, function))
+
+    return decorate
