@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-struct Inner<T> {
+struct CountedBox<T> {
     count: AtomicUsize,
     value: T,
 }
@@ -16,7 +16,7 @@ pub(super) trait Findable {
 }
 
 /// Like `Arc`. Clones are the same value.
-pub(super) struct Counted<T: Findable>(NonNull<Inner<T>>);
+pub(super) struct Counted<T: Findable>(NonNull<CountedBox<T>>);
 
 // SAFETY: the value is shared by reference, and dropped by whichever thread holds the last handle.
 unsafe impl<T: Send + Sync + Findable> Send for Counted<T> {}
@@ -30,13 +30,13 @@ impl<T: Findable> Counted<T> {
     /// Makes the value where it will lie.
     #[inline(always)]
     pub fn with(make: impl FnOnce() -> T) -> Counted<T> {
-        let place = Box::leak(Box::<Inner<T>>::new_uninit());
-        let ptr = NonNull::from(place.write(Inner { count: AtomicUsize::new(1), value: make() }));
+        let place = Box::leak(Box::<CountedBox<T>>::new_uninit());
+        let ptr = NonNull::from(place.write(CountedBox { count: AtomicUsize::new(1), value: make() }));
         Counted(ptr)
     }
 
     #[inline]
-    fn inner(&self) -> &Inner<T> {
+    fn inner(&self) -> &CountedBox<T> {
         // SAFETY: this handle is counted, so the value lives.
         unsafe { self.0.as_ref() }
     }
@@ -48,8 +48,8 @@ impl<T: Findable> Counted<T> {
     }
 
     /// The value's place, to come back to it by `revive`.
-    pub fn place(&self) -> Place<T> {
-        Place(self.0)
+    pub fn place(&self) -> CountedPlace<T> {
+        CountedPlace(self.0)
     }
 
     /// Whether this is the only handle: then nobody can make another meanwhile.
@@ -78,12 +78,12 @@ impl<T: Findable> Counted<T> {
 }
 
 /// Where a counted value lies: no handle, and no promise that the value still lives.
-pub(super) struct Place<T>(NonNull<Inner<T>>);
+pub(super) struct CountedPlace<T>(NonNull<CountedBox<T>>);
 
 // SAFETY: an address; who revives it promises the rest.
-unsafe impl<T: Send + Sync> Send for Place<T> {}
+unsafe impl<T: Send + Sync> Send for CountedPlace<T> {}
 
-impl<T: Findable> Place<T> {
+impl<T: Findable> CountedPlace<T> {
     /// A handle, unless the last one is gone already.
     ///
     /// # Safety

@@ -1,15 +1,11 @@
 //! Values without history: a storage, and arrays that look into it.
 
 mod counted;
+mod deferred;
 mod elements;
-mod execution;
-pub mod fusion;
 mod index;
-mod lazy;
 mod matmul;
-mod pending;
 mod pointwise;
-mod program;
 mod reduce;
 mod run;
 mod storage;
@@ -18,6 +14,7 @@ mod value;
 
 pub use crate::backend::requests;
 pub use crate::backend::requests::{Bounds, Distribution, IndexPlan, Random, Write, below};
+pub use deferred::policy as fusion;
 pub use elements::Element;
 pub use index::index_shape;
 pub use pointwise::Numbers;

@@ -1,6 +1,6 @@
 //! Rows of pointwise operations on arrays: at once, deferred, or the short way for few elements.
 
-use super::fusion;
+use super::deferred::policy;
 use super::run::{ask, elsewhere};
 use super::storage::{Access, INLINE, Storage};
 use super::value::Array;
@@ -71,7 +71,7 @@ impl Array {
         let shape = Self::common_shape(ins)?;
         check_call(func, compute, out_dtype, ins, params)?;
         let like = ins.iter().find(|a| a.shape() == &shape[..]);
-        if fusion::is_worth(&shape) {
+        if policy::is_worth(&shape) {
             let layout = match like {
                 Some(a) if !a.is_contiguous() => Layout::dense_like(&shape, a.strides()),
                 _ => Layout::contiguous(&shape),
@@ -79,7 +79,7 @@ impl Array {
             if let Some(made) = Self::pending(func, compute, out_dtype, &layout, ins, params)? {
                 return Ok(made);
             }
-            fusion::run_left();
+            policy::run_left();
         }
         let out = if let Some(on) = ins.iter().find(|a| !a.device().is_host()) {
             match like {
@@ -202,7 +202,7 @@ impl Array {
     /// overlaps it otherwise is copied first.
     pub fn pointwise_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
         check_call(func, compute, self.dtype, ins, params)?;
-        if (fusion::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {
+        if (policy::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {
             return Ok(());
         }
         self.pointwise_now(func, compute, ins, params)

@@ -12,12 +12,12 @@ fn not_floating(d: DType) -> Error {
 
 /// Which dimensions are reduced, and whether they stay as dimensions of size 1.
 #[derive(Debug, Clone, Copy)]
-struct Over<'a> {
+struct ReducedFlags<'a> {
     reduced: &'a [bool],
     keepdim: bool,
 }
 
-impl Over<'_> {
+impl ReducedFlags<'_> {
     /// Whether there is a flag for each dimension.
     fn check(&self, of: &Array) -> Result<()> {
         if self.reduced.len() == of.rank() {
@@ -44,7 +44,7 @@ impl Over<'_> {
 impl Array {
     /// The reduction over the dimensions marked in `reduced` (one flag each).
     pub fn reduce(&self, reducer: Reducer, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        Over { reduced, keepdim }.check(self)?;
+        ReducedFlags { reduced, keepdim }.check(self)?;
         if reducer.is_float_only() && !self.dtype().is_float() {
             return Err(not_floating(self.dtype()));
         }
@@ -65,7 +65,7 @@ impl Array {
 
     /// The largest elements, or the smallest with `max` false; nan wins. Something must be there to reduce.
     pub fn extreme(&self, max: bool, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        Over { reduced, keepdim }.check_best(self)?;
+        ReducedFlags { reduced, keepdim }.check_best(self)?;
         self.reduce(Reducer::Extreme { max }, reduced, keepdim)
     }
 

@@ -1,9 +1,10 @@
 //! Asking a backend: every computation of an array comes through `run` (new outputs), `run_into` (given ones), or `count` (a size that
 //! depends on values). Devices, deferral, allocation and execution happen here, once for all families.
 
-use super::fusion;
-use super::lazy::Lazy;
-use super::pending::{self, In, Make, Requested, Step, Weight};
+use super::deferred::memory::DeferredMemory;
+use super::deferred::policy;
+use super::deferred::queue;
+use super::deferred::step::{DeferredInput, DeferredKind, DeferredRequest, DeferredStep, ProgramWeight};
 use super::storage::Device;
 use super::value::Array;
 use crate::backend::contract::{Counted, Operand, Support, View};
@@ -231,25 +232,25 @@ pub(super) fn count(request: &Request, x: &Array, shape: impl FnOnce(usize) -> S
 /// to gain, or the request cannot wait.
 fn deferred(request: &Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Result<Option<Outputs>> {
     let x = ins[0];
-    if request.reads(0) == Reads::InMemory || !fusion::is_enabled() || x.storage().is_plain() {
+    if request.reads(0) == Reads::InMemory || !policy::is_enabled() || x.storage().is_plain() {
         return Ok(None);
     }
-    let Some(step) = x.storage().lazy().and_then(Lazy::step) else { return Ok(None) };
+    let Some(step) = x.storage().deferred().and_then(DeferredMemory::step) else { return Ok(None) };
     let backend = x.storage().backend();
-    if step.refolded || step.out != x.dtype() || !x.is_whole() || !(request.reads_any_order() || x.is_contiguous()) {
+    if step.follows_two_requests || step.out != x.dtype() || !x.is_whole() || !(request.reads_any_order() || x.is_contiguous()) {
         return Ok(None);
     }
     if !backend.defers() || !backend.reads_programs(request, x.dtype()) {
         return Ok(None);
     }
-    let mut operands: SmallVec<[In; 3]> = smallvec![In::Aligned(x.clone())];
+    let mut operands: SmallVec<[DeferredInput; 3]> = smallvec![DeferredInput::Aligned(x.clone())];
     for a in &ins[1..] {
-        if !a.storage().is_beside(x.storage()) || a.storage().lazy().is_some_and(Lazy::is_exposed) {
+        if !a.storage().is_beside(x.storage()) || a.storage().deferred().is_some_and(DeferredMemory::is_exposed) {
             return Ok(None);
         }
         // What is read late, and perhaps was checked, must be memory that nobody else writes unnoticed.
-        let owned = if a.storage().lazy().is_none() { a.contiguous_copy()? } else { a.contiguous()? };
-        operands.push(In::Aligned(owned));
+        let owned = if a.storage().deferred().is_none() { a.contiguous_copy()? } else { a.contiguous()? };
+        operands.push(DeferredInput::Aligned(owned));
     }
     if request.checks() {
         let views: SmallVec<[Operand<'_>; 4]> = operands
@@ -261,14 +262,14 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Result<Op
         unsafe { backend.check(request, &views)? };
     }
     let ticket = if request.checks() { backend.ticket(request.name()) } else { 0 };
-    let request = Requested::new(request.clone().with_ticket(ticket));
-    pending::sweep();
-    let weight = Weight { steps: step.weight.steps + 1, inputs: step.weight.inputs + ins.len() - 1 };
-    let site = fusion::site();
+    let request = DeferredRequest::new(request.clone().with_ticket(ticket));
+    queue::sweep();
+    let weight = ProgramWeight { steps: step.weight.steps + 1, inputs: step.weight.inputs + ins.len() - 1 };
+    let site = policy::site();
     let made = outs.iter().enumerate().map(|(output, (shape, dtype))| {
-        let ins = operands.iter().filter_map(|i| i.array().cloned().map(In::Aligned)).collect();
-        let make = Make::Request { request: request.clone(), output };
-        let made = pending::make(Step::new(make, *dtype, Layout::contiguous(shape), ins, weight, false, site));
+        let ins = operands.iter().filter_map(|i| i.array().cloned().map(DeferredInput::Aligned)).collect();
+        let make = DeferredKind::Request { request: request.clone(), output };
+        let made = queue::make(DeferredStep::new(make, *dtype, Layout::contiguous(shape), ins, weight, false, site));
         request.register(output, &made);
         made
     });

@@ -1,8 +1,9 @@
 //! Storage: a piece of memory on a device, shared by all views of it, and the version counters that tell when it was written.
 
 use super::counted::{Counted, Findable};
-use super::lazy::{Lazy, Source};
-use super::pending::{self, Step};
+use super::deferred::memory::{DeferredMemory, MemorySource};
+use super::deferred::queue;
+use super::deferred::step::DeferredStep;
 use crate::backend::contract::{self, Backend, DeviceMemory};
 use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::memory::alloc::{self, Buffer};
@@ -31,10 +32,10 @@ pub(super) const INLINE: usize = 64;
 #[repr(align(16))]
 struct Inline(UnsafeCell<[MaybeUninit<u8>; INLINE]>);
 
-enum Memory {
+enum StorageMemory {
     Inline(Inline),
     /// The allocator's, or what will be once a pending result is computed.
-    Host(Lazy),
+    Host(DeferredMemory),
     /// Memory of somebody else, kept alive by `owner`. Never read late, never resized.
     External {
         ptr: *mut u8,
@@ -42,7 +43,7 @@ enum Memory {
         _owner: Box<dyn Any + Send + Sync>,
     },
     /// Memory of a device that the host cannot address, or what will be.
-    Device(Lazy, Home),
+    Device(DeferredMemory, Home),
 }
 
 /// A device, and the backend that drives it.
@@ -64,31 +65,31 @@ impl Home {
     }
 }
 
-pub(super) struct Inner {
-    memory: Memory,
+pub(super) struct StorageInner {
+    memory: StorageMemory,
     bytes: usize,
     version: Counter,
 }
 
 // SAFETY: the raw memory is only reached through `Storage::memory`. Two threads that write one tensor at once get torn values, as in
 // PyTorch; the counters are atomic, the owner is Send + Sync, and the address and size never change.
-unsafe impl Send for Inner {}
+unsafe impl Send for StorageInner {}
 // SAFETY: as above.
-unsafe impl Sync for Inner {}
+unsafe impl Sync for StorageInner {}
 
-impl Findable for Inner {
+impl Findable for StorageInner {
     #[inline]
     fn is_findable(&self) -> bool {
-        matches!(&self.memory, Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.is_pending())
+        matches!(&self.memory, StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.is_pending())
     }
 }
 
-impl Drop for Inner {
+impl Drop for StorageInner {
     fn drop(&mut self) {
         match &self.memory {
-            Memory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
-            Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.is_pending() => pending::forget(lazy),
-            Memory::External { .. } => assert_no_guard("dropping memory of somebody else"),
+            StorageMemory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
+            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.is_pending() => queue::forget(lazy),
+            StorageMemory::External { .. } => assert_no_guard("dropping memory of somebody else"),
             _ => {}
         }
     }
@@ -101,15 +102,15 @@ fn no_address() -> ! {
 
 /// A shared handle of a piece of memory.
 #[derive(Clone)]
-pub struct Storage(pub(super) Counted<Inner>);
+pub struct Storage(pub(super) Counted<StorageInner>);
 
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        if let Memory::Host(lazy) | Memory::Device(lazy, _) = &self.0.memory
+        if let StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) = &self.0.memory
             && lazy.readers() > 0
         {
-            pending::left(self.0.count() - 1, lazy.readers() as usize, lazy.is_there());
+            queue::left(self.0.count() - 1, lazy.readers() as usize, lazy.is_there());
         }
     }
 }
@@ -120,34 +121,34 @@ impl Storage {
     pub fn alloc(bytes: usize) -> Result<Storage> {
         if bytes <= INLINE {
             alloc::count_inline(INLINE as isize);
-            let room = || Memory::Inline(Inline(UnsafeCell::new([MaybeUninit::uninit(); INLINE])));
-            let made = Storage(Counted::with(|| Inner { memory: room(), bytes, version: Counter::default() }));
-            if let Memory::Inline(a) = &made.0.memory {
+            let room = || StorageMemory::Inline(Inline(UnsafeCell::new([MaybeUninit::uninit(); INLINE])));
+            let made = Storage(Counted::with(|| StorageInner { memory: room(), bytes, version: Counter::default() }));
+            if let StorageMemory::Inline(a) = &made.0.memory {
                 // Initialised where it lies: kernels may read whole blocks of it (see `is_padded`).
                 // SAFETY: nobody else knows the new storage.
                 unsafe { a.0.get().cast::<[u8; INLINE]>().write([0; INLINE]) };
             }
             return Ok(made);
         }
-        let memory = Memory::Host(Lazy::of(Source::Own(Buffer::new(bytes)?)));
-        Ok(Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() })))
+        let memory = StorageMemory::Host(DeferredMemory::of(MemorySource::Own(Buffer::new(bytes)?)));
+        Ok(Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() })))
     }
 
     /// Memory of `bytes` bytes that is not there yet: `step` says what will be in it.
-    pub(super) fn pending(bytes: usize, step: Arc<Step>, home: Option<Home>) -> Storage {
+    pub(super) fn pending(bytes: usize, step: Arc<DeferredStep>, home: Option<Home>) -> Storage {
         let memory = match home {
-            None => Memory::Host(Lazy::pending(step)),
-            Some(home) => Memory::Device(Lazy::pending(step), home),
+            None => StorageMemory::Host(DeferredMemory::pending(step)),
+            Some(home) => StorageMemory::Device(DeferredMemory::pending(step), home),
         };
-        Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
+        Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() }))
     }
 
     /// New memory of a device.
     pub(super) fn on_device(home: Home, bytes: usize) -> Result<Storage> {
         let made = home.backend.allocate(bytes)?;
         let bytes = made.bytes();
-        let memory = Memory::Device(Lazy::of(Source::Device(made)), home);
-        Ok(Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() })))
+        let memory = StorageMemory::Device(DeferredMemory::of(MemorySource::Device(made)), home);
+        Ok(Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() })))
     }
 
     /// Memory of somebody else.
@@ -155,8 +156,8 @@ impl Storage {
     /// # Safety
     /// `ptr` must stay valid for `bytes` bytes (and for writing, if `writable`) as long as `owner` lives.
     pub unsafe fn external(ptr: *mut u8, bytes: usize, writable: bool, owner: Box<dyn Any + Send + Sync>) -> Storage {
-        let memory = Memory::External { ptr, writable, _owner: owner };
-        Storage(Counted::with(|| Inner { memory, bytes, version: Counter::default() }))
+        let memory = StorageMemory::External { ptr, writable, _owner: owner };
+        Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() }))
     }
 
     #[inline]
@@ -167,7 +168,7 @@ impl Storage {
     #[inline]
     pub fn device(&self) -> Device {
         match &self.0.memory {
-            Memory::Device(_, home) => home.device,
+            StorageMemory::Device(_, home) => home.device,
             _ => Device::CPU,
         }
     }
@@ -176,7 +177,7 @@ impl Storage {
     #[inline(always)]
     pub(super) fn backend(&self) -> &dyn Backend {
         match &self.0.memory {
-            Memory::Device(_, home) => &*home.backend,
+            StorageMemory::Device(_, home) => &*home.backend,
             _ => &CPU,
         }
     }
@@ -185,7 +186,7 @@ impl Storage {
     #[inline(always)]
     pub(super) fn home(&self) -> Option<&Home> {
         match &self.0.memory {
-            Memory::Device(_, home) => Some(home),
+            StorageMemory::Device(_, home) => Some(home),
             _ => None,
         }
     }
@@ -204,7 +205,7 @@ impl Storage {
     #[inline]
     pub fn element_size(&self, dtype: DType) -> usize {
         match &self.0.memory {
-            Memory::Device(_, home) => home.backend.element_size(dtype),
+            StorageMemory::Device(_, home) => home.backend.element_size(dtype),
             _ => dtype.size(),
         }
     }
@@ -221,9 +222,9 @@ impl Storage {
     #[inline(always)]
     pub(super) fn backend_memory(&self) -> contract::Memory<'_> {
         match &self.0.memory {
-            Memory::Device(lazy, _) => {
+            StorageMemory::Device(lazy, _) => {
                 if !lazy.is_settled_for(Access::Read) {
-                    pending::must_settle(self, Access::Read);
+                    queue::must_settle(self, Access::Read);
                 }
                 lazy.memory().unwrap_or(contract::Memory::Host(std::ptr::null_mut()))
             }
@@ -240,31 +241,31 @@ impl Storage {
     #[inline]
     pub fn memory(&self, access: Access) -> *mut u8 {
         match &self.0.memory {
-            Memory::Inline(a) => a.0.get().cast(),
-            Memory::Host(lazy) => {
+            StorageMemory::Inline(a) => a.0.get().cast(),
+            StorageMemory::Host(lazy) => {
                 if !lazy.is_settled_for(access) {
-                    pending::must_settle(self, access);
+                    queue::must_settle(self, access);
                 }
                 lazy.address()
             }
-            Memory::External { ptr, writable, .. } => {
+            StorageMemory::External { ptr, writable, .. } => {
                 debug_assert!(*writable || access == Access::Read, "write to read-only memory");
                 *ptr
             }
-            Memory::Device(..) => no_address(),
+            StorageMemory::Device(..) => no_address(),
         }
     }
 
     /// Whether the memory goes on to 64 initialised bytes, which nobody else uses, whatever its size.
     #[inline]
     pub(crate) fn is_padded(&self) -> bool {
-        matches!(self.0.memory, Memory::Inline(_))
+        matches!(self.0.memory, StorageMemory::Inline(_))
     }
 
     /// Whether the memory is somebody else's who lets it be read only.
     #[inline]
     pub(super) fn is_lent_for_reading(&self) -> bool {
-        matches!(self.0.memory, Memory::External { writable: false, .. })
+        matches!(self.0.memory, StorageMemory::External { writable: false, .. })
     }
 
     /// Whether the memory may be written (an external owner may have lent it for reading only, and it may be frozen).
@@ -292,32 +293,32 @@ impl Storage {
     /// What pending results are going to read has other owners.
     #[inline]
     pub fn is_sole_owner(&self) -> bool {
-        self.0.is_only() && !matches!(self.0.memory, Memory::External { .. })
+        self.0.is_only() && !matches!(self.0.memory, StorageMemory::External { .. })
     }
 
     /// Whether the memory is the allocator's own, so that its end runs no foreign code.
     #[inline]
     pub fn is_own(&self) -> bool {
-        matches!(self.0.memory, Memory::Inline(_) | Memory::Host(_))
+        matches!(self.0.memory, StorageMemory::Inline(_) | StorageMemory::Host(_))
     }
 
     /// Whether the memory is somebody else's.
     pub(super) fn is_external(&self) -> bool {
-        matches!(self.0.memory, Memory::External { .. })
+        matches!(self.0.memory, StorageMemory::External { .. })
     }
 
     /// Where the memory begins, whatever is pending in it. None where it is not there.
     pub(super) fn start(&self) -> Option<contract::Memory<'_>> {
         match &self.0.memory {
-            Memory::Inline(a) => Some(contract::Memory::Host(a.0.get().cast())),
-            Memory::Host(lazy) | Memory::Device(lazy, _) => lazy.memory(),
-            Memory::External { ptr, .. } => Some(contract::Memory::Host(*ptr)),
+            StorageMemory::Inline(a) => Some(contract::Memory::Host(a.0.get().cast())),
+            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) => lazy.memory(),
+            StorageMemory::External { ptr, .. } => Some(contract::Memory::Host(*ptr)),
         }
     }
 
-    pub(super) fn lazy(&self) -> Option<&Lazy> {
+    pub(super) fn deferred(&self) -> Option<&DeferredMemory> {
         match &self.0.memory {
-            Memory::Host(lazy) | Memory::Device(lazy, _) => Some(lazy),
+            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) => Some(lazy),
             _ => None,
         }
     }
@@ -326,7 +327,7 @@ impl Storage {
     #[inline]
     pub fn is_pending(&self) -> bool {
         match &self.0.memory {
-            Memory::Host(lazy) | Memory::Device(lazy, _) => {
+            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) => {
                 !lazy.is_settled_for(Access::Write) && (lazy.is_pending() || lazy.readers() > 0)
             }
             _ => false,
@@ -337,20 +338,20 @@ impl Storage {
     #[inline]
     pub fn is_plain(&self) -> bool {
         match &self.0.memory {
-            Memory::Inline(_) | Memory::External { .. } => true,
-            Memory::Host(lazy) => !lazy.is_pending(),
-            Memory::Device(..) => false,
+            StorageMemory::Inline(_) | StorageMemory::External { .. } => true,
+            StorageMemory::Host(lazy) => !lazy.is_pending(),
+            StorageMemory::Device(..) => false,
         }
     }
 
     /// Computes what is pending, as far as an access of this kind has to see it done. Releases the host's lock meanwhile.
     ///
     /// # Errors
-    /// Memory for the results is not to be had; everything is left as it was.
+    /// StorageMemory for the results is not to be had; everything is left as it was.
     #[inline]
     pub fn settle(&self, access: Access) -> Result<()> {
         match &self.0.memory {
-            Memory::Host(lazy) | Memory::Device(lazy, _) if !lazy.is_settled_for(access) => pending::settle(self, access),
+            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if !lazy.is_settled_for(access) => queue::settle(self, access),
             _ => Ok(()),
         }
     }
@@ -362,7 +363,7 @@ impl Storage {
     #[inline]
     pub(super) fn settle_readers(&self) -> Result<()> {
         match &self.0.memory {
-            Memory::Host(lazy) | Memory::Device(lazy, _) if lazy.readers() > 0 => pending::serve_readers(self),
+            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.readers() > 0 => queue::serve_readers(self),
             _ => Ok(()),
         }
     }
@@ -373,7 +374,7 @@ impl Storage {
     /// # Errors
     /// As for `settle`.
     pub fn expose(&self) -> Result<()> {
-        if let Some(lazy) = self.lazy() {
+        if let Some(lazy) = self.deferred() {
             lazy.expose();
         }
         self.settle(Access::Write)
@@ -381,7 +382,7 @@ impl Storage {
 
     /// The end of an `expose`: whoever knew the address is gone.
     pub fn hide(&self) {
-        if let Some(lazy) = self.lazy() {
+        if let Some(lazy) = self.deferred() {
             lazy.hide();
         }
     }

@@ -1,7 +1,7 @@
 //! Array: a storage seen through a layout, with an element type. The values under every tensor.
 
+use super::deferred::policy;
 use super::elements::Element;
-use super::fusion;
 use super::run::ask;
 use super::storage::{Access, Device, Home, Storage};
 use crate::backend::contract::{Operand, View};
@@ -337,11 +337,11 @@ impl Array {
 
     /// Itself if of this dtype, else a converted copy, which may be pending.
     pub fn converted(&self, dtype: DType) -> Result<Array> {
-        if dtype != self.dtype && fusion::is_worth(self.shape()) {
+        if dtype != self.dtype && policy::is_worth(self.shape()) {
             if let Some(made) = self.pending_cast(dtype)? {
                 return Ok(made);
             }
-            fusion::run_left();
+            policy::run_left();
         }
         self.cast(dtype)
     }

@@ -123,7 +123,7 @@ thread_local! {
 /// Registers the source; the first registration stays.
 pub fn register(source: Source) {
     let _ = SOURCE.set(source);
-    fusion::register(fusion::Sites { current: || current().0, describe: |site| Site(site).text() });
+    fusion::register(fusion::CallSites { current: || current().0, describe: |site| Site(site).text() });
 }
 
 /// Whether sites remember the whole stack from now on.

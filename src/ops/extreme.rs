@@ -428,24 +428,24 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
         }
         None => None,
     };
-    apply1(&Place { max, dim, keepdim }, &[x])
+    apply1(&ArgExtreme { max, dim, keepdim }, &[x])
 }
 
 /// Where the extreme stands, along a dimension or in the flattened input.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ArgExtreme {
     max: bool,
     dim: Option<usize>,
     keepdim: bool,
 }
 
-impl Vjp for Place {
+impl Vjp for ArgExtreme {
     fn node_name(&self) -> Name {
         "NotDifferentiable".into()
     }
 }
 
-impl Op for Place {
+impl Op for ArgExtreme {
     fn name(&self) -> &'static str {
         if self.max { "argmax" } else { "argmin" }
     }
@@ -472,12 +472,12 @@ impl Op for Place {
     fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
         let rank = lanes.inputs[0].rank();
         match self.dim {
-            _ if rank == 0 => Some(lanes.rows_of_numbers(&Place { dim: Some(1), ..*self })),
-            Some(d) => Some(lanes.shifted(&Place { dim: Some(d + 1), ..*self })),
+            _ if rank == 0 => Some(lanes.rows_of_numbers(&ArgExtreme { dim: Some(1), ..*self })),
+            Some(d) => Some(lanes.shifted(&ArgExtreme { dim: Some(d + 1), ..*self })),
             None => {
                 let one = || {
                     let flat = linear::reshape(&lanes.batched(0)?, &[lanes.size, lanes.inputs[0].shape().iter().product()])?;
-                    let at = apply1(&Place { dim: Some(1), keepdim: false, ..*self }, &[&flat])?;
+                    let at = apply1(&ArgExtreme { dim: Some(1), keepdim: false, ..*self }, &[&flat])?;
                     let shape = Dims::from_elem(1, if self.keepdim { rank } else { 0 });
                     Ok(smallvec![linear::reshape(&at, &lanes.with_batch(&shape))?])
                 };

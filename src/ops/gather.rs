@@ -8,7 +8,7 @@ use crate::autograd::{
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
-use crate::ops::index::{Place, first_of, on_dims};
+use crate::ops::index::{WriteTarget, first_of, on_dims};
 use crate::ops::{pointwise, shape};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
@@ -309,7 +309,7 @@ impl Op for Scatter {
 }
 
 /// Writes `src` (a tensor at least as large as the index, or a number) where the index points along `dim`.
-pub fn scatter(place: Place, x: &Tensor, dim: i64, index: &Tensor, src: pointwise::Arg<'_>, how: Reduce) -> Result<Tensor> {
+pub fn scatter(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, src: pointwise::Arg<'_>, how: Reduce) -> Result<Tensor> {
     let label = if how == Reduce::Add { "scatter_add_" } else { "scatter_" };
     let d = wrap_dim(dim, x.rank())?;
     check_index("scatter", x, index)?;
@@ -327,8 +327,8 @@ pub fn scatter(place: Place, x: &Tensor, dim: i64, index: &Tensor, src: pointwis
             (t.clone(), if how == Reduce::Add { "ScatterAddBackward0" } else { "ScatterBackward0" })
         }
     };
-    if index.numel() == 0 && (place == Place::Same || index.rank() != x.rank() || index.rank() != src.rank()) {
-        return if place == Place::Same { Ok(x.clone()) } else { linear::clone_as(x, node) };
+    if index.numel() == 0 && (place == WriteTarget::Same || index.rank() != x.rank() || index.rank() != src.rank()) {
+        return if place == WriteTarget::Same { Ok(x.clone()) } else { linear::clone_as(x, node) };
     }
     if !number && src.rank().max(1) != index.rank().max(1) {
         return Err(Error::runtime(format!(
@@ -366,8 +366,8 @@ pub fn scatter(place: Place, x: &Tensor, dim: i64, index: &Tensor, src: pointwis
     };
     let op = Scatter { dim: d, how, node, label };
     on_dims(place, x, |x, place| match place {
-        Place::New => apply1(&op, &[x, &index, &part]),
-        Place::Same => {
+        WriteTarget::New => apply1(&op, &[x, &index, &part]),
+        WriteTarget::Same => {
             apply_inplace(&op, label, &[x, &index, &part], Old::Read)?;
             Ok(x.clone())
         }
@@ -431,7 +431,7 @@ impl Op for MaskedFill {
 }
 
 /// `x` with a number or 0-d tensor where the mask, broadcast to x, holds.
-pub fn masked_fill(place: Place, x: &Tensor, mask: &Tensor, value: pointwise::Arg<'_>) -> Result<Tensor> {
+pub fn masked_fill(place: WriteTarget, x: &Tensor, mask: &Tensor, value: pointwise::Arg<'_>) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {
         return Err(Error::runtime(format!("masked_fill_ only supports boolean masks, but got mask with dtype {}", mask.dtype())));
     }
@@ -448,11 +448,11 @@ pub fn masked_fill(place: Place, x: &Tensor, mask: &Tensor, value: pointwise::Ar
     let all = broadcast(&x.shape(), &mask.shape())?;
     let op = MaskedFill { node };
     match place {
-        Place::New => apply1(&op, &[x, mask, &value]),
-        Place::Same if all != x.shape() => {
+        WriteTarget::New => apply1(&op, &[x, mask, &value]),
+        WriteTarget::Same if all != x.shape() => {
             Err(Error::shape(format!("output with shape {} doesn't match the broadcast shape {}", fmt_shape(&x.shape()), fmt_shape(&all))))
         }
-        Place::Same => {
+        WriteTarget::Same => {
             apply_inplace(&op, "masked_fill_", &[x, mask, &value], Old::Read)?;
             Ok(x.clone())
         }

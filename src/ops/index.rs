@@ -360,14 +360,14 @@ pub(crate) fn put_(
 
 /// Whether a call gives a new tensor or writes to its first argument; each family of writes has one function for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum WriteTarget {
     New,
     Same,
 }
 
 #[allow(clippy::too_many_arguments)]
 pub(super) fn put_at(
-    place: Place,
+    place: WriteTarget,
     x: &Tensor,
     plan: IndexPlan,
     index: &[Tensor],
@@ -377,8 +377,8 @@ pub(super) fn put_at(
     label: &'static str,
 ) -> Result<Tensor> {
     match place {
-        Place::New => put(x, plan, index, values, add, node, label),
-        Place::Same => {
+        WriteTarget::New => put(x, plan, index, values, add, node, label),
+        WriteTarget::Same => {
             put_(x, plan, index, values, add, node, label)?;
             Ok(x.clone())
         }
@@ -426,7 +426,7 @@ pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
 }
 
 /// Writes `values` where the index tensors point (`self[index] = values`); adds with `accumulate`, in the order of the positions.
-pub fn index_put(place: Place, x: &Tensor, plan: IndexPlan, index: &[Tensor], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+pub fn index_put(place: WriteTarget, x: &Tensor, plan: IndexPlan, index: &[Tensor], values: &Tensor, accumulate: bool) -> Result<Tensor> {
     if x.dtype() != values.dtype() {
         return Err(Error::runtime(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
@@ -452,7 +452,7 @@ fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &IndexPlan, index: &[
 }
 
 /// `x` with `alpha * source` added to the slices along `dim` that the index names.
-pub fn index_add(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar) -> Result<Tensor> {
+pub fn index_add(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
     if index.rank() > 1 {
         return Err(Error::index(format!(
@@ -499,17 +499,17 @@ pub fn index_add(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Te
 }
 
 /// Runs a write on a 0-d tensor as on one of one dimension.
-pub(crate) fn on_dims(place: Place, x: &Tensor, f: impl FnOnce(&Tensor, Place) -> Result<Tensor>) -> Result<Tensor> {
+pub(crate) fn on_dims(place: WriteTarget, x: &Tensor, f: impl FnOnce(&Tensor, WriteTarget) -> Result<Tensor>) -> Result<Tensor> {
     if x.rank() > 0 {
         return f(x, place);
     }
     let wide = crate::ops::shape::view(x, &[1])?;
     let out = f(&wide, place)?;
-    if place == Place::Same { Ok(x.clone()) } else { linear::reshape(&out, &[]) }
+    if place == WriteTarget::Same { Ok(x.clone()) } else { linear::reshape(&out, &[]) }
 }
 
 /// `x` with the slices along `dim` that the index names replaced by those of `source`.
-pub fn index_copy(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+pub fn index_copy(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
     if index.rank() > 1 {
         return Err(Error::index(format!("index_copy_(): Index should have dimension 1 or 0 (got {})", index.rank())));
@@ -558,7 +558,7 @@ pub fn index_copy(place: Place, x: &Tensor, dim: i64, index: &Tensor, source: &T
 }
 
 /// `x` with the slices along `dim` that the index names filled with a number or a 0-d tensor.
-pub fn index_fill(place: Place, x: &Tensor, dim: i64, index: &Tensor, value: pointwise::Arg<'_>) -> Result<Tensor> {
+pub fn index_fill(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, value: pointwise::Arg<'_>) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
     if index.dtype() != DType::I64 {
         return Err(Error::index("index_fill_(): Expected dtype int64 for index."));

@@ -4,7 +4,7 @@ use crate::array::{Array, Device, IndexPlan};
 use crate::autograd::{Tensor, ViewOp, linear, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
-use crate::ops::index::{self, Place};
+use crate::ops::index::{self, WriteTarget};
 use crate::ops::mask;
 use crate::ops::pointwise::{self, Arg};
 use smallvec::SmallVec;
@@ -274,7 +274,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
         Arg::Tensor(t) if t.rank() == 0 => linear::cast(t, x.dtype())?,
         Arg::Tensor(t) => t.clone(),
     };
-    index::index_put(Place::Same, target, plan, &p.index, &values, false)?;
+    index::index_put(WriteTarget::Same, target, plan, &p.index, &values, false)?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use crate::autograd::{
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim};
-use crate::ops::index::{self, Place};
+use crate::ops::index::{self, WriteTarget};
 use crate::ops::shape::{self, Views};
 use smallvec::{SmallVec, smallvec};
 
@@ -465,14 +465,14 @@ impl Op for Triangle {
 }
 
 /// The upper (or lower) triangle of each matrix, zero elsewhere.
-pub fn triangle(place: Place, t: &Tensor, diagonal: i64, upper: bool) -> Result<Tensor> {
+pub fn triangle(place: WriteTarget, t: &Tensor, diagonal: i64, upper: bool) -> Result<Tensor> {
     let op = Triangle { diagonal, upper };
     if t.rank() < 2 {
         return Err(Error::runtime(format!("{}: input tensor must have at least 2 dimensions", op.name())));
     }
     match place {
-        Place::New => apply1(&op, &[t]),
-        Place::Same => {
+        WriteTarget::New => apply1(&op, &[t]),
+        WriteTarget::Same => {
             apply_inplace(&op, if upper { "triu_" } else { "tril_" }, &[t], Old::Read)?;
             Ok(t.clone())
         }

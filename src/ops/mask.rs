@@ -1,6 +1,6 @@
 //! Elements chosen by a mask, and where those that are not zero stand.
 
-use super::index::{MASKED_SCATTER, MASKED_SELECT, Place, at_least_1d, on_dims, put_at, take_rows};
+use super::index::{MASKED_SCATTER, MASKED_SELECT, WriteTarget, at_least_1d, on_dims, put_at, take_rows};
 use crate::array::{Array, IndexPlan};
 use crate::autograd::{Tensor, cut, linear};
 use crate::backend::host;
@@ -62,7 +62,7 @@ pub fn masked_select(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
 }
 
 /// `x` with consecutive elements of `source` where the mask holds.
-pub fn masked_scatter(place: Place, x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+pub fn masked_scatter(place: WriteTarget, x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
     if x.dtype() != source.dtype() {
         return Err(Error::runtime(format!(
             "masked_scatter: expected self and source to have same dtypes but got {} and {}",
@@ -74,7 +74,7 @@ pub fn masked_scatter(place: Place, x: &Tensor, mask: &Tensor, source: &Tensor) 
         return Err(Error::runtime(format!("masked_scatter_ only supports boolean masks, but got mask with dtype {}", mask.dtype())));
     }
     let (wide, mask) = broadcast_pair(x, mask)?;
-    if place == Place::Same && wide.shape() != x.shape() {
+    if place == WriteTarget::Same && wide.shape() != x.shape() {
         return Err(Error::shape(format!(
             "output with shape {} doesn't match the broadcast shape {}",
             fmt_shape(&x.shape()),
@@ -92,7 +92,7 @@ pub fn masked_scatter(place: Place, x: &Tensor, mask: &Tensor, source: &Tensor) 
     let flat = linear::reshape(source, &[source.numel()])?;
     let values = crate::ops::shape::narrow(&flat, 0, 0, n as i64)?;
     // In place the write must go to the tensor that was given.
-    let target = if place == Place::Same { x } else { &wide };
+    let target = if place == WriteTarget::Same { x } else { &wide };
     on_dims(place, target, |x, place| {
         let plan = IndexPlan::of((0..x.rank()).collect());
         put_at(place, x, plan, &index, &values, false, &MASKED_SCATTER, "masked_scatter_")

@@ -182,5 +182,5 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<
         Some(w) => linear::cast(&w.detach(), DType::F64)?,
     };
     let zeros = super::create::full_on(x.device(), &[size], Scalar::Int(0), Some(weights.dtype()))?;
-    index::index_add(index::Place::New, &zeros, 0, &at, &weights, Scalar::Int(1))
+    index::index_add(index::WriteTarget::New, &zeros, 0, &at, &weights, Scalar::Int(1))
 }

@@ -1,6 +1,6 @@
 //! Unique elements: of a whole tensor, of its slices along a dimension, or of neighbours only.
 
-use super::index::{Place, index_select};
+use super::index::{WriteTarget, index_select};
 use super::mask::nonzero;
 use super::order::sort;
 use super::pointwise as pw;
@@ -78,7 +78,7 @@ fn differs(rows: &Tensor) -> Result<Tensor> {
 /// The inverse of sorting: `number[i]` to where the i-th sorted element came from.
 fn unsort(number: &Tensor, order: &Tensor) -> Result<Tensor> {
     let zeros = super::create::full_on(number.device(), &number.shape(), Scalar::Int(0), Some(DType::I64))?;
-    gather::scatter(Place::New, &zeros, 0, order, number.into(), gather::Reduce::Set)
+    gather::scatter(WriteTarget::New, &zeros, 0, order, number.into(), gather::Reduce::Set)
 }
 
 /// The unique elements of all of `x` in ascending order; every nan is one of its own.

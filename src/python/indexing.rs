@@ -13,7 +13,7 @@ use crate::autograd::Tensor;
 use crate::error::Error;
 use crate::layout::{DType, Scalar};
 use crate::ops::gather::{self as along, Reduce};
-use crate::ops::index::{self, Place};
+use crate::ops::index::{self, WriteTarget};
 use crate::ops::indexing::{self, Index};
 use crate::ops::mask;
 use crate::ops::pointwise::{self as pw, Arg};
@@ -214,7 +214,7 @@ fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(IndexPlan, SmallVec<[Ten
     Ok(indexing::positions(x, &entries)?)
 }
 
-fn put(x: &Bound<'_, PyTensor>, place: Place, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyResult<Tensor> {
+fn put(x: &Bound<'_, PyTensor>, place: WriteTarget, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyResult<Tensor> {
     let x = PyTensor::of(x);
     let (plan, at) = put_plan(x, indices)?;
     Ok(index::index_put(place, x, plan, &at, PyTensor::of(values), accumulate)?)
@@ -222,7 +222,7 @@ fn put(x: &Bound<'_, PyTensor>, place: Place, indices: &Obj<'_>, values: &Bound<
 
 fn scatter_any(
     x: &Bound<'_, PyTensor>,
-    place: Place,
+    place: WriteTarget,
     dim: i64,
     index: &Bound<'_, PyTensor>,
     src: Option<&Obj<'_>>,
@@ -261,34 +261,34 @@ both! {
     }
     /// A copy with `src` (a tensor or a number) written where the index points along `dim`.
     fn scatter(x, dim: i64, index: &Bound<'_, PyTensor>, src: Option<&Obj<'_>>, value: Option<&Obj<'_>>, reduce: Option<&str>) sig(dim, index, src=None, *, value=None, reduce=None) {
-        wrap(x.py(), scatter_any(x, Place::New, dim, index, src, value, reduce)?)
+        wrap(x.py(), scatter_any(x, WriteTarget::New, dim, index, src, value, reduce)?)
     }
     /// A copy with `src` added where the index points along `dim`, in the order of the index.
     fn scatter_add(x, dim: i64, index: &Bound<'_, PyTensor>, src: &Bound<'_, PyTensor>) sig(dim, index, src) {
-        wrap(x.py(), scatter_any(x, Place::New, dim, index, Some(src.as_any()), None, Some("add"))?)
+        wrap(x.py(), scatter_any(x, WriteTarget::New, dim, index, Some(src.as_any()), None, Some("add"))?)
     }
     /// A copy with `alpha * source` added to the slices along `dim` that the index names.
     fn index_add(x, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>, alpha: Option<&Obj<'_>>) sig(dim, index, source, *, alpha=None) {
-        wrap(x.py(), index::index_add(Place::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source), self::alpha(alpha)?)?)
+        wrap(x.py(), index::index_add(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source), self::alpha(alpha)?)?)
     }
     /// A copy with the slices along `dim` that the index names replaced by those of `source`.
     fn index_copy(x, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) sig(dim, index, source) {
-        wrap(x.py(), index::index_copy(Place::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source))?)
+        wrap(x.py(), index::index_copy(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source))?)
     }
     /// A copy with the slices along `dim` that the index names filled with a value.
     fn index_fill(x, dim: i64, index: &Bound<'_, PyTensor>, value: &Obj<'_>) sig(dim, index, value) {
         let v = operand_of(value, "index_fill", 3, "value")?;
-        wrap(x.py(), index::index_fill(Place::New, PyTensor::of(x), dim, PyTensor::of(index), v)?)
+        wrap(x.py(), index::index_fill(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), v)?)
     }
     /// A copy with `values` written (or added) where the index tensors point.
     fn index_put(x, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) sig(indices, values, accumulate=false) {
-        let out = put(x, Place::New, indices, values, accumulate)?;
+        let out = put(x, WriteTarget::New, indices, values, accumulate)?;
         wrap(x.py(), out)
     }
     /// A copy with a value where the mask holds.
     fn masked_fill(x, mask: &Bound<'_, PyTensor>, value: &Obj<'_>) sig(mask, value) {
         let v = operand_of(value, "masked_fill", 2, "value")?;
-        wrap(x.py(), along::masked_fill(Place::New, PyTensor::of(x), PyTensor::of(mask), v)?)
+        wrap(x.py(), along::masked_fill(WriteTarget::New, PyTensor::of(x), PyTensor::of(mask), v)?)
     }
     /// The elements where the mask holds, in one dimension.
     fn masked_select(x, mask: &Bound<'_, PyTensor>) sig(mask) {
@@ -296,7 +296,7 @@ both! {
     }
     /// A copy with consecutive elements of `source` where the mask holds.
     fn masked_scatter(x, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) sig(mask, source) {
-        wrap(x.py(), mask::masked_scatter(Place::New, PyTensor::of(x), PyTensor::of(mask), PyTensor::of(source))?)
+        wrap(x.py(), mask::masked_scatter(WriteTarget::New, PyTensor::of(x), PyTensor::of(mask), PyTensor::of(source))?)
     }
     /// The positions of the elements that are not zero: rows of a matrix, or a tuple of vectors.
     fn nonzero(x, as_tuple: bool) sig(*, as_tuple=false) {
@@ -323,13 +323,13 @@ impl PyTensor {
         value: Option<&Obj<'_>>,
         reduce: Option<&str>,
     ) -> PyOut {
-        scatter_any(slf, Place::Same, dim, index, src, value, reduce)?;
+        scatter_any(slf, WriteTarget::Same, dim, index, src, value, reduce)?;
         same(slf)
     }
 
     /// Adds `src` where the index points along `dim`.
     fn scatter_add_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, src: &Bound<'_, PyTensor>) -> PyOut {
-        scatter_any(slf, Place::Same, dim, index, Some(src.as_any()), None, Some("add"))?;
+        scatter_any(slf, WriteTarget::Same, dim, index, Some(src.as_any()), None, Some("add"))?;
         same(slf)
     }
 
@@ -342,38 +342,38 @@ impl PyTensor {
         source: &Bound<'_, PyTensor>,
         alpha: Option<&Obj<'_>>,
     ) -> PyOut {
-        index::index_add(Place::Same, Self::of(slf), dim, Self::of(index), Self::of(source), self::alpha(alpha)?)?;
+        index::index_add(WriteTarget::Same, Self::of(slf), dim, Self::of(index), Self::of(source), self::alpha(alpha)?)?;
         same(slf)
     }
 
     /// Replaces the slices along `dim` that the index names by those of `source`.
     fn index_copy_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyOut {
-        index::index_copy(Place::Same, Self::of(slf), dim, Self::of(index), Self::of(source))?;
+        index::index_copy(WriteTarget::Same, Self::of(slf), dim, Self::of(index), Self::of(source))?;
         same(slf)
     }
 
     /// Fills the slices along `dim` that the index names.
     fn index_fill_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, value: &Obj<'_>) -> PyOut {
-        index::index_fill(Place::Same, Self::of(slf), dim, Self::of(index), operand_of(value, "index_fill_", 3, "value")?)?;
+        index::index_fill(WriteTarget::Same, Self::of(slf), dim, Self::of(index), operand_of(value, "index_fill_", 3, "value")?)?;
         same(slf)
     }
 
     /// Writes (or adds) `values` where the index tensors point.
     #[pyo3(signature = (indices, values, accumulate=false))]
     fn index_put_(slf: &Bound<'_, Self>, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyOut {
-        put(slf, Place::Same, indices, values, accumulate)?;
+        put(slf, WriteTarget::Same, indices, values, accumulate)?;
         same(slf)
     }
 
     /// Writes a value where the mask holds.
     fn masked_fill_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, value: &Obj<'_>) -> PyOut {
-        along::masked_fill(Place::Same, Self::of(slf), Self::of(mask), operand_of(value, "masked_fill_", 2, "value")?)?;
+        along::masked_fill(WriteTarget::Same, Self::of(slf), Self::of(mask), operand_of(value, "masked_fill_", 2, "value")?)?;
         same(slf)
     }
 
     /// Writes consecutive elements of `source` where the mask holds.
     fn masked_scatter_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyOut {
-        mask::masked_scatter(Place::Same, Self::of(slf), Self::of(mask), Self::of(source))?;
+        mask::masked_scatter(WriteTarget::Same, Self::of(slf), Self::of(mask), Self::of(source))?;
         same(slf)
     }
 

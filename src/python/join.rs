@@ -7,7 +7,7 @@ use super::identity::wrap;
 use super::shape::tuple;
 use super::tensor::PyTensor;
 use crate::error::Error;
-use crate::ops::index::Place;
+use crate::ops::index::WriteTarget;
 use crate::ops::join::{self, Repeats};
 use crate::ops::rearrange;
 use crate::ops::shape as views;
@@ -77,11 +77,11 @@ both! {
     }
     /// The lower triangle of each matrix, zero elsewhere.
     fn tril(x, diagonal: i64) sig(diagonal=0) {
-        wrap(x.py(), join::triangle(Place::New, PyTensor::of(x), diagonal, false)?)
+        wrap(x.py(), join::triangle(WriteTarget::New, PyTensor::of(x), diagonal, false)?)
     }
     /// The upper triangle of each matrix, zero elsewhere.
     fn triu(x, diagonal: i64) sig(diagonal=0) {
-        wrap(x.py(), join::triangle(Place::New, PyTensor::of(x), diagonal, true)?)
+        wrap(x.py(), join::triangle(WriteTarget::New, PyTensor::of(x), diagonal, true)?)
     }
     /// A square matrix from a vector, or a copy of a matrix's diagonal.
     fn diag(x, diagonal: i64) sig(diagonal=0) {
@@ -131,14 +131,14 @@ impl PyTensor {
     /// Keeps the lower triangle of each matrix.
     #[pyo3(signature = (diagonal=0))]
     fn tril_<'py>(slf: &Bound<'py, Self>, diagonal: i64) -> PyResult<Bound<'py, Self>> {
-        join::triangle(Place::Same, Self::of(slf), diagonal, false)?;
+        join::triangle(WriteTarget::Same, Self::of(slf), diagonal, false)?;
         Ok(slf.clone())
     }
 
     /// Keeps the upper triangle of each matrix.
     #[pyo3(signature = (diagonal=0))]
     fn triu_<'py>(slf: &Bound<'py, Self>, diagonal: i64) -> PyResult<Bound<'py, Self>> {
-        join::triangle(Place::Same, Self::of(slf), diagonal, true)?;
+        join::triangle(WriteTarget::Same, Self::of(slf), diagonal, true)?;
         Ok(slf.clone())
     }
 }

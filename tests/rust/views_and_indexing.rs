@@ -6,7 +6,7 @@ use rgrad::autograd::Tensor;
 use rgrad::error::ErrorKind;
 use rgrad::layout::{DType, Scalar};
 use rgrad::ops::gather::{self, Reduce};
-use rgrad::ops::index::{self, Place};
+use rgrad::ops::index::{self, WriteTarget};
 use rgrad::ops::indexing::{self, Index};
 use rgrad::ops::join::{self, Repeats};
 use rgrad::ops::mask;
@@ -88,30 +88,30 @@ fn writing_at_positions_has_gradients() {
     let plan = || IndexPlan::of([0usize].into_iter().collect());
     let twice = positions(&[1, 1, 2], &[3]);
     check("index_put", &[&[3, 2], &[2, 2]], &|x| {
-        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&i), &mul(&x[1], &x[1])?, false)
+        index::index_put(WriteTarget::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&i), &mul(&x[1], &x[1])?, false)
     });
     check("index_put broadcast", &[&[3, 2], &[2]], &|x| {
-        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&i), &mul(&x[1], &x[1])?, false)
+        index::index_put(WriteTarget::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&i), &mul(&x[1], &x[1])?, false)
     });
     check("index_put accumulate", &[&[3, 2], &[3, 2]], &|x| {
-        index::index_put(Place::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&twice), &mul(&x[1], &x[1])?, true)
+        index::index_put(WriteTarget::New, &mul(&x[0], &x[0])?, plan(), std::slice::from_ref(&twice), &mul(&x[1], &x[1])?, true)
     });
     check("index_add", &[&[3, 2], &[3, 2]], &|x| {
-        index::index_add(Place::New, &mul(&x[0], &x[0])?, 0, &twice, &mul(&x[1], &x[1])?, Scalar::Float(0.5))
+        index::index_add(WriteTarget::New, &mul(&x[0], &x[0])?, 0, &twice, &mul(&x[1], &x[1])?, Scalar::Float(0.5))
     });
-    check("index_copy", &[&[3, 2], &[2, 2]], &|x| index::index_copy(Place::New, &mul(&x[0], &x[0])?, 0, &i, &mul(&x[1], &x[1])?));
-    check("index_fill", &[&[3, 2]], &|x| index::index_fill(Place::New, &mul(&x[0], &x[0])?, 0, &i, Arg::Scalar(2.0.into())));
+    check("index_copy", &[&[3, 2], &[2, 2]], &|x| index::index_copy(WriteTarget::New, &mul(&x[0], &x[0])?, 0, &i, &mul(&x[1], &x[1])?));
+    check("index_fill", &[&[3, 2]], &|x| index::index_fill(WriteTarget::New, &mul(&x[0], &x[0])?, 0, &i, Arg::Scalar(2.0.into())));
     let g = positions(&[0, 2, 1, 0], &[2, 2]);
     for how in [Reduce::Set, Reduce::Add] {
         check("scatter", &[&[2, 3], &[2, 2]], &|x| {
-            gather::scatter(Place::New, &mul(&x[0], &x[0])?, 1, &g, Arg::Tensor(&mul(&x[1], &x[1])?), how)
+            gather::scatter(WriteTarget::New, &mul(&x[0], &x[0])?, 1, &g, Arg::Tensor(&mul(&x[1], &x[1])?), how)
         });
     }
     let mask = Tensor::new(Array::from_slice(&[true, false, true], &[3]).unwrap());
     check("masked_fill", &[&[2, 3], &[]], &|x| {
-        gather::masked_fill(Place::New, &mul(&x[0], &x[0])?, &mask, Arg::Tensor(&mul(&x[1], &x[1])?))
+        gather::masked_fill(WriteTarget::New, &mul(&x[0], &x[0])?, &mask, Arg::Tensor(&mul(&x[1], &x[1])?))
     });
-    check("masked_scatter", &[&[3], &[4]], &|x| mask::masked_scatter(Place::New, &mul(&x[0], &x[0])?, &mask, &mul(&x[1], &x[1])?));
+    check("masked_scatter", &[&[3], &[4]], &|x| mask::masked_scatter(WriteTarget::New, &mul(&x[0], &x[0])?, &mask, &mul(&x[1], &x[1])?));
     check("x[1:] = y", &[&[3, 2], &[2]], &|x| {
         let z = mul(&x[0], &x[0])?;
         indexing::set(&z, &[Index::Slice { start: Some(1), stop: None, step: 1 }], Arg::Tensor(&mul(&x[1], &x[1])?))?;
@@ -134,8 +134,8 @@ fn joining_and_rearranging_have_gradients() {
     check("repeat_interleave", &[&[3]], &|x| {
         join::repeat_interleave(&mul(&x[0], &x[0])?, Repeats::Tensor(&positions(&[1, 0, 2], &[3])), Some(0), None)
     });
-    check("tril", &[&[2, 3, 3]], &|x| join::triangle(Place::New, &mul(&x[0], &x[0])?, 0, false));
-    check("triu", &[&[3, 2]], &|x| join::triangle(Place::New, &mul(&x[0], &x[0])?, 1, true));
+    check("tril", &[&[2, 3, 3]], &|x| join::triangle(WriteTarget::New, &mul(&x[0], &x[0])?, 0, false));
+    check("triu", &[&[3, 2]], &|x| join::triangle(WriteTarget::New, &mul(&x[0], &x[0])?, 1, true));
     check("diag_embed", &[&[2, 2]], &|x| join::diag_embed(&mul(&x[0], &x[0])?, 1, 0, -1));
     check("diag", &[&[3, 3]], &|x| join::diag(&mul(&x[0], &x[0])?, -1));
     check("trace", &[&[3, 2]], &|x| join::trace(&mul(&x[0], &x[0])?));
@@ -152,7 +152,7 @@ fn refused_writes_change_nothing() {
     let bad = positions(&[0, 3], &[2]);
     let e = indexing::set(&x, &[Index::Tensor(bad.clone())], Arg::Scalar(9.0.into())).unwrap_err();
     assert_eq!((e.kind(), e.message()), (ErrorKind::Index, "index 3 is out of bounds for dimension 0 with size 3"));
-    assert!(gather::scatter(Place::Same, &x, 0, &bad, Arg::Scalar(9.0.into()), Reduce::Set).is_err());
+    assert!(gather::scatter(WriteTarget::Same, &x, 0, &bad, Arg::Scalar(9.0.into()), Reduce::Set).is_err());
     assert_eq!(to_vec(&x), [1.0, 2.0, 3.0]);
     assert_eq!(x.version(), Some(0));
 }

@@ -1,9 +1,10 @@
-//! Which pointwise results stay pending, and what has become of them.
+//! Which results stay pending, the switch for it, and counts of what was run.
 
-use super::lazy::Lazy;
-use super::pending::{self, In, MOST_INPUTS, MOST_STEPS, Make, Step, Weight};
-use super::storage::{Access, Device, Storage};
-use super::value::Array;
+use super::memory::DeferredMemory;
+use super::queue;
+use super::step::{DeferredInput, DeferredKind, DeferredStep, MOST_INPUTS, MOST_STEPS, ProgramWeight};
+use crate::array::Array;
+use crate::array::storage::{Access, Device, Storage};
 use crate::backend::contract::Backend;
 use crate::backend::host::LARGE;
 use crate::backend::program::{MAX_PARAMS, StepKind};
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Results with fewer elements are computed at once: keeping them would cost as much as computing them.
+/// Results with fewer elements are computed at once, because a step costs as much as the computation.
 static LEAST: AtomicUsize = AtomicUsize::new(1 << 16);
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
@@ -22,25 +23,25 @@ static PROGRAMS: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static SAVED: AtomicU64 = AtomicU64::new(0);
 
-/// What has been run since the process started.
+/// Counts since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub struct FusionCounts {
     pub programs: u64,
     /// Steps of all programs.
     pub steps: u64,
-    /// Bytes of results that nobody held when their program ran, so that they were never written.
+    /// Bytes of results without any handle when their program ran: these were never written.
     pub bytes_not_written: u64,
 }
 
-pub fn counts() -> Counts {
-    Counts {
+pub fn counts() -> FusionCounts {
+    FusionCounts {
         programs: PROGRAMS.load(Ordering::Relaxed),
         steps: STEPS.load(Ordering::Relaxed),
         bytes_not_written: SAVED.load(Ordering::Relaxed),
     }
 }
 
-pub(super) fn count(steps: usize, unwritten: usize) {
+pub(in crate::array) fn count(steps: usize, unwritten: usize) {
     PROGRAMS.fetch_add(1, Ordering::Relaxed);
     STEPS.fetch_add(steps as u64, Ordering::Relaxed);
     SAVED.fetch_add(unwritten as u64, Ordering::Relaxed);
@@ -51,14 +52,14 @@ pub fn is_enabled() -> bool {
     ENABLED.load(Ordering::Relaxed)
 }
 
-/// Lets results stay pending, or not, in the whole process; gives what was set before. What is pending already stays so.
+/// Switches deferral on or off for the whole process and returns the old setting. Results that are pending stay pending.
 pub fn set_enabled(on: bool) -> bool {
     ENABLED.swap(on, Ordering::Relaxed)
 }
 
 /// Whether results of this shape are large enough to stay pending.
 #[inline]
-pub(super) fn is_worth(shape: &[usize]) -> bool {
+pub(in crate::array) fn is_worth(shape: &[usize]) -> bool {
     shape.iter().product::<usize>() >= least()
 }
 
@@ -66,20 +67,20 @@ fn least() -> usize {
     LEAST.load(Ordering::Relaxed)
 }
 
-/// Sets from how many elements on results stay pending, and gives what was set before. For tests of small programs.
+/// Sets the least number of elements of a deferred result and returns the old one. For tests of small programs.
 pub fn set_least(elements: usize) -> usize {
     LEAST.swap(elements.max(1), Ordering::Relaxed)
 }
 
-/// Computes everything that is pending on a device, so that who waits for the device waits for it too.
+/// Computes everything that is pending on a device. Called before a wait for the device.
 ///
 /// # Errors
-/// As for whoever looks at a result.
+/// The errors of the programs, as for a read of a result.
 pub fn settle_all(device: Device) -> Result<()> {
-    pending::settle_all(device)
+    queue::settle_all(device)
 }
 
-/// Whether the backend has the type and may have memory for so many elements of it: what cannot be had is refused at once.
+/// Whether the backend has the type and may have memory for so many elements of it. Without this check a request for too much memory would fail late.
 fn has_room(backend: &dyn Backend, numel: usize, dtype: DType) -> bool {
     backend.has_dtype(dtype).is_ok() && numel.checked_mul(backend.element_size(dtype)).is_some_and(|n| backend.has_room(n))
 }
@@ -91,7 +92,7 @@ fn backend_of<'a>(own: Option<&'a Array>, ins: &[&'a Array]) -> &'a Storage {
 }
 
 /// Whether a program of this size may run as one.
-fn fits_together(w: Weight, backend: &dyn Backend) -> bool {
+fn fits_together(w: ProgramWeight, backend: &dyn Backend) -> bool {
     let most = backend.most_buffers();
     // In the worst case every step's result is kept.
     w.steps <= MOST_STEPS && w.inputs <= MOST_INPUTS && w.steps + w.inputs <= most
@@ -102,7 +103,7 @@ pub fn may_wait(elements: usize) -> bool {
     elements >= least() && is_enabled()
 }
 
-/// From how many elements on an operation is run while no guard is held: it is worth a release of the host's lock, or may stay pending.
+/// Operations on at least so many elements run while no guard is held: they release the host's lock, or their result may stay pending.
 #[inline]
 pub fn large() -> usize {
     least().min(LARGE)
@@ -111,25 +112,25 @@ pub fn large() -> usize {
 /// Whether there may be programs for `run_left`.
 #[inline]
 pub fn has_left() -> bool {
-    pending::is_queued()
+    queue::is_queued()
 }
 
-/// Runs programs that keep more memory alive than their results will take, since nobody else holds what they read. To be called where no
-/// guard is held, before an operation that asks for memory at once.
+/// Runs programs that keep more memory alive than their results will take. Call it before an operation that allocates at once, while no guard
+/// is held.
 #[inline]
 pub fn run_left() {
-    pending::sweep_left();
+    queue::sweep_left();
 }
 
-/// As `run_left`, but only for what holds memory already: an operation that follows may go on with results that are pending.
+/// As `run_left`, but only for programs whose inputs are in memory: the next operation may extend the others.
 #[inline]
 pub fn run_stale() {
-    pending::sweep();
+    queue::sweep();
 }
 
-/// To be called before a fork, on the thread that forks.
+/// Call it before a fork, on the thread that forks.
 pub fn before_fork() {
-    pending::before_fork();
+    queue::before_fork();
 }
 
 /// The end of `before_fork`, in parent and child.
@@ -138,41 +139,41 @@ pub fn before_fork() {
 /// This thread has called `before_fork`, and not this since.
 pub unsafe fn after_fork() {
     // SAFETY: the caller's.
-    unsafe { pending::after_fork() };
+    unsafe { queue::after_fork() };
 }
 
 /// How lines of the user's program are found and described.
 #[derive(Debug, Clone, Copy)]
-pub struct Sites {
+pub struct CallSites {
     pub current: fn() -> u32,
     pub describe: fn(u32) -> String,
 }
 
-static SITES: OnceLock<Sites> = OnceLock::new();
+static SITES: OnceLock<CallSites> = OnceLock::new();
 
 /// Registers the source of call sites; the first registration stays.
-pub fn register(sites: Sites) {
+pub fn register(sites: CallSites) {
     let _ = SITES.set(sites);
 }
 
-pub(super) fn site() -> u32 {
+pub(in crate::array) fn site() -> u32 {
     SITES.get().map_or(0, |s| (s.current)())
 }
 
-pub(super) fn describe(site: u32) -> String {
+pub(in crate::array) fn describe(site: u32) -> String {
     SITES.get().map_or_else(|| "an unknown line".into(), |s| (s.describe)(site))
 }
 
-/// What a step will read, and how large its program is then.
-struct Plan {
-    ins: SmallVec<[In; 3]>,
-    weight: Weight,
+/// The operands of a step, and how large its program is with it.
+struct StepPlan {
+    ins: SmallVec<[DeferredInput; 3]>,
+    weight: ProgramWeight,
     strided: bool,
 }
 
 impl Array {
-    /// The pending result of a row over `layout` (dense, from 0 on), or None where it has to be computed at once.
-    pub(super) fn pending(
+    /// The pending result of a row over `layout` (dense, from 0 on), or None if it must be computed at once.
+    pub(in crate::array) fn pending(
         func: Func,
         compute: DType,
         out: DType,
@@ -183,53 +184,53 @@ impl Array {
         if layout.numel() < least() || !is_enabled() {
             return Ok(None);
         }
-        pending::sweep();
+        queue::sweep();
         let backend = backend_of(None, ins).backend();
         if !backend.defers() || !has_room(backend, layout.numel(), out) {
             return Ok(None);
         }
         let Some(what) = row(func, compute, out, params, backend) else { return Ok(None) };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
-        Ok(Some(pending::make(plan.step(what, out, layout, site()))))
+        Ok(Some(queue::make(plan.step(what, out, layout, site()))))
     }
 
-    /// The pending conversion of this array, or None where it has to be computed at once.
-    pub(super) fn pending_cast(&self, to: DType) -> Result<Option<Array>> {
+    /// The pending conversion of this array, or None if it must be computed at once.
+    pub(in crate::array) fn pending_cast(&self, to: DType) -> Result<Option<Array>> {
         if self.numel() < least() || !is_enabled() {
             return Ok(None);
         }
-        pending::sweep();
+        queue::sweep();
         let backend = self.storage().backend();
         if !backend.defers() || !has_room(backend, self.numel(), to) {
             return Ok(None);
         }
         let layout = if self.is_contiguous() { Layout::contiguous(self.shape()) } else { Layout::dense_like(self.shape(), self.strides()) };
         let Some(plan) = plan(1, &layout, &[self], None)? else { return Ok(None) };
-        Ok(Some(pending::make(plan.step(StepKind::Cast, to, &layout, site()))))
+        Ok(Some(queue::make(plan.step(StepKind::Cast, to, &layout, site()))))
     }
 
     /// Whether a write to all of this array may wait.
-    fn takes_steps(&self) -> Option<&Lazy> {
-        // What is pending already may wait for one step more, however small it is.
+    fn takes_steps(&self) -> Option<&DeferredMemory> {
+        // A small array that is pending may take one step more.
         if self.numel() < least() && self.storage().is_plain() || !is_enabled() || !self.is_whole() || !self.storage().backend().defers() {
             return None;
         }
-        self.storage().lazy().filter(|l| !l.is_exposed())
+        self.storage().deferred().filter(|l| !l.is_exposed())
     }
 
-    /// Lets a row's result, which is to overwrite this array, stay pending; false where it has to be computed at once.
-    pub(super) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
+    /// Defers a row whose result overwrites this array; false if it must be computed at once.
+    pub(in crate::array) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
         let Some(lazy) = self.takes_steps() else { return Ok(false) };
-        pending::sweep();
+        queue::sweep();
         let Some(what) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
         self.storage().settle_readers()?;
-        let more = |w: Weight| Weight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
+        let more = |w: ProgramWeight| ProgramWeight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
         let site = site();
         if lazy.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().backend())) {
             self.ready()?;
         }
         let Some(mut plan) = plan(func.reads(), self.layout(), ins, Some(self))? else { return Ok(false) };
-        pending::extend(self.storage(), |old| {
+        queue::extend(self.storage(), |old| {
             if let Some(old) = &old {
                 if old.keeps_other_order(self.layout()) {
                     return None;
@@ -239,7 +240,7 @@ impl Array {
                 plan.strided |= old.strided;
             }
             for i in &mut plan.ins {
-                if let In::Old(step, _) = i {
+                if let DeferredInput::Old(step, _) = i {
                     step.clone_from(&old);
                 }
             }
@@ -250,7 +251,7 @@ impl Array {
 
 impl Array {
     /// Whether the array is its storage's every element, in the order of memory.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(in crate::array) fn is_whole(&self) -> bool {
         self.layout().offset() == 0
             && self.layout().is_dense()
             && self.numel() * self.storage().element_size(self.dtype()) == self.storage().bytes()
@@ -267,31 +268,31 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn 
     Some(StepKind::Row { func, compute, params: all })
 }
 
-/// How each input is read by a result of this layout, which is to overwrite `own` if that is given; None where one cannot be read late.
-fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<Plan>> {
+/// How each input is read by a result of this layout, which overwrites `own` if that is given; None if an input cannot be read late.
+fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<StepPlan>> {
     let on = backend_of(own, ins);
-    // What follows a fold is a program of its own: the one before it is over.
-    let alone = own.and_then(|a| a.storage().lazy()?.step()).is_some_and(|s| s.folded);
-    let mut all: SmallVec<[In; 3]> = SmallVec::new();
+    // A write to the result of a request starts a new program: inputs of the one before are settled.
+    let alone = own.and_then(|a| a.storage().deferred()?.step()).is_some_and(|s| s.follows_request);
+    let mut all: SmallVec<[DeferredInput; 3]> = SmallVec::new();
     for (k, a) in ins.iter().enumerate() {
         if reads >> k & 1 == 0 {
-            all.push(In::Nothing);
+            all.push(DeferredInput::Nothing);
             continue;
         }
         let Some(input) = look(layout, a, own, on)? else { return Ok(None) };
-        if let (true, In::Aligned(a)) = (alone, &input) {
+        if let (true, DeferredInput::Aligned(a)) = (alone, &input) {
             a.ready()?;
         }
         all.push(input);
     }
-    Plan::fitting(all, layout, on.backend()).map(Some)
+    StepPlan::fitting(all, layout, on.backend()).map(Some)
 }
 
-fn look(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> Result<Option<In>> {
+fn look(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> Result<Option<DeferredInput>> {
     if let Some(own) = own
         && a.storage().same(own.storage())
     {
-        return Ok((a.layout() == own.layout() && a.dtype() == own.dtype()).then(|| In::Old(None, a.dtype())));
+        return Ok((a.layout() == own.layout() && a.dtype() == own.dtype()).then(|| DeferredInput::Old(None, a.dtype())));
     }
     if a.device().is_host()
         && (a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1))
@@ -300,44 +301,44 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> Result
         let mut bytes = [0u8; 8];
         // SAFETY: one element of at most 8 bytes is there.
         unsafe { std::ptr::copy_nonoverlapping(a.ptr(), bytes.as_mut_ptr(), a.dtype().size()) };
-        return Ok(Some(In::Value(bytes, a.dtype())));
+        return Ok(Some(DeferredInput::Value(bytes, a.dtype())));
     }
-    // Numbers apart, operands of another device are for the operation itself to refuse.
-    if a.storage().is_external() || !a.storage().is_beside(on) || a.storage().lazy().is_some_and(Lazy::is_exposed) {
+    // The operation itself refuses operands of other devices, except numbers.
+    if a.storage().is_external() || !a.storage().is_beside(on) || a.storage().deferred().is_some_and(DeferredMemory::is_exposed) {
         return Ok(None);
     }
     let same = a.shape() == layout.shape() && a.strides().iter().zip(layout.strides()).zip(a.shape()).all(|((x, y), n)| x == y || *n == 1);
     if same || a.is_contiguous() && layout.is_contiguous() && a.numel() == layout.numel() {
-        if a.storage().lazy().is_none() {
-            return Ok(Some(In::Aligned(a.clone_dense()?)));
+        if a.storage().deferred().is_none() {
+            return Ok(Some(DeferredInput::Aligned(a.clone_dense()?)));
         }
-        let whole = a.is_whole() && a.storage().lazy().and_then(|l| l.step()).is_none_or(|s| s.out == a.dtype());
+        let whole = a.is_whole() && a.storage().deferred().and_then(|l| l.step()).is_none_or(|s| s.out == a.dtype());
         if !whole {
             a.ready()?;
         }
-        return Ok(Some(In::Aligned(a.clone())));
+        return Ok(Some(DeferredInput::Aligned(a.clone())));
     }
     a.ready()?;
     let expanded = a.layout().expand(layout.shape())?;
     if !on.backend().reads_strided(layout.shape(), layout.strides(), expanded.strides(), a.dtype()) {
         return Ok(None);
     }
-    // Small arrays are copied: nobody keeps watch over who writes to them.
-    let a = if a.storage().lazy().is_some() { a.clone() } else { a.contiguous_copy()? };
+    // Small arrays are copied: writes to them are not tracked.
+    let a = if a.storage().deferred().is_some() { a.clone() } else { a.contiguous_copy()? };
     let expanded = a.layout().expand(layout.shape())?;
-    Ok(Some(In::Strided(a.with_layout(expanded)?)))
+    Ok(Some(DeferredInput::Strided(a.with_layout(expanded)?)))
 }
 
-impl Plan {
+impl StepPlan {
     /// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
-    fn fitting(ins: SmallVec<[In; 3]>, layout: &Layout, backend: &dyn Backend) -> Result<Plan> {
-        let across = ins.iter().filter(|i| matches!(i, In::Strided(_))).count();
-        let mut plan = Plan { weight: Weight { steps: 1, inputs: across }, strided: across > 0, ins };
+    fn fitting(ins: SmallVec<[DeferredInput; 3]>, layout: &Layout, backend: &dyn Backend) -> Result<StepPlan> {
+        let across = ins.iter().filter(|i| matches!(i, DeferredInput::Strided(_))).count();
+        let mut plan = StepPlan { weight: ProgramWeight { steps: 1, inputs: across }, strided: across > 0, ins };
         let mut waiting: SmallVec<[&Storage; 3]> = SmallVec::new();
         for i in &plan.ins {
-            let In::Aligned(a) = i else { continue };
-            match a.storage().lazy().and_then(Lazy::step) {
-                Some(s) if s.folded || s.keeps_other_order(layout) => a.ready()?,
+            let DeferredInput::Aligned(a) = i else { continue };
+            match a.storage().deferred().and_then(DeferredMemory::step) {
+                Some(s) if s.follows_request || s.keeps_other_order(layout) => a.ready()?,
                 Some(s) => {
                     plan.weight.steps += s.weight.steps;
                     plan.weight.inputs += s.weight.inputs;
@@ -348,11 +349,11 @@ impl Plan {
             }
         }
         if !fits_together(plan.weight, backend) {
-            let exact = pending::exact_weight(&waiting);
-            plan.weight = Weight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
+            let exact = queue::exact_weight(&waiting);
+            plan.weight = ProgramWeight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
             if !fits_together(plan.weight, backend) {
                 waiting.iter().try_for_each(|s| s.settle(Access::Read))?;
-                plan.weight = Weight { steps: 1, inputs: plan.ins.len() };
+                plan.weight = ProgramWeight { steps: 1, inputs: plan.ins.len() };
                 plan.strided = across > 0;
             }
         }
@@ -360,7 +361,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn step(self, what: StepKind, out: DType, layout: &Layout, site: u32) -> Arc<Step> {
-        Step::new(Make::Point(what), out, layout.clone(), self.ins, self.weight, self.strided, site)
+    fn step(self, what: StepKind, out: DType, layout: &Layout, site: u32) -> Arc<DeferredStep> {
+        DeferredStep::new(DeferredKind::Point(what), out, layout.clone(), self.ins, self.weight, self.strided, site)
     }
 }

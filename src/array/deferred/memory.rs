@@ -1,55 +1,55 @@
-//! Memory of the host's allocator that may be there, or be there once somebody looks.
+//! Memory that is there, or will be once its pending contents are read.
 
-use super::pending::Step;
-use super::storage::{Access, Storage};
+use super::step::DeferredStep;
+use crate::array::storage::{Access, Storage};
 use crate::backend::contract::{DeviceMemory, Memory};
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::lock_order::{Ordered, Rank};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Whose memory it is.
-pub(super) enum Source {
+/// Which memory it is.
+pub(in crate::array) enum MemorySource {
     Own(Buffer),
-    /// A device's.
+    /// Memory of a device.
     Device(Box<dyn DeviceMemory>),
-    /// Taken over from a storage that only the program held which wrote the result.
+    /// Taken over from an input that only the program held.
     Taken(Storage),
 }
 
-impl Source {
+impl MemorySource {
     /// Where it begins.
     #[inline]
     pub fn memory(&self) -> Option<Memory<'_>> {
         match self {
-            Source::Own(b) => Some(Memory::Host(b.as_ptr())),
-            Source::Device(m) => Some(Memory::Device(&**m)),
-            Source::Taken(s) => s.lazy().and_then(Lazy::memory),
+            MemorySource::Own(b) => Some(Memory::Host(b.as_ptr())),
+            MemorySource::Device(m) => Some(Memory::Device(&**m)),
+            MemorySource::Taken(s) => s.deferred().and_then(DeferredMemory::memory),
         }
     }
 }
 
 /// A step waits to be computed.
 const PENDING: u32 = 1;
-/// The address is known outside.
+/// The address is known outside this crate.
 const EXPOSED: u32 = 2;
 /// The rest of the word counts the pending steps that read this memory.
 const READER: u32 = 4;
 
-pub(super) struct Lazy {
-    memory: OnceLock<Source>,
+pub(in crate::array) struct DeferredMemory {
+    memory: OnceLock<MemorySource>,
     state: AtomicU32,
-    /// How many outside know the address.
+    /// How many holders outside know the address.
     known: AtomicU32,
-    /// When it last became pending, by count.
+    /// The number under which it is registered as pending.
     number: AtomicU64,
-    step: Ordered<Option<Arc<Step>>, { Rank::Storage as u8 }>,
+    step: Ordered<Option<Arc<DeferredStep>>, { Rank::Storage as u8 }>,
 }
 
-impl Lazy {
+impl DeferredMemory {
     #[inline]
-    pub fn of(source: Source) -> Lazy {
-        Lazy {
+    pub fn of(source: MemorySource) -> DeferredMemory {
+        DeferredMemory {
             memory: OnceLock::from(source),
             state: AtomicU32::new(0),
             known: AtomicU32::new(0),
@@ -58,8 +58,8 @@ impl Lazy {
         }
     }
 
-    pub fn pending(step: Arc<Step>) -> Lazy {
-        Lazy {
+    pub fn pending(step: Arc<DeferredStep>) -> DeferredMemory {
+        DeferredMemory {
             memory: OnceLock::new(),
             state: AtomicU32::new(PENDING),
             known: AtomicU32::new(0),
@@ -77,17 +77,17 @@ impl Lazy {
         self.state.load(Ordering::Acquire) & EXPOSED != 0
     }
 
-    /// From now on somebody outside knows the address.
+    /// A holder outside knows the address from now on.
     pub fn expose(&self) {
         self.known.fetch_add(1, Ordering::AcqRel);
         self.state.fetch_or(EXPOSED, Ordering::AcqRel);
     }
 
-    /// Somebody who knew it is gone.
+    /// One of these holders is gone.
     pub fn hide(&self) {
         if self.known.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.state.fetch_and(!EXPOSED, Ordering::AcqRel);
-            // Another one may have come in between.
+            // Another holder may have come in between.
             if self.known.load(Ordering::Acquire) > 0 {
                 self.state.fetch_or(EXPOSED, Ordering::AcqRel);
             }
@@ -108,7 +108,7 @@ impl Lazy {
         self.state.fetch_sub(READER, Ordering::AcqRel);
     }
 
-    /// Whether an access of this kind finds what it should: nothing pending, and for a write nobody who still wants to read.
+    /// Whether an access of this kind may go ahead: nothing is pending and, for a write, no pending step reads the memory.
     #[inline]
     pub fn is_settled_for(&self, access: Access) -> bool {
         let state = self.state.load(Ordering::Acquire);
@@ -118,18 +118,18 @@ impl Lazy {
         }
     }
 
-    pub fn step(&self) -> Option<Arc<Step>> {
+    pub fn step(&self) -> Option<Arc<DeferredStep>> {
         self.step.lock().clone()
     }
 
-    /// Lets `step` say what is in the memory; true if nothing was pending before.
-    pub fn set_step(&self, step: Arc<Step>) -> bool {
+    /// Makes `step` the pending contents; true if nothing was pending before.
+    pub fn set_step(&self, step: Arc<DeferredStep>) -> bool {
         let old = self.step.lock().replace(step);
         self.state.fetch_or(PENDING, Ordering::AcqRel) & PENDING == 0 && old.is_none()
     }
 
-    /// The end of a run of `step`, if nothing was added to it meanwhile.
-    pub fn done(&self, step: &Arc<Step>) -> Option<Arc<Step>> {
+    /// Called when `step` has run. Gives the step back if none was added after it.
+    pub fn done(&self, step: &Arc<DeferredStep>) -> Option<Arc<DeferredStep>> {
         let mut slot = self.step.lock();
         if slot.as_ref().is_some_and(|s| Arc::ptr_eq(s, step)) {
             self.state.fetch_and(!PENDING, Ordering::AcqRel);
@@ -150,8 +150,8 @@ impl Lazy {
         self.memory.get().is_some()
     }
 
-    /// Gives the memory, once.
-    pub fn provide(&self, source: Source) {
+    /// Sets the memory, once.
+    pub fn provide(&self, source: MemorySource) {
         let first = self.memory.set(source).is_ok();
         debug_assert!(first, "a result's memory was provided twice");
     }
@@ -159,7 +159,7 @@ impl Lazy {
     /// The storage whose memory this is, where it was taken over.
     pub fn taken(&self) -> Option<&Storage> {
         match self.memory.get() {
-            Some(Source::Taken(s)) => Some(s),
+            Some(MemorySource::Taken(s)) => Some(s),
             _ => None,
         }
     }
@@ -167,7 +167,7 @@ impl Lazy {
     /// Where the memory begins, once it is there.
     #[inline]
     pub fn memory(&self) -> Option<Memory<'_>> {
-        self.memory.get().and_then(Source::memory)
+        self.memory.get().and_then(MemorySource::memory)
     }
 
     /// The memory's address.
@@ -177,9 +177,9 @@ impl Lazy {
     #[inline]
     pub fn address(&self) -> *mut u8 {
         match self.memory.get() {
-            Some(Source::Own(b)) => b.as_ptr(),
-            Some(Source::Taken(s)) => s.lazy().map_or(std::ptr::null_mut(), Lazy::address),
-            None | Some(Source::Device(_)) => {
+            Some(MemorySource::Own(b)) => b.as_ptr(),
+            Some(MemorySource::Taken(s)) => s.deferred().map_or(std::ptr::null_mut(), DeferredMemory::address),
+            None | Some(MemorySource::Device(_)) => {
                 unreachable!("memory of a pending result was reached before it was computed")
             }
         }
