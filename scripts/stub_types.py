@@ -61,7 +61,7 @@ PARAMETERS = {
     **each(
         "_Dims",
         "dims axis squeeze.dim squeeze_.dim roll.shifts destination movedim.source moveaxis.source "
-        "sum.dim mean.dim nansum.dim nanmean.dim norm.dim "
+        "sum.dim mean.dim nanmean.dim norm.dim "
         "var_mean.dim std_mean.dim",
     ),
     **each("_DType", "dtype d type1 type2 can_cast.from_ can_cast.to"),

@@ -732,10 +732,12 @@ class Tensor:
         """In-place form of `log2`."""
     def log_(self) -> Tensor:
         """In-place form of `log`."""
-    def log_softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+    def log_softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`x - log(sum(exp(x)))` along `dim`, without overflow."""
     def logaddexp(self, other: _Operand) -> Tensor:
         """The logarithm of the sum of the exponentials of both inputs."""
+    def logcumsumexp(self, dim: _int) -> Tensor:
+        """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
     def logical_and(self, other: _Operand) -> Tensor:
         """Whether both inputs are true (not zero)."""
     def logical_and_(self, other: _Operand) -> Tensor:
@@ -894,15 +896,8 @@ class Tensor:
         out: Tensor | None = None,
     ) -> Tensor:
         """As `quantile`, passing over nan."""
-    def nansum(
-        self,
-        dim: _Dims | None = None,
-        keepdim: _bool = False,
-        *,
-        dtype: _DType | None = None,
-        out: Tensor | None = None,
-    ) -> Tensor:
-        """The sum with nan counted as 0."""
+    def nansum(self, dim: _Dims | None = None, keepdim: _bool = False, *, dtype: _DType | None = None) -> Tensor:
+        """The sum over `dim` (all without), with nan counted as 0."""
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """`length` elements along `dim`, from `start` on."""
     @property
@@ -1151,7 +1146,7 @@ class Tensor:
         """The sizes of the dimensions, or that of one."""
     @overload
     def size(self, dim: _int) -> _int: ...
-    def softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+    def softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
     def softplus(self, beta: _Number = 1.0, threshold: _Number = 20.0) -> Tensor:
         """`log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold."""
@@ -2395,6 +2390,9 @@ def log_softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: T
 def logaddexp(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of the exponentials of both inputs."""
 
+def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
+
 def logical_and(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether both inputs are true (not zero)."""
 
@@ -2609,7 +2607,7 @@ def nansum(
     dtype: _DType | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum with nan counted as 0."""
+    """The sum over `dim` (all without), with nan counted as 0."""
 
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements along `dim`, from `start` on."""
@@ -3529,6 +3527,7 @@ __all__ = [
     "log10",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",

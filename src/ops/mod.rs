@@ -29,4 +29,5 @@ pub mod softmax;
 pub mod unique;
 
 /// The declared functions of all families.
-pub const DECLARED: &[&[declared::Declared]] = &[extreme::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED];
+pub const DECLARED: &[&[declared::Declared]] =
+    &[extreme::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED, scan::DECLARED, softmax::DECLARED];

@@ -503,6 +503,8 @@ pub(crate) fn one_dim(x: &Tensor, dim: i64) -> Result<usize> {
 }
 
 declare! {
+    /// The sum over `dim` (all without), with nan counted as 0.
+    fn nansum(input: &Tensor, dim: Option<&[i64]> = None, keepdim: bool = false; dtype: Option<DType> = None) -> Tensor = nansum;
     /// Whether all elements along `dim` (all without) are true.
     fn all(input: &Tensor, dim: Option<&[i64]> = None, keepdim: bool = false) -> Tensor = |x, d, k| truth(x, true, d, k);
     /// Whether any element along `dim` (all without) is true.

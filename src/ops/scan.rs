@@ -1,5 +1,6 @@
-//! Running sums and products.
+//! Running sums and products, and sums of exponentials.
 
+use super::declared::declare;
 use super::pointwise as pw;
 use super::reduce::{one, one_dim, shifted};
 use crate::array::Array;
@@ -9,7 +10,7 @@ use crate::autograd::lanes::Lanes;
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, Old, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::smallvec;
 
@@ -117,6 +118,86 @@ impl Op for CumProd {
         let rates = apply1(&CumSum { dim: self.dim, reverse: false }, &[&pw::div(t, x)?])?;
         Ok(one(pw::mul(cx.output(0), &rates)?))
     }
+}
+
+/// Running `log(sum(exp(x)))` along `dim`.
+#[derive(Debug, Clone)]
+struct LogCumSumExp {
+    dim: usize,
+}
+
+impl LogCumSumExp {
+    /// `exp(y[i - 1] - y[i])`: y never falls, so this is at most 1, and nothing below overflows.
+    fn decay(&self, y: &Tensor) -> Result<Tensor> {
+        let before = shifted(y, self.dim, 1, true, f64::NEG_INFINITY)?;
+        let equal = pw::eq(&before, y)?;
+        pw::where_(&equal, 1.0, &pw::exp(&pw::where_(&equal, 0.0, &pw::sub(&before, y)?)?)?)
+    }
+}
+
+impl Vjp for LogCumSumExp {
+    fn node_name(&self) -> Name {
+        "LogcumsumexpBackward0".into()
+    }
+    fn keeps(&self) -> Keeps {
+        smallvec![("dim", Kept::at(self.dim)), ("self", Kept::Input(0)), ("result", Kept::Output(0))]
+    }
+    /// `sum over k >= i of g[k] * exp(x[i] - y[k])`.
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
+        let (x, y) = (cx.input(0)?, cx.output(0)?);
+        if x.rank() == 0 || x.numel() == 0 {
+            return Ok(one(g.clone()));
+        }
+        let tails = weighted_tails(g, &self.decay(&y)?, self.dim)?;
+        Ok(one(pw::mul(&tails, &pw::exp(&pw::sub(&x, &y)?)?)?))
+    }
+}
+
+impl Op for LogCumSumExp {
+    fn name(&self) -> &'static str {
+        "logcumsumexp"
+    }
+    fn takes_pending(&self) -> bool {
+        true
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![scan(x[0], ScanKind::LogSumExp, self.dim)?])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.input(0).output(0)
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if lanes.inputs[0].rank() == 0 {
+            return Some(lanes.rows_of_numbers(&LogCumSumExp { dim: 1 }));
+        }
+        Some(lanes.shifted(&LogCumSumExp { dim: self.dim + 1 }))
+    }
+    /// `sum over k <= i of t[k] * exp(x[k] - y[i])`.
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        let (x, y, Some(t)) = (cx.primal(0), cx.output(0), cx.tangent(0)) else { return Ok(smallvec![None]) };
+        if x.rank() == 0 || x.numel() == 0 {
+            return Ok(one(t.clone()));
+        }
+        let own = pw::mul(t, &pw::exp(&pw::sub(x, y)?)?)?;
+        Ok(one(weighted_heads(&own, &self.decay(y)?, self.dim)?))
+    }
+}
+
+/// Running `log(sum(exp(x)))` along `dim`, without overflow. Floats only.
+pub fn logcumsumexp(x: &Tensor, dim: i64) -> Result<Tensor> {
+    let dim = one_dim(x, dim)?;
+    if !x.dtype().is_float() {
+        let dtype = x.dtype().type_name();
+        return Err(Error::not_implemented(format!(
+            "\"logcumsumexp_out_cpu\" not implemented for '{dtype}': convert the tensor first, as with .float()"
+        )));
+    }
+    apply1(&LogCumSumExp { dim }, &[x])
+}
+
+declare! {
+    /// The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only.
+    fn logcumsumexp(input: &Tensor, dim: i64) -> Tensor = logcumsumexp;
 }
 
 fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {

@@ -1,5 +1,6 @@
 //! Softmax and its logarithm.
 
+use super::declared::declare;
 use super::pointwise as pw;
 use super::reduce::{one, one_dim, sum};
 use crate::array::Array;
@@ -106,4 +107,11 @@ pub fn softmax(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
 /// `x - log(sum(exp(x)))` along `dim`, without overflow; `dtype` converts the input first.
 pub fn log_softmax(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
     general(x, dim, dtype, true)
+}
+
+declare! {
+    /// `exp(x) / sum(exp(x))` along `dim`, without overflow.
+    fn softmax(input: &Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor = softmax;
+    /// `x - log(sum(exp(x)))` along `dim`, without overflow.
+    fn log_softmax(input: &Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor = log_softmax;
 }

@@ -97,23 +97,24 @@ type Sorted<'a, 'py> = (SmallVec<[Option<&'a Bound<'py, PyAny>>; 8]>, Option<&'a
 
 fn sorted<'a, 'py>(
     f: &Declared,
-    given: impl ExactSizeIterator<Item = &'a Bound<'py, PyAny>>,
+    slf: &'a [Bound<'py, PyAny>],
+    given: &'a [Bound<'py, PyAny>],
     named: &'a [Bound<'py, PyAny>],
     names: Option<&Bound<'py, PyTuple>>,
-    takes_out: bool,
 ) -> PyResult<Sorted<'a, 'py>> {
-    let most = f.parameters.iter().filter(|p| !p.keyword_only).count();
+    let most = f.parameters.iter().filter(|p| !p.keyword_only).count() - slf.len();
     if given.len() > most {
         let plural = if most == 1 { "" } else { "s" };
-        return Err(type_error(format!("{}() takes {most} positional argument{plural} but {} were given", f.name, given.len())));
+        let was = if given.len() == 1 { "was" } else { "were" };
+        return Err(type_error(format!("{}() takes {most} positional argument{plural} but {} {was} given", f.name, given.len())));
     }
-    let (mut slots, mut out): Sorted<'a, 'py> = (given.map(Some).collect(), None);
+    let (mut slots, mut out): Sorted<'a, 'py> = (slf.iter().chain(given).map(Some).collect(), None);
     slots.resize(f.parameters.len(), None);
     let names = names.into_iter().flat_map(|names| names.iter());
     for (name, value) in names.zip(named) {
         let name = name.cast_into::<PyString>()?;
         let name = name.to_str()?;
-        if takes_out && name == "out" {
+        if f.takes_out && slf.is_empty() && name == "out" {
             out = Some(value).filter(|o| !o.is_none());
             continue;
         }
@@ -150,8 +151,7 @@ unsafe extern "C" fn call(slf: Object, args: *const Object, nargs: ffi::Py_ssize
             let slf: &[Bound<'_, PyAny>] = if is_method { std::slice::from_raw_parts((&raw const slf).cast(), 1) } else { &[] };
             (slf, given, named, names)
         };
-        let positional: SmallVec<[&Bound<'_, PyAny>; 8]> = slf.iter().chain(given).collect();
-        let (slots, out) = sorted(f, positional.into_iter(), named, names.as_ref(), f.takes_out && !is_method)?;
+        let (slots, out) = sorted(f, slf, given, named, names.as_ref())?;
         let mut values: SmallVec<[Value<'_>; 8]> = SmallVec::new();
         for (k, (p, slot)) in f.parameters.iter().zip(&slots).enumerate() {
             values.push(match (slot, p.default) {

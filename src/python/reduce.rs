@@ -9,7 +9,7 @@ use super::rows::into_out;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
 use crate::layout::DType;
-use crate::ops::{extreme, norm as norms, pointwise as pw, quantile, reduce, scan, softmax as soft};
+use crate::ops::{extreme, norm as norms, pointwise as pw, quantile, reduce, scan};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -156,12 +156,6 @@ both! {
         let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "mean")?)?;
         finish(x.py(), "mean", r, t, out)
     }
-    /// The sum with nan counted as 0.
-    fn nansum(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
-        sig(dim=None, keepdim=false, *, dtype=None, out=None) {
-        let (t, d) = (PyTensor::of(x), dims(dim, None, "nansum")?);
-        finish(x.py(), "nansum", reduce::nansum(t, d.as_deref(), keepdim, dtype_option(dtype, "nansum")?)?, t, out)
-    }
     /// The arithmetic mean of what is not nan.
     fn nanmean(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, out=None) {
@@ -227,16 +221,6 @@ both! {
     fn cumprod(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
         finish(x.py(), "cumprod", scan::cumprod(t, dim, dtype_or(dtype, out, "cumprod")?)?, t, out)
-    }
-    /// `exp(x) / sum(exp(x))` along `dim`, without overflow.
-    fn softmax(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, dtype=None, *, out=None) {
-        let t = PyTensor::of(x);
-        finish(x.py(), "softmax", soft::softmax(t, dim, dtype_option(dtype, "softmax")?)?, t, out)
-    }
-    /// `x - log(sum(exp(x)))` along `dim`, without overflow.
-    fn log_softmax(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, dtype=None, *, out=None) {
-        let t = PyTensor::of(x);
-        finish(x.py(), "log_softmax", soft::log_softmax(t, dim, dtype_option(dtype, "log_softmax")?)?, t, out)
     }
 }
 

@@ -276,6 +276,7 @@ def _scan_ref(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _op("cumsum", _scan_samples(normal), _scan_ref(np.cumsum), inplace="cumsum_")
+_op("logcumsumexp", _scan_samples(normal), _scan_ref(np.logaddexp.accumulate))
 _op("cumprod", _scan_samples(off_zero), _scan_ref(np.cumprod), inplace="cumprod_")
 
 

@@ -280,6 +280,7 @@ GRADIENTS: dict[str, Function] = {
     "logsumexp": lambda x: x.logsumexp(1),
     "cumsum": lambda x: x.cumsum(1),
     "cumprod": lambda x: x.cumprod(1),
+    "logcumsumexp": lambda x: x.logcumsumexp(1),
     "softmax": lambda x: x.softmax(1),
     "log_softmax": lambda x: x.log_softmax(0),
 }

@@ -113,6 +113,7 @@ fn reductions_scans_and_sorting() {
                 }
                 both("cumsum", &[&x], |i| one(i[0].scan(ScanKind::Sum, dim)));
                 both("cumprod", &[&x], |i| one(i[0].scan(ScanKind::Prod, dim)));
+                both("logcumsumexp", &[&x], |i| one(i[0].scan(ScanKind::LogSumExp, dim)));
                 both("mode", &[&x], |i| i[0].mode_along(dim, true));
                 for log in [false, true] {
                     both("softmax", &[&x], |i| one(i[0].softmax(SoftmaxPass { log, backward: false }, dim, None)));

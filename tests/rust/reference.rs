@@ -325,7 +325,11 @@ impl Backend for Reference {
                 for at in rows(x.v.shape, s.dim) {
                     let mut acc = None;
                     for (i, v) in x.row(&at, s.dim).into_iter().enumerate() {
-                        let next = acc.map_or(v, |a: V| if s.kind == ScanKind::Sum { a.plus(v) } else { a.times(v) });
+                        let next = acc.map_or(v, |a: V| match s.kind {
+                            ScanKind::Sum => a.plus(v),
+                            ScanKind::Prod => a.times(v),
+                            ScanKind::LogSumExp => F((a.f().exp() + v.f().exp()).ln()),
+                        });
                         out.put(&with(&at, s.dim, i), next);
                         acc = Some(next);
                     }

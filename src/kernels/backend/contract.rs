@@ -131,6 +131,7 @@ pub enum Support {
 pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Support {
     let floats = match request {
         Request::Reduce(r) => r.reducer.is_float_only(),
+        Request::Scan(s) => s.kind.is_float_only(),
         Request::Random(r) => r.distribution.is_float_only(),
         Request::Softmax(_) | Request::Nll(_) => true,
         Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => return Support::No("the row has no kernel for this dtype"),

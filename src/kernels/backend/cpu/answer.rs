@@ -121,8 +121,7 @@ pub(super) unsafe fn scanned(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Re
         }
     };
     // SAFETY: see above; in place both are of one type.
-    unsafe { scan::scan(s.kind, x.dtype(), sizes, from, out.ptr()) };
-    Ok(())
+    unsafe { scan::scan(s.kind, x.dtype(), sizes, from, out.ptr()) }
 }
 
 pub(super) unsafe fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {

@@ -3,13 +3,16 @@
 
 use super::copy::copy;
 use super::num::{InstructionSet, instruction_set};
+use super::operands::not_floating;
 use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
 use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
 use super::threads::{SharedPointer, num_threads, parallel_for};
 use crate::backend::requests::ScanKind;
+use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
+use std::marker::PhantomData;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
@@ -60,23 +63,27 @@ impl ScanLoops {
 }
 
 impl ScanLoops {
-    fn new(kind: ScanKind, dtype: DType) -> Self {
+    /// None: the kind is for floats alone.
+    fn new(kind: ScanKind, dtype: DType) -> Option<Self> {
         macro_rules! of {
             ($T:ty, $A:ty, $O:ty) => {
                 match kind {
                     ScanKind::Sum => const { ScanLoops::of::<SumOp<$T, $A>, $O>() },
                     ScanKind::Prod => const { ScanLoops::of::<ProdOp<$T, $A>, $O>() },
+                    ScanKind::LogSumExp => return None,
                 }
             };
         }
-        match dtype {
-            DType::Bool | DType::U8 => of!(u8, i64, i64),
-            DType::I32 => of!(i32, i64, i64),
+        Some(match (dtype, kind) {
+            (DType::F32, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f32>, f32>() },
+            (DType::F64, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f64>, f64>() },
+            (DType::Bool | DType::U8, _) => of!(u8, i64, i64),
+            (DType::I32, _) => of!(i32, i64, i64),
             // Narrow integers are converted before.
-            DType::I8 | DType::I16 | DType::I64 => of!(i64, i64, i64),
-            DType::F32 => of!(f32, f64, f32),
-            DType::F64 => of!(f64, f64, f64),
-        }
+            (DType::I8 | DType::I16 | DType::I64, _) => of!(i64, i64, i64),
+            (DType::F32, _) => of!(f32, f64, f32),
+            (DType::F64, _) => of!(f64, f64, f64),
+        })
     }
 
     fn start(&self) -> u64 {
@@ -90,6 +97,46 @@ impl ScanLoops {
         (x.at(i * self.from).cast_const(), out.at(i * self.to))
     }
 }
+
+/// Adds numbers given by their logarithms, in double precision.
+#[derive(Debug, Clone, Copy, Default)]
+struct LogAddExp<T>(PhantomData<T>);
+
+impl<T: Numeric + Logarithm> ReduceOp for LogAddExp<T> {
+    type Element = T;
+    type Accumulator = f64;
+
+    #[inline(always)]
+    fn init(self) -> f64 {
+        f64::NEG_INFINITY
+    }
+    #[inline(always)]
+    fn lift(self, x: T) -> f64 {
+        x.wide()
+    }
+    #[inline]
+    fn merge(self, a: f64, b: f64) -> f64 {
+        if a.is_nan() || b.is_nan() {
+            return f64::NAN;
+        }
+        let (low, top) = if a < b { (a, b) } else { (b, a) };
+        // An infinity minus itself would be nan.
+        if top.is_infinite() { top } else { top + (low - top).exp().ln_1p() }
+    }
+}
+
+/// An element as a logarithm.
+trait Logarithm: Copy {
+    fn wide(self) -> f64;
+}
+
+macro_rules! logarithms {
+    ($($t:ty)*) => { $(impl Logarithm for $t {
+        #[inline(always)]
+        fn wide(self) -> f64 { self as f64 }
+    })* };
+}
+logarithms!(f32 f64);
 
 unsafe fn start<R: ReduceOp<Accumulator: Numeric>>() -> u64 {
     bits(R::default().init())
@@ -317,7 +364,7 @@ pub unsafe fn make(blocks: &dyn BlockProducer, to: *mut u8, numel: usize, size: 
 /// # Safety
 /// Both pointers have `outer * n * inner` elements, `out` those of the results. They do not overlap, or are the same if the types are: each
 /// element is read before it is written, by the task that writes it.
-pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), x: *const u8, out: *mut u8) {
+pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), x: *const u8, out: *mut u8) -> Result<()> {
     // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
     const ROWS: usize = 4;
     if dtype.computed() != dtype {
@@ -328,7 +375,7 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
         }
     }
     let (outer, n, inner) = around;
-    let k = ScanLoops::new(kind, dtype);
+    let Some(k) = ScanLoops::new(kind, dtype) else { return Err(not_floating(dtype)) };
     let p = (SharedPointer::new(x.cast_mut()), SharedPointer::new(out));
     if inner == 1 && outer >= ROWS {
         // Several rows at once: their chains of additions do not wait for each other.
@@ -345,11 +392,12 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
                 }
             }
         });
-        return;
+        return Ok(());
     }
     if inner == 1 && kind == ScanKind::Sum && n >= 2 * PIECE {
         // SAFETY: the caller's.
-        return unsafe { long_rows(&k, outer, n, p) };
+        unsafe { long_rows(&k, outer, n, p) };
+        return Ok(());
     }
     // Wide jobs read and write long stretches, but there is one for each thread.
     let wide = inner.div_ceil(num_threads().div_ceil(outer.max(1))).next_multiple_of(64).clamp(64, COLUMNS);
@@ -369,6 +417,7 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
             }
         }
     });
+    Ok(())
 }
 
 /// Conversion of an accumulator to what is written.
@@ -403,7 +452,7 @@ mod tests {
             let x: Vec<f64> = (0..outer * n * inner).map(|i| (i % 7) as f64 - 3.0).collect();
             let mut y = vec![f64::NAN; x.len()];
             // SAFETY: both have outer * n * inner elements.
-            unsafe { scan(ScanKind::Sum, DType::F64, (outer, n, inner), x.as_ptr().cast(), y.as_mut_ptr().cast()) };
+            unsafe { scan(ScanKind::Sum, DType::F64, (outer, n, inner), x.as_ptr().cast(), y.as_mut_ptr().cast()).unwrap() };
             for (i, v) in y.iter().enumerate() {
                 let (row, column) = (i / inner % n, i % inner);
                 let before = if row == 0 { 0.0 } else { y[i - inner] };
@@ -412,17 +461,17 @@ mod tests {
             let mut there = x.clone();
             let to = there.as_mut_ptr().cast::<u8>();
             // SAFETY: in place.
-            unsafe { scan(ScanKind::Sum, DType::F64, (outer, n, inner), to.cast_const(), to) };
+            unsafe { scan(ScanKind::Sum, DType::F64, (outer, n, inner), to.cast_const(), to).unwrap() };
             assert_eq!(there, y, "{outer} {n} {inner} in place");
             let narrow: Vec<f32> = x.iter().map(|v| *v as f32).collect();
             let mut z = vec![f32::NAN; x.len()];
             // SAFETY: as above.
-            unsafe { scan(ScanKind::Sum, DType::F32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
+            unsafe { scan(ScanKind::Sum, DType::F32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()).unwrap() };
             assert!(z.iter().zip(&y).all(|(z, y)| f64::from(*z) == *y), "{outer} {n} {inner} in float32");
             let narrow: Vec<i32> = x.iter().map(|v| *v as i32).collect();
             let mut z = vec![i64::MIN; x.len()];
             // SAFETY: as above.
-            unsafe { scan(ScanKind::Sum, DType::I32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()) };
+            unsafe { scan(ScanKind::Sum, DType::I32, (outer, n, inner), narrow.as_ptr().cast(), z.as_mut_ptr().cast()).unwrap() };
             assert!(z.iter().zip(&y).all(|(z, y)| *z as f64 == *y), "{outer} {n} {inner} in int32");
         }
     }

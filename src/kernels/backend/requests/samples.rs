@@ -38,6 +38,7 @@ pub fn families() -> Vec<Request> {
         Request::ArgReduce(ArgReduce { max: true, dim: 0 }),
         Request::Scan(Scan { kind: ScanKind::Sum, dim: 0 }),
         Request::Scan(Scan { kind: ScanKind::Prod, dim: 0 }),
+        Request::Scan(Scan { kind: ScanKind::LogSumExp, dim: 0 }),
         Request::CumulativeExtreme(CumulativeExtreme { max: true, dim: 0 }),
         Request::Sort(Sort { dim: 0, descending: false, keep: 1 }),
         Request::Mode(Mode { dim: 0 }),

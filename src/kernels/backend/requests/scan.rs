@@ -5,6 +5,15 @@
 pub enum ScanKind {
     Sum,
     Prod,
+    /// `log(sum(exp(x)))`, without overflow. Floats only.
+    LogSumExp,
+}
+
+impl ScanKind {
+    /// Whether it is defined for floats alone.
+    pub fn is_float_only(self) -> bool {
+        self == ScanKind::LogSumExp
+    }
 }
 
 /// The output has the operand's shape; floats keep their dtype, others give int64.
@@ -19,6 +28,7 @@ impl Scan {
         match self.kind {
             ScanKind::Sum => "cumsum",
             ScanKind::Prod => "cumprod",
+            ScanKind::LogSumExp => "logcumsumexp",
         }
     }
 }

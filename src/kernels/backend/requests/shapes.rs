@@ -81,7 +81,9 @@ impl Request {
                 let something = size(x, dim) > 0 || numel(v) == 0;
                 has_dim(x, dim) && something && dv == d && v == p && (is_with_size(v, x, dim, 1) || x.is_empty() && numel(v) == 1)
             }
-            (Request::Scan(s), [Some((x, d))], [Some((o, to))]) => has_dim(x, s.dim) && x == o && *to == summed(*d),
+            (Request::Scan(s), [Some((x, d))], [Some((o, to))]) => {
+                has_dim(x, s.dim) && x == o && *to == summed(*d) && (d.is_float() || !s.kind.is_float_only())
+            }
             (Request::CumulativeExtreme(c), [Some((x, d))], [Some((v, dv)), Some((p, DType::I64))]) => {
                 has_dim(x, c.dim) && d == dv && x == v && x == p
             }

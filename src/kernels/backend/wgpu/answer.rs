@@ -8,7 +8,7 @@ use super::{
     sort, triangle,
 };
 use crate::backend::contract::{self, Counted, Memory, Operand};
-use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Pointwise, Reduce, Scan, ScanKind, Softmax, Sort, Triangle};
+use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Scalar};
 use smallvec::SmallVec;
@@ -219,14 +219,13 @@ pub(super) fn arg_reduce(context: &Arc<Context>, r: &ArgReduce, ins: &[Operand<'
 }
 
 pub(super) fn scanned(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let sum = s.kind == ScanKind::Sum;
     first(
         context,
         ins,
         |p| p.can_be_read(context),
         |x| match x {
-            Elements::Memory(x) => scan::scan(s.name(), sum, x, s.dim, out),
-            Elements::Made(p, shape, strides) => scan::scan_made(s.name(), sum, p, (shape, strides), s.dim, out),
+            Elements::Memory(x) => scan::scan(s.name(), s.kind, x, s.dim, out),
+            Elements::Made(p, shape, strides) => scan::scan_made(s.name(), s.kind, p, (shape, strides), s.dim, out),
         },
     )
 }

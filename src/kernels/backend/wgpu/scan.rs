@@ -9,6 +9,7 @@ use super::reduce::reducers::DeviceReducer;
 use super::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, BufferView, Dispatch, Key, element_size};
+use crate::backend::requests::ScanKind;
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -37,7 +38,7 @@ enum ScanPass {
 
 #[derive(Debug, Clone, Copy)]
 struct ScanShader {
-    sum: bool,
+    kind: ScanKind,
     from: DType,
     to: DType,
     pass: ScanPass,
@@ -53,8 +54,7 @@ struct ScanShader {
 
 impl ScanShader {
     fn key(&self, bindings: &Bindings<'_>, loader: Option<&LoadFunction>) -> Key {
-        let flags =
-            u32::from(self.sum) | u32::from(self.shared) << 1 | (self.pass as u32) << 2 | u32::from(self.made) << 4 | self.rank << 5;
+        let flags = self.kind as u32 | u32::from(self.shared) << 2 | (self.pass as u32) << 3 | u32::from(self.made) << 5 | self.rank << 6;
         let [at, writes] = slots(&self.slots, bindings);
         let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&[flags, self.from as u32 | (self.to as u32) << 8, at, writes]);
         words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
@@ -62,8 +62,11 @@ impl ScanShader {
     }
 
     fn source(&self, made: Option<(&DeviceProgram<'_>, &LoadFunction)>) -> String {
-        let reducer = if self.sum { DeviceReducer::Sum } else { DeviceReducer::Prod };
-        let text = reducer.code(self.from, self.to).text;
+        let text = match self.kind {
+            ScanKind::Sum => DeviceReducer::Sum.code(self.from, self.to).text,
+            ScanKind::Prod => DeviceReducer::Prod.code(self.from, self.to).text,
+            ScanKind::LogSumExp => log_add_exp(element(self.from)),
+        };
         let e = element(self.from);
         let [x, out, totals] = self.slots;
         let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::new();
@@ -95,7 +98,7 @@ impl ScanShader {
             if self.shared { format!("var<workgroup> parts: array<Acc, {GROUP}>;\n") } else { String::new() }
         );
         s.push_str(&entry());
-        if self.made {
+        if self.made || self.kind == ScanKind::LogSumExp {
             let _ = writeln!(s, "{}", unknown(ZERO));
         }
         let place = format!(
@@ -152,17 +155,36 @@ impl ScanShader {
     }
 }
 
-/// Running sums (products with `sum` false) of `x` along `dim` into `out`, row-major and of the same shape: floats in their own
+/// The text that adds numbers of type `e` given by their logarithms.
+fn log_add_exp(e: &str) -> String {
+    let (lowest, nan) =
+        if e == "f32" { ("f32_lit(0xff800000u)", "f32_lit(0x7fc00000u)") } else { ("f64_lit(0u, 0xfff00000u)", "f64_nan()") };
+    format!(
+        "alias Acc = {e};\n\
+         fn init() -> Acc {{ return {lowest}; }}\n\
+         fn lift(x: {e}, y: {e}, s: {e}, j: u32) -> Acc {{ return x; }}\n\
+         fn merge(a: Acc, b: Acc) -> Acc {{\n\
+         if ({e}_is_nan(a) || {e}_is_nan(b)) {{ return {nan}; }}\n\
+         let below = {e}_lt(a, b);\n\
+         let top = select(a, b, below);\n\
+         let low = select(b, a, below);\n\
+         if ({e}_is_inf(top)) {{ return top; }}\n\
+         if ({e}_is_inf(low)) {{ return top; }}\n\
+         return top + {e}_log1p({e}_exp(low - top));\n}}\n"
+    )
+}
+
+/// Running sums, products, or sums of logarithms of `x` along `dim` into `out`, row-major and of the same shape: floats in their own
 /// precision, others in int64.
-pub fn scan(op: &'static str, sum: bool, x: BufferView<'_>, dim: usize, out: BufferView<'_>) -> Result<()> {
+pub fn scan(op: &'static str, kind: ScanKind, x: BufferView<'_>, dim: usize, out: BufferView<'_>) -> Result<()> {
     check(op, &x)?;
-    scan_from(op, sum, ScanInput::Memory(x), x, dim, out)
+    scan_from(op, kind, ScanInput::Memory(x), x, dim, out)
 }
 
 /// As `scan`, of the elements that a program makes, which has the shape `shape` and lies with `strides`.
 pub fn scan_made(
     op: &'static str,
-    sum: bool,
+    kind: ScanKind,
     made: &DeviceProgram<'_>,
     (shape, strides): (&[usize], &[isize]),
     dim: usize,
@@ -170,7 +192,7 @@ pub fn scan_made(
 ) -> Result<()> {
     // Of the input's view only the layout and the type are looked at.
     let x = BufferView { buffer: out.buffer, offset: 0, shape, strides, dtype: made.dtype() };
-    scan_from(op, sum, ScanInput::Made(made), x, dim, out)
+    scan_from(op, kind, ScanInput::Made(made), x, dim, out)
 }
 
 /// Where the elements come from.
@@ -180,7 +202,7 @@ enum ScanInput<'a> {
     Made(&'a DeviceProgram<'a>),
 }
 
-fn scan_from(op: &'static str, sum: bool, from: ScanInput<'_>, x: BufferView<'_>, dim: usize, out: BufferView<'_>) -> Result<()> {
+fn scan_from(op: &'static str, kind: ScanKind, from: ScanInput<'_>, x: BufferView<'_>, dim: usize, out: BufferView<'_>) -> Result<()> {
     let (n, step) = if x.shape.is_empty() { (1, 1) } else { (x.shape[dim], x.strides[dim]) };
     let inner: usize = x.shape.iter().skip(dim + 1).product();
     let kept = StridedWalk::ordered((0..x.shape.len()).filter(|d| *d != dim).map(|d| (x.shape[d], [x.strides[d]])));
@@ -191,7 +213,7 @@ fn scan_from(op: &'static str, sum: bool, from: ScanInput<'_>, x: BufferView<'_>
     let shared = shares(n, step, &kept);
     let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
     let blocks = n.div_ceil(block);
-    let job = ScanRun { op, sum, source: from, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
+    let job = ScanRun { op, kind, source: from, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
     if blocks == 1 {
         return job.run(ScanPass::Whole, None);
     }
@@ -201,7 +223,7 @@ fn scan_from(op: &'static str, sum: bool, from: ScanInput<'_>, x: BufferView<'_>
     job.run(ScanPass::Totals, Some(&totals))?;
     let (shape, strides) = ([count, blocks], [blocks as isize, 1]);
     let view = |buffer| BufferView { buffer, offset: 0, shape: &shape, strides: &strides, dtype: out.dtype };
-    scan(op, sum, view(&totals), 1, view(&carried))?;
+    scan(op, kind, view(&totals), 1, view(&carried))?;
     job.run(ScanPass::Carried, Some(&carried))
 }
 
@@ -214,7 +236,7 @@ pub(super) fn shares(n: usize, step: isize, kept: &StridedWalk<1>) -> bool {
 
 struct ScanRun<'a> {
     op: &'static str,
-    sum: bool,
+    kind: ScanKind,
     source: ScanInput<'a>,
     x: BufferView<'a>,
     out: BufferView<'a>,
@@ -242,7 +264,7 @@ impl ScanRun<'_> {
             at[2] = if pass == ScanPass::Totals { bindings.write(b) } else { bindings.read(b) };
         }
         let form = ScanShader {
-            sum: self.sum,
+            kind: self.kind,
             from: self.x.dtype,
             to: self.out.dtype,
             pass,
@@ -282,9 +304,11 @@ mod tests {
         for from in DType::ALL {
             let to = if from.is_float() { from } else { DType::I64 };
             for pass in [ScanPass::Whole, ScanPass::Totals, ScanPass::Carried] {
-                for (shared, sum, rank) in [(true, true, 0), (true, false, 2), (false, true, 3), (false, false, 1)] {
+                let kinds =
+                    [ScanKind::Sum, ScanKind::Prod, ScanKind::LogSumExp].into_iter().filter(|k| from.is_float() || !k.is_float_only());
+                for (kind, (shared, rank)) in kinds.flat_map(|k| [(k, (true, 0)), (k, (true, 2)), (k, (false, 3)), (k, (false, 1))]) {
                     let (slots, writes) = if pass == ScanPass::Totals { ([0, 0, 1], 2) } else { ([0, 1, 2], 2) };
-                    let form = ScanShader { sum, from, to, pass, shared, made: false, rank, slots, writes };
+                    let form = ScanShader { kind, from, to, pass, shared, made: false, rank, slots, writes };
                     validate::check(&format!("{form:?}"), &form.source(None));
                 }
             }
