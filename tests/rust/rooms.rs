@@ -184,3 +184,83 @@ fn differentiation_knows_no_backend() {
     // Dispatch alone asks whether an input lies on the CPU: where inputs lie apart, it brings 0-d ones together.
     assert_eq!(naming("autograd", "Device::"), ["door.rs"]);
 }
+
+/// The name that a line declares, if it declares a type: structs, enums, traits, unions and aliases.
+fn declared_type(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start();
+    if let Some(after) = rest.strip_prefix("pub") {
+        rest = match after.strip_prefix('(') {
+            Some(inside) => inside.split_once(')')?.1,
+            None => after,
+        };
+        rest = rest.strip_prefix(' ')?;
+    }
+    rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
+    let keyword = ["struct ", "enum ", "trait ", "type ", "union "].into_iter().find(|k| rest.starts_with(k))?;
+    let name = &rest[keyword.len()..];
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    name.starts_with(|c: char| c.is_ascii_uppercase()).then_some(&name[..end])
+}
+
+/// Whether the line with this number stands in a trait or an implementation of one: the associated types there are not types of their own.
+fn is_associated(lines: &[&str], at: usize) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut inside = indent(lines[at]);
+    for line in lines[..at].iter().rev().filter(|l| !l.trim().is_empty()) {
+        let (text, here) = (line.trim_start(), indent(line));
+        // Behind a long `where` the brace stands alone, in the column of its `impl`.
+        if here < inside {
+            let head = text.trim_start_matches("pub ").trim_start_matches("pub(crate) ").trim_start_matches("unsafe ");
+            if head.starts_with("impl") || head.starts_with("trait ") {
+                return true;
+            }
+            if !(text == "{" || text == "where") {
+                return false;
+            }
+            inside = here + 1;
+        }
+    }
+    false
+}
+
+/// Names that still stand for more than two types, and for how many. The list only shrinks: an entry goes as soon as its types have names of
+/// their own, and none is added.
+const CROWDED_NAMES: &[(&str, usize)] = &[
+    ("Counted", 3),
+    ("Entry", 4),
+    ("Inner", 3),
+    ("Memory", 3),
+    ("Obj", 17),
+    ("Over", 3),
+    ("Place", 6),
+    ("Plan", 3),
+    ("PyOut", 15),
+    ("Slot", 3),
+    ("State", 3),
+];
+
+#[test]
+fn a_type_has_a_name_of_its_own() {
+    assert_eq!(declared_type("    pub(crate) unsafe trait Element: Copy {"), Some("Element"));
+    assert_eq!(declared_type("pub struct Layout<'a> {"), Some("Layout"));
+    assert_eq!(declared_type("type_of::<T>();"), None);
+    let block = ["impl<T> Deref for Guard<T>", "where", "    T: Copy,", "{", "    type Target = T;", "}", "type Target = u8;"];
+    assert!(is_associated(&block, 4) && !is_associated(&block, 6));
+    let mut all = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+    let mut counts = std::collections::BTreeMap::<String, usize>::new();
+    for path in all {
+        let text = fs::read_to_string(&path).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        for (i, line) in lines.iter().enumerate() {
+            if let Some(name) = declared_type(line)
+                && !(line.trim_start().contains("type ") && is_associated(&lines, i))
+            {
+                *counts.entry(name.to_string()).or_default() += 1;
+            }
+        }
+    }
+    assert!(counts.len() > 500, "found only {} types", counts.len());
+    let crowded: Vec<(&str, usize)> = counts.iter().filter(|(_, n)| **n > 2).map(|(name, n)| (name.as_str(), *n)).collect();
+    assert_eq!(crowded, CROWDED_NAMES, "a name stands more than twice, or CROWDED_NAMES has to shrink");
+}
