@@ -1,8 +1,8 @@
-//! Where the largest and smallest elements are, along one dimension of a dense array seen as (outer, n, inner).
+//! argmax and argmin: the positions of the largest and smallest elements along one dimension of a dense array seen as (outer, n, inner).
 //!
-//! A few rows are reduced to their best, as fast as any reduction; where that is better than the best before, they are looked through for
-//! it. Of random elements the k-th few rows have a better one once in k times. The walk is ordinary code: what depends on the type of the
-//! elements it calls through a table.
+//! A group of rows is first reduced to its extreme value, as fast as any reduction. Only where that value is better than the best so far is
+//! the group searched for its position. In random data the k-th group is searched with probability 1/k. The traversal is not generic: it
+//! calls the loops that depend on the element type through a table.
 
 use super::cast::mover;
 use super::num::instruction_set;
@@ -13,17 +13,18 @@ use super::reduce::reducers::{ExtremeOp, Numeric};
 use super::threads::{SharedPointer, num_threads, parallel_for};
 use crate::layout::DType;
 
-/// Elements that one task looks at, at least: of several small rows, or of a part of a large one.
+/// The least number of elements of a task: several small rows, or a part of a large one.
 const TASK: usize = 1 << 15;
-/// The most columns that are looked at together.
+/// The most columns that are processed together.
 const COLUMNS: usize = 512;
-/// Below so many columns each is looked at alone.
+/// With fewer columns than this, each column is processed by itself.
 const NARROW: usize = 16;
-/// Rows of many columns, and elements of one, that are reduced before they may be looked through.
+/// How many rows of several columns, and how many elements of one column, are reduced before they may be searched.
 const ROWS: usize = 16;
 const LINE: usize = 512;
 
-/// Results: the best so far of some columns, and where it stands; the first of equals, and the first nan before all.
+/// Results of some columns: the best value so far and its position. Among equal values the first counts, and the first nan counts before
+/// all others.
 #[derive(Clone, Copy)]
 struct BestColumns {
     values: *mut u8,
@@ -31,12 +32,13 @@ struct BestColumns {
     columns: usize,
 }
 
-/// Looks at `n` rows of all columns, `stride` apart. `place` is the first one's; nothing was before if it is `begin`.
+/// Updates the results with `n` rows of all columns, `stride` apart. `place` is the position of the first row; if it equals `begin`, there
+/// are no results yet.
 type SearchFn = unsafe fn(found: BestColumns, x: *const u8, rows: (usize, isize), place: usize, begin: usize);
-/// Takes over what others found behind, where it is better.
+/// Merges the results of later elements into these, where they are better.
 type JoinFn = unsafe fn(found: BestColumns, others: BestColumns);
 
-/// What the walk knows of a type of elements.
+/// What the traversal needs of an element type.
 #[derive(Clone, Copy)]
 struct ArgLoops {
     size: usize,
@@ -70,7 +72,7 @@ struct BestOfType<'a, T, const MAX: bool> {
 
 impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
     /// # Safety
-    /// The results are there, initialised, and nobody else's.
+    /// The results are initialised, and no other thread uses them.
     unsafe fn of(found: BestColumns) -> Self {
         // SAFETY: the caller's.
         unsafe {
@@ -81,7 +83,7 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
         }
     }
 
-    /// Whether a value that stands behind all before is better.
+    /// Whether a later value replaces the current best.
     #[inline(always)]
     fn asks_for(&self, column: usize, v: T) -> bool {
         let best = self.values[column];
@@ -94,7 +96,8 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
         self.places[column] = place as i64;
     }
 
-    /// Looks at `n` elements of a column, `stride` apart. `place` is the first one's; nothing was before if it is `begin`.
+    /// Updates the result with `n` elements of a column, `stride` apart. `place` is the position of the first; if it equals `begin`, there
+    /// is no result yet.
     ///
     /// # Safety
     /// All of them are readable; n is at least 1.
@@ -186,7 +189,7 @@ fn same<T: Numeric>(a: T, b: T) -> bool {
     (a == b) | (a.is_nan() & b.is_nan())
 }
 
-/// Where the first of `n` elements is that equals `v`; 0 if none does, since another thread has written meanwhile.
+/// The index of the first of `n` elements that equals `v`; 0 if none does, because another thread has written in the meantime.
 ///
 /// # Safety
 /// All of them are readable.
@@ -213,7 +216,7 @@ unsafe fn first_apart<T: Numeric>(x: *const T, n: usize, stride: isize, v: T) ->
     (0..n).find(|i| same(unsafe { *x.offset(*i as isize * stride) }, v)).unwrap_or(0)
 }
 
-/// The largest elements (smallest, with `max` false) along `n` and where each stands first. nan wins.
+/// The largest elements (smallest, with `max` false) along `n`, and the first position of each. A nan takes precedence over all numbers.
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements of this dtype with n at least 1, the outputs `outer * inner`; nothing overlaps.
@@ -243,8 +246,7 @@ pub unsafe fn extreme(
         return;
     }
     if let ReduceInput::Made(_) = x {
-        // Tasks that are not to go on leave their part as it is.
-        // SAFETY: the outputs hold so many.
+        // After a request to stop, tasks leave their part unwritten. SAFETY: the outputs hold so many.
         unsafe {
             std::ptr::write_bytes(values, 0, all * k.size);
             std::ptr::write_bytes(places, 0, all);
@@ -252,11 +254,11 @@ pub unsafe fn extreme(
     }
     let width = inner.min(COLUMNS);
     let strips = inner.div_ceil(COLUMNS);
-    // Few but long columns are cut into pieces: what is found does not depend on where.
+    // Few long columns are cut into pieces; the result does not depend on the cuts.
     let wanted = (4 * num_threads()).div_ceil(outer * strips);
     let rows = n.div_ceil(wanted).max(TASK.div_ceil(width)).min(n);
     let pieces = n.div_ceil(rows);
-    // What each piece finds: the first piece's goes to the outputs.
+    // Results of each piece; those of the first piece go to the outputs.
     let others = (pieces - 1) * all;
     let (mut found, mut at) = (vec![0u64; (others * k.size).div_ceil(8)], vec![0i64; others]);
     let results = [
@@ -265,7 +267,7 @@ pub unsafe fn extreme(
     ];
     let jobs = outer * strips * pieces;
     let together = (TASK / (rows * width)).max(1);
-    // Rows that are made at a time.
+    // Rows that are computed at a time.
     let most = if matches!(x, ReduceInput::Made(_)) { (TASK / width).max(1) } else { rows };
     parallel_for(jobs.div_ceil(together), |task| {
         for job in task * together..jobs.min((task + 1) * together) {
@@ -274,7 +276,7 @@ pub unsafe fn extreme(
             let columns = COLUMNS.min(inner - column);
             let (to, start) = if piece == 0 { (&results[0], 0) } else { (&results[1], (piece - 1) * all) };
             let first = start + o * inner + column;
-            // These columns of this piece are this job's alone, and lie inside the results.
+            // No other job writes these columns of this piece, and they lie inside the results.
             let found = BestColumns { values: to.0.at(first * k.size), places: to.1.at(first), columns };
             let end = n.min(begin + rows);
             for row in (begin..end).step_by(most) {
@@ -285,7 +287,7 @@ pub unsafe fn extreme(
                 }
                 let count = most.min(end - row);
                 let at = ((o * n + row) * inner + column) as isize;
-                // A single column is a row of elements, which are made at once.
+                // A single column is one row of elements, computed at once.
                 let (p, stride) =
                     if inner == 1 { (x.rows(at, 1, 1, count, k.size).0, 1) } else { x.rows(at, count, inner as isize, columns, k.size) };
                 // SAFETY: these elements lie inside x, or are made here and stay until this thread asks again.

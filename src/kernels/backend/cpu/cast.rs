@@ -1,4 +1,4 @@
-//! Moving elements between strided places, with a change of type on the way.
+//! Copies of strided elements with a conversion of their type.
 
 #[cfg(target_arch = "x86_64")]
 use super::num::{InstructionSet, instruction_set};
@@ -13,7 +13,7 @@ trait Convert<D>: Copy {
     fn convert(self) -> D;
 }
 
-/// `bool` in memory: true if the byte is not 0. Memory that others lend may hold any.
+/// `bool` in memory: true if the byte is not 0. Memory from outside (NumPy, DLPack) may hold any byte.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct StoredBool(u8);
@@ -50,7 +50,7 @@ truncate! {
     to_i64: f64 => i64, 9_223_372_036_854_775_808.0;
 }
 
-// The pairs with loops of their own. What stays as it is is moved as an integer of its size.
+// The pairs of types with loops of their own. A copy without conversion moves integers of the same size.
 convert! {
     StoredBool as StoredBool => |x| StoredBool((x.0 != 0) as u8);
     StoredBool as i32 => |x| (x.0 != 0) as i32;
@@ -152,7 +152,7 @@ unsafe fn across<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u
                 let src = src.offset(r0 as isize * ss.0 + c0 as isize * ss.1);
                 let dst = dst.offset(r0 as isize * ds.0 + c0 as isize * ds.1);
                 if height == SIDE && width == SIDE && ss.0 == size_of::<S>() as isize && ds.1 == size_of::<D>() as isize {
-                    // Lines as a whole: more of them are on their way at the same time.
+                    // Whole cache lines, so that several are in flight at the same time.
                     let lines: [[S; SIDE]; SIDE] = std::array::from_fn(|c| (src.offset(c as isize * ss.1) as *const [S; SIDE]).read());
                     let element = |r: usize, c: usize| lines[c][r].convert();
                     for r in 0..SIDE {
@@ -198,8 +198,8 @@ unsafe fn avx2<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8,
     unsafe { shift::<S, D>(rows, cols, src, ss, dst, ds) }
 }
 
-/// `shift` in two steps, tile by tile: `first` to numbers of `wide` bytes, from which `second` goes on. So the pairs that are seldom asked
-/// for need no loops of their own.
+/// `shift` in two steps, tile by tile: `first` converts to numbers of `wide` bytes, and `second` converts those. So rarely used pairs of
+/// types need no loops of their own.
 ///
 /// # Safety
 /// As for `shift`; `first` and `second` meet in one type.
@@ -344,7 +344,7 @@ pub fn mover(from: DType, to: DType) -> MoveFn {
     BASE[from as usize][to as usize]
 }
 
-/// How elements of one type become those of another as if they had been stored as a third on the way.
+/// A conversion by way of a third type, with the results of storing the elements as that type in between.
 #[derive(Debug, Clone, Copy)]
 pub struct CastRoute {
     first: MoveFn,
@@ -374,7 +374,7 @@ impl CastRoute {
     }
 }
 
-/// A number as it is after it was stored in a dtype that is computed in a wider one; others stay as they are.
+/// The number as a narrow dtype (one that is computed in a wider dtype) would store it. Other dtypes leave it unchanged.
 #[inline]
 pub fn stored(value: Scalar, dtype: DType) -> Scalar {
     match dtype {

@@ -5,7 +5,8 @@ use super::strided::{Tiles, collapse};
 use super::threads::parallel_for;
 use crate::layout::{DType, Scalar};
 
-/// Elements in a tile: where source and destination lie across each other, a few neighbouring cache lines of each row and each column.
+/// Elements of a tile: where source and destination have different memory orders, a few neighbouring cache lines of each row and each
+/// column.
 const ROOM: usize = 4096;
 const GRAIN: usize = 1 << 16;
 

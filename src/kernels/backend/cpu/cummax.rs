@@ -29,13 +29,14 @@ impl<T> RowPointers<T> {
     }
 }
 
-/// Runs `f(outer index, inner index)` for every row.
+/// Runs `f(number of the row)` for every row.
 pub(super) fn each_row(rows: usize, n: usize, f: impl Fn(usize) + Sync) {
     let together = (TASK / n.max(1)).max(1);
     parallel_for(rows.div_ceil(together), |t| (t * together..rows.min((t + 1) * together)).for_each(&f));
 }
 
-/// The largest (smallest, with `max` false) element so far, and where it stands: the last of equals. From the first nan on all are nan.
+/// The cumulative maximum (minimum, with `max` false) and its position, the last among equal elements. From the first nan on all values are
+/// nan.
 ///
 /// # Safety
 /// All pointers have `outer * n * inner` elements; nothing overlaps.

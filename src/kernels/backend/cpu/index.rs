@@ -1,7 +1,8 @@
-//! Kernels that read and write elements at positions given by data: rows at offsets, and gathering along one dimension.
+//! Kernels that read and write elements at positions given by data: rows at offsets (`index`), and `gather` and `scatter` along one
+//! dimension.
 //!
-//! Writes keep the order of the positions wherever two of them may meet, so the last one wins and sums are made in the same order for
-//! any number of threads. Work is only split across memory that cannot meet.
+//! Where two positions may name the same element, writes happen in the order of the positions: the last one wins, and sums are added in the
+//! same order for any number of threads. Work is only split between threads where their writes cannot overlap.
 
 use super::memory::raw_slice::RawSlice;
 use super::threads::{SharedPointer, parallel_for};
@@ -10,10 +11,10 @@ use crate::layout::DType;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Elements that one piece of parallel work touches.
+/// Elements of one parallel task.
 const PIECE: usize = 16 << 10;
 
-/// Sizes and strides of some dimensions, joined where they lie behind one another.
+/// Sizes and strides of some dimensions; dimensions that are contiguous with each other are merged.
 #[derive(Debug, Clone, Default)]
 pub struct StridedBlock {
     dims: SmallVec<[(usize, isize); 6]>,
@@ -150,7 +151,7 @@ unsafe fn take_t<T: ScatterElement>(out: *mut T, x: *const T, r: &IndexedRows<'_
     let some = |from: usize, to: usize| {
         let mut row = from;
         while n == 1 && row < to {
-            // Single elements: as many as belong to one outer place.
+            // Single elements: one task for each outer index.
             let (o, first) = (row / k, row % k);
             let offsets = &r.offsets[first..k.min(first + to - row)];
             // SAFETY: the caller's promise; each row of `out` is written by one piece.
@@ -189,8 +190,8 @@ unsafe fn take_t<T: ScatterElement>(out: *mut T, x: *const T, r: &IndexedRows<'_
     }
 }
 
-/// `offsets[i] += place * stride` (or `=`, if these are the `first`) for the place that `index[i]` names along a dimension of `size`;
-/// negative ones count from its end. Each index is read once: what it becomes is what was checked.
+/// `offsets[i] += place * stride` (or `=`, if these are the `first`), where `place` is the position that `index[i]` names along a dimension
+/// of `size`; negative positions count from the end. Each index is read once, so the value that is used is the value that was checked.
 ///
 /// # Errors
 /// The first index below `low` or not below `size`; `low` is 0 or `-size`.
@@ -218,7 +219,7 @@ pub fn add_offsets(offsets: &mut [i64], first: bool, index: RawSlice<'_, i64>, (
         parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, PIECE.min(n - p * PIECE)));
     }
     match wrong.into_inner() {
-        // Another thread may have put it right meanwhile.
+        // Another thread may have corrected it in the meantime.
         true => Err(index.iter().take(n).find(|i| *i < low || *i >= size).unwrap_or(size)),
         false => Ok(()),
     }
@@ -288,7 +289,7 @@ unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, si
         (0..outer).for_each(|o| some(o, 0, n));
         return;
     }
-    // Positions may repeat, so one piece goes over all of them.
+    // Positions may repeat, so one task handles all of them.
     let width = PIECE.div_ceil(k).clamp(64, n.max(64));
     let pieces = n.div_ceil(width);
     parallel_for(outer * pieces, |p| {
@@ -304,7 +305,7 @@ pub struct GatherOperand<'a, P> {
     pub strides: &'a [isize],
 }
 
-/// The dimensions of a walk along `dim`: all others but the innermost one, then `dim`, then the innermost.
+/// The order of the loops along `dim`: all other dimensions but the innermost one, then `dim`, then the innermost.
 struct GatherLoop {
     outer: SmallVec<[usize; 6]>,
     dims: SmallVec<[usize; 6]>,
@@ -403,9 +404,9 @@ unsafe fn scatter_t<T: ScatterElement>(
     });
 }
 
-/// Calls `f(offset by a, offset by b without dim, position, b's stride along dim)` for every element of the index, in order along `dim`. Each
-/// position is read once; it is None where it is out of range, which another thread may have made it since it was checked.
-/// Pieces that run at once never differ in `dim` alone.
+/// Calls `f(offset by a, offset by b without dim, position, b's stride along dim)` for every element of the index, in order along `dim`.
+/// Each position is read once. It is None if it is out of range, because another thread may have changed it since it was checked. Tasks
+/// that run at the same time never differ in `dim` alone.
 #[allow(clippy::too_many_arguments)]
 #[inline(always)]
 fn each(
@@ -440,7 +441,7 @@ fn each(
             f(ao + j * aj + i * ai, bo + i * bi, inside(at), bj);
         };
         let (along, across) = (0..shape[dim] as isize, from as isize..to as isize);
-        // Either way `j` ascends for each `i`; the shorter steps go innermost.
+        // In both cases `j` ascends for each `i`; the dimension with the smaller stride is the inner loop.
         if ii.unsigned_abs() > ij.unsigned_abs() {
             across.for_each(|i| along.clone().for_each(|j| visit(i, j)));
         } else {

@@ -1,4 +1,4 @@
-//! The CPU backend: memory, threads, and kernels over strided memory.
+//! The CPU backend: host memory, threads, and one module or folder of kernels for each family of requests.
 
 mod answer;
 mod answer_gather;

@@ -4,7 +4,7 @@ use super::cummax::{RowPointers, each_row};
 use super::reduce::reducers::Numeric;
 use std::cmp::Ordering;
 
-/// The most frequent element (the smallest of equally frequent ones) and where it stands last. A nan equals no other.
+/// The most frequent element (the smallest of equally frequent ones) and its last position. A nan equals no other.
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements with n at least 1, the outputs `outer * inner`; nothing overlaps.

@@ -1,4 +1,4 @@
-//! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint.
+//! nll_loss: the weighted element of the target class, and the gradient.
 
 use super::memory::raw_slice::{Plain, RawSlice};
 use super::reduce::reducers::Float;
@@ -25,8 +25,8 @@ impl Classes {
         if target != self.ignore && (target as u64) < self.classes as u64 { Some(target as usize) } else { None }
     }
 
-    /// Calls `f(which loss, place of the picked element, class)` for all that are not ignored. A target is read once; one that another thread
-    /// has made no class since they were checked is ignored.
+    /// Calls `f(which loss, place of the picked element, class)` for all that are not ignored. Each target is read once. A target that is
+    /// out of range, because another thread has changed it since the check, is ignored.
     #[inline(always)]
     fn each(&self, targets: RawSlice<'_, i64>, mut f: impl FnMut(usize, usize, usize)) {
         for (i, t) in targets.part(0, self.outer * self.inner).iter().enumerate() {
@@ -37,7 +37,7 @@ impl Classes {
         }
     }
 
-    /// The weights of all targets together.
+    /// The sum of the weights of all targets.
     fn total<T: Float + Plain>(&self, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>) -> f64 {
         let mut total = 0.0;
         self.each(targets, |_, _, c| total += of(weight, c));
@@ -97,7 +97,7 @@ mod tests {
         let s = Classes { outer: 2, classes: 3, inner: 2, ignore: -100, reduction: Reduction::Mean };
         let bad = RawSlice::from(&[0i64, 3, i64::MAX, i64::MIN][..]);
         assert_eq!((s.first_bad(targets), s.first_bad(bad)), (None, Some(3)));
-        // What another thread has made no class after the check counts for nothing.
+        // A target that another thread has changed after the check to an invalid class counts as ignored.
         let mut y = [0.0];
         s.pick(x_at, bad, None, &mut y);
         assert_eq!(y, [-x_at(0)]);

@@ -1,14 +1,14 @@
-//! Where the elements of a mask are that hold: bytes that are not 0.
+//! The positions of the true elements of a mask (bytes that are not 0).
 
 use super::memory::raw_slice::RawSlice;
 use super::threads::{SharedPointer, parallel_for};
 
-/// Elements that one task looks at.
+/// Elements of one task.
 const PIECE: usize = 1 << 15;
-/// Positions that are collected before they are written.
+/// Positions that are collected in a buffer before they are written.
 const TOGETHER: usize = 256;
 
-/// For each piece of a mask, how many elements before it hold, and at the end how many do at all.
+/// For each piece of a mask the number of true elements before it, and at the end the total.
 pub fn count(mask: RawSlice<'_, u8>) -> Vec<usize> {
     let pieces = mask.len().div_ceil(PIECE);
     let mut counts = vec![0; pieces + 1];
@@ -27,8 +27,8 @@ pub fn count(mask: RawSlice<'_, u8>) -> Vec<usize> {
     counts
 }
 
-/// Writes the positions of the elements of a row-major `mask` that hold, in its order: those along dimension d from `d * n` on, where n
-/// is the last of the `counts` that `count` gave. A mask that has changed since gives some positions twice or not at all.
+/// Writes the positions of the true elements of a row-major `mask`, in order: coordinates of dimension d start at `d * n`, where n is the
+/// last of the `counts` from `count`. If the mask has changed since, some positions appear twice or not at all.
 ///
 /// # Safety
 /// `out` has room for `n` numbers for each dimension of `shape`, of which the mask has the size.
@@ -44,7 +44,7 @@ pub unsafe fn positions(mask: RawSlice<'_, u8>, shape: &[usize], counts: &[usize
             let now = (last - at).min(TOGETHER).min(inner - column);
             let mut k = 0;
             for (i, b) in mask.part(at, at + now).iter().enumerate() {
-                // Without a branch: which elements hold cannot be foreseen.
+                // Without a branch, which would be unpredictable.
                 some[k & (TOGETHER - 1)] = (column + i) as i64;
                 k += usize::from(b != 0);
             }
@@ -61,7 +61,7 @@ pub unsafe fn positions(mask: RawSlice<'_, u8>, shape: &[usize], counts: &[usize
             found += k;
             at += now;
         }
-        // Nothing is left unwritten.
+        // The whole output is written in any case.
         for d in 0..shape.len() {
             // SAFETY: as above.
             unsafe { std::slice::from_raw_parts_mut(out.at(d * n + found), end - found).fill(0) };

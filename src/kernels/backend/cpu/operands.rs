@@ -1,4 +1,4 @@
-//! Operands of requests as the loops of the CPU want them: row-major memory, or blocks of elements that a program makes.
+//! Operands of requests in the form that the CPU loops take: row-major memory, or blocks of elements that a program computes.
 
 use super::copy;
 use super::memory::alloc::Buffer;
@@ -70,13 +70,13 @@ pub(super) fn not_floating(d: DType) -> Error {
     Error::dtype(format!("expected a floating point tensor, got {d}"))
 }
 
-/// Refuses operands or outputs of another number or kind than the family describes.
+/// The error for operands or outputs whose number or kind does not match the family of the request.
 #[cold]
 pub(super) fn malformed(op: &str) -> Error {
     Error::internal(op, "a request with operands that its family does not describe")
 }
 
-/// The view that operand `k` is.
+/// Operand `k`, which must be a view.
 #[inline]
 pub(super) fn view<'a>(op: &str, ins: &[Operand<'a>], k: usize) -> Result<View<'a>> {
     match ins.get(k) {
@@ -85,13 +85,13 @@ pub(super) fn view<'a>(op: &str, ins: &[Operand<'a>], k: usize) -> Result<View<'
     }
 }
 
-/// The output `k`, which is wanted.
+/// Output `k`, which must be present.
 #[inline]
 pub(super) fn output<'a>(op: &str, outs: &[Option<View<'a>>], k: usize) -> Result<View<'a>> {
     outs.get(k).copied().flatten().ok_or_else(|| malformed(op))
 }
 
-/// Row-major elements: where they lie, or a copy.
+/// Row-major elements: the operand itself, or a copy.
 pub(super) struct DenseOperand<'a> {
     start: *const u8,
     _own: Option<Buffer>,
@@ -131,7 +131,7 @@ impl<'a> DenseOperand<'a> {
     }
 }
 
-/// Whether the elements lie behind one another in row-major order.
+/// Whether the view is contiguous in row-major order.
 pub(super) fn is_row_major(v: &View<'_>) -> bool {
     let mut step = 1isize;
     for (&n, &s) in v.shape.iter().zip(v.strides).rev() {
@@ -143,7 +143,7 @@ pub(super) fn is_row_major(v: &View<'_>) -> bool {
     true
 }
 
-/// The first operand of a request that reads it in order: with shape and strides for those loops that take any.
+/// The first operand of a request that reads it in memory order, with shape and strides for the loops that accept any layout.
 pub(super) enum OrderedOperand<'a> {
     Memory(View<'a>, DenseOperand<'a>),
     Made { blocks: ProgramElements<'a>, shape: &'a [usize], strides: &'a [isize] },
@@ -209,7 +209,7 @@ impl<'a> OrderedOperand<'a> {
     }
 }
 
-/// Sizes before, along and behind a dimension; a 0-d array is one element.
+/// The product of the sizes before a dimension, its size, and the product of those after it; a 0-d array is one element.
 pub(super) fn around(shape: &[usize], dim: usize) -> (usize, usize, usize) {
     if shape.is_empty() {
         return (1, 1, 1);
@@ -252,11 +252,11 @@ pub(super) unsafe fn run_program(program: &Program<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A program whose last result is read as it is made.
+/// A program whose last result is read while it is computed.
 pub(super) struct ProgramElements<'a> {
     program: &'a Program<'a>,
     runner: Runner,
-    /// Where that result is kept, if it is.
+    /// Where that result is stored as well; null if it is not.
     kept: *mut u8,
     size: usize,
 }

@@ -8,7 +8,7 @@ use super::threads::{SharedPointer, parallel_for};
 
 const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-/// Numbers in one piece of parallel work.
+/// Numbers of one parallel task.
 const PIECE: usize = 32 << 10;
 
 /// Four random words for the counter `at` under the key `seed`.
@@ -37,9 +37,9 @@ pub fn unit_f64(a: u32, b: u32) -> f64 {
     ((u64::from(a) << 21) ^ (u64::from(b) >> 11)) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Numbers that a block of four words gives.
+/// An element type that is drawn from blocks of four words.
 pub trait RandomElement: Copy + Default + Send + Sync {
-    /// How many numbers of this kind one block gives.
+    /// How many numbers one block yields.
     const PER_BLOCK: usize;
 }
 impl RandomElement for f32 {
@@ -52,7 +52,7 @@ impl RandomElement for u64 {
     const PER_BLOCK: usize = 2;
 }
 
-/// Kinds of numbers as blocks.
+/// A distribution: four random words become numbers.
 pub trait BlockSampler<T: RandomElement>: Sync {
     fn block<I: Isa>(&self, words: [u32; 4]) -> [T; 4];
 }

@@ -1,4 +1,4 @@
-//! Running sums and products along one dimension of a dense array seen as (outer, n, inner). The walk is ordinary code, which calls the
+//! Cumulative sums and products along one dimension of a dense array seen as (outer, n, inner). The traversal is not generic: it calls the
 //! loops of a type and operation through a table.
 
 use super::copy::copy;
@@ -22,12 +22,12 @@ const CHAINS: usize = 8;
 const CHAIN: usize = 1024 + 16;
 const PIECE: usize = CHAINS * CHAIN;
 
-/// Runs along `count` chains of `n` elements whose beginnings lie `step` apart, side by side; each has an accumulator.
+/// Scans `count` chains of `n` elements side by side; chains start `step` elements apart, and each has an accumulator.
 type ChainsFn = unsafe fn(count: usize, n: usize, step: usize, x: *const u8, out: *mut u8, acc: *mut u64);
-/// Runs down `width` columns of `n` rows, `step` apart; each has an accumulator.
+/// Scans `width` columns of `n` rows that are `step` elements apart; each column has an accumulator.
 type DownFn = unsafe fn(x: *const u8, out: *mut u8, n: usize, step: usize, acc: *mut u64, width: usize);
 
-/// What the walk knows of a type and an operation. Accumulators have eight bytes. The loops read each element before they write it.
+/// What the traversal needs of a type and an operation. Accumulators have eight bytes. The loops read each element before they write it.
 #[derive(Clone, Copy)]
 struct ScanLoops {
     /// Bytes of an element of the input, and of the output.
@@ -248,8 +248,7 @@ unsafe fn down<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
     for i in 0..n {
         let (x, out) = (x.cast::<R::Element>().wrapping_add(i * step), out.cast::<O>().wrapping_add(i * step));
         for (j, a) in whole.iter_mut().enumerate() {
-            // Read before anything is written, so that it is a few instructions also where `x` is `out`.
-            // SAFETY: inside row i.
+            // All elements are read before any is written, so that the loop vectorises also where `x` is `out`. SAFETY: inside row i.
             let v = unsafe { x.add(j * TOGETHER).cast::<[R::Element; TOGETHER]>().read() };
             for (a, v) in a.iter_mut().zip(v) {
                 *a = r.merge(*a, r.lift(v));
@@ -292,8 +291,8 @@ unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const 
     }
 }
 
-/// Sums along few but long rows. A piece of a row is summed as eight chains, each of which starts from the sum of all before it: which
-/// sums are taken depends on the length of the row alone.
+/// Sums along few but long rows. A piece of a row is summed as eight chains, and each chain starts from the sum of all elements before it.
+/// How the sum is divided depends on the length of the row alone.
 ///
 /// # Safety
 /// As for `scan`.
@@ -337,10 +336,10 @@ unsafe fn long_rows(k: &ScanLoops, outer: usize, n: usize, p: (SharedPointer<*mu
     }
 }
 
-/// Makes all elements where a scan's results will be.
+/// Computes all elements of the input in the memory of the results.
 ///
 /// # Safety
-/// There is room for `numel` elements of `size` bytes, and they are those that the blocks make.
+/// `out` has room for `numel` elements of `size` bytes, and `blocks` computes elements of this number and size.
 pub unsafe fn make(blocks: &dyn BlockProducer, to: *mut u8, numel: usize, size: usize) {
     const STRETCH: usize = 1 << 15;
     let to = SharedPointer::new(to);
@@ -378,7 +377,7 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
     let Some(k) = ScanLoops::new(kind, dtype) else { return Err(not_floating(dtype)) };
     let p = (SharedPointer::new(x.cast_mut()), SharedPointer::new(out));
     if inner == 1 && outer >= ROWS {
-        // Several rows at once: their chains of additions do not wait for each other.
+        // Several rows at once, because their chains of additions are independent.
         let groups = outer.div_ceil(ROWS);
         let together = (TASK / (n * ROWS).max(1)).max(1);
         parallel_for(groups.div_ceil(together), |t| {
@@ -399,7 +398,7 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
         unsafe { long_rows(&k, outer, n, p) };
         return Ok(());
     }
-    // Wide jobs read and write long stretches, but there is one for each thread.
+    // Wide jobs read and write long runs of memory, but there should be at least one for each thread.
     let wide = inner.div_ceil(num_threads().div_ceil(outer.max(1))).next_multiple_of(64).clamp(64, COLUMNS);
     let blocks = inner.div_ceil(wide);
     let jobs = outer * blocks;

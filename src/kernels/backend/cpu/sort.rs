@@ -39,7 +39,7 @@ fn compare<T: Numeric>(a: &T, b: &T) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// Sorts along `n`, stably, and writes the first `keep` of each row with the places they came from.
+/// Sorts along `n`, stably, and writes the first `keep` elements of each row with their original positions.
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements, the outputs `outer * keep * inner` with `keep` at most n; nothing overlaps.
@@ -59,7 +59,7 @@ pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usi
             row.clear();
             // SAFETY: indices stay inside x.
             row.extend((0..n).map(|i| (unsafe { *p.x((o * n + i) * inner + c) }, i as u32)));
-            // The place decides between equals, so an unstable sort gives the stable order.
+            // Equal elements are compared by position, so an unstable sort gives the stable order.
             if keep < n && keep > 0 {
                 row.select_nth_unstable_by(keep - 1, order);
             }

@@ -1,5 +1,5 @@
-//! The order in which several strided operands of one shape are walked through: dimensions merged and sorted, the two innermost cut
-//! into tiles that fit a small buffer.
+//! Iteration over several strided operands of one shape (what TensorIterator is in PyTorch): dimensions are sorted and merged, and the two
+//! innermost are cut into tiles that fit a small buffer.
 
 // Several arrays are indexed by one operand's number.
 #![allow(clippy::needless_range_loop)]
@@ -16,8 +16,8 @@ pub struct StridedDim<const N: usize> {
 /// Outermost first.
 pub type StridedDims<const N: usize> = SmallVec<[StridedDim<N>; 4]>;
 
-/// Drops dimensions of size 1, sorts the others so that operand 0 (the output) is walked in the order of its memory, and merges
-/// neighbours that are one dimension for every operand. An operand without strides stays where it is.
+/// Drops dimensions of size 1, sorts the others by the strides of operand 0 (the output), and merges neighbours that are contiguous with
+/// each other in every operand. An operand without strides is a single value.
 pub fn collapse<const N: usize>(shape: &[usize], strides: [&[isize]; N], sizes: [usize; N]) -> StridedDims<N> {
     let mut dims: StridedDims<N> = SmallVec::new();
     for (i, &size) in shape.iter().enumerate() {
@@ -74,8 +74,8 @@ pub struct StridedTile<const N: usize> {
 }
 
 impl<const N: usize> Tiles<N> {
-    /// Tiles of at most `room` elements. Where an operand lies across the output's order, tiles are about square, so that each of
-    /// its cache lines is used up within one tile.
+    /// Tiles of at most `room` elements. If an operand has another memory order than the output, tiles are about square, so that each of
+    /// its cache lines is used completely within one tile.
     pub fn new(mut dims: StridedDims<N>, room: usize, elem: [usize; N]) -> Self {
         let one = StridedDim { size: 1, strides: [0; N] };
         let cols = dims.pop().unwrap_or(one);

@@ -25,7 +25,7 @@ pub fn fill(dst: BufferView<'_>, value: Scalar) -> Result<()> {
 }
 
 /// Copies and converts; the shapes are equal (a stride of 0 in `src` repeats elements) and the memory does not overlap. Floats are
-/// truncated on the way to integers; nan and what is out of range become the least number of int64 or int32.
+/// truncated on the way to integers; nan and numbers out of range become the least int64 or int32.
 pub fn copy(dst: BufferView<'_>, src: BufferView<'_>) -> Result<()> {
     let dtype = src.dtype;
     elementwise::run(

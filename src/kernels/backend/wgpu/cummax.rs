@@ -10,8 +10,8 @@ use super::{Bindings, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
-/// The largest (smallest, with `max` false) element so far along `dim`, and where it stands: the last of equals. From the first nan on all
-/// are nan. `values` and `places` (int64) are row-major, of x's shape.
+/// The cumulative maximum (minimum, with `max` false) along `dim` and its position, the last among equal elements. From the first nan on
+/// all values are nan. `values` and `places` (int64) are row-major, of x's shape.
 pub fn running_extreme(
     op: &'static str,
     max: bool,

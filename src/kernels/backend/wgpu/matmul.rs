@@ -1,7 +1,7 @@
 //! Matrix products over any strides: tiles in shared memory with a block of results in the registers of each invocation; products with
-//! little to share, and those of integers, as reductions of elementwise products.
+//! little reuse of elements, and those of integers, as reductions of elementwise products.
 //!
-//! Which way is taken, and in which order products are added up, depends on sizes and strides alone.
+//! The choice between them and the order of additions depend on sizes and strides alone.
 
 use super::reduce::{DeviceReducer, reduce};
 use super::strided::{Params, StridedWalk, check, entry_sized, header, param, slots, wgsl};
@@ -11,9 +11,9 @@ use crate::layout::{DType, Dims, Strides};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Workgroups that fill a large device; with fewer of them a long sum is cut into several.
+/// Workgroups that fill a large device. With fewer workgroups a long sum is cut into several parts.
 const BUSY: usize = 128;
-/// Tiles that are cut smaller, so that there are more.
+/// With fewer tiles than this, smaller tiles are used.
 const FEW: usize = 16;
 /// Products that one part of a cut sum has at least.
 const PART: usize = 512;
@@ -42,7 +42,7 @@ impl MatmulTile {
     }
 }
 
-/// What decides the text of a shader.
+/// The properties that the source of a shader depends on.
 #[derive(Debug, Clone, Copy)]
 struct MatmulShader {
     tile: usize,
@@ -101,7 +101,7 @@ impl MatmulShader {
             walk = wgsl(self.rank, FIXED, "batch", &["o0", "o1"]),
             per_row = columns / block.1,
         );
-        // Which quadruples an invocation brings: number q is (across, along).
+        // Which groups of four an invocation loads: number q is (across, along).
         let loads = |name: &str, size: usize, stride: usize, along: bool, origin: &str| {
             let quads = size / 4;
             let each = quads * depth / threads;

@@ -1,9 +1,9 @@
-//! The WebGPU backend: memory, a queue, and kernels in WGSL over strided memory. wgpu-py owns the device; this room drives it through
-//! the C interface of the library that wgpu-py has loaded. Without a device nothing here can be reached but the shader generators.
+//! The WebGPU backend: `device` drives a device, `native` is the C interface of wgpu-native, `wgsl` the language of shaders, and each
+//! family of requests has a module or folder of kernels. wgpu-py owns the device; this backend uses it through the library that wgpu-py has
+//! loaded. Without a device only the generators of shaders can be used.
 //!
-//! Elements on the device: f32 and i32 as they are; bool and uint8 one `u32` each, int8 and int16 one `i32` each, with their sign in all
-//! bits above (WGSL cannot write single bytes without races);
-//! int64 two words, low first; float64 where the adapter has it. Offsets and strides count elements, as everywhere.
+//! Elements on the device: f32 and i32 unchanged; bool and uint8 as one `u32`, int8 and int16 as one sign-extended `i32` (WGSL cannot write
+//! single bytes without races); int64 as two words, low first; float64 if the adapter has it. Offsets and strides count elements.
 
 mod answer;
 mod answer_gather;
@@ -48,11 +48,11 @@ pub struct BufferView<'a> {
     pub dtype: DType,
 }
 
-/// What a pointwise kernel reads.
+/// An input of a pointwise kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum PointwiseInput<'a> {
     View(BufferView<'a>),
-    /// One value for all elements, known to the host.
+    /// One value for all elements, known on the host.
     Number(Scalar),
     /// Not read by this kernel.
     Unread,

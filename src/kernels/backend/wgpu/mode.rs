@@ -8,8 +8,8 @@ use super::{Bindings, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
-/// The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last; a nan equals no other. `sorted`
-/// and `order` are what `sort::sort` gives for whole rows; `values` and `places` are row-major, without `dim`.
+/// The most frequent element along `dim` (the smallest of equally frequent ones) and its last position; a nan equals no other element.
+/// `sorted` and `order` are what `sort::sort` gives for whole rows; `values` and `places` are row-major, without `dim`.
 pub fn mode(
     op: &'static str,
     values: BufferView<'_>,
@@ -30,7 +30,7 @@ pub fn mode(
 struct ModeKernel {
     dtype: DType,
     rank: u32,
-    /// Values, places, sorted elements, the places they came from.
+    /// Values, positions, sorted elements, their original positions.
     slots: [u32; 4],
     /// A workgroup goes along each row.
     shared: bool,

@@ -1,4 +1,4 @@
-//! Picking the element of the target class, weighted: the kernel of nll_loss, and its adjoint, summed as trees of fixed shape.
+//! nll_loss: the weighted element of the target class, and the gradient. Sums are trees of fixed shape.
 
 use super::pointwise::fused::DeviceProgram;
 use super::wgsl::types::value;
@@ -19,13 +19,13 @@ const TILE: usize = GROUP * 16;
 pub struct NllArrays<'a> {
     pub op: &'static str,
     pub classes: Classes,
-    /// The number of the dimension of classes, for the error about a target that is none.
+    /// The number of the dimension of classes, for the error about an invalid target.
     pub dim: usize,
     pub targets: BufferView<'a>,
     pub weight: Option<BufferView<'a>>,
     /// float32 or float64: of the input, the weight and the losses.
     pub real: DType,
-    /// Under which a target that is no class is reported.
+    /// The ticket for a target that is not a class.
     pub ticket: u32,
 }
 
@@ -46,7 +46,7 @@ impl<'a> NllInput<'a> {
     }
 }
 
-/// What a sum over all targets gives.
+/// The output of a sum over all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum NllSumOutput {
     /// The sum of losses and that of weights, for the next round.
@@ -57,7 +57,7 @@ enum NllSumOutput {
     Total,
 }
 
-/// Bindings and text that all kernels here share.
+/// Bindings that all kernels here share.
 #[derive(Debug, Clone, Copy, Hash)]
 struct NllCommon {
     targets: u32,
@@ -291,7 +291,7 @@ fn joining(add: &str, real: DType, to: u32, start: &str, nan: [&str; 2], gives: 
         NllSumOutput::Parts => put("2u * group", "sums[0].x") + &put("2u * group + 1u", "sums[0].y"),
         NllSumOutput::Sum => put(start, "sums[0].x"),
         NllSumOutput::Total => put(start, "sums[0].y"),
-        // Nothing over nothing is nan, which a compiler may take for impossible.
+        // 0 / 0 is nan, which a compiler may assume to be impossible.
         NllSumOutput::Mean => {
             let nan = if words(real) == 2 { format!("vec2<u32>({}, {})", nan[0], nan[1]) } else { nan[0].to_string() };
             let nan = store(to, words(real), start, &nan);

@@ -7,7 +7,7 @@ use super::{Bindings, Buffer, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
-/// The elements of an array that are not zero: how many, and what is needed to write their positions.
+/// The number of elements that are not zero, and the data to write their positions.
 pub struct Nonzero<'a> {
     op: &'static str,
     x: BufferView<'a>,
@@ -71,7 +71,7 @@ impl WordKernel for NonzeroFlags {
         let [n, end, first] = p.many();
         let walk = p.walk(self.rank, "e", &["s"]);
         let (to, value) = (self.to, load(self.from, words(self.dtype), "s"));
-        // The sign of a zero is no value.
+        // A negative zero is zero.
         let holds = match self.dtype {
             DType::F32 => "(v & 0x7fffffffu) != 0u",
             DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",

@@ -1,4 +1,4 @@
-//! Running sums of counts, which other kernels are made of. No step waits for another workgroup.
+//! Exclusive prefix sums of counts, a building block of other kernels. No step waits for another workgroup.
 
 use super::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, groups, scratch};
 use super::{Bindings, Buffer, Context};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 const LANES: usize = 256;
 const OWN: usize = 4;
 
-/// Replaces `n` counts by the sums of all before each, in place.
+/// Replaces each of `n` counts by the sum of all before it, in place.
 pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffer, n: usize) -> Result<()> {
     let tiles = n.div_ceil(LANES * OWN);
     let sums = scratch(context, tiles)?;
@@ -29,7 +29,7 @@ pub(super) fn exclusive(context: &Arc<Context>, op: &'static str, counts: &Buffe
     Launch { op, bindings, numbers, groups: tiles }.run(context, &AddTileOffsets)
 }
 
-/// Adds what stands before a tile.
+/// Adds the sum of all earlier tiles to a tile.
 #[derive(Debug, Hash)]
 struct AddTileOffsets;
 

@@ -1,5 +1,5 @@
-//! Random numbers on the device: the words of Philox4x32-10 are the CPU's, and so is every number that is made of them without a
-//! rounding. Where the CPU computes in double precision (normal, exponential), the device comes within some units of the last place.
+//! Random numbers on the device. The words of Philox4x32-10 are the same as on the CPU, and so are all numbers that are computed from them
+//! without rounding. Where the CPU computes in double precision (normal, exponential), results differ by some units in the last place.
 
 use super::strided::StridedWalk;
 use super::word_kernels::{
@@ -9,7 +9,7 @@ use super::{Bindings, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
-/// What is made of the random words.
+/// A distribution with its parameters.
 #[derive(Debug, Clone, Copy)]
 pub enum Draw<'a> {
     /// `from + u * width` in single precision, `below` where that reaches `to`.
@@ -184,7 +184,7 @@ pub fn fill(op: &'static str, out: BufferView<'_>, draw: Draw<'_>, seed: u64, st
     Launch { op, bindings, numbers, groups: groups_for(n.div_ceil(per)) }.run(out.buffer.context(), &kernel)
 }
 
-/// `Draw` without its numbers.
+/// The distribution without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum DrawKind {
     Uniform,
@@ -200,7 +200,7 @@ struct FillRandom {
     kind: DrawKind,
     per: usize,
     dtype: DType,
-    /// Of the chances.
+    /// Dimensions of the probabilities.
     rank: u32,
     to: u32,
     from: u32,
@@ -227,7 +227,7 @@ impl WordKernel for FillRandom {
         let value = match self.kind {
             DrawKind::Uniform => {
                 let [from, width, to, below, zero] = p.many();
-                // The mask keeps product and sum from becoming one operation, which would round differently.
+                // The mask keeps the compiler from fusing product and sum, which would round differently.
                 format!(
                     "let u = f32(w[i] >> 8u) * 0x1p-24f;
 let x = {} + bitcast<f32>(bitcast<u32>(u * {}) ^ {zero});

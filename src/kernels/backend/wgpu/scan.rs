@@ -1,7 +1,7 @@
-//! Running sums and products along one dimension.
+//! Cumulative sums and products along one dimension.
 //!
-//! A dimension is cut into blocks. If there is more than one, a first dispatch leaves the total of each, these are scanned in the same
-//! way, and a second dispatch begins each block with what stands before it: no workgroup ever waits for another one.
+//! A dimension is cut into blocks. If there is more than one, a first dispatch computes the total of each block, the totals are scanned in
+//! the same way, and a second dispatch starts each block with the total of all blocks before it. No workgroup waits for another one.
 
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::DeviceProgram;
@@ -15,7 +15,7 @@ use crate::layout::DType;
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Elements of an invocation where a workgroup shares a block: they are read twice, so that they need not be kept.
+/// Elements of an invocation if a workgroup shares a block. They are read twice instead of kept in registers.
 const EACH: usize = 16;
 /// The longest block of one invocation; longer sums in single precision would lose accuracy.
 const BLOCK: usize = 1024;
@@ -30,9 +30,9 @@ const ZERO: usize = 9;
 enum ScanPass {
     /// The only block.
     Whole,
-    /// Leaves the totals of blocks.
+    /// Computes the totals of blocks.
     Totals,
-    /// Begins with the totals of the blocks before.
+    /// Starts with the totals of the blocks before.
     Carried,
 }
 
@@ -195,7 +195,7 @@ pub fn scan_made(
     scan_from(op, kind, ScanInput::Made(made), x, dim, out)
 }
 
-/// Where the elements come from.
+/// The input of a scan.
 #[derive(Clone, Copy)]
 enum ScanInput<'a> {
     Memory(BufferView<'a>),
@@ -227,8 +227,8 @@ fn scan_from(op: &'static str, kind: ScanKind, from: ScanInput<'_>, x: BufferVie
     job.run(ScanPass::Carried, Some(&carried))
 }
 
-/// Whether a workgroup shares what lies along a dimension of `n` elements, `step` apart, for each of what `kept` walks over. Where
-/// neighbours along the dimension lie apart and there are many, invocations side by side had better read side by side.
+/// Whether a workgroup shares what lies along a dimension of `n` elements, `step` apart, for each of what `kept` walks over. If neighbours
+/// along the dimension are far apart and there are many rows, neighbouring invocations read neighbouring rows instead.
 pub(super) fn shares(n: usize, step: isize, kept: &StridedWalk<1>) -> bool {
     let along = step.unsigned_abs() <= kept.step();
     n > 32 && kept.count() < if along { BUSY } else { GROUP }

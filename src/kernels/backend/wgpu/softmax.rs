@@ -1,9 +1,10 @@
-//! SoftmaxPass and log-softmax along one dimension, forward and backward.
+//! Softmax and log-softmax along one dimension, forward and backward.
 //!
-//! A program may make the input, backward the gradient: its elements lie in the output then, until results take their places.
+//! A program may compute the input, or in the backward pass the gradient. Its elements are then stored in the output until the results
+//! replace them.
 //!
-//! Rows that a workgroup can hold take one dispatch. Few long rows take three: their maxima and sums are reductions, which spread over
-//! the device, and the last dispatch writes the results.
+//! Rows that a workgroup can hold take one dispatch. Few long rows take three: maxima and sums are reductions, which use the whole device,
+//! and the last dispatch writes the results.
 
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::{self, DeviceProgram};
@@ -194,8 +195,8 @@ impl SoftmaxShader {
     }
 }
 
-/// SoftmaxPass or its logarithm of `x` along `dim` into `out`, row-major and of the same shape; or, with a gradient `g`, the backward pass,
-/// for which `x` is the forward output. Floats only.
+/// Softmax or its logarithm of `x` along `dim` into `out`, row-major and of the same shape; or, with a gradient `g`, the backward pass, for
+/// which `x` is the forward output. Floats only.
 pub fn softmax(pass: SoftmaxPass, x: BufferView<'_>, dim: usize, g: Option<BufferView<'_>>, out: BufferView<'_>) -> Result<()> {
     let op = if pass.log { "log_softmax" } else { "softmax" };
     if !x.dtype.is_float() {
@@ -239,7 +240,7 @@ pub fn softmax_made(pass: SoftmaxPass, made: &DeviceProgram<'_>, y: Option<Buffe
     match job.tile() {
         Some(tile) if made.can_be_read(context) => SoftmaxRun { x: y, made: Some(made), ..job }.run(Some(tile), None, None),
         _ => {
-            // What the program makes lies in the output, to be read from there.
+            // The elements of the program are stored in the output and read from there.
             let last = made.code.steps.len() - 1;
             fused::run(context, made.code, made.shape, made.strides, made.inputs, &[(last, out.buffer)])?;
             softmax(pass, x, dim, y.map(|_| out), out)
@@ -299,7 +300,7 @@ impl<'a> SoftmaxRun<'a> {
         let made;
         let mut bindings = Bindings::new();
         let out = bindings.write(self.out.buffer);
-        // What is not read stands for the output.
+        // Bindings that are not read are replaced by the output.
         let mut at = [out; 5];
         for (slot, b) in
             [(0, self.x.map(|x| x.buffer)), (1, self.g.map(|g| g.buffer)), (3, tops.filter(|_| !self.pass.backward)), (4, sums)]

@@ -1,4 +1,4 @@
-//! Walks over strided elements: how an index becomes the offsets of several operands, on the host and in WGSL.
+//! Strided iteration: how an index becomes the offsets of several operands, on the host and in WGSL.
 
 use super::device::dispatch::FAULT;
 use super::{Bindings, BufferView};
@@ -13,8 +13,8 @@ pub(super) const GROUP: usize = 256;
 /// The words that a dispatch gives to its shader.
 pub(super) type Params = SmallVec<[u32; 48]>;
 
-/// Dimensions of a walk, outermost first, with the strides of `N` operands. Dimensions of size 1 are left out, and neighbours that lie
-/// as one in the memory of every operand are one.
+/// The dimensions of an iteration, outermost first, with the strides of `N` operands. Dimensions of size 1 are left out, and neighbours
+/// that are contiguous with each other in every operand are merged.
 #[derive(Debug, Clone)]
 pub(super) struct StridedWalk<const N: usize>(SmallVec<[(usize, [isize; N]); 6]>);
 
@@ -31,7 +31,7 @@ impl<const N: usize> StridedWalk<N> {
         StridedWalk(out)
     }
 
-    /// In the order that suits the first operand's memory: every element is met once, it does not matter when.
+    /// In the memory order of the first operand, for a loop that may visit elements in any order.
     pub(super) fn unordered(dims: impl Iterator<Item = (usize, [isize; N])>) -> Self {
         let mut dims: SmallVec<[(usize, [isize; N]); 6]> = dims.filter(|d| d.0 != 1).collect();
         dims.sort_by_key(|d| std::cmp::Reverse(d.1.map(isize::unsigned_abs)));
@@ -51,7 +51,7 @@ impl<const N: usize> StridedWalk<N> {
         self.0.len() as u32
     }
 
-    /// How far apart neighbours lie, summed up over the operands; without neighbours, as far as can be.
+    /// The innermost strides, summed over the operands; the largest number if there is no dimension.
     pub(super) fn step(&self) -> usize {
         self.0.last().map_or(usize::MAX, |d| d.1.iter().map(|s| s.unsigned_abs()).sum())
     }
@@ -151,13 +151,13 @@ pub(super) fn element(dtype: DType) -> &'static str {
     }
 }
 
-/// Shaders compute offsets in 32 bits, and count elements with a bit to spare.
+/// Checks that the elements can be counted in 31 bits and their offsets computed in 32 bits, as shaders do.
 pub(super) fn check(op: &str, v: &BufferView<'_>) -> Result<()> {
     check_count(op, v.shape.iter().product())?;
     check_reach(op, v)
 }
 
-/// As `check`, of something that is counted by itself.
+/// As `check`, of a count alone.
 pub(super) fn check_count(op: &str, count: usize) -> Result<()> {
     if count > i32::MAX as usize {
         return Err(Error::not_implemented(format!(

@@ -1,4 +1,4 @@
-//! What the kernels that move elements share: they see every buffer as words (one for each element, two for those of 64 bits, low
+//! The framework of kernels that move elements. They treat every buffer as words (one for each element, two for 64-bit elements, low
 //! first), so one shader serves all types of one width, and a buffer that is bound for two purposes has one type.
 
 use super::pointwise::elementwise::LoadFunction;
@@ -22,12 +22,12 @@ pub(super) const fn words(dtype: DType) -> usize {
     element_size(dtype) / 4
 }
 
-/// The numbers that a kernel is given; `ParamNames` names them in the same order.
+/// The parameters of a kernel; `ParamNames` names them in the same order.
 #[derive(Debug, Default)]
 pub(super) struct ParamValues(Params);
 
 impl ParamValues {
-    /// The caller has checked that what it counts fits (`launch` checks all buffers); the cut keeps strides below zero right.
+    /// Counts must fit (`launch` checks all buffers). The truncation to 32 bits is correct for negative strides.
     pub(super) fn push(mut self, n: usize) -> Self {
         self.0.push(n as u32);
         self
@@ -47,7 +47,7 @@ impl ParamValues {
     }
 }
 
-/// What the numbers are called in a shader.
+/// The names of the parameters in a shader.
 #[derive(Debug, Default)]
 pub(super) struct ParamNames(usize);
 
@@ -92,7 +92,7 @@ pub(super) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> St
     store(buffer, words(dtype), at, &bits)
 }
 
-/// A family of shaders. Its fields are all that tells its shaders apart (they are the key), next to which bindings are written.
+/// A family of shaders. Its fields, together with the written bindings, are the key of a shader.
 pub(super) trait WordKernel: Hash {
     const KIND: &'static str;
     /// Bit `i`: binding `i` is an array of atomics.
@@ -105,7 +105,7 @@ pub(super) trait WordKernel: Hash {
     fn body(&self, p: &mut ParamNames) -> String;
 }
 
-/// Collects what a kernel's derived `Hash` writes: all its fields, in order.
+/// A hasher that collects the words of a key: the fields of a kernel in order, from its derived `Hash`.
 struct KeyHasher(SmallVec<[u32; 8]>);
 
 impl Hasher for KeyHasher {
@@ -131,7 +131,7 @@ pub(super) struct Launch<'a> {
     pub groups: usize,
 }
 
-/// What a program makes, for a kernel that reads it by `load(i)`. The kernel uses none of the program's buffers itself.
+/// The elements of a program, which a kernel reads with `load(i)`. The kernel itself uses none of the buffers of the program.
 pub(super) struct ProgramReads<'a> {
     pub program: &'a DeviceProgram<'a>,
     pub loader: LoadFunction,
@@ -142,7 +142,7 @@ impl Launch<'_> {
         self.reading(context, kernel, None)
     }
 
-    /// As `run`, of a kernel that reads what a program makes.
+    /// As `run`, for a kernel that reads the elements of a program.
     pub(super) fn reading<K: WordKernel>(self, context: &Context, kernel: &K, made: Option<&ProgramReads<'_>>) -> Result<()> {
         let Launch { op, bindings, mut numbers, groups } = self;
         if groups == 0 {
@@ -172,7 +172,7 @@ impl Launch<'_> {
     }
 }
 
-/// A whole shader; the numbers of a program that it reads begin at the one named beside it.
+/// The source of a shader. The parameters of a program start at the number beside it.
 fn source<K: WordKernel>(kernel: &K, writes: u32, buffers: usize, numbers: usize, made: Option<(&ProgramReads<'_>, usize)>) -> String {
     let mut types: SmallVec<[(u32, &str); 8]> =
         (0..buffers as u32).map(|i| (i, if K::ATOMICS >> i & 1 == 1 { "atomic<u32>" } else { "u32" })).collect();
@@ -212,7 +212,7 @@ let group = wg.x + wg.y * wgs.x;
     )
 }
 
-/// The entry point of a kernel with one invocation `e` for each of `count` things.
+/// The entry point of a kernel with one invocation `e` for each of `count` elements.
 pub(super) fn each(count: &str, body: &str) -> String {
     groups(GROUP, &format!("let e = group * {GROUP}u + lane;\nif (e >= {count}) {{ return; }}\n{body}"))
 }
@@ -270,7 +270,7 @@ pub(super) fn unsupported(op: &str, dtype: DType) -> Error {
     Error::not_implemented(format!("{op}: not implemented for {dtype} on wgpu yet; move the tensor with .cpu()"))
 }
 
-/// Refuses more things than a 32-bit number counts with room to spare.
+/// The number of elements; an error if it does not fit 31 bits.
 pub(super) fn countable(op: &str, shape: &[usize]) -> Result<usize> {
     let n = shape.iter().try_fold(1usize, |a, b| a.checked_mul(*b)).filter(|n| *n <= i32::MAX as usize);
     n.ok_or_else(|| {
@@ -281,7 +281,7 @@ pub(super) fn countable(op: &str, shape: &[usize]) -> Result<usize> {
     })
 }
 
-/// Writes one word over the first `n` of scratch memory.
+/// Fills the first `n` words of scratch memory.
 pub(super) fn fill(context: &Context, op: &'static str, buffer: &Buffer, n: usize, value: u32) -> Result<()> {
     let mut bindings = Bindings::new();
     bindings.write(buffer);

@@ -1,7 +1,8 @@
-//! What the functions are made of: exact sums and products, powers of two, and polynomials.
+//! Building blocks of the functions: exact sums and products (double-double arithmetic), powers of two, and polynomials.
 //!
-//! Coefficients are near-minimax (Chebyshev interpolation in 60 digits) for the interval that the argument is reduced to. "dd" is a
-//! number kept as an unevaluated sum of two doubles, the second below half a unit in the last place of the first.
+//! Coefficients are near-minimax (Chebyshev interpolation in 60 digits) for the interval that the argument is reduced to. "dd"
+//! (double-double) is a number represented as an unevaluated sum of two doubles, the second below half a unit in the last place of the
+//! first.
 
 use crate::backend::cpu::num::Isa;
 
@@ -45,7 +46,7 @@ pub fn two_prod(a: f64, b: f64) -> (f64, f64) {
 /// `(ah + al) / (bh + bl)` as dd, for values whose products neither overflow nor vanish.
 #[inline(always)]
 pub fn div_dd(ah: f64, al: f64, bh: f64, bl: f64) -> (f64, f64) {
-    // One division serves both: the remainder makes good what the product lost.
+    // One division is enough: the remainder corrects the rounding of the product.
     let r = 1.0 / bh;
     let q = ah * r;
     let rest = (-q).mul_add(bh, ah) + (al - q * bl);
@@ -80,7 +81,7 @@ pub fn poly<I: Isa, const N: usize>(x: f64, c: [f64; N]) -> f64 {
     if N < 8 {
         return horner::<I, N>(x, c, N - 1, 1);
     }
-    // Even and odd powers beside each other: half as many steps wait for one another.
+    // Even and odd powers separately, which halves the chain of dependent steps.
     let z = x * x;
     let (even, odd) = (horner::<I, N>(z, c, (N - 1) & !1, 2), horner::<I, N>(z, c, (N - 2) | 1, 2));
     fma::<I>(odd, x, even)

@@ -1,5 +1,5 @@
-//! Functions of `f32`. Those that models spend their time in are computed in `f32`; the others in `f64` with polynomials of some 28
-//! to 37 bits, which leaves them nearly correctly rounded.
+//! Functions of `f32`. The functions that dominate the time of models are computed in `f32`; the others in `f64` with polynomials of some
+//! 28 to 37 bits, so that they are nearly correctly rounded.
 
 use super::double_double::*;
 use super::f64::power_edges;
@@ -18,7 +18,7 @@ fn limit(x: f32, lo: f32, hi: f32) -> f32 {
     if x > hi { hi } else { x }
 }
 
-/// x - n ln 2 for a small whole n. Of the first product nothing is lost: x and it are multiples of the same unit, and near.
+/// x - n ln 2 for a small whole n. The first subtraction is exact: x and the product are near and multiples of the same unit.
 #[inline(always)]
 fn less_ln2<I: Isa>(x: f32, n: f32) -> f32 {
     fmaf::<I>(-n, -1.904_654_2e-9, fmaf::<I>(-n, std::f32::consts::LN_2, x))
@@ -62,7 +62,7 @@ pub fn tanh<I: Isa>(x: f32) -> f32 {
     let den = fmaf::<I>(s, less, more);
     let num_l = fmaf::<I>(s, more, less - num);
     let den_l = fmaf::<I>(s, less, more - den);
-    // One division serves both: the remainder makes good what the product lost.
+    // One division is enough: the remainder corrects the rounding of the product.
     let r = 1.0 / den;
     let y = num * r;
     let rest = fmaf::<I>(-y, den, num) + fmaf::<I>(-y, den_l, num_l);
@@ -115,7 +115,7 @@ pub fn log<I: Isa>(x: f32) -> f32 {
     if x < 0.0 { f32::NAN } else { y }
 }
 
-/// Quotients below this are known to the last bit before the point.
+/// For quotients below this the integer part is exact.
 pub const QUOTIENT_LIMIT: f32 = super::f64::QUOTIENT_LIMIT as f32;
 
 /// Up to here the vectorised reduction is exact enough; beyond, the platform's scalar functions are called.
@@ -212,7 +212,7 @@ fn log_light<I: Isa>(x: f64) -> f64 {
 #[inline(always)]
 fn log1p_light<I: Isa>(x: f64) -> f64 {
     let u = 1.0 + x;
-    // What the sum lost, carried to first order; a few bits of it are enough.
+    // The rounding error of the sum, to first order; a few bits are enough.
     fma::<I>(x - (u - 1.0), (1.0 / u as f32) as f64, log_light::<I>(u))
 }
 
@@ -483,8 +483,8 @@ pub fn normal_cdf<I: Isa>(x: f32) -> f32 {
     // Above 14.5 nothing is left, or all.
     let a = limit(x.abs(), 0.0, 14.5);
     let u = a / (a + 4.0);
-    // In pairs and pairs of pairs, so that little waits for one another; but the first term is added last, since only what is rounded
-    // there counts whole. So it is with the exponential.
+    // In pairs and pairs of pairs, which shortens the chain of dependent steps. The first term is added last, because only the rounding of
+    // that addition counts in full. The same holds for the exponential.
     let (z, pair) = (u * u, |c0: f32, c1: f32| fmaf::<I>(u, c1 * SCALE, c0 * SCALE));
     let low = fmaf::<I>(z, pair(-3.1924477, 0.2967007), pair(-4.3830767, 5.233855));
     let mid = fmaf::<I>(z, pair(-0.23519404, -0.022554351), pair(0.70962715, -0.10352323));
@@ -502,7 +502,7 @@ pub fn normal_cdf<I: Isa>(x: f32) -> f32 {
     let e = fmaf::<I>(v, fmaf::<I>(v, q, -0.5), 1.0);
     let e = f32::from_bits(e.to_bits().wrapping_add(t.to_bits() << 23));
     let y = if x > 0.0 { fmaf::<I>(-tail, e, 1.0) } else { tail * e };
-    // Which of two nans a product takes depends on their order: there is one only.
+    // The product of two nans depends on their order, so there is only one nan here.
     if x.is_nan() { x } else { y }
 }
 

@@ -1,6 +1,8 @@
-//! Products of few rows with a large matrix, with AVX-512: there is too little work for packing the matrix, as `gemm` does, to pay.
+//! Products of few rows with a large matrix (skinny GEMM), with AVX-512. The matrix is not packed as in `gemm`, because there is too little
+//! work per element to pay for that.
 //!
-//! The sum over k is cut where k alone says, so the bits are the same for any number of threads, and for a row whatever stands beside it.
+//! The cuts of the sum over k depend on k alone, so the bits are the same for any number of threads, and those of a row do not depend on
+//! the other rows.
 
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::num::{InstructionSet, instruction_set};
@@ -18,7 +20,7 @@ const DEPTH: usize = 1024;
 /// Multiply-adds of one task.
 const TASK: usize = 1 << 18;
 
-/// How the large matrix lies.
+/// The memory order of the large matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DenseAlong {
     /// Dense along k, as a weight of `linear` does.
@@ -168,7 +170,8 @@ few!(
     _mm512_mask_storeu_pd
 );
 
-/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), if one of them has few rows or columns; whether it has.
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), if one of them has few rows or columns. Returns whether it
+/// has.
 ///
 /// # Safety
 /// The operands are readable, `out` is writable and overlaps neither.
@@ -192,7 +195,7 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(m: usize, n: usize, k: usize, a: Mat
     true
 }
 
-/// Hands on `a`, copied if it is not dense along k.
+/// Calls `f` with `a`, copied if it is not dense along k.
 ///
 /// # Safety
 /// `m` x `k` elements are readable.

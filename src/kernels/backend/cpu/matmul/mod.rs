@@ -1,8 +1,8 @@
-//! Matrix products over any strides: tiny ones directly, matrix times vector and times few rows by our own loops, the rest through
-//! `gemm`, tile by tile.
+//! Matrix products over any strides: tiny ones with a plain loop, matrix times vector and times few rows (`gemm_skinny`) with loops of this
+//! module, all others tile by tile with the crate `gemm`.
 //!
-//! Which way is taken, and in which order products are added up, depends on sizes and strides alone, so the bits are the same for any
-//! number of threads.
+//! The choice between them and the order of additions depend on sizes and strides alone, so the bits are the same for any number of
+//! threads.
 
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
@@ -50,7 +50,7 @@ const DIRECT: usize = 512;
 /// Elements of a matrix that one task of a matrix-vector product reads.
 const VECTOR_TASK: usize = 1 << 16;
 
-/// Multiply-adds of the largest tile (a millisecond's work), and of the smallest that is divided so that eight threads have work.
+/// Multiply-adds of the largest tile (about a millisecond), and of the smallest tile that is divided to give work to eight threads.
 const TILE: std::ops::Range<usize> = 1 << 20..1 << 26;
 /// A tile's side that is not divided: packing its rows and columns would cost too much.
 const SIDE: usize = 64;
@@ -230,7 +230,7 @@ unsafe fn direct<T: Numeric>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>,
 unsafe fn vector<T: Numeric>(m: usize, k: usize, a: Mat<T>, x: *const T, step: isize, out: *mut T, parallel: bool) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
-        // The loops below read x once for each row: make it dense first.
+        // The loops below read x once for each row, so it is made dense first.
         let copy: Vec<T>;
         let x = if step == 1 {
             x
@@ -241,7 +241,7 @@ unsafe fn vector<T: Numeric>(m: usize, k: usize, a: Mat<T>, x: *const T, step: i
         let x = Mat { ptr: x, rs: 1, cs: 1 };
         let out = SharedPointer::new(out);
         if parallel && m < 4 && k >= 2 * VECTOR_TASK && a.cs == 1 {
-            // Long dot products: pieces of a fixed size, whose sums are added up in order.
+            // Long dot products: pieces of a fixed size, whose sums are added in order.
             let pieces = k.div_ceil(VECTOR_TASK);
             let mut partial = vec![T::ZERO; m * pieces];
             let to = SharedPointer::new(partial.as_mut_ptr());
@@ -256,7 +256,7 @@ unsafe fn vector<T: Numeric>(m: usize, k: usize, a: Mat<T>, x: *const T, step: i
             }
             return;
         }
-        // Rows that lie together are walked downwards (column by column), others one by one.
+        // If rows are neighbours in memory, the loop goes column by column, otherwise row by row.
         let down = a.rs == 1 && a.cs != 1;
         let rows = if !parallel {
             m

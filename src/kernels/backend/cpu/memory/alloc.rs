@@ -1,4 +1,5 @@
-//! The one allocator of CPU tensors: accounts for every byte, keeps large buffers for reuse, refuses what the machine cannot hold.
+//! The allocator of CPU tensors. It accounts for every byte, caches large buffers for reuse, and refuses requests that the machine cannot
+//! hold.
 
 use super::stats;
 use crate::backend::lock_order::{Table, assert_no_guard};
@@ -11,11 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 const POOLED: usize = 256 << 10;
 /// All buffers are aligned for the widest vectors and cache lines.
 const ALIGN: usize = 64;
-/// Buffers from this size on start at a huge page's border and ask for huge pages: reading and writing large memory takes 5 to 9 percent
-/// less time then, and a first touch costs a fault for 2 MiB rather than for 4 KiB.
+/// Buffers from this size on start at a huge page's border and ask for huge pages: access to large memory is 5 to 9 percent faster, and the
+/// first touch costs one fault for 2 MiB rather than for 4 KiB.
 const HUGE: usize = 4 << 20;
 const HUGE_PAGE: usize = 2 << 20;
-/// At most this share of the machine's memory lies idle in the pool.
+/// At most this share of the machine's memory is cached.
 const IDLE_SHARE: usize = 8;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +37,7 @@ pub struct Buffer {
     bytes: usize,
 }
 
-// SAFETY: the buffer owns its memory; who may read and write when is the owner's business.
+// SAFETY: the buffer owns its memory; synchronisation of reads and writes is up to its owner.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -55,23 +56,23 @@ pub fn reset_peak_memory_stats() {
     stats::reset_peak();
 }
 
-/// Accounts for a value that lives inside its storage's own allocation (negative: its end).
+/// Accounts for a value that is stored inline in its storage (negative: it is freed).
 #[inline]
 pub fn count_inline(bytes: isize) {
     stats::count(bytes);
 }
 
-/// Bytes that lie idle for reuse.
+/// Bytes that are cached for reuse.
 pub fn memory_idle() -> usize {
     POOL.lock().bytes
 }
 
-/// Whether a request of so many bytes would not be refused now.
+/// Whether a request for this many bytes would succeed now, as far as the limit is concerned.
 pub fn fits(bytes: usize) -> bool {
     memory_allocated().saturating_add(capacity(bytes)) <= limit()
 }
 
-/// Gives idle buffers back to the system.
+/// Returns cached buffers to the system.
 pub fn empty_cache() {
     let idle = {
         let mut pool = POOL.lock();
@@ -84,7 +85,7 @@ pub fn empty_cache() {
     }
 }
 
-/// Holds the pool's lock across a fork, so that the child does not find it taken by a thread that it does not have.
+/// Holds the cache's lock across a fork; otherwise the child could find it locked by a thread that it does not have.
 pub fn before_fork() {
     POOL.lock_for_fork();
 }
@@ -98,7 +99,7 @@ pub unsafe fn after_fork() {
     unsafe { POOL.unlock_after_fork() };
 }
 
-/// Limits what tensors may hold together; 0 means what the machine and its cgroup have.
+/// Limits the bytes of all tensors together; 0 stands for the memory of the machine and its cgroup.
 pub fn set_memory_limit(bytes: usize) {
     LIMIT.store(if bytes == 0 { machine_limit() } else { bytes }, Ordering::Relaxed);
 }
@@ -109,7 +110,7 @@ pub fn fail_in(n: i64) {
     FAIL_IN.store(n, Ordering::Relaxed);
 }
 
-/// As `fail_in`, but the request panics. For tests of what becomes of a bug.
+/// As `fail_in`, but the request panics. For tests of how bugs are reported.
 pub fn panic_in(n: i64) {
     PANICS.store(true, Ordering::Relaxed);
     FAIL_IN.store(n, Ordering::Relaxed);
@@ -155,7 +156,7 @@ fn fresh(bytes: usize) -> *mut u8 {
         // SAFETY: these bytes were just allocated. It is advice: a refusal changes nothing.
         unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_HUGEPAGE) };
     }
-    // New memory holds values that nobody knows, like memory that is used again: the compiler may not take reading them for a mistake.
+    // New memory has unspecified contents, like reused memory. The compiler must not assume that reading it is undefined behaviour.
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     // SAFETY: no instruction at all.
     unsafe {
@@ -259,7 +260,7 @@ impl Drop for Buffer {
 mod tests {
     use super::*;
 
-    // One test: the counters are global and tests run side by side.
+    // One test, because the counters are global and tests run in parallel.
     #[test]
     fn bytes_are_counted_reused_and_refused() {
         let big = 64 << 20;

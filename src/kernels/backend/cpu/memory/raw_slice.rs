@@ -1,12 +1,12 @@
-//! Elements that other threads may be writing.
+//! Slices of memory that other threads may be writing.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An element type of which every bit pattern is a value. `bool` is none: bytes of a bool tensor are read as `u8`, and compared with 0.
+/// An element type for which every bit pattern is valid. `bool` is not: bytes of a bool tensor are read as `u8` and compared with 0.
 ///
 /// # Safety
-/// As said.
+/// Every bit pattern of the type is valid.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 macro_rules! plain {
@@ -19,15 +19,15 @@ macro_rules! plain {
 }
 plain!(u8 i8 i16 i32 i64 f32 f64);
 
-/// A pointer and a length over shared memory. Unlike a slice it promises nothing about what stands there: each call reads the element anew
-/// and gives a copy. Whoever derives a place from an element must keep that copy and check it, for the next reading may give another one.
+/// A pointer and a length over shared memory. Unlike a slice it promises nothing about the contents: each call reads the element again and
+/// returns a copy. Code that uses an element as an index must check and use the same copy, because the next read may return another value.
 pub struct RawSlice<'a, T> {
     ptr: *const T,
     len: usize,
     memory: PhantomData<&'a [T]>,
 }
 
-// SAFETY: elements are copied out; that others write them meanwhile is allowed for.
+// SAFETY: elements are copied out; concurrent writes by other threads are allowed for.
 unsafe impl<T: Plain> Send for RawSlice<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain> Sync for RawSlice<'_, T> {}
@@ -76,7 +76,7 @@ impl<'a, T: Plain> RawSlice<'a, T> {
         self.len == 0
     }
 
-    /// What stands at `i` now.
+    /// The element `i`, as it is now.
     #[inline(always)]
     pub fn get(&self, i: usize) -> Option<T> {
         // SAFETY: below the length.

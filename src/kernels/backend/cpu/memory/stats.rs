@@ -1,11 +1,11 @@
-//! How many bytes tensors hold, and the most they have held. Small values come and go all the time: each thread keeps a tally of its own for
-//! them, which costs no atomic read-modify-write, and what all threads hold is the sum. Only the peak of several threads together
-//! is an upper bound, off by what they have not folded yet.
+//! Memory statistics: how many bytes tensors hold, and the peak. Small values are allocated and freed all the time, so each thread counts
+//! them in a counter of its own, without an atomic read-modify-write; the total is the sum of all counters. The peak of several threads
+//! together is an upper bound, which is off by what the threads have not yet added to the total.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 
-/// What one thread has taken (and, negative, given back) since it was last folded into `HELD`. Written by its thread alone.
+/// Bytes that one thread has allocated minus those it has freed since the counter was last added to `HELD`. Written by this thread alone.
 #[repr(align(128))]
 struct ThreadStats {
     live: AtomicIsize,
@@ -13,19 +13,19 @@ struct ThreadStats {
     taken: AtomicBool,
 }
 
-/// Threads beyond these count in `HELD` itself.
+/// Further threads count in `HELD` itself.
 const THREADS: usize = 64;
 static TALLIES: [ThreadStats; THREADS] =
     [const { ThreadStats { live: AtomicIsize::new(0), most: AtomicIsize::new(0), taken: AtomicBool::new(false) } }; THREADS];
 
-/// All that have ever been taken are among the first so many.
+/// Upper bound of the slots that were ever in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// The bytes that are in no thread's tally, and the highest sum so far.
+/// The bytes that are in no thread's counter, and the highest total so far.
 static HELD: AtomicIsize = AtomicIsize::new(0);
 static PEAK: AtomicIsize = AtomicIsize::new(0);
 
-/// Beyond so many bytes a tally is folded, so that what stands in several of them never comes to much.
+/// A counter beyond this many bytes is added to the total, so that the error of the peak stays small.
 const FOLD: isize = 32 << 10;
 
 thread_local! {
@@ -33,7 +33,7 @@ thread_local! {
     static KEEPER: FoldAtThreadExit = const { FoldAtThreadExit };
 }
 
-/// Gives the thread's tally back when the thread ends.
+/// Returns the thread's counter when the thread ends.
 struct FoldAtThreadExit;
 
 impl Drop for FoldAtThreadExit {
@@ -64,11 +64,11 @@ fn highest() -> isize {
     used().iter().fold(HELD.load(Ordering::Relaxed), |sum, t| sum + t.most.load(Ordering::Relaxed))
 }
 
-/// Takes a free tally for this thread; without one it counts in `HELD`.
+/// Takes a free counter for this thread; if there is none, the thread counts in `HELD`.
 #[cold]
 #[inline(never)]
 fn count_first(bytes: isize) {
-    // A thread that is ending has no keeper any more.
+    // A thread that is ending has no destructor left to run.
     if KEEPER.try_with(|_| ()).is_ok()
         && let Some(at) = TALLIES.iter().position(|t| !t.taken.swap(true, Ordering::Acquire))
     {
@@ -95,7 +95,7 @@ pub(crate) fn count(bytes: isize) {
     }
 }
 
-/// The peak so far, before the ground on which the tallies stand moves.
+/// Updates the peak before the total under the counters changes.
 fn settle_peak() {
     match MINE.get() {
         Some(t) => t.fold(),
@@ -103,7 +103,7 @@ fn settle_peak() {
     }
 }
 
-/// Accounts for a large value, which all threads see at once, unless more than `limit` bytes would be held then.
+/// Accounts for a large value in the total directly, unless the total would exceed `limit` bytes.
 pub(crate) fn reserve(bytes: usize, limit: usize) -> bool {
     if bytes > limit || bytes > isize::MAX as usize / 2 {
         return false;
@@ -145,7 +145,7 @@ pub(crate) fn reset_peak() {
 mod tests {
     use super::*;
 
-    /// Other tests of this process count meanwhile: what is counted here is much larger than what they hold.
+    /// Other tests of this process allocate at the same time; the values here are much larger than theirs.
     #[test]
     fn threads_count_apart_and_together() {
         let big: isize = 1 << 44;
@@ -166,13 +166,13 @@ mod tests {
         assert!(near(held(), before) && near(peak(), before + big.unsigned_abs()));
         reset_peak();
         assert!(near(peak(), before));
-        // What is small comes and goes beside what is large: the two are never there together.
+        // Small values and the large one are never allocated at the same time.
         count(big);
         count(-big);
         assert!(reserve(big.unsigned_abs(), usize::MAX) && !reserve(big.unsigned_abs(), before + big.unsigned_abs()));
         free(big.unsigned_abs());
         assert!(near(held(), before) && near(peak(), before + big.unsigned_abs()));
-        // More threads than there are tallies.
+        // More threads than there are counters.
         std::thread::scope(|s| {
             let handles: Vec<_> = (0..100).map(|_| s.spawn(|| (count(big / 100), std::thread::park()))).collect();
             while !near(held(), before + big.unsigned_abs()) {

@@ -51,7 +51,7 @@ macro_rules! float {
             fn divides_in_range(self, divisor: Self) -> bool {
                 use $math as m;
                 let (a, b) = (self.0.abs(), divisor.0.abs());
-                // The edges (division by zero, infinity, nan) come out right without care.
+                // Special cases (division by zero, infinity, nan) need no extra code.
                 (a < b * m::QUOTIENT_LIMIT) | a.is_nan() | b.is_nan() | (b == 0.0) | (a == <$raw>::INFINITY)
             }
         }
@@ -114,7 +114,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn select(c: bool, a: Self, b: Self) -> Self {
-                // With a branch, a value that is kept becomes a store under a mask, which takes AMD's processors twenty cycles.
+                // With a branch, a value that is kept becomes a masked store, which takes twenty cycles on AMD processors.
                 std::hint::select_unpredictable(c, a, b)
             }
             #[inline(always)]
@@ -152,7 +152,7 @@ macro_rules! float {
                 let q = (a - r) / b;
                 let q = if (r != 0.0) & ((b < 0.0) != (r < 0.0)) { q - 1.0 } else { q };
                 let f = q.floor();
-                // The quotient is whole but for rounding: the nearest whole number is meant.
+                // The quotient is an integer up to rounding, so it is rounded to the nearest.
                 let f = if q - f > 0.5 { f + 1.0 } else { f };
                 let f = if q == 0.0 { (0.0 as $raw).copysign(a / b) } else { f };
                 Self::of(if b == 0.0 { a / b } else { f })

@@ -117,7 +117,7 @@ macro_rules! integer {
             #[allow(unused_comparisons)]
             fn pow(self, e: Self) -> Self {
                 if e.0 < 0 {
-                    // The truncated reciprocal: only 1 and -1 leave anything.
+                    // The truncated reciprocal is not 0 only for 1 and -1.
                     let odd = e.0 & 1 == 1;
                     return $Name(match self.0 {
                         1 => 1,
@@ -262,7 +262,7 @@ impl KernelNumber for B8 {
 
     #[inline(always)]
     fn new(raw: u8) -> Self {
-        // Memory that others lend may hold any byte.
+        // Memory from outside (NumPy, DLPack) may hold any byte.
         B8((raw != 0) as u8)
     }
     #[inline(always)]

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A type that stands for an instruction set. A number that carries it knows what its own instance can do: a plain `f32` in a generic
-/// function cannot know whether `mul_add` is one instruction or a library call.
+/// A type that stands for an instruction set. A number type with this parameter knows at compile time what the instance can do: whether
+/// `mul_add` is one instruction or a library call.
 pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
     /// Whether a fused multiply-add is one instruction.
     const FMA: bool;
@@ -62,7 +62,7 @@ impl InstructionSet {
 const UNKNOWN: u8 = u8::MAX;
 static LEVEL: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// The best instance for this machine. `RGRAD_ISA=base|avx2|avx512` asks for a lower one.
+/// The best instance for this machine. `RGRAD_ISA=base|avx2|avx512` selects a lower one.
 #[inline]
 pub fn instruction_set() -> InstructionSet {
     match LEVEL.load(Ordering::Relaxed) {
@@ -85,7 +85,7 @@ fn detect() -> InstructionSet {
     isa
 }
 
-/// The best level that this machine can run.
+/// The best instruction set of this machine.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub fn best() -> InstructionSet {
     let v3 = is_x86_feature_detected!("avx2")
@@ -105,13 +105,13 @@ pub fn best() -> InstructionSet {
     }
 }
 
-/// The best level that this machine can run.
+/// The best instruction set of this machine.
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 pub fn best() -> InstructionSet {
     InstructionSet::Base
 }
 
-/// Calls `$f::<$cell<ISA>>` in the instance that this machine runs: `avx512::$f`, `avx2::$f`, or `$f` itself of the room that asks.
+/// Calls `$f::<$cell<ISA>>` in the instance that this machine runs: `avx512::$f`, `avx2::$f`, or `$f` of the calling module.
 macro_rules! dispatch {
     ($f:ident, $cell:ident, $args:tt) => {{
         #[cfg(target_arch = "x86_64")]

@@ -9,7 +9,8 @@ mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 
-// Numbers of an instruction set may only be computed with where the machine has it: kernels see to that, nobody else gets at them.
+// Arithmetic on the numbers of an instruction set is only valid on a machine that has it. Kernels ensure that, and the types are private to
+// the crate.
 pub(crate) use float::{F32, F64};
 pub(crate) use int::{B8, I32, I64, U8};
 pub(crate) use isa::{Avx2, Avx512, Base, FullRange, Isa, dispatch};
@@ -20,12 +21,12 @@ pub(crate) use vector::{Bits16, F32x16, LookupTable, Mask16};
 use crate::layout::Scalar;
 use crate::pointwise::Num;
 
-/// A number that lies in memory as `Raw`.
+/// A number of the kernels, which is `Stored` in memory.
 pub(crate) trait KernelNumber: Num<Cond = bool> + Copy {
     type Stored: Copy;
     /// Whether kernels compute it one element at a time.
     const SCALAR: bool = false;
-    /// The same number with periodic functions for arguments, and remainders for quotients, of any size.
+    /// The same number with an instance that is accurate for arguments and quotients of any size.
     type FullRangeNumber: KernelNumber<Stored = Self::Stored>;
 
     fn new(raw: Self::Stored) -> Self;

@@ -1,10 +1,11 @@
-//! Sixteen `f32` in one register of AVX-512, for what the compiler does not make of scalar code: tables of 32 numbers that lie in
+//! Sixteen `f32` in one AVX-512 register, with operations that the compiler does not find in scalar code: lookup in tables of 32 numbers in
 //! registers, scaling by powers of two, estimates of reciprocals.
 
 use std::arch::x86_64::*;
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// Sixteen `f32`. Whoever holds one has AVX-512 (F, DQ, BW, VL): the first can only be had by unsafe functions that demand it.
+/// Sixteen `f32`. A value of this type proves that the machine has AVX-512 (F, DQ, BW, VL): the first one can only come from unsafe
+/// functions that require it.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub struct F32x16(__m512);
@@ -13,12 +14,12 @@ pub struct F32x16(__m512);
 #[derive(Debug, Clone, Copy)]
 pub struct Mask16(pub __mmask16);
 
-/// Thirty-two integers of 32 bits would be two registers; sixteen are one.
+/// Sixteen 32-bit integers in one register.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub struct Bits16(__m512i);
 
-/// Thirty-two numbers, of which an instruction picks sixteen at once.
+/// Thirty-two numbers; one instruction looks up sixteen of them.
 #[repr(align(64))]
 pub struct LookupTable(pub [f32; 32]);
 
@@ -82,7 +83,7 @@ impl F32x16 {
         avx512!(_mm512_reduce_add_ps(self.0))
     }
 
-    /// The largest; nan is passed over, or not.
+    /// The largest; whether nan is ignored is unspecified.
     #[inline(always)]
     pub fn largest(self) -> f32 {
         avx512!(_mm512_reduce_max_ps(self.0))
@@ -158,13 +159,13 @@ impl F32x16 {
         })
     }
 
-    /// `self`, but `bound` where it is above that; nan stays.
+    /// The minimum of `self` and `bound`; nan stays.
     #[inline(always)]
     pub fn at_most(self, bound: Self) -> Self {
         avx512!(F32x16(_mm512_min_ps(bound.0, self.0)))
     }
 
-    /// `self`, but `bound` where it is below that; nan stays.
+    /// The maximum of `self` and `bound`; nan stays.
     #[inline(always)]
     pub fn at_least(self, bound: Self) -> Self {
         avx512!(F32x16(_mm512_max_ps(bound.0, self.0)))
@@ -243,7 +244,7 @@ impl Bits16 {
         avx512!(Bits16(_mm512_srli_epi32::<N>(self.0)))
     }
 
-    /// The numbers of a table at the places that the lowest five bits name.
+    /// Looks up the numbers of a table by the lowest five bits of each integer.
     #[inline(always)]
     pub fn pick(self, table: &LookupTable) -> F32x16 {
         // SAFETY: a table holds two registers of numbers, and an operand exists, so the machine has AVX-512.

@@ -1,5 +1,5 @@
-//! Runs fused programs block by block, with the kernels of the unfused rows: intermediate values stay in the first-level cache, and
-//! every bit is what one row after the other would give.
+//! Runs fused programs block by block, with the kernels of the unfused rows: intermediate values stay in the first-level cache, and results
+//! have the same bits as the rows one after the other.
 
 use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
 use crate::backend::cpu::cast::{CastRoute, MoveFn, mover, stored};
@@ -20,7 +20,7 @@ const BLOCK: usize = 1024;
 const REGISTER: usize = BLOCK * 8;
 /// Elements that one task computes.
 const GRAIN: usize = 1 << 15;
-/// Tasks between two questions whether to go on.
+/// Tasks between two checks whether to continue.
 const TOGETHER: usize = 128;
 
 /// An input of a program, in memory.
@@ -28,26 +28,26 @@ const TOGETHER: usize = 128;
 pub struct FusedInput<'a> {
     pub ptr: *const u8,
     pub dtype: DType,
-    /// None: lies as the results do, element for element. Else strides in elements over the program's shape.
+    /// None: same layout as the results. Otherwise strides in elements over the program's shape.
     pub strides: Option<&'a [isize]>,
 }
 
-/// Where a slot of a kernel reads.
+/// The source of a kernel's input.
 #[derive(Clone, Copy)]
 enum SlotRead {
     Register(usize),
-    /// What a step left in memory.
+    /// The result of a step that is in memory.
     Written(usize),
     Aligned(usize),
     Strided(usize),
-    /// A buffer full of one value.
+    /// A buffer filled with one value.
     Constant(usize),
 }
 
 struct KernelSlot {
     slot: usize,
     read: SlotRead,
-    /// Bytes of an element as it is read.
+    /// Bytes of an element as read.
     size: usize,
     convert: Option<(CastRoute, usize)>,
 }
@@ -56,12 +56,13 @@ struct PreparedStep {
     kernel: Option<DenseLoop>,
     slots: Vec<KernelSlot>,
     register: usize,
-    /// Where the result goes, for a step whose result is kept.
+    /// Where the result is written, for a step whose result is kept.
     place: Option<*mut u8>,
     size: usize,
     /// The move of a cast.
     cast: Option<(MoveFn, usize)>,
-    /// For a kernel that computes in a wider type than its step gives: the move back, the size of what it makes, and its buffer.
+    /// For a kernel that computes in a wider type than the result of its step: the narrowing conversion, the size of a computed element,
+    /// and its buffer.
     narrow: Option<(MoveFn, usize, usize)>,
 }
 
@@ -91,7 +92,7 @@ pub struct Runner {
     lone: bool,
 }
 
-// SAFETY: the pointers are into operands that the caller keeps alive while the program runs; each range is written by one thread.
+// SAFETY: the pointers are into operands that the caller keeps alive while the program runs; each range is written by one thread only.
 unsafe impl Send for Runner {}
 // SAFETY: as above.
 unsafe impl Sync for Runner {}
@@ -101,15 +102,15 @@ thread_local! {
 }
 
 impl Runner {
-    /// Prepares `code` over `shape`. `out_strides` (in elements) say in which order results lie: densely. `places[i]` is where step `i`
-    /// leaves its result, null for one that nobody keeps.
+    /// Prepares `code` over `shape`. `out_strides` (in elements) give the order of the results, which are dense. `places[i]` is where step
+    /// `i` writes its result; null if it is not kept.
     ///
     /// # Errors
     /// A row without a kernel for its type.
     ///
     /// # Safety
     /// While the runner is used: every input is readable, aligned and initialised over the shape, and every place writable for as many
-    /// elements. A place may be the memory of an aligned input whose last reader is not behind the step that writes there; otherwise no
+    /// elements. A place may be the memory of an aligned input if no step after the one that writes there reads the input; otherwise no
     /// memory overlaps.
     pub unsafe fn new(
         code: &Code,
@@ -193,7 +194,8 @@ impl Runner {
             }
             let narrow = narrow.map(|(mv, size)| (mv, size, conversions));
             converted = converted.max(conversions + usize::from(narrow.is_some()));
-            // A value read here for the last time leaves its register to the result only after the step: kernels may not overlap in part.
+            // The register of a value that is read here for the last time is free only after this step, because operands of a kernel must
+            // not overlap partly.
             let register = if places[i].is_null() {
                 free.pop().unwrap_or_else(|| {
                     registers += 1;
@@ -225,7 +227,7 @@ impl Runner {
         Ok(Runner { n, steps, inputs, walks, constants, registers, converted, gathered, lone })
     }
 
-    /// Computes every element, unless `goes_on`, which this thread asks now and then, says no.
+    /// Computes every element, unless `goes_on` returns false; this thread calls it regularly.
     pub fn run(&self, goes_on: &dyn Fn() -> bool) {
         let tasks = self.n.div_ceil(GRAIN);
         let mut first = 0;
@@ -332,7 +334,7 @@ impl Runner {
 struct AlignedValue([u8; 8]);
 
 impl StridedRead {
-    /// Where the elements `start..start + len` lie, if they lie one after the other.
+    /// A pointer to the elements `start..start + len`, if they are contiguous.
     ///
     /// # Safety
     /// They lie inside the program's elements.

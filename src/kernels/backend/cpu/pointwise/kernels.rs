@@ -23,7 +23,7 @@ pub const MAX_INPUTS: usize = MAX_OPERANDS + 2;
 pub type KernelFn = unsafe fn(blocks: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]);
 
 /// # Safety
-/// `ptr` holds at least `i + 1` elements, of `A::Raw` or, for a mask, of bytes.
+/// `ptr` holds at least `i + 1` elements, of `A::Stored` or, for a mask, of bytes.
 #[inline(always)]
 unsafe fn load<A: KernelNumber>(read: bool, mask: bool, ptr: *const u8, i: usize, zero: A) -> A {
     // SAFETY: the caller's. Operands come from tensors of any offset, but always at whole elements.
@@ -47,8 +47,8 @@ const fn is_mask<R: Row>(k: usize) -> bool {
     k < R::INFO.arity() && R::INFO.operands[k].mask
 }
 
-/// Keeps the compiler from vectorising across blocks: it would gather the same lane of many blocks, ten times slower than to
-/// vectorise within one.
+/// Keeps the compiler from vectorising across blocks: it would gather the same lane of many blocks, which is ten times slower than
+/// vectorising within one block.
 #[inline(always)]
 fn opaque(b: usize) -> usize {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
@@ -142,7 +142,8 @@ unsafe fn backward<R: Vjp<A, Y = A>, A: KernelNumber, const I: usize>(
     }
 }
 
-/// Runs `narrow`, and `wide` for the elements for which `in_range` does not hold: what an element gives never depends on its neighbours.
+/// Runs `narrow`, and `wide` for the elements for which `in_range` does not hold: so the result of an element never depends on its
+/// neighbours.
 ///
 /// # Safety
 /// As for `KernelFn`.
@@ -166,7 +167,7 @@ unsafe fn by_range<A: KernelNumber>(
     }
     for b in 0..blocks {
         let step = b * LANES * size_of::<A::Stored>();
-        // In place this block is still as it was.
+        // If this runs in place, the inputs of this block are still unchanged.
         let fits: [bool; LANES] = std::array::from_fn(|j| in_range(b * LANES + j));
         let ins = ins.map(|p| p.wrapping_add(step));
         let out = out.wrapping_add(step);
@@ -201,7 +202,7 @@ const fn is_periodic<R: Row>() -> bool {
 /// Instances of a loop for each instruction set: the same body, inlined into functions that may use more instructions.
 macro_rules! instances {
     ($base:ident $avx2:ident $avx512:ident <$R:ident: [$($Row:tt)+], $A:ident: $Bound:path $(, const $I:ident: usize)?> $call:expr) => {
-        // Derivatives have this instance only where there is no other.
+        // Derivatives have this instance only on machines without another one.
         #[allow(dead_code)]
         unsafe fn $base<$R: $($Row)+, $A: $Bound $(, const $I: usize)?>(
             blocks: usize,
@@ -225,7 +226,7 @@ macro_rules! instances {
             unsafe { $call(blocks, out, ins, params) }
         }
 
-        // Not every family has an instance for it.
+        // Not every family has this instance.
         #[allow(dead_code)]
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
@@ -274,7 +275,7 @@ instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::FullRangeN
 const TYPES: usize = 6;
 const REALS: usize = 2;
 
-/// The place of the numbers that `dtype` is computed in, in the order of `by_dtype`.
+/// The index of the type of numbers that `dtype` is computed in, in the order of `by_dtype`.
 const fn place(dtype: DType) -> usize {
     match dtype {
         DType::Bool => 0,
@@ -286,13 +287,13 @@ const fn place(dtype: DType) -> usize {
     }
 }
 
-/// All kernels of one row: `[level][place]`, and `[level][operand][place among the reals]`.
+/// All kernels of one row: `[instruction set][type]`, and `[instruction set][operand][real type]`.
 struct RowKernels {
     forward: [[Option<KernelFn>; TYPES]; InstructionSet::COUNT],
     vjp: [[[Option<KernelFn>; REALS]; MAX_OPERANDS]; InstructionSet::COUNT],
 }
 
-/// The kernels of one level from the types of numbers in the order of `place`.
+/// The kernels of one instruction set, for the types of numbers in the order of `place`.
 macro_rules! by_dtype {
     ($f:ident $R:ident $I:ty, ints $g:ident) => {
         [
@@ -312,8 +313,8 @@ macro_rules! by_dtype {
     };
 }
 
-// Arithmetic, comparisons and integers have no instance for AVX-512: they wait for memory anyway, and every instance is paid for in
-// compile time.
+// Arithmetic, comparisons and integers have no instance for AVX-512: they are bound by memory anyway, and every instance costs compile
+// time.
 macro_rules! levels {
     ($base:expr, $avx2:expr, $avx512:expr) => {{
         #[cfg(target_arch = "x86_64")]
@@ -327,8 +328,8 @@ macro_rules! levels {
     }};
 }
 
-// Without AVX2 there are no fused derivatives on x86-64, and nowhere of rows whose derivative reads nothing but the cotangent: these are
-// composed of forward kernels.
+// Without AVX2 there are no fused derivatives on x86-64, and on no machine for rows whose derivative reads nothing but the cotangent: these
+// derivatives are composed of forward kernels.
 macro_rules! vjp_levels {
     (lanes $R:ident) => {{
         #[cfg(target_arch = "x86_64")]
@@ -386,7 +387,7 @@ macro_rules! lanes_kernels {
     };
 }
 
-// Powers are the only arithmetic that takes longer than memory with AVX2. Remainders look at their quotients first.
+// Powers are the only arithmetic that is slower than memory with AVX2. Remainders check the size of their quotients first.
 macro_rules! forward_kernels {
     (Field Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
     (Field PowScalar) => { forward_kernels!(@ PowScalar num_avx512 Avx512) };
@@ -486,8 +487,8 @@ pub fn forward_kernel(row: RowId, dtype: DType, isa: InstructionSet) -> Option<K
     TABLE[row as usize].forward[isa as usize % InstructionSet::COUNT][place(dtype)]
 }
 
-/// The kernel that computes what operand `i` of `row` gets from the cotangent; None for integers and where it is not fused
-/// (no derivative, one that reads only the cotangent, or an x86-64 without AVX2).
+/// The kernel that computes the gradient of operand `i` of `row`; None for integers and where it is not fused (no derivative, one that
+/// reads only the cotangent, or an x86-64 without AVX2).
 #[inline]
 pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, isa: InstructionSet) -> Option<KernelFn> {
     let which = place(dtype).checked_sub(TYPES - REALS)?;

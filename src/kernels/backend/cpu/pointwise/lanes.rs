@@ -1,4 +1,4 @@
-//! Kernels that compute sixteen `f32` at once, for the rows whose functions AVX-512 has more for than what the compiler makes of
+//! Kernels that compute sixteen `f32` at once, for rows whose functions gain from AVX-512 instructions that the compiler does not find in
 //! scalar code.
 
 use super::kernels::{LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
@@ -30,7 +30,7 @@ unsafe fn splat(params: &[Scalar; MAX_PARAMS]) -> [F32x16; MAX_PARAMS] {
 /// The value of a row.
 ///
 /// # Safety
-/// As for `Kernel`; the machine has AVX-512.
+/// As for `KernelFn`; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
 pub(crate) unsafe fn forward<R: Eval<F32x16, Out = F32x16>>(
     blocks: usize,
@@ -53,10 +53,10 @@ pub(crate) unsafe fn forward<R: Eval<F32x16, Out = F32x16>>(
     }
 }
 
-/// What operand `I` gets from the cotangent.
+/// The gradient of operand `I`.
 ///
 /// # Safety
-/// As for `Kernel`; the machine has AVX-512.
+/// As for `KernelFn`; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
 pub(crate) unsafe fn backward<R: Vjp<F32x16, Y = F32x16>, const I: usize>(
     blocks: usize,
@@ -70,7 +70,7 @@ pub(crate) unsafe fn backward<R: Vjp<F32x16, Y = F32x16>, const I: usize>(
     // SAFETY: the caller's.
     let (p, zero) = unsafe { (splat(params), F32x16::splat(0.0)) };
     for b in 0..blocks {
-        // SAFETY: what the derivative reads holds this block; nothing else is read.
+        // SAFETY: every input that the derivative reads holds this block; no other is read.
         let load = |k: usize, read: bool| if read { unsafe { F32x16::load((ins[k] as *const f32).add(b * LANES)) } } else { zero };
         let g = load(0, true);
         let x = [load(1, reads & 1 != 0), load(2, reads & 2 != 0), load(3, reads & 4 != 0)];

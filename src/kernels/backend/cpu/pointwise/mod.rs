@@ -1,4 +1,6 @@
-//! Runs a row, or its derivative, over strided memory.
+//! Pointwise operations: runs a row, or its derivative, over strided memory. `kernels` is the table of compiled loops, `small` the path for
+//! few elements, `fused` runs programs of several steps. Not here: what a row computes (`crate::pointwise`), copies and conversions alone
+//! (`copy`, `cast`).
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;
@@ -37,7 +39,7 @@ pub struct StridedOperand<'a> {
 const N: usize = MAX_INPUTS + 1;
 /// Elements of a tile: its buffers stay in the first-level cache.
 const ROOM: usize = 512;
-/// Work is split into pieces of so many elements, whatever the number of threads.
+/// Work is split into pieces of this many elements, for any number of threads.
 const GRAIN: usize = 1 << 15;
 
 #[repr(C, align(64))]
@@ -97,7 +99,7 @@ impl DenseLoop {
                 return;
             }
             if blocks > 0 && !ins.iter().any(|p| std::ptr::eq(*p, out)) {
-                // The last block once more from where it is whole; in place that would read results.
+                // The last block again, moved back so that it is whole. Not in place, where that would read results.
                 let last = n - LANES;
                 (self.kernel)(1, out.add(last * self.out_size), &self.advance(ins, last), &self.params);
             } else {
@@ -144,7 +146,7 @@ impl DenseLoop {
     }
 }
 
-/// Copies `n` elements of `size` bytes: a handful, for which a call of `memcpy` costs more than the copying.
+/// Copies `n` elements of `size` bytes: few, for which a call of `memcpy` costs more than the copy.
 ///
 /// # Safety
 /// Both hold `n` elements, aligned, and do not overlap.
@@ -166,10 +168,10 @@ unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
 /// A loop over operands of any layout.
 struct StridedLoop {
     kernel: DenseLoop,
-    /// How an input gets into a buffer, and whether it may also be used where it is.
+    /// How an input is copied into a buffer, and whether it may also be used in place.
     moves: [Option<CastRoute>; MAX_INPUTS],
     direct: [bool; MAX_INPUTS],
-    /// How results get from a buffer to the output, and whether they may be written there at once.
+    /// How results are copied from a buffer to the output, and whether they may be written there directly.
     out_move: MoveFn,
     out_direct: bool,
 }
@@ -256,10 +258,10 @@ impl StridedLoop {
     }
 }
 
-/// Something that the threads of one kernel share.
+/// A value that the threads of one kernel share.
 #[derive(Clone, Copy)]
 struct SharedAcrossThreads<T>(T);
-// SAFETY: only used for pointers into operands that outlive the kernel, of which each thread writes its own part.
+// SAFETY: only used for pointers into operands that outlive the kernel, of which each thread writes another part.
 unsafe impl<T> Send for SharedAcrossThreads<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for SharedAcrossThreads<T> {}
@@ -271,7 +273,7 @@ impl<T: Copy> SharedAcrossThreads<T> {
     }
 }
 
-/// Calls `f(start, len)` for the pieces of `0..n`, on all threads when there is enough to do.
+/// Calls `f(start, len)` for the pieces of `0..n`, on all threads if there is enough work.
 #[inline]
 fn split(n: usize, f: impl Fn(usize, usize)) {
     if n < 2 * GRAIN {
@@ -306,7 +308,7 @@ pub unsafe fn run(
 /// `run` with a given instruction set, which the machine must have.
 ///
 /// # Safety
-/// As for `run`, and the machine has `level`.
+/// As for `run`, and the machine has this instruction set.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn run_at(
     isa: InstructionSet,
@@ -340,13 +342,13 @@ pub unsafe fn run_at(
     let computed = dtype.computed();
     let mut kernel =
         DenseLoop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(computed).size() };
-    // Not a `memcpy`: its call alone costs as much as adding two small tensors.
+    // Not a `memcpy`, since the call alone costs as much as the addition of two small tensors.
     for (to, from) in kernel.params.iter_mut().zip(params) {
         *to = stored(*from, dtype);
     }
     let mut ptrs = [std::ptr::null(); MAX_INPUTS];
     let mut slots = [0u8; MAX_INPUTS];
-    // Everything dense and of the right type: by far the most frequent case, and for tiny tensors the only one that must be fast.
+    // All operands dense and of the right type: by far the most frequent case, and for tiny tensors the only one that must be fast.
     let mut plain = computed == dtype && is_contiguous(shape, out_strides);
     let reads = func.reads();
     for (i, operand) in ins.iter().enumerate() {
@@ -473,9 +475,9 @@ fn refused(func: Func, dtype: DType) -> Error {
 /// As for `run`, of this input.
 unsafe fn refuse_zero(func: Func, dtype: DType, shape: &[usize], divisor: &StridedOperand<'_>) -> Result<()> {
     let size = divisor.dtype.size();
-    // A number that is 0 only in the type that is computed in is a zero, too.
+    // A number that is 0 only after conversion to the computed type counts as a zero, too.
     let to_bool = CastRoute::new(divisor.dtype, dtype, DType::Bool);
-    // Broadcast dimensions name the same elements again: they need not be looked at.
+    // Broadcast dimensions repeat the same elements, which need not be checked again.
     let shape: smallvec::SmallVec<[usize; 8]> =
         shape.iter().enumerate().map(|(i, &n)| if divisor.strides.get(i).is_none_or(|s| *s == 0) { 1 } else { n }).collect();
     let tiles = Tiles::new(collapse::<1>(&shape, [divisor.strides], [size]), ROOM, [size]);

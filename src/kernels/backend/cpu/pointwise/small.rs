@@ -1,4 +1,4 @@
-//! The short way to a kernel: few floats that lie alike. What `pointwise::run` comes down to for them, without its questions.
+//! The fast path of pointwise operations for few floats of one type and layout: what `pointwise::run` does for them, without its checks.
 
 use super::kernels::{self, KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
 use crate::backend::cpu::num::instruction_set;
@@ -7,7 +7,7 @@ use crate::layout::{DType, Scalar};
 use crate::pointwise::OUTPUT;
 use std::mem::MaybeUninit;
 
-/// Numbers in the places of operands.
+/// Python numbers in place of operands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Numbers {
     /// Bit `i`: operand `i` is a number.
@@ -53,7 +53,7 @@ const BLOCK: usize = LANES * 8;
 #[repr(align(64))]
 struct ElementBlock(MaybeUninit<[u8; BLOCK]>);
 
-/// A number is written out for so many blocks at most, and these are used again.
+/// A number is repeated in a buffer of at most this many blocks, which is used again for the rest.
 const ROOM: usize = 8;
 
 #[repr(align(64))]
@@ -65,16 +65,16 @@ pub struct SmallKernel {
     kernel: KernelFn,
     /// Bit `k`: input `k`, as `Func` counts them, is read.
     reads: u32,
-    /// The last input, as `Func` counts them, which the kernel wants in its last place: the output in a derivative.
+    /// The last input, as `Func` counts them, which the kernel takes in its last slot: the output in a derivative.
     last: usize,
     size: usize,
     inputs: usize,
-    /// Which input the first operand is.
+    /// The number of the input that is the first operand.
     first: usize,
 }
 
 impl SmallKernel {
-    /// None for what needs `pointwise::run`: other types, masks, truth values.
+    /// None if `pointwise::run` is needed: for other types, masks and bool results.
     #[inline]
     pub fn of(func: Func, dtype: DType, params: &[Scalar; MAX_PARAMS]) -> Option<SmallKernel> {
         let info = func.row.info();
@@ -107,7 +107,7 @@ impl SmallKernel {
         self.reads >> k & 1 == 1
     }
 
-    /// Where the kernel wants input `k`.
+    /// The slot of the kernel for input `k`.
     #[inline]
     pub fn place(&self, k: usize) -> usize {
         if k == self.last { 1 + MAX_OPERANDS } else { k }
@@ -117,8 +117,8 @@ impl SmallKernel {
     /// holds behind its `n` elements is then arbitrary.
     ///
     /// # Safety
-    /// Every input that is read and the output hold `n` elements (whole blocks, if `padded`), dense and aligned. The output is none of
-    /// the inputs, or lies exactly as they do.
+    /// Every input that is read and the output hold `n` elements (whole blocks, if `padded`), dense and aligned. The output overlaps no
+    /// input, unless it is exactly that input.
     #[inline]
     pub unsafe fn run(&self, n: usize, padded: bool, out: *mut u8, ins: &[*const u8; MAX_INPUTS], params: &[Scalar; MAX_PARAMS]) {
         let (blocks, rest) = (n / LANES, n % LANES);
@@ -134,7 +134,7 @@ impl SmallKernel {
         }
     }
 
-    /// As `run`, with numbers in the places of some operands; the pointers in these places can be anything.
+    /// As `run`, with numbers in place of some operands; the pointers of these operands are not used.
     ///
     /// # Safety
     /// As for `run`, but for operands that are numbers.
@@ -164,7 +164,7 @@ impl SmallKernel {
         let mut done = 0;
         while done < n {
             let now = (n - done).min(ROOM * LANES);
-            // SAFETY: the caller's; a number is written out for as many elements as run at once.
+            // SAFETY: the caller's; a number is repeated for as many elements as are computed at once.
             unsafe {
                 self.run(now, padded, out.add(done * self.size), &at, params);
                 for (at, step) in at.iter_mut().zip(steps) {
@@ -218,7 +218,7 @@ unsafe fn repeat(value: f64, dst: *mut u8, n: usize, size: usize) {
     }
 }
 
-/// Copies `n` floats: a handful, for which a call of `memcpy` costs more than the copying.
+/// Copies `n` floats: few, for which a call of `memcpy` costs more than the copy.
 ///
 /// # Safety
 /// Both hold `n` elements of 4 or 8 bytes, aligned, and do not overlap.

@@ -1,32 +1,32 @@
-//! Where a reduction's elements come from: memory, or a program that makes them as they are read.
+//! The input of a reduction: elements in memory, or elements that a fused program computes while they are read.
 
 use crate::backend::cpu::cast::mover;
 use crate::layout::DType;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
-/// Elements that are made when a reduction wants them, by their place in memory order.
+/// A producer of elements, addressed by their position in memory order.
 pub trait BlockProducer: Sync {
-    /// The elements `start..start + len`, either where they lie anyway or in `buffer`. Each is made once.
+    /// Computes the elements `start..start + len`, each once: a pointer to them, in `buffer` or in memory where they are stored anyway.
     ///
     /// # Safety
-    /// There are so many elements, and `buffer` has room for them, aligned.
+    /// The range lies inside the elements, and `buffer` has room for it, aligned.
     unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
 
-    /// Where all elements lie, made there now, for who reads a few here and there; None where nobody keeps them, so that each may be made
-    /// alone.
+    /// Computes all elements where they are stored, for a reader with random access. None if they are not stored; then any element may be
+    /// computed alone.
     fn all(&self) -> Option<*const u8>;
 
-    /// To be called now and then, with nothing borrowed: whether to go on. If not, nothing is made any more, and what the reduction gives
-    /// does not matter.
+    /// Whether to continue. To be called regularly, without locks. After false nothing more is computed, and the results of the reduction
+    /// are not used.
     fn goes_on(&self) -> bool;
 }
 
-/// What a reduction reads.
+/// The input of a reduction.
 #[derive(Clone, Copy)]
 pub enum ReduceInput<'a> {
     Memory(*const u8),
-    /// Elements of a dense array, from its first in memory order on.
+    /// Elements of a dense array in memory order.
     Made(&'a dyn BlockProducer),
 }
 
@@ -35,7 +35,7 @@ unsafe impl Sync for ReduceInput<'_> {}
 // SAFETY: as above.
 unsafe impl Send for ReduceInput<'_> {}
 
-/// Elements of a narrow type, for loops that read the type that they are computed in: they are widened as they are read.
+/// Elements of a narrow dtype, widened while they are read, for loops over the dtype that they are computed in.
 pub(crate) struct WidenedBlocks<'a> {
     pub from: ReduceInput<'a>,
     pub dtype: DType,
@@ -82,8 +82,8 @@ thread_local! {
 }
 
 impl ReduceInput<'_> {
-    /// `n` rows of `columns` dense elements of `size` bytes, the first at `at`: where they begin, and the stride from row to row, in
-    /// elements. What is made stays there until this thread asks again.
+    /// `n` rows of `columns` dense elements of `size` bytes, the first at `at`: a pointer to the first, and the stride between rows in
+    /// elements. Computed rows are valid until this thread calls this again.
     #[inline(always)]
     pub(crate) fn rows(&self, at: isize, n: usize, stride: isize, columns: usize, size: usize) -> (*const u8, isize) {
         match self {
@@ -103,7 +103,7 @@ fn made(blocks: &dyn BlockProducer, at: isize, n: usize, stride: isize, columns:
             return (buffer.cast_const(), columns as isize);
         }
         if n == 1 || stride == columns as isize {
-            // SAFETY: what the caller of a reduction promised of its source; the buffer was made large enough.
+            // SAFETY: the promise of the caller of a reduction about its input; the buffer is large enough.
             return (unsafe { blocks.make(at as usize, n * columns, buffer) }, columns as isize);
         }
         for i in 0..n {
@@ -111,7 +111,7 @@ fn made(blocks: &dyn BlockProducer, at: isize, n: usize, stride: isize, columns:
             // SAFETY: as above.
             let from = unsafe { blocks.make(at as usize + i * stride as usize, columns, to) };
             if !std::ptr::eq(from, to) {
-                // SAFETY: both hold a row, and what lies elsewhere is no part of the buffer.
+                // SAFETY: both hold a row, and a row in memory does not overlap the buffer.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, columns * size) };
             }
         }
@@ -119,7 +119,7 @@ fn made(blocks: &dyn BlockProducer, at: isize, n: usize, stride: isize, columns:
     })
 }
 
-/// A buffer with room for so many bytes.
+/// Makes the buffer at least this many bytes long.
 pub(crate) fn room(lines: &mut Vec<CacheLine>, bytes: usize) -> *mut u8 {
     let wanted = bytes.div_ceil(64);
     if lines.len() < wanted {

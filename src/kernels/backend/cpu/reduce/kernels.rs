@@ -1,4 +1,4 @@
-//! Which loops, and which loaders before them, make which reduction of which dtype.
+//! The table of reductions: for each reduction and dtype the loops, the loader before them, and what computes results from accumulators.
 
 use super::loaders::Load;
 use super::loops::{LoopsOf, ReduceLoops, finish_with};
@@ -9,7 +9,7 @@ use crate::backend::requests::Reducer;
 use crate::layout::DType;
 
 impl ReduceKernel {
-    /// Whose accumulators are the results.
+    /// A reduction whose accumulators are the results.
     const fn plain(loops: &'static ReduceLoops) -> Self {
         ReduceKernel { loops, load: None, finish: None, out: loops.acc, number: 0.0 }
     }
@@ -18,7 +18,7 @@ impl ReduceKernel {
         ReduceKernel { load: Some(load), ..self }
     }
 
-    /// For elements of `dtype`, of loops that read what it is computed in.
+    /// For elements of `dtype`, by loops over the dtype that it is computed in.
     const fn widened(self, dtype: DType) -> Self {
         match dtype {
             DType::I8 => self.loading(Load::widened::<i8, i32>()),
@@ -32,7 +32,7 @@ impl ReduceKernel {
     }
 }
 
-/// The reduction that a request asks for. None: it is for floats alone.
+/// The kernel of a reduction. None if the reduction is for floats only.
 pub fn of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
     match reducer {
         Reducer::Sum => Some(sum(dtype)),
@@ -58,7 +58,7 @@ pub fn sum(dtype: DType) -> ReduceKernel {
     .widened(dtype)
 }
 
-/// The product, of the types of `sum`.
+/// The product, with the result types of `sum`.
 pub fn prod(dtype: DType) -> ReduceKernel {
     ReduceKernel::plain(match dtype {
         DType::Bool | DType::U8 => LoopsOf::<ProdOp<u8, i64>>::LOOPS,
@@ -102,7 +102,7 @@ fn extreme_loops(max: bool, dtype: DType) -> &'static ReduceLoops {
     }
 }
 
-/// `r`, of bytes, for elements of which each counts as whether it is not 0.
+/// The reduction `r` of bytes, applied to whether each element is not 0.
 fn of_truth(r: ReduceKernel, dtype: DType) -> ReduceKernel {
     match dtype {
         DType::Bool | DType::U8 | DType::I8 => r,
@@ -124,7 +124,7 @@ pub fn count_nonzero(dtype: DType) -> ReduceKernel {
     of_truth(ReduceKernel::plain(LoopsOf::<CountNonzero>::LOOPS), dtype)
 }
 
-/// The sum of squared distances from the mean. None but for floats.
+/// The sum of squared distances from the mean. Floats only.
 pub fn squares(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(ReduceKernel::plain(SquaredDistances::<f32>::LOOPS).finished(4, SquaredDistances::<f32>::finish)),
@@ -133,7 +133,7 @@ pub fn squares(dtype: DType) -> Option<ReduceKernel> {
     }
 }
 
-/// `log(sum(exp(x)))`, without overflow. None but for floats.
+/// `log(sum(exp(x)))`, without overflow. Floats only.
 pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(ReduceKernel::plain(LogSumExpOp::<f32>::LOOPS).finished(4, LogSumExpOp::<f32>::finish)),
@@ -142,7 +142,7 @@ pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
     }
 }
 
-/// The vector norm of order `p`. None but for floats.
+/// The vector norm of order `p`. Floats only.
 pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
     match dtype {
         DType::F32 => Some(float_norm::<f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<f32>()), dtype)),
@@ -251,7 +251,7 @@ mod tests {
         wide
     }
 
-    /// The values behind each result, in any order.
+    /// The values that make up each result, in any order.
     fn groups(x: &[i64], (shape, strides): (&[usize], &[isize]), mask: &[bool]) -> Vec<Vec<i64>> {
         let kept: Vec<usize> = (0..shape.len()).filter(|d| !mask[*d]).collect();
         let mut groups = vec![Vec::new(); kept.iter().map(|d| shape[*d]).product()];

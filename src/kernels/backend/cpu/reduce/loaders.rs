@@ -1,5 +1,5 @@
-//! Elements on their way to the loops of a reduction: where their type, or what is asked of them, has no loops of its own, they are
-//! turned block by block, in the cache, into what has. So a type needs loaders, not reducers.
+//! Conversion of elements before the loops of a reduction: if a dtype, or a function such as `x != 0`, has no loops of its own, elements
+//! are converted block by block, in the cache, to a type that has. So a new dtype needs loaders, not reducers.
 
 use super::loops::instances;
 use super::reducers::{Float, Numeric};
@@ -12,9 +12,9 @@ type LoadFn = unsafe fn(shape: (usize, usize), src: *const u8, ss: (isize, isize
 
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Bytes of an element as it lies.
+    /// Bytes of an element in memory.
     pub size: usize,
-    /// Whether rows are loaded as a whole: in which groups elements meet decides about the last bits of a sum of floats.
+    /// Whether rows are loaded as a whole: how elements are grouped decides the last bits of a sum of floats.
     pub whole: bool,
     loaders: [LoadFn; InstructionSet::COUNT],
 }
@@ -49,7 +49,7 @@ impl Load {
     }
 
     /// # Safety
-    /// Elements of the loader's type are readable, and the target holds what becomes of them and does not overlap.
+    /// Elements of the loader's type are readable, and the target has room for the results and does not overlap them.
     #[inline(always)]
     pub(crate) unsafe fn run(
         &self,
@@ -66,7 +66,7 @@ impl Load {
     }
 }
 
-/// What a loader does to each element.
+/// The function that a loader applies to each element.
 trait LoadOp {
     type Stored: Copy;
     type Loaded: Copy;
@@ -130,7 +130,7 @@ unsafe fn load<E: LoadOp>((rows, cols): (usize, usize), src: *const u8, ss: (isi
             if ss.1 == 1 && ds == 1 {
                 dense::<E>(std::slice::from_raw_parts(from, cols), std::slice::from_raw_parts_mut(to, cols), number);
             } else if ds == 1 {
-                // Several at once: the loads do not wait for each other.
+                // Several at once, because the loads are independent.
                 const TOGETHER: usize = 8;
                 let whole = cols / TOGETHER * TOGETHER;
                 for c in (0..whole).step_by(TOGETHER) {

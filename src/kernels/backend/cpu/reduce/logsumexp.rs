@@ -1,4 +1,5 @@
-//! The largest element and the sum of exponentials beside it, along rows and down columns, once for each instruction set.
+//! Loops of logsumexp: the largest element and the sum of the exponentials of the differences from it, along rows and down columns, for
+//! each instruction set.
 
 use super::reducers::{Float, Numeric};
 use super::variance::{MaxAndSum, subtracted};
@@ -6,9 +7,9 @@ use crate::backend::cpu::num::{Base, F32, F64, KernelNumber, dispatch};
 use crate::backend::cpu::softmax::{fold, larger};
 use crate::pointwise::Real;
 
-/// Exponentials that are added up in their own type before the sum goes on in double precision.
+/// How many exponentials are added in their own type before the sum is added in double precision.
 const TOGETHER: usize = 4096;
-/// Columns that are handled together.
+/// Columns that are processed together.
 const COLUMNS: usize = 256;
 
 /// Element types with sums of exponentials.
@@ -90,7 +91,7 @@ unsafe fn row_of<C: KernelNumber + Real>(p: *const C::Stored, n: usize, stride: 
 where
     C::Stored: Float,
 {
-    // SAFETY: indices stay below n. Dense rows have a walk of their own, which vectorises.
+    // SAFETY: indices stay below n. Dense rows have a loop of their own, which vectorises.
     unsafe { if stride == 1 { row_by::<C>(n, |i| C::new(*p.add(i))) } else { row_by::<C>(n, |i| C::new(*p.offset(i as isize * stride))) } }
 }
 
@@ -123,7 +124,7 @@ unsafe fn columns<C: KernelNumber + Real>(
 ) where
     C::Stored: Float,
 {
-    // SAFETY: the caller's promise covers i < rows and j < acc.len(). Dense columns have a walk of their own, which vectorises.
+    // SAFETY: the caller's promise covers i < rows and j < acc.len(). Dense columns have a loop of their own, which vectorises.
     unsafe {
         if stride == 1 {
             columns_by::<C>(rows, |i, j| C::new(*p.offset(i as isize * row_stride).add(j)), acc);

@@ -1,5 +1,5 @@
-//! The inner loops of reductions, once for each reducer and instruction set: along rows, and down columns. The walk (see `reduce`) is
-//! ordinary code: it calls them through a table and handles elements and accumulators as bytes.
+//! The inner loops of reductions, compiled for each reducer and instruction set: along rows, and down columns. `traversal` is not generic:
+//! it calls the loops through a table and handles elements and accumulators as bytes.
 
 use super::reducers::ReduceOp;
 use crate::backend::cpu::num::InstructionSet;
@@ -47,16 +47,16 @@ macro_rules! instances {
 }
 pub(crate) use instances;
 
-/// Leaves the accumulators of `count.0` rows, `count.1` apart, of `row.0` elements, `row.1` apart, in `acc`, `acc_step` apart.
+/// Computes the accumulators of `count.0` rows, `count.1` apart, of `row.0` elements, `row.1` apart, in `acc`, `acc_step` apart.
 pub type RowsFn = unsafe fn(p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize);
 /// Adds `rows.0` rows, `rows.1` apart, of `columns` elements, `stride` apart, to the accumulators of the columns.
 pub type ColumnsFn = unsafe fn(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize);
-/// Merges `n` accumulators with others, which come behind them or, if `behind` is false, before.
+/// Merges `n` accumulators with those of later elements or, if `behind` is false, of earlier ones.
 pub type MergeFn = unsafe fn(acc: *mut u8, other: *const u8, n: usize, behind: bool);
-/// Makes `n` accumulators those of no elements.
+/// Sets `n` accumulators to their initial value.
 pub type FillFn = unsafe fn(acc: *mut u8, n: usize);
 
-/// What the walk knows of a reducer. Strides are in elements and accumulators; both are aligned to at most 8 bytes.
+/// What the traversal needs of a reducer. Strides are in elements and accumulators; both are aligned to at most 8 bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct ReduceLoops {
     /// Bytes of an element.
@@ -70,7 +70,7 @@ pub struct ReduceLoops {
 }
 
 impl ReduceLoops {
-    /// With the loops of AVX2 along rows in the place of those of AVX-512: where these are slower.
+    /// The same with the AVX2 loops along rows instead of the AVX-512 ones, where those are slower.
     pub const fn narrow_rows(self) -> Self {
         let mut rows = self.rows;
         if InstructionSet::COUNT > 2 {
@@ -85,7 +85,7 @@ pub struct LoopsOf<R>(PhantomData<R>);
 
 impl<R: ReduceOp> LoopsOf<R> {
     pub const LOOPS: &'static ReduceLoops = &Self::ALL;
-    /// Those of eight bytes whose lanes the compiler does not keep in the registers of AVX-512.
+    /// For accumulators of eight bytes, whose lanes the compiler does not keep in AVX-512 registers.
     pub const NARROW: &'static ReduceLoops = &Self::ALL.narrow_rows();
     const ALL: ReduceLoops = ReduceLoops {
         element: size_of::<R::Element>(),
@@ -107,7 +107,7 @@ impl<R: ReduceOp> LoopsOf<R> {
 const fn lanes(acc: usize) -> usize {
     if acc == 4 { 64 } else { 32 }
 }
-/// Lanes of rows whose elements lie apart.
+/// Lanes of strided rows.
 const APART: usize = 8;
 
 instances!(rows_table = rows, rows_base rows_avx2 rows_avx512, [R: ReduceOp], [R], (
@@ -122,8 +122,8 @@ instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp], [R
 /// # Safety
 /// As `ColumnsFn` says; all elements are readable, the accumulators are there, and the machine has the instructions.
 unsafe fn down_at<R: ReduceOp, const LEVEL: usize>(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
-    // SAFETY: the caller's. The instance is given a slice, and is a function of its own: so the compiler knows that the accumulators are
-    // no elements, without which it vectorises nothing.
+    // SAFETY: the caller's. The instance takes a slice and is a function of its own, so the compiler knows that accumulators do not alias
+    // elements. Otherwise it does not vectorise.
     unsafe {
         let instance = const { down_table::<R>()[LEVEL] };
         instance(p, rows, stride, std::slice::from_raw_parts_mut(acc.cast(), columns));
@@ -307,7 +307,7 @@ unsafe fn down<R: ReduceOp>(p: *const u8, (rows, row_stride): (usize, isize), st
     }
 }
 
-/// Column-wise merge of rows into `acc`; `lift(j, x)` is what an element of column j amounts to.
+/// Column-wise merge of rows into `acc`; `lift(j, x)` is the accumulator of an element of column j.
 ///
 /// # Safety
 /// `acc.len()` columns, `stride` apart, of all rows are readable.
@@ -324,7 +324,7 @@ pub(crate) unsafe fn down_columns<R: ReduceOp>(
     let mut i = 0;
     // SAFETY: the caller's promise covers every row and column.
     unsafe {
-        // Not more than eight rows at once: where they lie a multiple of a page apart, they share the eight ways of one set of the cache.
+        // At most eight rows at once: if their distance is a multiple of the page size, they share the eight ways of one cache set.
         while i + 8 <= rows {
             for (j, a) in acc.iter_mut().enumerate() {
                 let q = p.offset(i as isize * row_stride + j as isize * stride);

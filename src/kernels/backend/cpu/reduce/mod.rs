@@ -1,7 +1,7 @@
 //! Reductions: the traversal of strided memory, the loops that it calls, and the tables that choose them by operation and dtype.
 //!
-//! `reducers` says how one kind of accumulator combines elements; `loops` compiles a reducer for each instruction set; `kernels` is the table;
-//! `loaders` convert elements block by block before the loops; `variance` and `logsumexp` are reductions of two passes.
+//! `reducers` define accumulators and how they merge; `loops` are compiled for each reducer and instruction set; `kernels` is the table;
+//! `loaders` convert elements block by block before the loops; `variance` and `logsumexp` read each segment twice.
 //!
 //! Not here: argmax and argmin (`arg_reduce`), scans (`scan`, `cummax`), softmax.
 

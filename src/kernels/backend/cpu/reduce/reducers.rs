@@ -1,4 +1,4 @@
-//! What can be reduced to what: one `ReduceOp` for each kind of accumulator and element.
+//! The accumulators of reductions: one `ReduceOp` for each kind of accumulator and element type.
 
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
@@ -18,14 +18,14 @@ pub trait ReduceOp: Copy + Default {
         self.merge(a, self.lift(x))
     }
 
-    /// All merged: the eight as a tree, and then `acc` with them.
+    /// Merges the eight as a tree, and then `acc` with the result.
     #[inline(always)]
     fn merge_eight(self, acc: Self::Accumulator, [a, b, c, d, e, f, g, h]: [Self::Accumulator; 8]) -> Self::Accumulator {
         let left = self.merge(self.merge(a, b), self.merge(c, d));
         self.merge(acc, self.merge(left, self.merge(self.merge(e, f), self.merge(g, h))))
     }
 
-    /// The accumulator of a dense block of `n` elements where there is a quicker way to it.
+    /// The accumulator of a dense block of `n` elements, if there is a faster way to compute it.
     ///
     /// # Safety
     /// All of them are readable.
@@ -43,7 +43,7 @@ pub trait Numeric: Copy + Send + Sync + PartialOrd + Default + 'static {
     const LOWEST: Self;
     /// Not below any value that is not nan.
     const HIGHEST: Self;
-    /// What nothing integer is: any value will do there.
+    /// Nan for floats; unused for integers.
     const NAN: Self;
     /// Sums wrap around for integers.
     fn plus(self, other: Self) -> Self;
@@ -91,8 +91,8 @@ pub trait Float: Numeric {
     fn absolute(self) -> Self;
     fn wide(self) -> f64;
     fn narrow(v: f64) -> Self;
-    /// The sum of the squares of `n` elements, where it can be had without a wider type: None for a few, and where a square may have
-    /// overflowed or vanished.
+    /// The sum of the squares of `n` elements, if it can be computed without a wider type. None for few elements, and if a square may have
+    /// overflowed or underflowed.
     ///
     /// # Safety
     /// All of them are readable.
@@ -129,7 +129,7 @@ unsafe fn squares_f32(p: *const f32, n: usize) -> Option<f64> {
 }
 
 /// # Safety
-/// None is needed: nothing is wider.
+/// Always safe: these types need no wider instructions.
 #[inline(always)]
 unsafe fn squares_f64(_: *const f64, _: usize) -> Option<f64> {
     None
@@ -254,12 +254,12 @@ impl<T: Numeric, const MAX: bool> ReduceOp for ExtremeOp<T, MAX> {
     }
     #[inline(always)]
     fn merge(self, a: T, b: T) -> T {
-        // Without a branch: with one, keeping `a` becomes a store under a mask, which takes AMD's processors twenty cycles.
+        // Without a branch: otherwise keeping `a` becomes a masked store, which takes twenty cycles on AMD processors.
         select_unpredictable(Self::better(a, b) | a.is_nan(), a, b)
     }
     #[inline(always)]
     fn merge_eight(self, acc: T, x: [T; 8]) -> T {
-        // As one choice: if it were between what was loaded and something else, storing it would become a store under a mask.
+        // As one select: a choice between the loaded value and another one would become a masked store.
         let nan = x.iter().fold(acc.is_nan(), |nan, x| nan | x.is_nan());
         let two = |i: usize| Self::best(x[i], x[i + 1]);
         let best = Self::best(Self::best(two(0), two(2)), Self::best(two(4), two(6)));
@@ -271,7 +271,7 @@ impl<T: Numeric, const MAX: bool> ReduceOp for ExtremeOp<T, MAX> {
         if n < 8 * LANES || size_of::<T>() != 4 {
             return None;
         }
-        // Two at a time, in the order of memory, are asked whether one is nan; what is best of the others is one instruction each.
+        // Elements are checked for nan in pairs, in memory order; the extreme of the others is one instruction each.
         let (mut lanes, mut nan) = ([self.init(); LANES], [0u32; LANES]);
         let rounds = n / (2 * LANES);
         for i in 0..rounds {

@@ -1,8 +1,9 @@
-//! Reductions over strided memory: the walk. It is ordinary code: what is reduced to what is a `ReduceKernel`, whose loops it calls through a
-//! table, with elements and accumulators as bytes.
+//! The traversal of a reduction over strided memory. It is not generic: a `ReduceKernel` describes the reduction, its loops are called
+//! through a table, and elements and accumulators are bytes.
 //!
-//! The order in which elements meet depends on shape and strides alone, never on the number of threads: elements go into a fixed
-//! number of lanes, lanes are merged as a tree, blocks are merged pairwise (so rounding errors grow with the logarithm of the size).
+//! The order in which elements are combined depends on shape and strides alone, never on the number of threads: elements are added to a
+//! fixed number of lanes, lanes are merged as a tree, and blocks are merged pairwise, so rounding errors grow with the logarithm of the
+//! size.
 
 use super::input::{CacheLine, room};
 use super::loaders::Load;
@@ -20,20 +21,20 @@ thread_local! {
     static LOADED: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes `n` results, `step` (in results) apart, of the accumulators at `acc`. The number is the reduction's.
+/// Computes `n` results, `step` results apart, from the accumulators at `acc`. The number is that of the reduction.
 pub type FinishFn = unsafe fn(acc: *const u8, n: usize, out: *mut u8, step: isize, number: f64);
 
-/// What is reduced to what.
+/// A reduction of one dtype.
 #[derive(Clone, Copy)]
 pub struct ReduceKernel {
     pub(crate) loops: &'static ReduceLoops,
-    /// How elements become those that the loops read; None where they are.
+    /// The conversion of elements to the type that the loops read; None if they have it.
     pub(crate) load: Option<Load>,
-    /// None where accumulators are the results.
+    /// None if accumulators are the results.
     pub(crate) finish: Option<FinishFn>,
     /// Bytes of a result.
     pub(crate) out: usize,
-    /// What `load` and `finish` may want to know: the order of a norm.
+    /// A parameter of `load` and `finish`: the order of a norm.
     pub(crate) number: f64,
 }
 
@@ -45,7 +46,7 @@ const ROWS: usize = 64;
 const COLUMNS: usize = 2048;
 /// Elements that are loaded together; they fit the first-level cache.
 const BLOCK: usize = 2048;
-/// Accumulators that wait on the stack for being finished.
+/// How many accumulators are buffered on the stack before results are computed from them.
 const FINISHED: usize = 64;
 /// Words of eight bytes of the largest accumulator.
 const LARGEST: usize = 3;
@@ -61,13 +62,13 @@ struct ReduceDim {
 
 type ReduceDims = SmallVec<[ReduceDim; 6]>;
 
-/// A reduction with the loops of this machine.
+/// A reduction with the loops of the selected instruction set.
 #[derive(Clone, Copy)]
 struct BoundKernel<'a> {
     r: &'a ReduceKernel,
     rows: RowsFn,
     down: ColumnsFn,
-    /// Bytes of an element as it lies, of an accumulator, of a result.
+    /// Bytes of an element in memory, of an accumulator, of a result.
     size: usize,
     acc: usize,
     out: usize,
@@ -89,10 +90,10 @@ impl<'a> BoundKernel<'a> {
         unsafe { (self.r.loops.fill)(acc, n) }
     }
 
-    /// Merges `n` accumulators with others, which come behind them or, if `behind` is false, before.
+    /// Merges `n` accumulators with those of later elements or, if `behind` is false, of earlier ones.
     ///
     /// # Safety
-    /// Both are there and do not overlap.
+    /// Both are initialised and do not overlap.
     #[inline(always)]
     unsafe fn merge(&self, acc: *mut u8, other: *const u8, n: usize, behind: bool) {
         // SAFETY: the caller's.
@@ -102,7 +103,7 @@ impl<'a> BoundKernel<'a> {
     /// The results of `n` accumulators, `step` apart.
     ///
     /// # Safety
-    /// The accumulators are there, and the results can be written.
+    /// The accumulators are initialised, and the results are writable.
     unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, step: isize) {
         // SAFETY: the caller's.
         unsafe {
@@ -148,7 +149,7 @@ impl<'a> BoundKernel<'a> {
         acc: *mut u8,
         acc_step: isize,
     ) {
-        // Where it matters, elements stay apart: loops have other lanes for them.
+        // Where it changes the bits, elements keep their stride: the loops use other lanes for strided rows.
         let apart = if load.whole && stride != 1 { 2 } else { 1 };
         let block = if load.whole { n.max(BLOCK) } else { BLOCK };
         let at = |row: usize, i: usize| p.wrapping_offset((row as isize * step + i as isize * stride) * self.size as isize);
@@ -235,7 +236,7 @@ impl<'a> BoundKernel<'a> {
 /// Reduces `input` over the dimensions marked in `reduced` into `out`, row-major over the others.
 ///
 /// # Safety
-/// `input` is readable over `shape` and `strides`, those of a dense array if elements are made on the way; `out` has an element for each
+/// `input` is readable over `shape` and `strides`, those of a dense array if a program computes the elements; `out` has an element for each
 /// index of the kept dimensions and does not overlap `input`. Elements and results are of the reduction's types.
 pub unsafe fn run(r: &ReduceKernel, shape: &[usize], strides: &[isize], reduced: &[bool], input: ReduceInput<'_>, out: *mut u8) {
     let mut dims = ReduceDims::new();
@@ -336,7 +337,7 @@ unsafe fn across(k: &BoundKernel<'_>, mut dims: ReduceDims, inner: ReduceDim, in
     let outer_n: usize = outer.iter().map(|d| d.size).product();
     let kept_n: usize = kept.iter().map(|d| d.size).product();
 
-    // Few dense columns: several rows are read as one, and their copies of the accumulators merged at the end.
+    // Few dense columns: several rows are read as one long row, and the copies of the accumulators are merged at the end.
     let dense = inner.stride == 1 && down.stride == inner.size as isize;
     let fold = if dense && inner.size <= 64 { 128 / inner.size } else { 1 };
     let (fold, rows, tail) =
@@ -385,7 +386,7 @@ unsafe fn across(k: &BoundKernel<'_>, mut dims: ReduceDims, inner: ReduceDim, in
     );
 }
 
-/// Largest stride first (repeated elements, of stride 0, outermost); neighbours that can be walked as one are joined.
+/// Largest stride first (repeated elements, of stride 0, outermost); neighbours that are contiguous with each other are merged.
 fn arrange(dims: &mut ReduceDims) {
     let key = |d: &ReduceDim| if d.stride == 0 { isize::MIN } else { -d.stride };
     dims.reverse();
@@ -484,8 +485,8 @@ fn drive(w: SegmentPlan, k: &BoundKernel<'_>, segment: impl Fn(usize, usize, *mu
     }
 }
 
-/// Merges `n` (at least one) vectors of `width` accumulators, of which `make(i, acc)` leaves each in `acc`, as a binary counter does: equal
-/// numbers of vectors meet.
+/// Merges `n` (at least one) vectors of `width` accumulators, of which `make(i, acc)` leaves each in `acc`, as a binary counter does, so
+/// that vectors of equal weight are merged.
 #[inline(always)]
 fn pairwise(k: &BoundKernel<'_>, n: usize, acc: *mut u8, width: usize, levels: &mut Vec<u64>, mut make: impl FnMut(usize, *mut u8)) {
     make(0, acc);
@@ -500,7 +501,7 @@ fn pairwise(k: &BoundKernel<'_>, n: usize, acc: *mut u8, width: usize, levels: &
     }
     let at = levels.as_mut_ptr();
     let level_at = |level: usize| at.wrapping_add(level * words).cast::<u8>();
-    // SAFETY: a level below `most` has room for `width` accumulators, and what is merged was written before.
+    // SAFETY: a level below `most` has room for `width` accumulators, and both sides of a merge have been written.
     unsafe {
         for i in 0..n {
             if i > 0 {

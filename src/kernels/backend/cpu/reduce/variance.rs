@@ -1,5 +1,5 @@
-//! Reductions that look at their elements twice: each segment is looked at again while it is near, and what segments give is merged. So
-//! memory is read once, and elements that are made on the way are made once.
+//! Reductions that need their elements twice, for the mean or maximum first: each segment is read again while it is in the cache, and the
+//! results of segments are merged. So memory is read once, and elements that a program computes are computed once.
 
 use super::logsumexp::ExpSums;
 use super::loops::{LoopsOf, ReduceLoops, down_columns, fill_with, finish_with, instances, merge_with, row};
@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 /// Columns that are reduced together without an allocation.
 const COLUMNS: usize = 512;
 
-/// How many elements, their mean, and the sum of their squared distances from it.
+/// The number of elements, their mean, and the sum of squared distances from the mean.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
     count: f64,
@@ -74,13 +74,13 @@ impl<T: Float + Widen<T>> SquaredDistances<T> {
     }
 
     /// # Safety
-    /// As `Down` says.
+    /// As `ColumnsFn` says.
     unsafe fn down(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
         let (sum, deviation) =
             (LoopsOf::<SumOp<T, T>>::LOOPS.down[instruction_set() as usize], deviation_down::<T>()[instruction_set() as usize]);
         let mut means: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, columns);
         let mut squares: SmallVec<[T; COLUMNS]> = SmallVec::from_elem(T::ZERO, columns);
-        // SAFETY: the caller's promise is passed on; a mean is there for each column.
+        // SAFETY: the caller's promise is passed on; there is a mean for each column.
         let acc = unsafe {
             sum(p, (rows, row_stride), stride, means.as_mut_ptr().cast(), columns);
             means.iter_mut().for_each(|m| *m = mean(*m, rows));
@@ -106,7 +106,7 @@ instances!(deviation_down = deviation_columns, deviation_columns_base deviation_
 ));
 
 /// # Safety
-/// As `Rows` says.
+/// As `RowsFn` says.
 #[inline(always)]
 unsafe fn squares_of_rows<T: Float + Widen<T>>(
     p: *const u8,
@@ -153,7 +153,7 @@ pub struct MaxAndSum<T> {
     pub sum: f64,
 }
 
-/// What is subtracted: infinities are not, since their differences are nan.
+/// What is subtracted before the exponential: 0 instead of an infinity, whose differences are nan.
 #[inline(always)]
 pub fn subtracted<T: Float>(top: T) -> T {
     if top.minus(top) == T::ZERO { top } else { T::ZERO }
@@ -165,7 +165,7 @@ impl<T: Float> MaxAndSum<T> {
     pub(crate) fn merge(self, b: MaxAndSum<T>) -> MaxAndSum<T> {
         let top = if self.top > b.top || self.top.is_nan() { self.top } else { b.top };
         let base = subtracted(top).wide();
-        // Nothing but -inf amounts to nothing, whatever it would be multiplied by.
+        // A sum over nothing but -inf is 0, whatever its factor is.
         let term = |t: MaxAndSum<T>| if t.sum == 0.0 { 0.0 } else { t.sum * (subtracted(t.top).wide() - base).exp() };
         MaxAndSum { top, sum: term(self) + term(b) }
     }
@@ -203,7 +203,7 @@ impl<T: Float + ExpSums> LogSumExpOp<T> {
     }
 
     /// # Safety
-    /// As `Rows` says.
+    /// As `RowsFn` says.
     unsafe fn rows(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
         for i in 0..count as isize {
             // SAFETY: the caller's promise covers row i.
@@ -215,7 +215,7 @@ impl<T: Float + ExpSums> LogSumExpOp<T> {
     }
 
     /// # Safety
-    /// As `Down` says.
+    /// As `ColumnsFn` says.
     unsafe fn down(p: *const u8, (rows, row_stride): (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
         // SAFETY: the caller's.
         unsafe { T::down(p.cast(), rows, row_stride, stride, std::slice::from_raw_parts_mut(acc.cast(), columns)) }

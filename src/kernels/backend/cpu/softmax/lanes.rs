@@ -1,13 +1,14 @@
-//! SoftmaxPass along rows of `f32`, sixteen at once with AVX-512.
+//! Softmax along rows of `f32`, sixteen at once with AVX-512.
 
 use crate::backend::cpu::math::{f32 as scalar, lanes};
 use crate::backend::cpu::num::{Avx512, F32x16};
 use crate::backend::requests::SoftmaxPass;
 
 const LANES: usize = F32x16::LANES;
-/// Vectors that are folded side by side, so that one need not wait for the other.
+/// Independent chains of vectors, so that instructions overlap.
 const SIDE: usize = 4;
-/// Vectors of each side whose sum is complete before it joins the others': rounding errors grow with this number and theirs.
+/// Vectors of each chain whose sum is complete before it is added to the others: rounding errors grow with this number and the number of
+/// sums.
 const ROUNDS: usize = 64;
 
 /// A row's operands, read in blocks; what is beyond its end counts as `fill`.
@@ -85,7 +86,7 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                     let made = VectorRow { x: out, n };
                     for i in (0..n).step_by(LANES) {
                         let e = made.block(i, zero);
-                        // The quotient but for its last bit, and what it is short of.
+                        // The quotient but for its last bit, and its remainder.
                         let q = e * share;
                         put(i, q.neg_fma(s, e).fma(share, q));
                     }

@@ -1,4 +1,4 @@
-//! SoftmaxPass and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
+//! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;
@@ -11,10 +11,10 @@ use crate::pointwise::Real;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
-/// Columns that are handled together where the rows lie apart.
+/// Columns that are processed together if rows are not contiguous.
 const COLUMNS: usize = 256;
 
-/// What to compute: rows of `n` elements, of which neighbours lie `inner` apart.
+/// The sizes: rows of `n` elements that are `inner` apart.
 #[derive(Debug, Clone, Copy)]
 pub struct SoftmaxShape {
     pub outer: usize,
@@ -44,8 +44,8 @@ impl<T> SoftmaxPointers<T> {
 
 /// Element types with a softmax.
 pub trait SoftmaxElement: Copy {
-    /// `x` is the input, backward the forward pass's output; `g` is read backward only. What is `made` stands for the input, backward for
-    /// the gradient, which is null then.
+    /// `x` is the input, backward the forward pass's output; `g` is read backward only. Elements of `made` take the place of the input,
+    /// backward of the gradient, which is null then.
     ///
     /// # Safety
     /// All of them have `outer * n * inner` elements of this type; `out` is written and overlaps none of the others.
@@ -59,11 +59,11 @@ pub trait SoftmaxElement: Copy {
     );
 }
 
-/// The operands from element `start` on, `len` elements of one of them made meanwhile: in their places in the output, or where they lie
-/// anyway. None where nothing is made any more.
+/// The operands from element `start` on; `len` elements of one of them are computed now, in their places in the output or where they are
+/// stored anyway. None after a request to stop.
 ///
 /// # Safety
-/// The elements are there, and so is room for them in the output.
+/// The range lies inside the operands and the output.
 unsafe fn brought<T>(
     pass: SoftmaxPass,
     made: Option<&dyn BlockProducer>,
@@ -112,7 +112,7 @@ macro_rules! soft {
                             let width = COLUMNS.min(s.inner - b * COLUMNS);
                             let first = o * s.n * s.inner + b * COLUMNS;
                             let at = all.moved(first);
-                            // Columns that lie together are made together.
+                            // Neighbouring columns are computed together.
                             let (rows, len) = if blocks == 1 { (1, s.n * s.inner) } else { (s.n, width) };
                             // SAFETY: as above.
                             let of_row = |i: usize| unsafe { brought(pass, made, at.moved(i * s.inner), first + i * s.inner, len) };
@@ -229,7 +229,7 @@ pub(super) fn larger<C: KernelNumber>(a: C, b: C) -> C {
     C::select(b.gt(&a), b, a)
 }
 
-/// An operand that lies where the results go.
+/// An operand in the memory of the results.
 const NONE: u8 = 0;
 const X: u8 = 1;
 const G: u8 = 2;
@@ -246,7 +246,7 @@ impl<T> SoftmaxPointers<T> {
         }
     }
 
-    /// Itself, with what is the same plainly the same, so that loops over it vectorise.
+    /// The same value with equal pointers made visibly equal, so that loops vectorise.
     #[inline(always)]
     fn sharing<const S: u8>(self) -> Self {
         let out = self.out.cast_const();
@@ -255,7 +255,7 @@ impl<T> SoftmaxPointers<T> {
 }
 
 /// # Safety
-/// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may lie where the results go.
+/// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may be in the memory of the results.
 #[inline(always)]
 unsafe fn rows_of<C: KernelNumber + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
     // SAFETY: the caller's promise is passed on.
@@ -319,8 +319,8 @@ unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, r
 }
 
 /// # Safety
-/// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass. An operand may lie
-/// where the results go.
+/// `n` rows, `step` apart, of `width` (at most `COLUMNS`) elements behind each pointer; `g` only for a backward pass. An operand may be in
+/// the memory of the results.
 #[inline(always)]
 unsafe fn columns<C: KernelNumber + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: SoftmaxPointers<C::Stored>) {
     // SAFETY: the caller's promise is passed on.
@@ -358,7 +358,7 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
     }
     let mut top = [zero; COLUMNS];
     let mut sum = [zero; COLUMNS];
-    // Slices of the width itself, so that no index needs a check.
+    // Slices of exactly this width, so that no index is checked.
     let (top, sum) = (&mut top[..width], &mut sum[..width]);
     if !pass.backward {
         top.iter_mut().enumerate().for_each(|(j, t)| *t = x(0, j));
@@ -366,7 +366,7 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
             top.iter_mut().enumerate().for_each(|(j, t)| *t = larger(*t, x(i, j)));
         }
     }
-    // The pass is decided outside of the loops, which then vectorise.
+    // The pass is selected outside of the loops, so that they vectorise.
     match pass {
         SoftmaxPass { log: false, backward: false } => {
             for i in 0..n {

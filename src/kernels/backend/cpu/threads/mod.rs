@@ -1,4 +1,5 @@
-//! Work on several threads. It is split by size alone, never by the number of threads, so results are the same for any number.
+//! Parallel loops. Work is split by size alone, never by the number of threads, so results are the same bits for any number. `pool` holds
+//! the worker threads; what a loop computes stands with its kernel.
 
 mod pool;
 
@@ -16,8 +17,8 @@ struct ThreadPool {
     helpers: Arc<Helpers>,
 }
 
-/// One helper fewer than there may be threads: the thread that calls works too, and one more that looks for work would take its processor.
-/// Made on first use, again in a forked child, and with another number of threads.
+/// The pool has one helper fewer than the number of threads, because the calling thread works too, and a spinning helper beside it would
+/// take its processor. Made on first use, again in a forked child, and with another number of threads.
 static POOL: RwLock<Option<ThreadPool>> = RwLock::new(None);
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -43,7 +44,7 @@ pub fn set_num_threads(n: usize) {
 /// # Safety
 /// This process has one thread.
 pub unsafe fn after_fork() {
-    // SAFETY: the child has one thread, so nobody else can hold or wait for the lock now.
+    // SAFETY: the child has one thread, so no other thread can hold or wait for the lock now.
     unsafe { POOL.force_unlock_write_if_held() };
     if let Some(p) = POOL.write().take() {
         // Its destructor would wait for threads that do not exist here.
@@ -74,7 +75,7 @@ impl<T> ForceUnlock for RwLock<T> {
     }
 }
 
-/// So many helpers; None where the system refuses them: the work then runs where it is.
+/// A pool with this many helpers; None where the system refuses threads, and the loop then runs on the calling thread.
 fn helpers(number: usize) -> Option<Arc<Helpers>> {
     let pid = std::process::id();
     {
@@ -99,7 +100,7 @@ fn helpers(number: usize) -> Option<Arc<Helpers>> {
     Some(helpers)
 }
 
-/// A stretch of the pieces of a loop, on cache lines of its own: who begins there seldom meets others.
+/// A range of the pieces of a loop, on cache lines of its own, so that the thread that starts there rarely contends with others.
 #[repr(align(128))]
 struct Stretch {
     next: AtomicUsize,
@@ -108,11 +109,11 @@ struct Stretch {
 
 /// Runs `f(0..n)` on this thread and the helpers, in any order. Sequential on one thread, for one piece, and inside a pool's own tasks.
 ///
-/// Each thread begins with a stretch of its own, the calling one with the first, and helps with the others' afterwards: what one loop left
-/// in a processor's cache is what the next one wants there.
+/// Each thread begins with a range of its own, the calling thread with the first, and then takes pieces of the others' ranges. So
+/// consecutive loops over the same memory find it in the same processors' caches.
 #[inline]
 pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
-    // One copy of each loop's body, and of this function: a piece is much longer than a call.
+    // A dynamic call, so that there is one copy of each loop body and of this function; a piece takes much longer than a call.
     pieces(n, &f);
 }
 
@@ -143,7 +144,7 @@ fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
     helpers.run(workers - 1, &work);
 }
 
-/// A pointer that the tasks of a loop share. Who reads or writes through it, in unsafe code anyway, sees to it that no task writes what
+/// A pointer that the tasks of a loop share. Reads and writes through it are unsafe code, which must ensure that no task writes what
 /// another one reads or writes.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedPointer<P>(P);

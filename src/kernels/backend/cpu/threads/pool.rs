@@ -1,5 +1,5 @@
-//! Threads that help with loops. They are a pool's; what is added here is that a helper stays awake for a moment after a loop, since waking
-//! it costs as much as a short loop, and that nobody waits for a helper that has not come.
+//! The worker threads of parallel loops (helpers). After a loop a helper spins for a moment before it sleeps, since waking a thread costs
+//! as much as a short loop. The caller never waits for a helper that has not started.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::backend::lock_order::Table;
 
-/// How long a helper looks for the next loop: a few calls from Python.
+/// How long a helper spins for the next loop: the time of a few calls from Python.
 const LINGER: Duration = Duration::from_micros(50);
-/// How often the caller looks for a helper's end before it sleeps.
+/// How often the caller checks whether helpers have finished before it sleeps.
 const SPINS: usize = 1000;
 
 /// A pool of helpers.
@@ -27,20 +27,20 @@ struct Seats {
     linger: Duration,
 }
 
-/// Where a call for one helper lies; on cache lines of its own.
+/// The mailbox of one helper, on cache lines of its own.
 #[repr(align(128))]
 struct Seat {
-    /// What the helper is asked to do next, a count of an `Arc` in it; null for nothing.
+    /// The next call for the helper, a strong count of an `Arc`; null if there is none.
     call: AtomicPtr<LoopCall>,
-    /// Whether a helper is here or on its way.
+    /// Whether a helper is awake, or has been woken.
     present: AtomicBool,
 }
 
 /// One loop.
 struct LoopCall {
-    /// How many helpers are inside, and CLOSED when no more may enter.
+    /// The number of helpers inside, and the flag CLOSED when no more may enter.
     state: AtomicUsize,
-    /// Valid until CLOSED is set and everybody has left.
+    /// Valid until CLOSED is set and all helpers have left.
     work: *const (dyn Fn(usize) + Sync),
     caller: Thread,
     panic: Table<Option<Box<dyn Any + Send>>>,
@@ -48,13 +48,13 @@ struct LoopCall {
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-// SAFETY: `work` may be called from any thread, and is read only by those who entered.
+// SAFETY: `work` may be called from any thread, and is read only by helpers that entered.
 unsafe impl Send for LoopCall {}
 // SAFETY: as above.
 unsafe impl Sync for LoopCall {}
 
 impl Helpers {
-    /// None where the system refuses threads. Helpers linger only if each has a processor, beside the caller.
+    /// None where the system refuses threads. Helpers spin only if each has a processor of its own beside the caller.
     pub(crate) fn new(number: usize) -> Option<Helpers> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(number).thread_name(|i| format!("rgrad-{i}")).build().ok()?;
         let processors = thread::available_parallelism().map_or(1, |n| n.get());
@@ -62,13 +62,13 @@ impl Helpers {
         Some(Helpers { pool, seats: Arc::new(Seats { seats, linger: if number < processors { LINGER } else { Duration::ZERO } }) })
     }
 
-    /// Runs `work(0)` here, and `work(i)` for `i` from 1 up to `number` on those helpers that come before it is done. `work(0)` must do
-    /// everything that others leave.
+    /// Runs `work(0)` on this thread, and `work(i)` for `i` from 1 to `number` on those helpers that start before it is done. `work(0)`
+    /// must do everything that the others leave.
     ///
     /// # Panics
-    /// If one of them did, when all have ended.
+    /// If one of them panicked, after all have ended.
     pub(crate) fn run(&self, number: usize, work: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes; nobody is inside `work`, or enters any more, when this function is left.
+        // SAFETY: only the lifetime changes; no helper is inside `work`, or can enter it, when this function returns.
         let work_for_all = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) };
         let call =
             Arc::new(LoopCall { state: AtomicUsize::new(0), work: work_for_all, caller: thread::current(), panic: Table::new(None) });
@@ -86,16 +86,17 @@ impl Helpers {
         }
     }
 
-    /// Not if the helper has another call before it: it would come too late.
+    /// Does nothing if another call waits in the seat: the helper would come too late.
     fn invite(&self, at: usize, call: &Arc<LoopCall>) {
         let seat = &self.seats.seats[at];
         let given = Arc::into_raw(call.clone()).cast_mut();
         if seat.call.compare_exchange(null_mut(), given, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            // SAFETY: the count that was just made; nobody else has it.
+            // SAFETY: the strong count that was just made; nothing else holds it.
             drop(unsafe { Arc::from_raw(given) });
             return;
         }
-        // A helper that leaves says so before it looks at its seat a last time, so one of the two sees the other.
+        // A helper that leaves clears its flag before it checks its seat a last time, so either this thread sees the flag or the helper
+        // sees the call.
         if !seat.present.swap(true, Ordering::SeqCst) {
             let seats = self.seats.clone();
             self.pool.spawn(move || seats.attend(at));
@@ -104,7 +105,7 @@ impl Helpers {
 }
 
 impl Seats {
-    /// A helper's time between waking and sleeping.
+    /// The life of a helper between waking and sleeping.
     fn attend(&self, at: usize) {
         let seat = &self.seats[at];
         loop {
@@ -128,7 +129,7 @@ impl Seat {
             if !self.call.load(Ordering::Relaxed).is_null() {
                 let taken = self.call.swap(null_mut(), Ordering::AcqRel);
                 if !taken.is_null() {
-                    // SAFETY: a seat holds a count, and who takes the pointer takes it.
+                    // SAFETY: a seat holds a count, and the thread that takes the pointer owns it.
                     return Some(unsafe { Arc::from_raw(taken) });
                 }
             }
@@ -139,11 +140,11 @@ impl Seat {
         }
     }
 
-    /// Takes `call` back if nobody took it.
+    /// Takes `call` back if no helper has taken it.
     fn clear(&self, call: &Arc<LoopCall>) {
         let given = Arc::as_ptr(call).cast_mut();
         if self.call.compare_exchange(given, null_mut(), Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            // SAFETY: the seat's count; `call` itself holds another, so the address can have been no other call's.
+            // SAFETY: the seat's count; `call` itself holds another, so no other call can have this address.
             drop(unsafe { Arc::from_raw(given) });
         }
     }
@@ -155,7 +156,7 @@ impl LoopCall {
         if self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, enter).is_err() {
             return;
         }
-        // SAFETY: we are inside, so the caller waits in `close`.
+        // SAFETY: this helper is inside, so the caller waits in `close`.
         let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)(home) }));
         if let Err(payload) = done {
             self.panic.lock().get_or_insert(payload);
@@ -165,7 +166,7 @@ impl LoopCall {
         }
     }
 
-    /// Lets nobody in any more, and waits until all have left.
+    /// Lets no helper enter any more, and waits until all have left.
     fn close(&self) {
         let mut state = self.state.fetch_or(CLOSED, Ordering::AcqRel) | CLOSED;
         for spins in 0.. {

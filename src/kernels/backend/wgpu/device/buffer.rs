@@ -1,5 +1,5 @@
-//! Memory of a device: buffers in size classes, kept for reuse when dropped. One queue runs everything in order, so a buffer can be
-//! handed out again as soon as the last work that uses it is recorded.
+//! Memory of a device: buffers in size classes, cached for reuse when dropped. One queue runs all work in order, so a buffer can be reused
+//! as soon as the last work that uses it is recorded.
 
 use super::context::Context;
 use crate::backend::lock_order::{Table, assert_no_guard};
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// The smallest buffer.
 const LEAST: usize = 256;
-/// At least so many idle bytes are kept, and beyond that as many as are in use.
+/// Cached bytes that are always allowed; beyond that the cache may hold as many bytes as are in use.
 const IDLE: usize = 256 << 20;
 
-/// Bytes that are allocated for a request: few sizes, so that a freed buffer fits the next request of about its size.
+/// The bytes allocated for a request. There are few sizes, so that a freed buffer fits the next request of similar size.
 fn capacity(bytes: usize, most: usize) -> usize {
     if bytes <= LEAST {
         return LEAST;
@@ -29,7 +29,7 @@ fn capacity(bytes: usize, most: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct RawBuffer {
     pub(crate) handle: native::Buffer,
-    /// Never used again for another buffer.
+    /// Unique: no other buffer ever has this id.
     pub(crate) id: u32,
     pub(crate) capacity: usize,
     /// The last batch of commands that uses it.
@@ -42,7 +42,7 @@ struct IdleBuffers {
     bytes: usize,
 }
 
-/// The buffers of a device that nobody uses, and the account of those that somebody does. Its lock is never held across a native call.
+/// The unused buffers of a device, and the statistics of all. Its lock is never held during a call of the library.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     idle: Table<IdleBuffers>,
@@ -108,13 +108,13 @@ impl BufferPool {
         idle.by_capacity.entry(raw.capacity).or_default().push(raw);
     }
 
-    /// Whether so much lies idle that some should go back to the library.
+    /// Whether so many bytes are cached that some should be released.
     pub(crate) fn overfull(&self) -> bool {
         let idle = self.idle();
         idle > IDLE && idle > self.allocated()
     }
 
-    /// Takes every idle buffer out; the caller releases them.
+    /// Removes all cached buffers; the caller releases them.
     pub(crate) fn take_idle(&self) -> Vec<RawBuffer> {
         let mut idle = self.idle.lock();
         idle.bytes = 0;
@@ -122,13 +122,13 @@ impl BufferPool {
     }
 }
 
-/// Memory of a device. Goes back to the device's pool when dropped, in stream order, by any thread.
+/// Memory of a device. Returns to the device's cache when dropped, in stream order, on any thread.
 ///
-/// The memory may be longer than was asked for: shaders must not ask for `arrayLength`.
+/// The memory may be longer than requested, so shaders must not use `arrayLength`.
 #[derive(Debug)]
 pub struct Buffer {
     context: Arc<Context>,
-    /// Only a buffer that is being dropped has none.
+    /// None only while the buffer is being dropped.
     raw: Option<RawBuffer>,
     bytes: usize,
 }
@@ -167,7 +167,7 @@ impl Buffer {
         let make = || context.exclusive("allocation", |api: &Api| api.create_buffer("rgrad", capacity, STORAGE | COPY_SRC | COPY_DST));
         let handle = match make() {
             Ok(handle) => handle,
-            // What lies idle may be what is missing. Memory of buffers is free only when the work that uses them has run.
+            // Cached buffers may be the memory that is missing. Their memory is free only after the work that uses them has run.
             Err(e) if e.kind() == ErrorKind::Memory => {
                 context.synchronize()?;
                 context.empty_cache()?;
@@ -200,7 +200,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
         if self.context.forked() {
-            // The parent's memory, and locks that threads of the parent may hold.
+            // The memory belongs to the parent, and threads of the parent may hold the locks.
             return;
         }
         self.context.pool().keep(raw);

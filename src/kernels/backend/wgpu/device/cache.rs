@@ -1,14 +1,14 @@
-//! What is made once and used again, without keeping for ever what nobody uses any more.
+//! A cache with bounded growth: values that are no longer used are dropped.
 
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// A map that lets go, each time it was given `many` new values, of those that were not used since the last time.
+/// A map that, after every `many` new values, drops the values that were not used since the last time.
 ///
-/// So it holds at most twice as many as that, beside those in use; and a loop over fewer than twice as many finds all of them.
+/// So it holds at most twice that number, beside the values in use; and a loop over fewer than twice that number finds all of its values.
 #[derive(Debug)]
 pub(crate) struct GenerationCache<K, V> {
-    /// With the round in which each was last used.
+    /// Values with the round in which they were last used.
     map: FxHashMap<K, (V, u32)>,
     round: u32,
     many: usize,
@@ -29,7 +29,7 @@ impl<K: Hash + Eq, V: Copy> GenerationCache<K, V> {
         })
     }
 
-    /// Adds a value; those that go are given to `release`.
+    /// Adds a value. Values that are dropped are passed to `release`.
     pub(crate) fn insert(&mut self, key: K, value: V, mut release: impl FnMut(V)) {
         if self.added >= self.many {
             let round = self.round;
@@ -49,7 +49,7 @@ impl<K: Hash + Eq, V: Copy> GenerationCache<K, V> {
         }
     }
 
-    /// Gives those values to `release` whose keys are named.
+    /// Drops the values whose keys match, and passes them to `release`.
     pub(crate) fn forget(&mut self, named: impl Fn(&K) -> bool, mut release: impl FnMut(V)) {
         self.map.retain(|key, (value, _)| {
             let gone = named(key);

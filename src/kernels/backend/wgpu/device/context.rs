@@ -1,4 +1,4 @@
-//! A device in use: its limits, and the ways to its buffers, pipelines and queue.
+//! A device in use: its limits, and access to its buffers, pipelines and queue.
 
 use super::buffer::{Buffer, BufferPool};
 use super::dispatch::Dispatch;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// What the device allows, as far as it matters here.
+/// The limits of the device that matter here.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub max_buffer_size: u64,
@@ -46,7 +46,7 @@ pub struct Features {
     pub subgroups: bool,
 }
 
-/// How a device presents itself.
+/// The name of a device.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// The adapter's name.
@@ -57,15 +57,15 @@ pub struct Identity {
 pub type DeviceOwner = Box<dyn Any + Send + Sync>;
 
 static CURRENT: Table<Option<Arc<Context>>> = Table::new(None);
-/// A wait looks again and again for so long before it sleeps between looks: the shortest sleep takes some 70 us.
+/// A wait polls for this long before it sleeps between polls: the shortest sleep takes some 70 us.
 const SPIN: Duration = Duration::from_micros(150);
 
 /// Every context that may still have tensors: one for each device.
 static KNOWN: Table<Vec<Weak<Context>>> = Table::new(Vec::new());
-/// How many forks lie between this process and the one that took the first device into use.
+/// The number of forks between the process that used the first device and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Lets `FORKS` count from now on.
+/// Starts to count forks in `FORKS`.
 fn watch_forks() {
     #[cfg(unix)]
     {
@@ -90,18 +90,19 @@ pub struct Context {
     owner: Option<DeviceOwner>,
     pool: BufferPool,
     tickets: Tickets,
-    /// Reentrant only to notice that this thread has it already: the library logs through Python, which can run anything.
-    /// Nobody waits for it while holding the host language's lock.
+    /// Reentrant only to detect that this thread holds it already: the library logs through Python, which can run any code. No thread waits
+    /// for it while it holds the GIL.
     recorder: ReentrantMutex<RefCell<Recorder>>,
 }
 
 impl Context {
-    /// Makes a device the current one: a new one, or one that still has tensors. Tensors of the one before stay usable among themselves.
+    /// Makes a device the current one: a new device, or one that still has tensors. Tensors of the previous device can still be used with
+    /// each other.
     ///
-    /// `owner` lives as long as the context: the callbacks that the library calls for this device are its.
+    /// `owner` lives as long as the context, because it owns the callbacks of the library for this device.
     ///
     /// # Errors
-    /// What the library says when the first buffers are made; in a forked child.
+    /// The library's error when the first buffers are created; use in a forked child.
     pub fn install(api: Api, limits: Limits, features: Features, identity: Identity, owner: DeviceOwner) -> Result<Arc<Context>> {
         Self::check_process()?;
         watch_forks();
@@ -147,7 +148,7 @@ impl Context {
     /// The device that new tensors go to; the default device if none is in use yet.
     ///
     /// # Errors
-    /// What was looked for and what to do, if there is none; in a forked child.
+    /// There is no device (the message says what was tried and what to do); use in a forked child.
     pub fn current() -> Result<Arc<Context>> {
         Self::check_process()?;
         if let Some(c) = Self::installed() {
@@ -159,9 +160,9 @@ impl Context {
         Self::installed().ok_or_else(|| Error::runtime("no wgpu device is in use: the host language installed none"))
     }
 
-    /// Refuses element types that the adapter has no arithmetic for.
+    /// The error for element types for which the adapter has no arithmetic.
     pub fn supports(&self, dtype: DType) -> Result<()> {
-        // Elementary functions of float64 read its bits, in 64-bit integers.
+        // Elementary functions of float64 read the bits as 64-bit integers.
         if dtype == DType::F64 && !(self.features.float64 && self.features.int64) {
             return Err(Error::not_implemented(format!(
                 "the wgpu adapter {} has no float64 (the features shader-f64 and shader-int64). Convert with .to(rgrad.float32), or use .cpu()",
@@ -183,13 +184,13 @@ impl Context {
         &self.pool
     }
 
-    /// Whether this is a child's copy, whose handles and locks are not to be touched.
+    /// Whether this is the copy of a forked child, whose handles and locks must not be used.
     pub(crate) fn forked(&self) -> bool {
         FORKS.load(Ordering::Relaxed) != 0
     }
 
-    /// Refuses the use of any device in a child of a process that has used one: neither the library's threads nor the driver's state
-    /// survive a fork.
+    /// The error for use of a device in a forked child of a process that has used one: neither the threads of the library nor the state of
+    /// the driver survive a fork.
     pub fn check_process() -> Result<()> {
         if FORKS.load(Ordering::Relaxed) == 0 {
             return Ok(());
@@ -219,7 +220,7 @@ impl Context {
         .note(format!("found by: {}", why.split_whitespace().collect::<Vec<_>>().join(" ")))
     }
 
-    /// The recorder, alone.
+    /// Exclusive access to the recorder.
     fn with<R>(&self, f: impl FnOnce(&mut Recorder) -> Result<R>) -> Result<R> {
         let alone = |guard: ReentrantMutexGuard<'_, RefCell<Recorder>>| {
             let mut recorder = guard.try_borrow_mut().map_err(|_| {
@@ -230,14 +231,14 @@ impl Context {
         let _held = enter(Rank::Recorder, Way::Beside);
         match self.recorder.try_lock() {
             Some(guard) => alone(guard),
-            // Who has it may need the host language's lock to go on. This thread asks for that one again only when it has given the
-            // recorder back: else a thread with the host's lock that waits for a tensor, whose reader waits for the recorder, would
-            // close a circle.
+            // The thread that holds the recorder may need the GIL to continue. This thread takes the GIL again only after it has released
+            // the recorder. Otherwise there could be a cycle: a thread with the GIL waits for a tensor, and the reader of that tensor waits
+            // for the recorder.
             None => host::unlocked(|| alone(self.recorder.lock())),
         }
     }
 
-    /// Runs calls with error scopes open while nobody else does.
+    /// Runs calls with error scopes open; no other thread does at the same time.
     pub(crate) fn exclusive<R>(&self, what: &str, calls: impl FnOnce(&Api) -> R) -> Result<R> {
         self.with(|_| match self.api.scoped(|| calls(&self.api)) {
             (r, None) => Ok(r),
@@ -246,10 +247,10 @@ impl Context {
         })
     }
 
-    /// Records a dispatch behind all earlier ones. Nothing happens for no workgroups.
+    /// Records a dispatch after all earlier ones. A dispatch without workgroups is ignored.
     ///
     /// # Errors
-    /// Buffers of another device; more buffers or workgroups than the device allows; what the library says of the shader.
+    /// Buffers of another device; more buffers or workgroups than the device allows; errors of the library about the shader.
     pub fn dispatch(&self, work: Dispatch<'_>) -> Result<()> {
         self.check()?;
         if work.groups == 0 {
@@ -294,7 +295,7 @@ impl Context {
         Ok(())
     }
 
-    /// Writes `data` into `buffer` from byte `offset` on (multiples of 4), behind all earlier work.
+    /// Writes `data` into `buffer` from byte `offset` on (multiples of 4), after all earlier work.
     pub fn write(&self, buffer: &Buffer, offset: usize, data: RawSlice<'_, u8>) -> Result<()> {
         self.check()?;
         self.range("a transfer to wgpu", buffer, offset, data.len())?;
@@ -304,7 +305,7 @@ impl Context {
         self.with(|r| r.write(&self.api, buffer, offset, data))
     }
 
-    /// Waits for all earlier work and gives the bytes of `buffer` from `offset` on (multiples of 4). Reports faults of earlier work.
+    /// Waits for all earlier work and returns the bytes of `buffer` from `offset` on (multiples of 4). Reports faults of earlier work.
     pub fn read(&self, buffer: &Buffer, offset: usize, bytes: usize) -> Result<Vec<u8>> {
         self.check()?;
         self.range("a transfer from wgpu", buffer, offset, bytes)?;
@@ -330,7 +331,7 @@ impl Context {
         let reading = self.with(|r| r.read(&self.api, from, bytes))?;
         let total = reading.bytes + if reading.status { WORDS * 4 } else { 0 };
         if let Err(e) = self.wait(op, &reading.signal) {
-            // A pending mapping ends with the buffer. What the status tells is still to be looked at.
+            // A pending mapping ends with the buffer. The status has still to be checked.
             self.api.release_buffer(reading.staging);
             if reading.status {
                 self.with(|r| {
@@ -341,7 +342,7 @@ impl Context {
             return Err(e);
         }
         let (data, fault) = self.with(|r| {
-            // The library ends the process when asked for memory of a device that was lost meanwhile.
+            // The library ends the process if it is asked for memory of a device that has been lost.
             if let Err(e) = r.probe(&self.api) {
                 self.api.release_buffer(reading.staging);
                 return Err(e);
@@ -365,7 +366,7 @@ impl Context {
         Ok(data)
     }
 
-    /// Waits without the recorder and without the host language's lock.
+    /// Waits without the recorder and without the GIL.
     fn wait(&self, op: &str, signal: &Arc<Signal>) -> Result<()> {
         assert_no_guard("waiting for a device");
         host::unlocked(|| {
@@ -406,13 +407,13 @@ impl Context {
         })
     }
 
-    /// A number by which a checked shader reports an index out of range: operation and call site are remembered under it. The shader
-    /// calls `fault(ticket, index_low, index_high, dim, size)` of `dispatch::FAULT` (the first fault is kept) and touches no memory.
+    /// The number (ticket) with which a checked shader reports an index out of range; it stands for the operation and the call site. The
+    /// shader calls `fault(ticket, index_low, index_high, dim, size)` of `dispatch::FAULT` (the first fault is kept) and touches no memory.
     pub fn ticket(&self, op: &'static str) -> u32 {
         self.ticket_for(op, Cause::Index)
     }
 
-    /// As `ticket`, for another cause than an index.
+    /// As `ticket`, for any cause.
     pub(crate) fn ticket_for(&self, op: &'static str, cause: Cause) -> u32 {
         self.tickets.number(op, cause)
     }
@@ -431,12 +432,12 @@ impl Context {
         self.pool.reset_peak();
     }
 
-    /// Bytes that lie idle for reuse.
+    /// Bytes that are cached for reuse.
     pub fn memory_idle(&self) -> usize {
         if self.forked() { 0 } else { self.pool.idle() }
     }
 
-    /// Gives idle buffers back to the device.
+    /// Releases cached buffers.
     pub fn empty_cache(&self) -> Result<()> {
         self.check()?;
         self.with(|r| {
@@ -461,7 +462,7 @@ impl Context {
         self.with(|r| Ok(r.submits))
     }
 
-    /// Shaders that were run so far, or are going to be.
+    /// Dispatches so far, submitted or recorded.
     pub fn dispatches(&self) -> Result<u64> {
         self.with(|r| Ok(r.dispatches))
     }
@@ -471,7 +472,7 @@ impl Context {
         self.with(|r| Ok(r.cache.pipelines_made()))
     }
 
-    /// After how many new shaders those that are not used any more go; None for as many as ever. For tests.
+    /// Sets after how many new shaders unused ones are dropped; None for the default. For tests.
     pub fn keep_pipelines(&self, many: Option<usize>) -> Result<()> {
         self.with(|r| {
             r.cache.keep_pipelines(many.unwrap_or(PIPELINES));
@@ -479,7 +480,7 @@ impl Context {
         })
     }
 
-    /// Compiled shaders that are kept.
+    /// Compiled shaders in the cache.
     pub fn pipelines(&self) -> Result<usize> {
         self.with(|r| Ok(r.cache.pipelines()))
     }

@@ -4,7 +4,7 @@ pub use super::errors::FAULT;
 use crate::backend::wgpu::Buffer;
 use smallvec::SmallVec;
 
-/// Names a shader: equal keys mean equal source and equal bindings. Sizes, strides and numbers are parameters and no part of it.
+/// The key of a shader: equal keys mean equal source and equal bindings. Sizes, strides and numbers are parameters and not part of the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The family.
@@ -13,7 +13,8 @@ pub struct Key {
     pub words: SmallVec<[u32; 8]>,
 }
 
-/// The buffers of a dispatch, each bound once however often it is used: a buffer cannot be bound for reading and for writing at once.
+/// The buffers of a dispatch. Each is bound once, even if it is used several times, because a buffer cannot be bound for reading and for
+/// writing at the same time.
 #[derive(Debug, Default)]
 pub struct Bindings<'a> {
     pub(crate) slots: SmallVec<[(&'a Buffer, bool); 6]>,
@@ -62,15 +63,15 @@ impl<'a> Bindings<'a> {
 ///
 /// The shader's entry point is `main`. Bindings are in group 0: the buffers 0..n in the order of `bindings`, then, at binding n, the
 /// parameters as `var<uniform> params: array<vec4<u32>, K>` with K = ceil(params.len() / 4) (no binding if there are none), then, if
-/// `checked`, at the next binding `var<storage, read_write> status: array<atomic<u32>>` (see `Context::ticket`). Workgroups are spread
-/// over x and y, because a dimension has at most 65,535: a shader's linear workgroup index is
-/// `workgroup_id.x + workgroup_id.y * num_workgroups.x`, and it must leave alone what lies beyond its count.
-/// A buffer may be longer than what was asked for, so `arrayLength` says nothing.
+/// `checked`, at the next binding `var<storage, read_write> status: array<atomic<u32>>` (see `Context::ticket`). Workgroups are spread over
+/// x and y, because a dimension has at most 65,535: a shader's linear workgroup index is `workgroup_id.x + workgroup_id.y *
+/// num_workgroups.x`, and workgroups beyond `groups` must do nothing. A buffer may be longer than requested, so `arrayLength` must not be
+/// used.
 pub struct Dispatch<'a> {
     /// For labels and errors.
     pub op: &'static str,
     pub key: Key,
-    /// Makes the WGSL; called only when no pipeline has this key.
+    /// Generates the WGSL; called only if no pipeline has this key.
     pub source: &'a dyn Fn() -> String,
     pub bindings: Bindings<'a>,
     pub params: &'a [u32],

@@ -1,5 +1,5 @@
-//! Values that a shader must refuse (indices out of range, integer divisors that are zero): it reports one fault with a ticket, and
-//! whoever waits for the device next raises it.
+//! Errors found by shaders (indices out of range, integer division by zero). A shader reports the first fault with a ticket, and the next
+//! wait for the device raises it as an error.
 
 use super::host;
 use crate::backend::lock_order::Table;
@@ -26,16 +26,16 @@ fn fault(ticket: u32, index_low: u32, index_high: u32, dim: u32, size: u32) {
 }
 ";
 
-/// What a shader refuses.
+/// The cause of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// An index; the fault tells it, the dimension and its size.
+    /// An index out of range; the fault contains the index, the dimension and its size.
     Index,
-    /// An integer divisor that is zero.
+    /// An integer division by zero.
     Division,
 }
 
-/// An operation, where it was called, and what it refuses.
+/// An operation, its call site, and the cause of the fault that it may report.
 type CheckedCall = (&'static str, u32, Cause);
 
 #[derive(Debug, Default)]
@@ -44,12 +44,12 @@ struct KnownCalls {
     calls: Vec<CheckedCall>,
 }
 
-/// The calls behind tickets. One number for each: there are as many as the program has such lines.
+/// The calls that tickets stand for. Each call site gets one number, so there are as many as the program has such lines.
 #[derive(Debug, Default)]
 pub(crate) struct Tickets(Table<KnownCalls>);
 
 impl Tickets {
-    /// The ticket of an operation at the line that is running now; never 0.
+    /// The ticket of an operation at the current call site; never 0.
     pub(crate) fn number(&self, op: &'static str, cause: Cause) -> u32 {
         let call = (op, host::site(), cause);
         let mut known = self.0.lock();
@@ -62,7 +62,7 @@ impl Tickets {
         n
     }
 
-    /// The error that the words of the status buffer tell of.
+    /// The error that the words of the status buffer describe.
     pub(crate) fn check(&self, words: &[u32]) -> Result<()> {
         let [ticket, low, high, dim, size] = words else {
             return Err(Error::runtime(format!("wgpu: the status has {} words, expected {WORDS}", words.len())));

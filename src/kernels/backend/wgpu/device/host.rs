@@ -1,17 +1,17 @@
-//! What the embedding language lends this room: call sites, and the choice of a device when none is in use yet.
+//! Hooks of the embedding language: call sites, and the choice of a default device.
 
 pub(crate) use crate::backend::host::{interrupted, unlocked};
 use crate::error::Result;
 use std::sync::OnceLock;
 
-/// How the embedding language finds and describes call sites, and how it brings a device in.
+/// Functions of the embedding language that find and describe call sites, and that install a device.
 #[derive(Debug)]
 pub struct Hooks {
-    /// The number of the call site that is running now.
+    /// The number of the current call site.
     pub site: fn() -> u32,
     /// "file.py:12 in f", if the number is known.
     pub describe: fn(u32) -> Option<String>,
-    /// Installs the default device, or says why there is none.
+    /// Installs the default device; the error says why there is none.
     pub install: fn() -> Result<()>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn hooks() -> Option<&'static Hooks> {
     HOOKS.get()
 }
 
-/// The call site that is running now; 0 if nobody knows.
+/// The current call site; 0 if it is unknown.
 pub(crate) fn site() -> u32 {
     HOOKS.get().map_or(0, |h| (h.site)())
 }

@@ -1,6 +1,6 @@
 //! A device in use: its limits, buffers, pipelines, the recording of commands, and the errors that shaders report.
 //!
-//! Not here: the C interface of the library (`native`), shaders (`wgsl` and one module for each family of kernels).
+//! Not here: the C interface of the library (`native`), and shaders (`wgsl`, and a module for each family of kernels).
 
 pub mod buffer;
 mod cache;

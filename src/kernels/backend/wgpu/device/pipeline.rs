@@ -1,4 +1,4 @@
-//! What is made once and found again: layouts by the kinds of their bindings, pipelines by their keys, bind groups by their buffers.
+//! Caches of objects of the library: layouts by the kinds of their bindings, pipelines by their keys, bind groups by their buffers.
 
 use super::cache::GenerationCache;
 use super::dispatch::{Dispatch, Key};
@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// So many new bind groups may come before those that are not used any more go.
+/// After this many new bind groups the unused ones are released.
 const GROUPS: usize = 4096;
-/// So many pipelines: more than any training loop has, fewer than a process of many days goes through.
+/// The same for pipelines: more than any training loop has, fewer than a process creates in many days.
 pub(crate) const PIPELINES: usize = 2048;
 
 /// The kinds of a shader's bindings: how many buffers, which of them written, how many vec4 of parameters, whether with status.
@@ -51,7 +51,7 @@ struct CachedLayout {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pipeline {
     pub(crate) handle: ComputePipeline,
-    /// No other pipeline of the cache ever has it; a handle may come again after its release.
+    /// Unique in this cache, unlike the handle, which the library may reuse after its release.
     pub(crate) number: u64,
     pub(crate) shape: BindingKinds,
     layout: CachedLayout,
@@ -170,7 +170,7 @@ impl PipelineCache {
         Ok(group)
     }
 
-    /// Releases the bind groups that hold one of these buffers, which would otherwise stay in memory with them.
+    /// Releases the bind groups that hold one of these buffers, because they would keep the buffers in memory.
     pub(crate) fn forget_buffers(&mut self, api: &Api, ids: &rustc_hash::FxHashSet<u32>) {
         self.groups.forget(|(_, buffers)| buffers.iter().any(|id| ids.contains(id)), |group| api.release_bind_group(group));
     }
@@ -184,17 +184,17 @@ impl PipelineCache {
         }
     }
 
-    /// Pipelines made so far, those that were given back included.
+    /// Pipelines created so far, including released ones.
     pub(crate) fn pipelines_made(&self) -> u64 {
         self.made
     }
 
-    /// After how many new pipelines those that are not used go; for tests.
+    /// Sets after how many new pipelines the unused ones are released; for tests.
     pub(crate) fn keep_pipelines(&mut self, many: usize) {
         self.pipelines.set_many(many);
     }
 
-    /// Pipelines that are kept.
+    /// Pipelines in the cache.
     pub(crate) fn pipelines(&self) -> usize {
         self.pipelines.len()
     }

@@ -1,5 +1,5 @@
-//! The recording of work: one encoder and one pass stay open over many dispatches; what was recorded is submitted when somebody wants
-//! to see a result, or when a batch is full. The queue runs everything in the order of its recording.
+//! The command recorder: one encoder and one pass stay open for many dispatches. A batch is submitted when a result is read, or when it is
+//! full. The queue runs all work in the order of its recording.
 
 use super::buffer::{Buffer, RawBuffer};
 use super::dispatch::Dispatch;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 
 /// Dispatches of one batch.
 const BATCH: usize = 512;
-/// Workgroups after which a batch is submitted: there is enough for the device to do while the next batch is recorded.
+/// Workgroups after which a batch is submitted: enough work for the device while the next batch is recorded.
 const WORKGROUPS: usize = 1 << 17;
 /// Bytes of writes after which a batch is submitted.
 const WRITTEN: usize = 64 << 20;
@@ -46,7 +46,7 @@ struct OpenBatch {
     pass: Option<ComputePass>,
 }
 
-/// The state of recording. Whoever has it has it alone.
+/// The state of recording; it is used by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     open: Option<OpenBatch>,
@@ -55,18 +55,18 @@ pub(crate) struct Recorder {
     /// Dispatches in it, and their workgroups.
     count: usize,
     workgroups: usize,
-    /// Bytes that the library was given to write since the last batch.
+    /// Bytes of writes that were passed to the library since the last batch.
     written: usize,
     /// The first and the last operation of the batch, with their sites.
     span: Option<[(&'static str, u32); 2]>,
-    /// The parameters of the batch; in the ring before it is submitted.
+    /// The parameters of the batch; they are written to the ring before it is submitted.
     params: Vec<u8>,
-    /// Where the parameters of the last dispatch that had any lie in the ring, and how many bytes they are.
+    /// Offset in the ring and length in bytes of the latest parameters.
     last: Option<(usize, usize)>,
     /// The number of the pipeline that the open pass has set.
     set: Option<u64>,
     align: usize,
-    /// Checked shaders have run since the status was last looked at.
+    /// Checked shaders have run since the status was last read.
     pub(crate) unchecked: bool,
     pub(crate) submits: u64,
     pub(crate) dispatches: u64,
@@ -138,7 +138,7 @@ impl Recorder {
         open.encoder
     }
 
-    /// Puts data into the ring, in a place of `room` bytes; its offset there. May submit what is recorded.
+    /// Writes data into the ring, in a slot of `room` bytes, and returns its offset. May submit the batch.
     fn put_in_ring(&mut self, api: &Api, data: &[u8], room: usize) -> Result<usize> {
         if self.params.len().next_multiple_of(self.align) + room > RING {
             self.submit(api)?;
@@ -150,7 +150,7 @@ impl Recorder {
         Ok(at)
     }
 
-    /// The offset of a dispatch's parameters in the ring; those of the dispatch before if they are the same.
+    /// The offset of a dispatch's parameters in the ring; equal parameters of the previous dispatch are reused.
     fn place(&mut self, api: &Api, params: &[u32], room: usize) -> Result<u32> {
         // SAFETY: words are plain bytes.
         let data = unsafe { std::slice::from_raw_parts(params.as_ptr().cast::<u8>(), params.len() * 4) };
@@ -165,7 +165,7 @@ impl Recorder {
         Ok(at as u32)
     }
 
-    /// Records a dispatch of `x` times `y` workgroups that the line `site` asked for.
+    /// Records a dispatch of `x` times `y` workgroups for the call site `site`.
     pub(crate) fn record(&mut self, api: &Api, work: &Dispatch<'_>, x: u32, y: u32, site: u32) -> Result<()> {
         let pipeline = self.cache.pipeline(api, work)?;
         let group = self.cache.group(api, &self.own, &pipeline, work)?;
@@ -204,10 +204,10 @@ impl Recorder {
         if self.count >= BATCH || self.workgroups >= WORKGROUPS { self.submit(api) } else { Ok(()) }
     }
 
-    /// Submits what is recorded, if anything is.
+    /// Submits the batch if it is not empty.
     pub(crate) fn submit(&mut self, api: &Api) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
-        // A write that does not happen tells that the device is lost, which must be known before anything is submitted.
+        // If a write fails, the device is lost; this must be known before anything is submitted.
         self.params.resize(self.params.len().max(4), 0);
         let (commands, fault) = api.scoped(|| {
             if let Some(pass) = open.pass.take() {
@@ -237,12 +237,12 @@ impl Recorder {
         }
     }
 
-    /// Whether recorded work that is not submitted uses a buffer.
+    /// Whether recorded work that is not yet submitted uses a buffer.
     fn pending(&self, raw: &RawBuffer) -> bool {
         self.open.is_some() && raw.batch.load(Ordering::Relaxed) == self.batch
     }
 
-    /// Writes behind everything recorded: a write of the queue's own would come before what is not submitted yet.
+    /// Writes after all recorded work. A write of the queue itself would happen before the work that is not yet submitted.
     pub(crate) fn write(&mut self, api: &Api, buffer: &Buffer, offset: usize, data: RawSlice<'_, u8>) -> Result<()> {
         let raw = buffer.raw();
         if self.pending(raw) {
@@ -263,14 +263,14 @@ impl Recorder {
         }
         self.written += data.len();
         if self.written >= WRITTEN {
-            // Even without recorded work: the library keeps a copy of what is written until something is submitted.
+            // Even without recorded work, because the library keeps a copy of the data until the next submission.
             self.encoder(api);
             self.submit(api)?;
         }
         Ok(())
     }
 
-    /// Submits a copy of `bytes` bytes (0: nothing) and of the status behind everything recorded, and asks for them.
+    /// Submits a copy of `bytes` bytes (0: nothing) and of the status after all recorded work, and starts to map them.
     pub(crate) fn read(&mut self, api: &Api, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<PendingRead> {
         let status = self.unchecked;
         let total = bytes + if status { STATUS_BYTES } else { 0 };
@@ -304,21 +304,21 @@ impl Recorder {
         Ok(PendingRead { staging, capacity, bytes, status, signal })
     }
 
-    /// Forgets the fault that the status tells of.
+    /// Clears the fault in the status buffer.
     pub(crate) fn clear_status(&mut self, api: &Api) -> Result<()> {
         self.submit(api)?;
         let ((), fault) = api.scoped(|| api.write_buffer(self.own.status, 0, (&[0; STATUS_BYTES][..]).into()));
         fault.map_or(Ok(()), |fault| Err(failed("a transfer to the device", None, &fault)))
     }
 
-    /// Submits what is recorded and asks when it has run.
+    /// Submits the batch and requests a signal for its end.
     pub(crate) fn finish(&mut self, api: &Api) -> Result<Arc<Signal>> {
         self.submit(api)?;
         let (signal, fault) = api.scoped(|| api.when_done());
         fault.map_or(Ok(signal), |fault| Err(failed("synchronize", None, &fault)))
     }
 
-    /// Finds out whether the device is lost, on which all work counts as done: a write tells.
+    /// Checks with a write whether the device is lost. On a lost device all work counts as done.
     pub(crate) fn probe(&mut self, api: &Api) -> Result<()> {
         let ((), fault) = api.scoped(|| api.write_buffer(self.own.ring, 0, (&[0; 4][..]).into()));
         fault.map_or(Ok(()), |fault| Err(failed("looking at the device", None, &fault)))
@@ -339,7 +339,7 @@ impl Recorder {
         }
     }
 
-    /// Gives everything back, without submitting what is recorded.
+    /// Releases everything without submitting the batch.
     pub(crate) fn close(&mut self, api: &Api) {
         if let Some(mut open) = self.open.take() {
             let ((), _) = api.scoped(|| {

@@ -1,5 +1,6 @@
-//! Reading and writing elements at positions given by data. Positions are checked where they are read; one out of range raises a fault
-//! and touches nothing.
+//! Indexing: reads at positions given by data; `scatter` writes, and `segmented_reduce` combines writes to one element. Shaders check
+//! positions when they read them: one out of range reports a fault and accesses no memory. Not here: which positions an index names
+//! (`crate::backend::requests`).
 
 pub(super) mod scatter;
 mod segmented_reduce;
@@ -21,7 +22,7 @@ use smallvec::SmallVec;
 pub struct Indexed<'a> {
     /// Positions; all indexed dimensions have one index shape.
     pub index: BufferView<'a>,
-    /// Its number, for the error.
+    /// The number of the dimension, for the error.
     pub dim: usize,
     pub size: usize,
     /// The array's stride.
@@ -40,10 +41,10 @@ pub struct IndexedArray<'a> {
     pub after: &'a [usize],
 }
 
-/// Where a kernel finds its positions.
+/// The positions of a kernel.
 #[derive(Clone, Copy)]
 pub(super) enum Positions<'a> {
-    /// Checked before, one word each.
+    /// Already checked, one word each.
     Made(&'a Buffer),
     Raw {
         from: Indexed<'a>,
@@ -59,7 +60,7 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// What a shader must know of them.
+    /// The properties that the source of a shader depends on.
     pub(super) fn form(&self, slot: u32) -> PositionsBinding {
         match self {
             Positions::Made(_) => PositionsBinding { slot, raw: None },
@@ -77,7 +78,7 @@ impl<'a> Positions<'a> {
     }
 }
 
-/// Where a shader finds its positions: the binding and, where it has to check them, their type and whether negative ones count from the end.
+/// The binding of the positions of a shader and, if the shader checks them, their type and whether negative ones count from the end.
 #[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct PositionsBinding {
     pub slot: u32,
@@ -117,8 +118,8 @@ return {NONE};
     }
 }
 
-/// A position's number among all places that the indexed dimensions have, for each position; NONE where one is out of range. With
-/// `others`, the numbers of the dimensions that are not indexed are added.
+/// For each position its linear number over the indexed dimensions; NONE if it is out of range. With `others`, the numbers of the
+/// dimensions that are not indexed are added.
 fn make(op: &'static str, indexed: &[Indexed<'_>], wraps: bool, others: Option<(&[isize], usize)>) -> Result<Buffer> {
     let shape = indexed[0].index.shape;
     let n = countable(op, shape)?;

@@ -1,6 +1,6 @@
-//! Writing to places that positions name. Where several positions meet at one place, the result is the same in every run: few positions
-//! are gone through in order by one invocation for each column, as on the CPU; many are decided by the number of the last writer, or
-//! sorted and summed (`accumulate`).
+//! Writes at positions given by data. If several positions name the same element, the result is the same in every run: few positions are
+//! processed in order by one invocation for each column, as on the CPU; of many, the writer with the highest number wins, or they are
+//! sorted and summed (`segmented_reduce`).
 
 use super::segmented_reduce::{self, SegmentedReduce};
 use crate::backend::requests::Write;
@@ -14,7 +14,7 @@ use crate::backend::wgpu::{Bindings, Buffer, BufferView};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 
-/// Positions that one invocation may go through in order.
+/// The most positions that one invocation processes in order.
 pub(crate) const IN_ORDER: usize = 256;
 
 /// What is written: elements, or one value.
@@ -78,7 +78,7 @@ impl ScatterWrites<'_> {
         Launch { op, bindings, numbers, groups: groups_for(n) }.run(self.x.buffer.context(), &kernel)
     }
 
-    /// The last of all positions that meet at a place writes there. `dims` have strides of the array, the source and the positions' number.
+    /// The last of all positions that name an element writes it. `dims` have strides of the array, the source and the positions' number.
     pub(crate) fn last(&self, dims: StridedWalk<3>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
         let op = self.op;
         let context = self.x.buffer.context();
@@ -100,7 +100,7 @@ impl ScatterWrites<'_> {
         Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &kernel)
     }
 
-    /// All that meets at a place is combined, in an order that only the positions decide.
+    /// All values for an element are combined, in an order that depends on the positions alone.
     pub(crate) fn sorted(&self, columns: StridedWalk<2>, run: StridedWalk<1>, k: usize, places: usize, keys: &Buffer) -> Result<()> {
         let runs = SegmentedReduce {
             op: self.op,
@@ -165,7 +165,7 @@ var x = x0;
     }
 }
 
-/// Finds the last of the positions at each place.
+/// Finds the last position that names each element.
 #[derive(Debug, Hash)]
 struct MarkLastWriter;
 
@@ -218,7 +218,7 @@ pub(crate) fn source_value(from: Option<u32>, width: usize, low: &str, high: &st
     }
 }
 
-/// `combine(a, b)`: what a write of `b` leaves where `a` was.
+/// `combine(a, b)`: the result of a write of `b` to an element `a`.
 pub(crate) fn combine(dtype: DType, how: Write) -> String {
     let body = match (how, dtype) {
         (Write::Set, _) => "return b;",

@@ -1,5 +1,6 @@
-//! Combining all that meets at one place without atomics on floats: positions are sorted, equal ones become runs, and runs are summed by
-//! chunks; what crosses the border of a chunk is handed on to the next, smaller round. The order of summation depends on positions alone.
+//! Segmented reduction: combines all values for one element without atomics on floats. Positions are sorted, equal ones form segments, and
+//! segments are summed by chunks; partial sums of segments that cross the border of a chunk go to the next, smaller round. The order of
+//! summation depends on positions alone.
 
 use super::scatter::{combine, source_value};
 use crate::backend::requests::Write;
@@ -12,7 +13,7 @@ use crate::backend::wgpu::{Bindings, Buffer, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
-/// Sorted entries that one invocation goes through.
+/// Sorted entries of one invocation.
 const CHUNK: usize = 32;
 
 /// `x[column, place of key[k]] += src[column, k]` for every column and k.
@@ -30,7 +31,7 @@ pub(crate) struct SegmentedReduce<'a> {
     pub places: &'a StridedWalk<1>,
 }
 
-/// What leaves a value as it is: minus zero, for which `x + v` keeps even the sign of a zero.
+/// The neutral element: minus zero, so that `x + v` keeps even the sign of a zero.
 fn identity(dtype: DType, how: Write) -> u64 {
     match (how, dtype) {
         (Write::Multiply, DType::F32) => u64::from(1f32.to_bits()),

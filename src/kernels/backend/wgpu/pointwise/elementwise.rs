@@ -1,4 +1,4 @@
-//! Kernels that compute each element from the elements at the same place: operands of any strides, one or several outputs of any strides.
+//! Elementwise kernels: operands of any strides, one or several outputs of any strides, and a body of expressions.
 
 use crate::backend::wgpu::device::errors::Cause;
 use crate::backend::wgpu::strided::{self, GROUP, Params, StridedWalk, check, param};
@@ -14,31 +14,31 @@ use std::fmt::Write;
 pub(crate) const MAX_INPUTS: usize = 5;
 const N: usize = MAX_INPUTS + 1;
 
-/// A kernel to be run. `kind` and `code` name the body among all others, apart from the operands' types and places.
+/// A kernel to run. `kind` and `code` identify the body; types and layouts of the operands are added to the key.
 pub(crate) struct Elementwise<'a> {
     pub op: &'static str,
     pub kind: &'static str,
     pub code: &'a [u32],
-    /// With the dtype that the body wants each input in.
+    /// Inputs, with the dtype to which each is converted for the body.
     pub ins: SmallVec<[(PointwiseInput<'a>, DType); MAX_INPUTS]>,
-    /// Numbers, with the dtype that the body wants them in.
+    /// Numbers, with the dtype to which each is converted for the body.
     pub numbers: SmallVec<[(Scalar, DType); 4]>,
-    /// The input in memory, of integers, whose zeros are faults. `kind` and `code` and the operands' places tell it.
+    /// The integer input in memory whose zeros are faults. It follows from `kind`, `code` and the layouts of the operands.
     pub divisor: Option<usize>,
-    /// The body, from expressions for the inputs and the numbers: a value for each output.
+    /// Generates the body from expressions for the inputs and the numbers: a value for each output.
     pub body: &'a dyn Fn(&[String], &[String]) -> Formula,
 }
 
-/// How a kernel finds an operand's elements.
+/// How a kernel addresses the elements of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OperandAccess {
-    /// Not at all.
+    /// Not read.
     Unread,
     /// It is a parameter.
     Number,
-    /// All are the same one.
+    /// One element for all.
     Single,
-    /// They follow one another.
+    /// Contiguous in the order of the kernel.
     Linear,
     Strided,
 }
@@ -49,7 +49,7 @@ impl OperandAccess {
     }
 }
 
-/// An operand as the shader's source depends on it.
+/// The properties of an operand that the source of the shader depends on.
 #[derive(Debug, Clone, Copy)]
 struct OperandPlace {
     access: OperandAccess,
@@ -64,7 +64,7 @@ impl OperandPlace {
     }
 }
 
-/// The structure of a kernel: what its source depends on besides the body.
+/// The properties of a kernel that its source depends on besides the body.
 struct ElementwisePlan {
     /// The outputs first.
     places: SmallVec<[OperandPlace; N]>,
@@ -72,12 +72,12 @@ struct ElementwisePlan {
     wants: SmallVec<[DType; MAX_INPUTS]>,
     numbers: SmallVec<[DType; 4]>,
     divisor: Option<usize>,
-    /// Of the walk, if any operand is strided, else 0.
+    /// Dimensions of the strided operands; 0 if there are none.
     rank: usize,
     writes: u32,
 }
 
-/// The parameter words before the operands' offsets: the number of elements, and the zero that the compiler must not know.
+/// The parameter words before the operands' offsets: the number of elements, and the zero that is opaque to the compiler.
 const HEAD: usize = 2;
 
 impl ElementwisePlan {
@@ -184,14 +184,14 @@ impl ElementwisePlan {
     }
 }
 
-/// What a kernel does with one element.
+/// The WGSL for one element.
 struct ElementText {
     text: String,
     /// Expressions of the outputs.
     values: SmallVec<[(String, DType); 1]>,
     /// Where they go.
     targets: Vec<String>,
-    /// Behind the last word that is read.
+    /// The end of the parameter words that are read.
     end: usize,
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn run_all<const N: usize>(outs: &[BufferView<'_>], work: &Elementwis
     let operands =
         Operands { outs, ins: &work.ins, numbers: &work.numbers, divisor: work.divisor, shape: first.shape, order: first.strides };
     let (plan, words);
-    // Declared last, because it is dropped first: it borrows for as long as the dispatch does.
+    // Declared last, because it must be dropped first: it borrows from the others.
     let mut bindings = Bindings::new();
     (plan, words) = operands.prepared::<N>(work.op, work.code, &mut params, &mut bindings)?;
     first.buffer.context().dispatch(Dispatch {
@@ -238,7 +238,7 @@ pub(crate) struct Operands<'w, 'a> {
 }
 
 impl<'a> Operands<'_, 'a> {
-    /// Binds them, and appends what a kernel reads of them to the parameters; gives the kernel's structure, and words that name it.
+    /// Binds the operands and appends their parameters; returns the plan of the kernel, and the words of its key.
     fn prepared<const N: usize>(
         &self,
         op: &'static str,
@@ -332,7 +332,7 @@ impl<'a> Operands<'_, 'a> {
         let mut words: SmallVec<[u32; 8]> = SmallVec::new();
         words.extend_from_slice(code);
         words.extend([plan.writes, plan.rank as u32 | (count as u32) << 8]);
-        // Two operands in a word: sixteen bits each say all there is.
+        // Two operands in a word, with sixteen bits each.
         for pair in plan.places.chunks(2) {
             words.push(pair[0].word() | pair.get(1).map_or(0, |p| p.word() << 16));
         }
@@ -340,7 +340,7 @@ impl<'a> Operands<'_, 'a> {
     }
 }
 
-/// A kernel whose one result another shader reads, by the function `load(i)`, in place of an element of memory.
+/// A kernel as a function of another shader: `load(i)` computes an element that the other shader would otherwise read from memory.
 pub(crate) struct LoadFunction {
     plan: ElementwisePlan,
     /// What names it in the other shader's key.
@@ -362,12 +362,12 @@ impl LoadFunction {
         Ok(LoadFunction { plan, words, params })
     }
 
-    /// What it binds, for `strided::header`.
+    /// The bindings, for `strided::header`.
     pub fn declared(&self) -> Vec<(u32, &'static str)> {
         self.plan.declared()
     }
 
-    /// The function, whose words begin at `head`. What it returns is kept from being fused with what is made of it.
+    /// The function, whose parameters begin at `head`. The compiler is kept from fusing its result with later arithmetic.
     pub fn function(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
         let ElementText { text, values, .. } = self.plan.text(head, body);
         let (value, dtype) = &values[0];

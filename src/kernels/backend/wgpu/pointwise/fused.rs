@@ -1,10 +1,9 @@
-//! A fused program as one shader: the result of a step stays in a register, and is written only where somebody wants it.
+//! A fused program as one shader: the result of a step stays in a register, and is written only if it is an output.
 //!
-//! The shader's source depends on the steps (rows, types, what reads what), on the inputs' types and on how each lies (one element,
-//! dense, strided; dimensions that lie alike in all operands count as one). Sizes, strides, offsets, values and parameters of rows are
-//! parameters of the shader, so a loop makes its pipelines once. Steps give the bits that they would give one by one: a sum or product
-//! that another step reads is kept from being fused with it, and results pass from step to step in the types in which they would lie in
-//! memory.
+//! The shader's source depends on the steps (rows, types, what reads what), on the inputs' types and on how each lies (one element, dense,
+//! strided; dimensions that lie alike in all operands count as one). Sizes, strides, offsets, values and parameters of rows are parameters
+//! of the shader, so a loop makes its pipelines once. Results have the same bits as those of single steps: the compiler is kept from fusing
+//! a sum or product with the step that reads it, and results pass from step to step in the types that they would have in memory.
 
 use super::elementwise::{self, Elementwise, LoadFunction, Operands};
 use crate::backend::program::{Code, StepInput, StepKind};
@@ -26,11 +25,12 @@ pub fn most_buffers(context: &Context) -> usize {
     (context.limits().max_storage_buffers_per_shader_stage as usize).min(MAX_OPERANDS)
 }
 
-/// An input: its memory, the first element, its type, and its strides over the program's shape; without strides it lies as the results
-/// do.
+/// An input: its memory, the first element, its type, and its strides over the program's shape; without strides it has the layout of the
+/// results.
 pub type ProgramRead<'a> = (&'a Buffer, usize, DType, Option<&'a [isize]>);
 
-/// A program, whose last step's results may be read by another shader as they are made: elements of `shape` that lie with `strides`.
+/// A program. Another shader may read the results of its last step while they are computed: elements of `shape` with the memory order
+/// `strides`.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceProgram<'a> {
     pub code: &'a Code,
@@ -39,9 +39,9 @@ pub struct DeviceProgram<'a> {
     pub inputs: &'a [ProgramRead<'a>],
 }
 
-/// Bindings of a shader that reads a program, beside the program's own.
+/// Bindings that a shader needs for itself when it reads a program.
 const BESIDE: usize = 4;
-/// Such shaders name their bindings by four bits.
+/// Such shaders have four bits for the number of a binding.
 const MOST_BINDINGS: usize = 15;
 
 impl<'a> DeviceProgram<'a> {
@@ -55,7 +55,7 @@ impl<'a> DeviceProgram<'a> {
         self.inputs.iter().any(|r| r.0.same(buffer))
     }
 
-    /// What the last step gives.
+    /// The dtype of the last step.
     pub(crate) fn dtype(&self) -> DType {
         self.code.steps.last().map_or(DType::Bool, |s| s.out)
     }
@@ -90,8 +90,9 @@ impl<'a> DeviceProgram<'a> {
     }
 }
 
-/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results
-/// lie from the start of their buffers on, with `out_strides`; `outputs` are steps and where their results go. A result may go where an input lies that has no strides of its own and the same start.
+/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results lie from the start of
+/// their buffers on, with `out_strides`; `outputs` are steps and where their results go. A result may be written to the memory of an input
+/// that has no strides of its own and starts at the same element.
 ///
 /// # Errors
 /// A row without a kernel on wgpu for its type; no memory for results of single steps; what a dispatch refuses.
@@ -132,7 +133,7 @@ pub fn run(
     )
 }
 
-/// Runs each step by itself. A step's result goes where it is kept, or to memory of its own until the end.
+/// Runs each step by itself. The result of a step is written to its output, or to temporary memory.
 fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[ProgramRead<'_>], outputs: &[(usize, &Buffer)]) -> Result<()> {
     let context = outputs[0].1.context();
     let numel: usize = shape.iter().product();
@@ -161,7 +162,7 @@ fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Pro
     Ok(())
 }
 
-/// What stands for a program in labels and errors: its last row.
+/// The name of a program in labels and errors: its last row.
 fn name(code: &Code) -> &'static str {
     let row = |s: &crate::backend::program::ProgramStep| match s.kind {
         StepKind::Row { func, .. } => Some(func.row.info().name),
@@ -170,7 +171,7 @@ fn name(code: &Code) -> &'static str {
     code.steps.iter().rev().find_map(row).unwrap_or("to")
 }
 
-/// Refuses what is no program: the shader's source is made of it.
+/// The error for an invalid program: the source of the shader is generated from it.
 fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> {
     let wrong = |what: &str| Err(Error::internal(op, what));
     if outputs.is_empty() {
@@ -204,7 +205,7 @@ fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> 
     if outputs.iter().any(|j| *j >= code.steps.len()) { wrong("a result that no step makes") } else { Ok(()) }
 }
 
-/// What tells the steps apart from others; its length comes first, so that no key is the beginning of another.
+/// The key of the steps. Its length comes first, so that no key is the prefix of another.
 fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> {
     let mut key: SmallVec<[u32; 48]> = SmallVec::new();
     key.extend([0, code.steps.len() as u32, outputs.len() as u32]);
@@ -236,7 +237,7 @@ fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> 
     key
 }
 
-/// The number that a value's bytes are, as they lie in memory.
+/// The number with these bytes in memory.
 fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
     let four = [bytes[0], bytes[1], bytes[2], bytes[3]];
     match dtype {

@@ -1,4 +1,5 @@
-//! Runs a row, or its derivative, over strided memory of the device.
+//! Pointwise operations on a device: runs a row, or its derivative, over strided memory. `elementwise` generates the shader around the body
+//! of a row, `fused` does so for programs of several steps. Not here: what a row computes in WGSL (`wgsl::expr`).
 
 pub(super) mod elementwise;
 pub mod fused;
@@ -23,7 +24,7 @@ pub fn has_kernel(func: Func, dtype: DType) -> bool {
 }
 
 /// Computes `func` in `compute` for every element of `out`; inputs are broadcast to its shape. An input may be `out` itself. Integers
-/// divided by 0 give 0 and a fault, which the next wait for the device raises; a lone number that is 0 is refused here.
+/// divided by 0 give 0 and a fault, which the next wait for the device raises; a Python number that is 0 is an error here.
 pub fn run(func: Func, compute: DType, out: BufferView<'_>, ins: &[PointwiseInput<'_>], params: &[Scalar]) -> Result<()> {
     let info = func.row.info();
     if !has_kernel(func, compute) {
@@ -67,7 +68,7 @@ mod tests {
     use crate::backend::wgpu::pointwise::elementwise::tests::check;
     use crate::pointwise::RowId;
 
-    /// Every kernel there is.
+    /// All kernels.
     fn kernels() -> Vec<(Func, DType)> {
         let funcs = RowId::ALL.iter().flat_map(|row| {
             let vjps = (0..row.info().arity()).map(|i| Func::vjp(*row, i));

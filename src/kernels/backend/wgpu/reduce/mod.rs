@@ -1,8 +1,9 @@
-//! Reductions over strided memory: the walk. What is reduced to what is a `Reducer` (see `reducers`).
+//! Reductions over strided memory: how elements are divided, and the shader around a `DeviceReducer`. `reducers` holds the WGSL of each
+//! reduction. Not here: scans, softmax, sums of nll_loss.
 //!
-//! A workgroup is a tile of X results by Y invocations that share each of them. Every invocation adds up a part of the elements in
-//! blocks, the Y parts meet in a tree, and where there are few results the elements are cut into segments whose results are reduced by
-//! a second dispatch. All of it depends on sizes and strides alone, so results are the same bits in every run.
+//! A workgroup is a tile of X results by Y invocations that share each of them. Every invocation reduces a part of the elements in blocks,
+//! and the Y parts are merged as a tree. If there are few results, elements are cut into segments whose results are reduced by a second
+//! dispatch. All of this depends on sizes and strides alone, so results are the same bits in every run.
 
 pub(super) mod reducers;
 
@@ -22,12 +23,12 @@ pub use self::reducers::DeviceReducer;
 
 /// Results that come together in one dispatch should fill a large device.
 const WORKGROUPS: usize = 1024;
-/// Elements that an invocation adds up before it is worth cutting the rest off for others, and at most.
+/// Elements of an invocation: the number from which further segments pay, and the largest number.
 const ELEMENTS: (usize, usize) = (64, 4096);
 /// Groups of four elements that are added up before the sum joins the others.
 const ROUNDS: usize = 16;
 
-/// How a reduction is cut.
+/// How a reduction is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReduceTile {
     /// Results of a workgroup.
@@ -60,7 +61,7 @@ fn tile(results: usize, elements: usize, along: bool) -> ReduceTile {
     ReduceTile { x, along: along && x < GROUP, segments: elements.div_ceil(segment.max(1)).max(1), segment }
 }
 
-/// What decides the text of a shader.
+/// The properties that the source of a shader depends on.
 #[derive(Debug, Clone, Copy)]
 struct ReduceShader {
     reducer: DeviceReducer,
@@ -70,7 +71,7 @@ struct ReduceShader {
     second: bool,
     /// Reads elements as a program makes them.
     made: bool,
-    /// Leaves accumulators for a later one.
+    /// Writes accumulators for a later dispatch.
     partial: bool,
     shifted: bool,
     tile: (usize, bool),
@@ -139,7 +140,7 @@ impl ReduceShader {
         let lift = match (self.second, n) {
             (true, _) => format!("b{a}[o0]"),
             (false, 2) => format!("lift(b{a}[o0], b{b}[o1], s, j)"),
-            // What is compared by its bits in memory is so here.
+            // Values that are compared by their bits in memory are compared so here.
             _ if self.made && self.from == DType::F64 && e != element(DType::F64) => format!("lift(f64_words(load(o0)), {e}(), s, j)"),
             _ if self.made => format!("lift(load(o0), {e}(), s, j)"),
             _ => format!("lift(b{a}[o0], {e}(), s, j)"),

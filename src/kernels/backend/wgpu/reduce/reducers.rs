@@ -1,5 +1,4 @@
-//! What can be reduced to what: for each reduction the WGSL of an accumulator, how elements become accumulators, how accumulators merge
-//! and what is written.
+//! Reductions in WGSL: the accumulator, how an element becomes an accumulator, how accumulators merge, and how results are written.
 
 use crate::backend::requests::Reducer;
 use crate::backend::wgpu::element_size;
@@ -48,7 +47,7 @@ pub enum DeviceReducer {
 }
 
 impl DeviceReducer {
-    /// What does the reduction that a request asks for. None: a norm that takes two reductions.
+    /// The reducer of a request. None for a norm that takes two reductions.
     pub(crate) fn of(asked: Reducer) -> Option<DeviceReducer> {
         Some(match asked {
             Reducer::Sum => DeviceReducer::Sum,

@@ -39,7 +39,7 @@ if (high > 0x7ff00000u || (high == 0x7ff00000u && v.x != 0u)) { k = vec2<u32>(0x
     format!("fn ordered(v: {t}) -> {t} {{\n{body}\nreturn {};\n}}\n", if descending { "~k" } else { "k" })
 }
 
-/// Rows of `x` along `dim`: their number, their length, and a walk over their first elements.
+/// Rows of `x` along `dim`: their number, their length, and an iteration over their first elements.
 pub(super) struct RowsAlong {
     pub walk: StridedWalk<1>,
     pub count: usize,
@@ -63,8 +63,8 @@ impl RowsAlong {
     }
 }
 
-/// Sorts along `dim`, stably, and writes the first `part.keep` of each row (`values`) with the places they came from (`places`, int64);
-/// both are row-major.
+/// Sorts along `dim`, stably, and writes the first `part.keep` of each row (`values`) with their original positions (`places`, int64); both
+/// are row-major.
 pub fn sort(op: &'static str, values: BufferView<'_>, places: BufferView<'_>, x: BufferView<'_>, dim: usize, part: Sort) -> Result<()> {
     let rows = RowsAlong::new(&x, dim);
     let all = countable(op, x.shape)?;
@@ -124,7 +124,7 @@ impl WordKernel for SortKeys {
     }
 }
 
-/// Writes values and places in the order that was found.
+/// Writes values and positions in sorted order.
 #[derive(Debug, Hash)]
 struct GatherSorted {
     width: usize,
@@ -157,7 +157,7 @@ var s = {first} + j * {stride};
     }
 }
 
-/// A bitonic sort of each row in one workgroup; the place decides between equals.
+/// A bitonic sort of each row in one workgroup; equal elements are compared by position.
 fn sort_rows(
     op: &'static str,
     values: BufferView<'_>,

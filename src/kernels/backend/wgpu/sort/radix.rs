@@ -1,7 +1,7 @@
-//! The order that sorts keys: a stable radix sort, four bits at a time, of the numbers 0..n by what they look up.
+//! Argsort of keys: a stable radix sort of the numbers 0..n by their keys, four bits at a time.
 //!
-//! Each pass counts the digits of a tile, sums the counts up, and writes each number to its place. Within a tile an invocation owns
-//! neighbouring entries and a counter for each digit, so nothing depends on which invocation runs first.
+//! Each pass counts the digits of a tile, computes prefix sums of the counts, and writes each number to its new position. Within a tile an
+//! invocation owns neighbouring entries and a counter for each digit, so the result does not depend on the order of invocations.
 
 use crate::backend::wgpu::prefix_sum::{exclusive, sum_before};
 use crate::backend::wgpu::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, groups, scratch};
@@ -15,7 +15,7 @@ const OWN: usize = 8;
 const TILE: usize = LANES * OWN;
 const DIGITS: usize = 16;
 
-/// What entries are sorted by.
+/// A part of the sort key.
 #[derive(Clone, Copy)]
 pub(crate) enum Digits<'a> {
     /// The lowest `bits` of word `word` of each entry's key of `words` words.

@@ -1,4 +1,4 @@
-//! The scalar language as WGSL: values are nodes of an expression graph, equal nodes are one, and a node becomes one `let`.
+//! The scalar language as WGSL: values are nodes of an expression graph, equal nodes are merged, and a node becomes one `let`.
 
 use super::types;
 use crate::layout::DType;
@@ -158,7 +158,7 @@ impl Sub for ShaderExpr {
             DType::Bool => self.infix("^", &o),
             DType::U8 => self.infix_u8("-", &o),
             DType::I64 => self.call2("i64_sub", &o),
-            // Drivers take the difference of a number and itself for 0, which it is not for nan and infinity.
+            // Drivers replace `x - x` by 0, which is wrong for nan and infinity.
             DType::F32 | DType::F64 if self.id == o.id => {
                 let kept = o.typed("keep");
                 self.fusible("-", &kept)
@@ -400,7 +400,7 @@ fn number(c: ShaderBool) -> ShaderExpr {
 
 all_rows!(forwards);
 
-/// What is computed for each element, in WGSL.
+/// The computation for one element, in WGSL.
 #[derive(Debug)]
 pub struct Formula {
     /// Statements that come before the values.
@@ -416,7 +416,7 @@ impl Formula {
     }
 }
 
-/// An expression graph under construction. What is applied to equal values is computed once.
+/// An expression graph under construction. Equal operations on equal values are computed once.
 #[derive(Default)]
 pub struct Sheet(SharedGraph);
 
@@ -426,7 +426,7 @@ impl Sheet {
         ShaderExpr::new(&self.0, dtype, text.to_owned(), &[])
     }
 
-    /// Zero, for what nobody reads.
+    /// Zero, for a value that is not read.
     pub fn zero(&self, dtype: DType) -> ShaderExpr {
         self.leaf(dtype, types::zero(dtype))
     }
@@ -440,7 +440,7 @@ impl Sheet {
         }
     }
 
-    /// The value as it is after it was stored as `to`.
+    /// The value after it was stored as `to`.
     pub fn cast(&self, v: &ShaderExpr, to: DType) -> ShaderExpr {
         if v.dtype == to {
             return v.clone();
@@ -448,7 +448,7 @@ impl Sheet {
         ShaderExpr::new(&self.0, to, types::convert(v.dtype, to, &format!("v{}", v.id)), &[v.id])
     }
 
-    /// What computes `roots`, and no more.
+    /// The statements that compute `roots`, without unused nodes.
     pub fn formula(&self, roots: &[ShaderExpr]) -> Formula {
         let g = self.0.borrow();
         // How often each node is read; a root by who asks for it.

@@ -1,17 +1,18 @@
-//! What the shaders of this backend are made of: element types, a library of functions in WGSL, and the scalar language as WGSL.
+//! The language of shaders: element types, a library of functions in WGSL, and the scalar language as expressions of WGSL. Not here: whole
+//! shaders, which each family of kernels generates.
 //!
 //! # The library
-//! `with_library` puts in front of a shader the functions that it calls, by name. Besides arithmetic on int64 (`i64_add`, `i64_mul`,
-//! `i64_lt`, ...) and uint8 there are the functions of f32 that WGSL leaves out, leaves vague, or leaves to drivers that take nan
-//! and infinity for impossible: `f32_lt`, `f32_max`, `f32_exp`, `f32_log1p`, `f32_sin`, `f32_fmod`, ... They hold for every f32,
-//! special values included (subnormals are as the device treats them), and are within 3.2 units in the last place; quotients and
-//! square roots are correctly rounded. The same functions of f64, `f64_exp` and so on, are within 1.5 units; they need an adapter that
-//! has 64-bit floats and 64-bit integers (for their bits).
+//! `with_library` adds to a shader the functions that it calls, found by name. Besides arithmetic on int64 (`i64_add`, `i64_mul`, `i64_lt`,
+//! ...) and uint8 there are functions of f32 that WGSL lacks, specifies loosely, or leaves to drivers that assume nan and infinity do not
+//! occur: `f32_lt`, `f32_max`, `f32_exp`, `f32_log1p`, `f32_sin`, `f32_fmod`, ... They hold for every f32, special values included
+//! (subnormals are as the device treats them), and are within 3.2 units in the last place; quotients and square roots are correctly
+//! rounded. The same functions of f64, `f64_exp` and so on, are within 1.5 units; they need an adapter that has 64-bit floats and 64-bit
+//! integers (for their bits).
 //!
-//! # The zero that no compiler knows
-//! Drivers may fuse, reorder and fold arithmetic on floats as if it were exact and finite. `f32_keep(x)` is `x` and stops that: it xors
-//! the bits with `unknown`, a variable that `main` sets to zero from a parameter. So a shader whose source mentions any function of
-//! the library for floats begins with `unknown = params[..]..;` where that word is 0. (`f32_lit(bits)` is a number in the same way.)
+//! # A zero that is opaque to the compiler Drivers may fuse, reorder and fold arithmetic on floats as if it were exact and finite.
+//! `f32_keep(x)` is `x` and prevents that: it xors the bits with `unknown`, a variable that `main` sets to zero from a parameter. So a
+//! shader whose source mentions any function of the library for floats begins with `unknown = params[..]..;` where that word is 0.
+//! (`f32_lit(bits)` is a number in the same way.)
 
 pub mod expr;
 pub mod types;

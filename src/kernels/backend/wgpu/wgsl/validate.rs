@@ -1,4 +1,4 @@
-//! What shaders must pass in tests, where there is no device: naga, the compiler that a device would give them to.
+//! Validation of shaders in tests, without a device, by naga, the compiler that a device uses.
 
 use naga::back::{hlsl, msl};
 use naga::front::wgsl;

@@ -93,7 +93,7 @@ pub fn erf<I: Isa>(x: f64) -> f64 {
     let p = pow2(n);
     let (s, e) = fast_two_sum(1.0, -h * p);
     let far = s + (e - l * p);
-    // Where the product with 2 / sqrt(pi) is exact no longer, one multiplication is all that is needed.
+    // Where the product with 2 / sqrt(pi) is no longer exact, one multiplication is accurate enough.
     let tiny = a + a * 0.1283791670955126;
     let y = if a < 0.5 { sh + sl } else { far };
     let y = if a < 1e-280 { tiny } else { y };
@@ -103,7 +103,7 @@ pub fn erf<I: Isa>(x: f64) -> f64 {
 /// The probability that a normal number is below x.
 #[inline(always)]
 pub fn normal_cdf<I: Isa>(x: f64) -> f64 {
-    // The very product that shaders take: for large arguments its last bit counts a hundredfold.
+    // The same product as in shaders: for large arguments its last bit is amplified a hundredfold.
     0.5 * erfc::<I>((-1.0 / std::f64::consts::SQRT_2) * x)
 }
 

@@ -159,7 +159,7 @@ pub fn tanh<I: Isa>(x: f64) -> f64 {
     let den = s.mul_add(less, more);
     let num_l = s.mul_add(more, less - num);
     let den_l = s.mul_add(less, more - den);
-    // One division serves both: the remainder makes good what the product lost.
+    // One division is enough: the remainder corrects the rounding of the product.
     let r = 1.0 / den;
     let y = num * r;
     let rest = (-y).mul_add(den, num) + fma::<I>(-y, den_l, num_l);

@@ -1,5 +1,5 @@
-//! Elementary functions of sixteen `f32` at once (AVX-512), accurate to 1 ULP over the whole range: those in which instructions that the
-//! compiler does not find in scalar code save the most.
+//! Elementary functions of sixteen `f32` at once (AVX-512), accurate to 1 ULP over the whole range: the functions that gain most from
+//! instructions that the compiler does not find in scalar code.
 
 mod erf;
 mod exp;
@@ -15,9 +15,9 @@ pub use trig::{cos, sin};
 
 use crate::backend::cpu::num::{Bits16, F32x16, LookupTable};
 
-/// An increasing odd function of a >= 0 by pieces: `value + (a - centre) * polynomial(a - centre)`. Centres are such that values are `f32`
-/// to some ten bits more, and no value is above any `a` of its piece. So an infinite value with the centre 0, that of pieces near 0,
-/// makes `a + a * polynomial(a)` of it.
+/// An increasing odd function of a >= 0 by pieces: `value + (a - centre) * polynomial(a - centre)`. Centres are chosen so that values are
+/// exact in `f32` to some ten bits more, and no value is above any `a` of its piece. So with centre 0 and an infinite value, as for pieces
+/// near 0, the result is `a + a * polynomial(a)`.
 #[inline(always)]
 fn piecewise<const N: usize>(a: F32x16, piece: Bits16, centres: &LookupTable, values: &LookupTable, c: [&LookupTable; N]) -> F32x16 {
     let d = a - piece.pick(centres);
