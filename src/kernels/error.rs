@@ -1,5 +1,5 @@
-//! One error type for the whole core: a kind, a message, notes, and possibly a foreign exception that passes through untouched; and what
-//! becomes of a panic.
+//! The error type of the whole core: a kind, a message, notes, and possibly a foreign exception that passes through unchanged. Also the
+//! conversion of panics to errors.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use std::sync::Once;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a caller can do about an error; each kind is one Python exception class (`python::errors`).
+/// The kind of an error; each kind is one Python exception class (`python::errors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// Shapes that do not fit together (RuntimeError in Python, as in PyTorch).
@@ -30,9 +30,9 @@ pub enum ErrorKind {
     NotImplemented,
     /// The machine, its cgroup or a set limit has too little memory (MemoryError).
     Memory,
-    /// The engine contradicts itself: a bug, to be reported (RuntimeError).
+    /// A bug of the engine, to be reported (RuntimeError).
     Internal,
-    /// An exception of the embedding language; `foreign` holds it and it is raised again as itself.
+    /// An exception of the embedding language; `foreign` holds it, and the same exception is raised again.
     Foreign,
 }
 
@@ -120,7 +120,7 @@ impl Error {
         Self::new(ErrorKind::Internal, format!("internal error in {operation}: {what}. This is a bug in rgrad; please report it"))
     }
 
-    /// Wraps an exception of the embedding language so that it comes out unchanged on the other side.
+    /// Wraps an exception of the embedding language, which is raised again unchanged.
     #[cold]
     pub fn foreign(exception: Box<dyn Any + Send + Sync>, message: impl Into<String>) -> Self {
         let mut e = Self::new(ErrorKind::Foreign, message);
@@ -175,14 +175,14 @@ thread_local! {
     static PANIC: RefCell<Panic> = const { RefCell::new(Panic { operation: None, line: None, error: None }) };
 }
 
-/// What is known of this thread's last panic.
+/// Data about the last panic of this thread.
 #[derive(Default)]
 struct Panic {
-    /// The innermost operation that it came out of.
+    /// The innermost operation that it unwound.
     operation: Option<String>,
     /// The line of the source where it began.
     line: Option<String>,
-    /// What it stands for, if it is no bug.
+    /// The error that it stands for, if it is not a bug.
     error: Option<Error>,
 }
 
@@ -190,7 +190,7 @@ fn with_panic<R>(f: impl FnOnce(&mut Panic) -> R) -> Option<R> {
     PANIC.try_with(|p| p.try_borrow_mut().ok().map(|mut p| f(&mut p))).ok().flatten()
 }
 
-/// Lets panics remember where they began, from now on. What was to be told of them before is told still.
+/// Installs a panic hook that records where a panic began; the previous hook still runs.
 pub fn watch_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -203,7 +203,7 @@ pub fn watch_panics() {
     });
 }
 
-/// Runs `f`. If it panics, the error that becomes of the panic tells the operation's name.
+/// Runs `f`. If it panics, the error of the panic contains the name of the operation.
 #[inline(always)]
 pub fn within<R, N: Fn() -> String>(name: N, f: impl FnOnce() -> R) -> R {
     struct NameOnPanic<N: Fn() -> String>(N);
@@ -215,12 +215,12 @@ pub fn within<R, N: Fn() -> String>(name: N, f: impl FnOnce() -> R) -> R {
     }
     let name = NameOnPanic(name);
     let result = f();
-    // It is dropped only where `f` unwinds.
+    // It is dropped only if `f` unwinds.
     std::mem::forget(name);
     result
 }
 
-/// Leaves a function that has no way to tell of an error: whoever catches the panic gets this very error.
+/// Panics with an error, in a function that cannot return one; the code that catches the panic gets this error.
 #[cold]
 pub fn throw(e: Error) -> ! {
     let text = e.to_string();
@@ -228,7 +228,7 @@ pub fn throw(e: Error) -> ! {
     std::panic::resume_unwind(Box::new(text))
 }
 
-/// The error that a panic of this thread becomes.
+/// The error for a panic of this thread.
 #[cold]
 pub fn of_panic(what: &str) -> Error {
     let panic = with_panic(std::mem::take).unwrap_or_default();
@@ -243,7 +243,7 @@ pub fn of_panic(what: &str) -> Error {
     Error::internal(&at, what)
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
     match (payload.downcast_ref::<String>(), payload.downcast_ref::<&str>()) {
         (Some(s), _) => s,
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(e.kind(), ErrorKind::Internal);
         assert!(e.message().starts_with("internal error in inner (at src/kernels/error.rs:"), "{e}");
         assert!(e.message().ends_with(": three 3. This is a bug in rgrad; please report it"), "{e}");
-        // The next one knows nothing of it.
+        // The next panic has no data of this one.
         let e = caught(|| -> Result<()> { panic!("other") }).unwrap_err();
         assert!(e.message().starts_with("internal error in src/kernels/error.rs:") && e.message().contains(": other."), "{e}");
         assert_eq!(caught(|| within(|| "fine".into(), || Ok(4))).unwrap(), 4);

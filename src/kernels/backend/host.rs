@@ -1,22 +1,22 @@
-//! What the language that the engine is embedded in lends its kernels: release of its lock during long work, and its interrupts.
-//! Without one, `unlocked` just runs the work and nothing ever interrupts.
+//! Hooks of the language that the engine is embedded in: release of its lock (the GIL) during long work, and its interrupts. Without such a
+//! language `unlocked` just runs the work, and there are no interrupts.
 
 use super::lock_order::assert_no_guard;
 use crate::error::Result;
 use std::sync::OnceLock;
 
-/// The hooks of a host language. Each may be called from any thread, whether or not it holds the host's lock.
+/// The hooks of a host language. Each may be called on any thread, with or without the lock of the host.
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
     /// Runs the work, exactly once, without the host's lock; takes the lock back afterwards if this thread held it.
     pub unlocked: fn(&mut dyn FnMut()),
-    /// Runs what the host's signals ask for; an exception that this raises comes back as a foreign error.
+    /// Runs the handlers of pending signals; an exception in them is returned as a foreign error.
     pub interrupted: fn() -> Result<()>,
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
 
-/// From so many elements (or as much arithmetic) on, work is worth giving the host's lock away for.
+/// From this many elements (or operations) on, it pays to release the lock of the host.
 pub const LARGE: usize = 1 << 16;
 
 /// Registers the host language's hooks; the first registration stays.
@@ -24,11 +24,11 @@ pub fn register(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// Runs `f` with the host's lock released, if this thread holds it. For long work only: the release costs about 100 ns, and the way
-/// back may have to wait for another thread.
+/// Runs `f` with the host's lock released, if this thread holds it. For long work only: the release costs about 100 ns, and taking the lock
+/// again may have to wait for another thread.
 ///
-/// The caller holds no guard (see `lock_order`): a thread of the host could wait for it with the host's lock, and the two would wait for
-/// each other. `f` must not touch objects of the host.
+/// The caller must hold no guard (see `lock_order`): a thread with the lock of the host could wait for the guard, which would be a
+/// deadlock. `f` must not touch objects of the host.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     assert_no_guard("asking for the host's lock");
@@ -41,21 +41,21 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     });
     match (result, work) {
         (Some(r), _) => r,
-        // A host that did not run the work: nothing is lost.
+        // A host that has not run the work: it runs here.
         (None, Some(f)) => f(),
         (None, None) => unreachable!("work that ran has a result, or has unwound"),
     }
 }
 
-/// As `unlocked` if there is much to do (`work` elements or operations), else just `f`.
+/// As `unlocked` if there is enough to do (`work` elements or operations); otherwise runs `f` with the lock.
 #[inline]
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn unlocked_if_large<R>(work: usize, f: impl FnOnce() -> R) -> R {
     if work < LARGE { f() } else { unlocked(f) }
 }
 
-/// Whether the host wants the current work to stop (Ctrl-C): then the error carries its exception. For loops that wait; it takes the
-/// host's lock for a moment, so that the same rule about locks holds, and calls a few milliseconds apart are often enough.
+/// An error if the host interrupts the current work (Ctrl-C); it carries the exception of the host. For loops that wait. It takes the lock
+/// of the host for a moment, so the same rule about guards holds; one call every few milliseconds is enough.
 pub fn interrupted() -> Result<()> {
     assert_no_guard("asking for the host's lock");
     HOST.get().map_or(Ok(()), |host| (host.interrupted)())

@@ -1,15 +1,15 @@
 //! The order in which locks are taken. The rules and their reasons: "Note: lock order" in docs/architecture.md.
 //!
-//! Builds with debug assertions keep a list of the locks that each thread holds, and panic with the names and places of both locks where one
-//! is asked for out of order. In other builds nothing of this is left.
+//! Builds with debug assertions keep a list of the locks that each thread holds, and panic with the names and source lines of both locks if
+//! one is taken out of order. Other builds contain none of this.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 
-/// What a lock guards. A thread asks only for locks that come after all those that it holds.
+/// The rank of a lock, by what it protects. A thread takes only locks that come after all those that it holds.
 ///
-/// The first three are long: work, waits and Python may run under them, so nobody waits for one while it holds the host's lock. The others
-/// are guards: they are held for moments, and nothing that may wait, call or drop foreign objects happens under them.
+/// The first three are long: work, waits and Python may run under them, so no thread waits for one while it holds the GIL. The others are
+/// guards: they are held briefly, and nothing under them may wait, or call or drop foreign objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Rank {
@@ -27,25 +27,25 @@ pub enum Rank {
     Tensor,
     /// The step and the last write of a storage.
     Storage,
-    /// A table that is looked up or changed at once: caches, counters, registries.
+    /// A table with short lookups and changes: caches, counters, registries.
     Table,
 }
 
 impl Rank {
     const ALL: [Rank; 8] = [Rank::Turn, Rank::Program, Rank::Recorder, Rank::Marks, Rank::Node, Rank::Tensor, Rank::Storage, Rank::Table];
 
-    /// Whether locks of this rank are held for moments only.
+    /// Whether locks of this rank are held only briefly.
     pub const fn is_guard(self) -> bool {
         self as u8 >= Rank::Marks as u8
     }
 }
 
-/// How a lock is asked for.
+/// How a lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// The only one of its rank that the thread holds.
     Alone,
-    /// Beside others of its rank that were asked for in the same way: readers, and locks that a thread may take again.
+    /// Together with others of its rank that were taken in the same way: readers, and reentrant locks.
     Beside,
     /// Without waiting, so in any order.
     Tried,
@@ -78,14 +78,14 @@ mod list {
     /// The entry of a lock that is held, or about to be. Ends with the lock, on the same thread.
     #[derive(Debug)]
     pub struct HeldLock {
-        /// 0 where there is no list: while a thread ends.
+        /// 0 if there is no list, while a thread ends.
         number: u64,
         here: PhantomData<*mut ()>,
     }
 
     impl Drop for HeldLock {
         fn drop(&mut self) {
-            // Guards end in any order, but mostly the last one first.
+            // Guards may end in any order, but mostly the last one ends first.
             let _ = LIST.try_with(|list| {
                 let held = &mut list.borrow_mut().held;
                 if let Some(at) = held.iter().rposition(|e| e.number == self.number) {
@@ -95,7 +95,7 @@ mod list {
         }
     }
 
-    /// To be called before a lock is waited for. Panics where that is out of order.
+    /// Must be called before waiting for a lock. Panics if the lock is out of order.
     #[track_caller]
     pub fn enter(rank: Rank, way: Way) -> HeldLock {
         let at = Location::caller();
@@ -118,7 +118,7 @@ mod list {
         });
         let number = match result {
             Ok(Ok(number)) => number,
-            // A second panic would end the process before the first is told.
+            // A second panic would end the process before the first is reported.
             Ok(Err(_)) if std::thread::panicking() => 0,
             Ok(Err(text)) => panic!("{text}"),
             Err(_) => 0,
@@ -126,7 +126,8 @@ mod list {
         HeldLock { number, here: PhantomData }
     }
 
-    /// Takes the last entry of a rank off the list, for a lock that is given back for a while. It comes back when dropped.
+    /// Removes the last entry of a rank from the list, for a lock that is released for a while. The entry returns when the result is
+    /// dropped.
     #[derive(Debug)]
     pub struct Suspended(Option<HeldEntry>);
 
@@ -146,7 +147,7 @@ mod list {
         }
     }
 
-    /// Panics if this thread holds a lock that may be held for moments only. `what` says what is about to happen.
+    /// Panics if this thread holds a guard. `what` describes what is about to happen.
     #[track_caller]
     pub fn assert_no_guard(what: &str) {
         let at = Location::caller();
@@ -198,12 +199,12 @@ pub use list::{HeldLock, Suspended, assert_no_guard, enter, suspend};
 #[derive(Debug, Default)]
 pub struct Ordered<T, const R: u8>(Mutex<T>);
 
-/// A lock of a table, the last in the order: nothing is asked for under it.
+/// A lock of a table, the last in the order: no other lock is taken under it.
 pub type Table<T> = Ordered<T, { Rank::Table as u8 }>;
 
 #[derive(Debug)]
 pub struct OrderedGuard<'a, T> {
-    // First: the lock is given back before its entry ends.
+    // Declared first, so that the lock is released before its entry ends.
     guard: MutexGuard<'a, T>,
     _held: HeldLock,
 }
@@ -235,7 +236,7 @@ impl<T, const R: u8> Ordered<T, R> {
         self.0.into_inner()
     }
 
-    /// Takes the lock on the thread that forks. It is no part of the order: everything may run until the fork.
+    /// Takes the lock on the thread that forks. It is not part of the order, because any code may run until the fork.
     pub fn lock_for_fork(&self) {
         std::mem::forget(self.0.lock());
     }
@@ -287,7 +288,7 @@ mod tests {
             drop(a);
             assert_eq!(*b, 2);
             drop(b);
-            // Without waiting any order will do.
+            // Without waiting, any order is allowed.
             let b = inner.lock();
             assert!(outer.try_lock().is_some_and(|a| *a == 1));
             drop(b);

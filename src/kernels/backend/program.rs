@@ -1,4 +1,4 @@
-//! A fused program: pointwise steps over values of one size, as the backends run it. Every value is a flat vector in memory order.
+//! A fused program as backends run it: pointwise steps over values of one size. Every value is a flat vector in memory order.
 
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 pub use super::cpu::pointwise::kernels::MAX_PARAMS;
 
-/// What a step computes from what it reads.
+/// The computation of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StepKind {
     Row {
@@ -18,7 +18,7 @@ pub enum StepKind {
     Cast,
 }
 
-/// Where a step's input comes from, in the input's own element type.
+/// The source of a step's input. It has the element type of that source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StepInput {
     /// Not read at all.
@@ -27,7 +27,7 @@ pub enum StepInput {
     Input(usize),
     /// The result of an earlier step.
     Step(usize),
-    /// One value, the same everywhere: its bytes as they lie in memory.
+    /// One value for all elements: its bytes in memory.
     Value([u8; 8]),
 }
 
@@ -39,7 +39,7 @@ pub struct ProgramStep {
 }
 
 impl ProgramStep {
-    /// The element type that input `k` is converted to before the step sees it.
+    /// The element type to which input `k` is converted for the step.
     pub fn sees(&self, k: usize) -> DType {
         match self.kind {
             StepKind::Row { func, compute, .. } => func.in_dtype(k, compute),
@@ -48,7 +48,7 @@ impl ProgramStep {
     }
 }
 
-/// The steps, each after those that it reads.
+/// The steps of a program; each comes after those whose results it reads.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
     pub steps: Vec<ProgramStep>,

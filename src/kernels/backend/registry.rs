@@ -1,4 +1,4 @@
-//! Which devices there are. A backend is one folder and one line here.
+//! The registry of devices. A backend is one folder and one line here.
 
 use super::contract::Backend;
 use super::{meta, wgpu};
@@ -6,25 +6,25 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// A place where memory is: a number of the registry.
+/// A device: a number of the registry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Device(u8);
 
-/// How a device is called, and how its backend is found when it is first wanted.
+/// The name of a device, and the function that finds its backend on first use.
 #[derive(Debug, Clone, Copy)]
 struct BackendEntry {
     name: &'static str,
     find: fn() -> Result<Arc<dyn Backend>>,
 }
 
-/// The devices of this crate. The host's memory comes first; it is no `Arc`, since small values lie inside their storage.
+/// The devices of this crate. The host's memory comes first; it has no `Arc`, because small values are stored inline in their storage.
 const OWN: [BackendEntry; 3] = [
     BackendEntry { name: "cpu", find: host },
     BackendEntry { name: "wgpu", find: wgpu::backend::current },
     BackendEntry { name: "meta", find: meta::current },
 ];
 
-/// Devices that came from outside.
+/// Devices that were registered from outside of this crate.
 static OTHERS: [OnceLock<BackendEntry>; 4] = [const { OnceLock::new() }; 4];
 
 fn host() -> Result<Arc<dyn Backend>> {
@@ -57,7 +57,7 @@ impl Device {
         (0..OWN.len() + others).map(|k| Device(k as u8))
     }
 
-    /// Whether memory of the device has an address here.
+    /// Whether memory of the device is host memory.
     #[inline]
     pub fn is_host(self) -> bool {
         self == Device::CPU
@@ -66,7 +66,7 @@ impl Device {
     /// The device's backend.
     ///
     /// # Errors
-    /// This machine has no such device, or what drives it is missing.
+    /// This machine has no such device, or its driver is missing.
     pub fn backend(self) -> Result<Arc<dyn Backend>> {
         (self.entry().find)()
     }

@@ -1,11 +1,11 @@
-//! Element types, Python-like scalars, and PyTorch's promotion among them.
+//! Element types, Python-like scalars, and PyTorch's type promotion.
 //!
-//! A dtype is one row of the table below. `DType`, its names and everything that is asked of it come from there; a match over
-//! `DType` names every variant, so a new row makes the compiler list what it needs.
+//! A dtype is one row of the table below. `DType`, its names and its properties are generated from that table. A match over `DType` names
+//! every variant, so after a new row the compiler lists the places that need an arm.
 
 use std::fmt;
 
-/// What the numbers of a dtype are.
+/// The kind of numbers of a dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberKind {
     Bool,
@@ -14,7 +14,7 @@ pub enum NumberKind {
     Float,
 }
 
-/// The ladder of PyTorch's promotion: a higher category wins whatever the sizes.
+/// The categories of PyTorch's promotion: a higher category wins for any sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
     Bool,
@@ -31,12 +31,12 @@ pub struct DTypeRow {
     pub aliases: &'static [&'static str],
     /// PyTorch's name in messages and in the names of tensor types ("Float", "Long").
     pub type_name: &'static str,
-    /// The name of the C type, as messages about matrices have it.
+    /// The name of the C type in messages about matrices.
     pub c_name: &'static str,
     pub kind: NumberKind,
     /// Bytes of one element in memory.
     pub size: usize,
-    /// The dtype that kernels compute in. Where it is another one, elements are converted block by block before and after.
+    /// The dtype that kernels compute in. If it is another one, elements are converted block by block before and after.
     pub computed: DType,
     /// The dtype of sums and products of many elements.
     pub accumulator: DType,
@@ -111,7 +111,7 @@ dtypes! {
     F64: "float64" ["double"] "Double" "double", Float, f64, F64, F64, F64, None;
 }
 
-// Loops that move elements by their size alone (`triangle` in `cpu/index.rs`, `few` in `cpu/pointwise/mod.rs`) know these.
+// The sizes that loops over untyped elements handle (`triangle` in `cpu/index.rs`, `copy_few` in `cpu/pointwise/mod.rs`).
 const _: () = {
     let mut i = 0;
     while i < DType::COUNT {
@@ -134,7 +134,7 @@ impl DType {
         matches!(self.kind(), NumberKind::Float)
     }
 
-    /// Whether there are values below zero.
+    /// Whether the dtype has negative values.
     #[inline]
     pub const fn is_signed(self) -> bool {
         matches!(self.kind(), NumberKind::Signed | NumberKind::Float)
@@ -149,7 +149,7 @@ impl DType {
         }
     }
 
-    /// The least and the largest integer of an integer dtype, as far as int64 holds them; None for others.
+    /// The least and the largest integer of an integer dtype, limited to the range of int64; None for other dtypes.
     pub const fn integers(self) -> Option<(i64, i64)> {
         let bits = 8 * self.size() as u32;
         match self.kind() {
@@ -171,7 +171,7 @@ impl DType {
         self.row().type_name
     }
 
-    /// The common dtype of two tensors of equal standing (`torch.promote_types`).
+    /// The common dtype of two tensors of equal rank in promotion (`torch.promote_types`).
     #[inline]
     pub fn promote(self, other: DType) -> DType {
         static PROMOTED: [[DType; DType::COUNT]; DType::COUNT] = promotions();
@@ -199,8 +199,8 @@ const fn promotions() -> [[DType; DType::COUNT]; DType::COUNT] {
     all
 }
 
-/// PyTorch's rule. The higher category wins; of one kind the wider dtype. An unsigned integer and a signed one that is not wider, and
-/// two formats of one kind and size, meet in the narrowest dtype that holds both.
+/// PyTorch's rule. The higher category wins; of one kind the wider dtype. An unsigned integer and a signed one that is not wider, and two
+/// formats of one kind and size, give the narrowest dtype that holds both.
 const fn promoted(a: DType, b: DType) -> DType {
     if a as u8 == b as u8 {
         return a;
@@ -237,7 +237,7 @@ const fn wider(kind: NumberKind, than: DType) -> DType {
         }
         i += 1;
     }
-    // The table is made by the compiler: dtypes that have no common one stop it here.
+    // The table is computed at compile time: dtypes without a common dtype are a compile error here.
     best.expect("a wider dtype")
 }
 
@@ -247,7 +247,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// A number as Python has it: what `2`, `2.5` and `True` are before they meet a tensor.
+/// A Python number, such as `2`, `2.5` or `True`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar {
     Bool(bool),
@@ -284,7 +284,7 @@ impl Scalar {
         }
     }
 
-    /// Whether an integer dtype has a value for this number at all: nan, infinities and what exceeds 64 bits have none.
+    /// Whether the number can be converted to an integer dtype: not nan, infinities and numbers beyond 64 bits.
     #[inline]
     pub fn has_value_in(self, dtype: DType) -> bool {
         match self {
@@ -302,7 +302,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype that a tensor made of this scalar alone has, given the default float dtype.
+    /// The dtype of a tensor made from this scalar, given the default float dtype.
     #[inline]
     pub fn dtype(self, default_float: DType) -> DType {
         match self {
@@ -341,7 +341,7 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// How much say an operand has in promotion: operands of a lower rank only decide when their category is higher.
+/// The rank of an operand in promotion: operands of a lower rank count only if their category is higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PromotionRank {
     /// A Python number, or a 0-d tensor made of one.
@@ -383,7 +383,7 @@ mod tests {
             assert!(std::iter::once(&d.name()).chain(d.row().aliases).all(|n| names.insert(*n)), "{d} has another's name");
             assert!(d.row().complex.is_none_or(|c| c.row().real == d), "{d}");
             assert_eq!((d.row().size, d.row().kind, d.row().computed), (d.size(), d.kind(), d.computed()));
-            // What is computed in another dtype is computed in one of its category that holds all its values.
+            // A dtype that is computed in another one has its category, and all its values are values of that one.
             assert!(d.computed().category() == d.category() && d.promote(d.computed()) == d.computed());
         }
         assert_eq!(DType::numbered(DType::COUNT as u8), None);

@@ -1,4 +1,5 @@
-//! Arithmetic of element types, shapes and strides. No memory is touched here.
+//! Arithmetic of element types, shapes and strides: dtypes and promotion (`dtype`), sizes and broadcasting (`shape`), strides and views
+//! (`strided`). Not here: access to memory.
 
 mod dtype;
 mod shape;

@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 
-/// Sizes, outermost first. Up to four dimensions live without an allocation.
+/// Sizes, outermost first. Up to four dimensions need no allocation.
 pub type Dims = SmallVec<[usize; 4]>;
 /// Distances between neighbours of each dimension, in elements.
 pub type Strides = SmallVec<[isize; 4]>;
 
-/// A copy of sizes or strides: of few, which lie inside, all at once.
+/// A copy of sizes or strides. Few numbers, which are stored inline, are copied as a block.
 #[inline]
 pub fn copied<T: Copy>(dims: &SmallVec<[T; 4]>) -> SmallVec<[T; 4]> {
     if dims.spilled() {
@@ -23,7 +23,7 @@ pub fn fmt_shape(shape: &[usize]) -> String {
     format!("{shape:?}")
 }
 
-/// The number of elements of `shape`, refused when it or its size in bytes does not fit into an `isize`.
+/// The number of elements of `shape`, an error if it or its size in bytes does not fit an `isize`.
 pub fn checked_numel(shape: &[usize], element_size: usize) -> Result<usize> {
     let mut n: usize = 1;
     let mut empty = false;

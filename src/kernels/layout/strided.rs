@@ -1,4 +1,4 @@
-//! Layout: where the elements of a tensor lie in its storage, and what the zero-copy views make of it.
+//! Layout: the positions of the elements of a tensor in its storage (sizes, strides, offset), and the layouts of zero-copy views.
 
 use super::shape::{Dims, Strides, checked_numel, copied, fmt_shape, wrap_dim, wrap_index};
 use crate::error::{Error, Result};
@@ -18,8 +18,8 @@ impl Clone for Layout {
         if self.shape.spilled() || self.strides.spilled() {
             return Layout { shape: copied(&self.shape), strides: copied(&self.strides), offset: self.offset };
         }
-        // At once: two lists of numbers and one number.
-        // SAFETY: where nothing has spilled, a layout is its own bytes: integers and the lengths of their inline arrays.
+        // As one block: two lists of numbers and one number. SAFETY: where nothing has spilled, a layout is its own bytes: integers and the
+        // lengths of their inline arrays.
         unsafe { std::ptr::read(self) }
     }
 }
@@ -43,10 +43,10 @@ impl Layout {
         strides
     }
 
-    /// Dense, with the dimensions in the order of `like`'s strides: what a pointwise result keeps of its input.
+    /// Dense, with the dimensions in the order of `like`'s strides: the layout of a pointwise result.
     pub fn dense_like(shape: &[usize], like: &[isize]) -> Self {
         let rank = shape.len();
-        // From the dimension that runs fastest on. Where strides do not decide (a stride of 0), the search goes on past the other.
+        // From the fastest dimension on. If strides do not decide (a stride of 0), the search continues past the other dimension.
         let mut order: SmallVec<[usize; 8]> = (0..rank).rev().collect();
         for i in 1..rank {
             let mut at = i;
@@ -99,10 +99,10 @@ impl Layout {
         self.shape.len() == other.shape.len() && self.shape.iter().zip(&other.shape).all(|(a, b)| a == b)
     }
 
-    /// Any sizes and strides. Whether there is memory for them is for the array to ask.
+    /// Any sizes and strides. The caller checks that the storage is large enough.
     ///
     /// # Errors
-    /// There are more of the one than of the other.
+    /// The number of sizes differs from the number of strides.
     pub fn from_parts(shape: Dims, strides: Strides, offset: usize) -> Result<Self> {
         if shape.len() != strides.len() {
             return Err(Error::runtime(format!("a layout needs a stride for each size, got sizes {shape:?} and strides {strides:?}")));
@@ -110,13 +110,13 @@ impl Layout {
         Ok(Layout { shape, strides, offset })
     }
 
-    /// The end of the storage that the layout needs, in elements: 0 if it is empty. None where none is large enough, where elements lie
-    /// before the storage, or where there are more elements than can be counted.
+    /// The end of the storage that the layout needs, in elements: 0 if it is empty. None if it would exceed every storage, if elements lie
+    /// before the storage, or if there are too many elements to count.
     #[inline]
     pub fn end(&self) -> Option<usize> {
         let (mut count, mut last) = (1usize, self.offset);
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
-            // The stride of a dimension that is never stepped along says nothing.
+            // The stride of a dimension of size 1 does not count.
             if size == 1 {
                 continue;
             }
@@ -131,7 +131,7 @@ impl Layout {
 
     #[cold]
     fn end_of_empty(&self) -> Option<usize> {
-        // Nothing is read, but places are still computed, in bytes.
+        // Nothing is read, but offsets in bytes are still computed.
         (self.shape.contains(&0) && self.offset <= isize::MAX as usize / 16).then_some(0)
     }
 
@@ -192,7 +192,7 @@ impl Layout {
         true
     }
 
-    /// Every element has its own place and the places have no gaps, in any order of dimensions.
+    /// Elements do not overlap and leave no gaps, in any order of dimensions.
     pub fn is_dense(&self) -> bool {
         if self.is_contiguous() {
             return true;
@@ -210,7 +210,8 @@ impl Layout {
         true
     }
 
-    /// Whether two indices may name the same element (a stride of 0, or strides that interleave). May say yes too often, never no.
+    /// Whether two indices may name the same element (a stride of 0, or strides that interleave). May be true for a layout without overlap,
+    /// but is never false for one with overlap.
     pub fn may_overlap(&self) -> bool {
         if self.is_contiguous() {
             return false;
@@ -228,7 +229,7 @@ impl Layout {
         false
     }
 
-    /// Whether some dimension repeats its elements by a stride of 0: what PyTorch refuses to write to.
+    /// Whether some dimension repeats its elements by a stride of 0; PyTorch refuses to write to such tensors.
     pub fn has_zero_stride(&self) -> bool {
         self.shape.iter().zip(&self.strides).any(|(s, t)| *s > 1 && *t == 0) && self.numel() > 0
     }
@@ -393,7 +394,7 @@ impl Layout {
         Ok(l)
     }
 
-    /// The same elements under another shape without moving them, or None where that is impossible. `shape` has as many elements.
+    /// A view of the same elements with another shape, or None if there is none. `shape` has as many elements.
     pub fn view(&self, shape: &[usize]) -> Option<Layout> {
         if self.is_contiguous() || self.numel() == 0 {
             return Some(Layout { shape: Dims::from_slice(shape), strides: Self::contiguous_strides(shape), offset: self.offset });
@@ -413,7 +414,7 @@ impl Layout {
                     break;
                 }
                 if old > 0 && self.shape[old - 1] == 1 {
-                    // A size of 1 joins any run: take it over with the run's stride.
+                    // A size of 1 fits any run; it gets the stride of the run.
                     let mut l = self.clone();
                     l.strides[old - 1] = self.shape[old] as isize * self.strides[old];
                     if l.strides != self.strides {

@@ -68,7 +68,7 @@ pub(super) unsafe fn reduce(r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> R
     // SAFETY: see above.
     let x = unsafe { OrderedOperand::strided(r.reducer.name(), ins)? };
     let d = x.dtype();
-    let kernel = reduce_kernels::of(r.reducer, d).ok_or_else(|| not_floating(d))?;
+    let kernel = reduce_kernels::kernel_of(r.reducer, d).ok_or_else(|| not_floating(d))?;
     // SAFETY: see above.
     unsafe { run_reduce(&kernel, x.shape(), x.strides(), &r.reduced, x.source(), out.ptr()) };
     Ok(())
@@ -131,7 +131,7 @@ pub(super) unsafe fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_
     unsafe {
         let from = DenseOperand::of(&x)?;
         typed!(x.dtype, T => {
-            cummax::running_extreme::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
+            cummax::cummax::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
         });
     }
     Ok(())
@@ -216,20 +216,20 @@ pub(super) unsafe fn picked(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Resu
             match (x.source(), n.adjoint) {
                 (ReduceInput::Memory(g), true) => {
                     let singles = if c.reduction == NllReduction::None { c.outer * c.inner } else { 1 };
-                    c.spread(RawSlice::new(g.cast::<T>(), singles), targets, weight, to);
+                    c.backward(RawSlice::new(g.cast::<T>(), singles), targets, weight, to);
                 }
-                (ReduceInput::Memory(p), false) => c.pick(|i| *p.cast::<T>().add(i), targets, weight, to),
+                (ReduceInput::Memory(p), false) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
                 (ReduceInput::Made(_), true) => return Err(malformed("nll_loss")),
-                (ReduceInput::Made(blocks), false) => match blocks.all() {
+                (ReduceInput::Made(blocks), false) => match blocks.produce_all() {
                     Some(_) if !blocks.goes_on() => {}
-                    Some(p) => c.pick(|i| *p.cast::<T>().add(i), targets, weight, to),
+                    Some(p) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
                     None => {
                         let alone = |i: usize| {
                             let mut element = <T as Numeric>::ZERO;
-                            let made = blocks.make(i, 1, (&raw mut element).cast());
+                            let made = blocks.produce(i, 1, (&raw mut element).cast());
                             if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
                         };
-                        c.pick(alone, targets, weight, to);
+                        c.forward(alone, targets, weight, to);
                     }
                 },
             }

@@ -4,7 +4,7 @@
 //! the group searched for its position. In random data the k-th group is searched with probability 1/k. The traversal is not generic: it
 //! calls the loops that depend on the element type through a table.
 
-use super::cast::mover;
+use super::cast::convert_fn;
 use super::num::instruction_set;
 use super::reduce::ReduceInput;
 use super::reduce::input::WidenedBlocks;
@@ -28,13 +28,13 @@ const LINE: usize = 512;
 #[derive(Clone, Copy)]
 struct BestColumns {
     values: *mut u8,
-    places: *mut i64,
+    positions: *mut i64,
     columns: usize,
 }
 
-/// Updates the results with `n` rows of all columns, `stride` apart. `place` is the position of the first row; if it equals `begin`, there
+/// Updates the results with `n` rows of all columns, `stride` apart. `position` is the position of the first row; if it equals `begin`, there
 /// are no results yet.
-type SearchFn = unsafe fn(found: BestColumns, x: *const u8, rows: (usize, isize), place: usize, begin: usize);
+type SearchFn = unsafe fn(found: BestColumns, x: *const u8, rows: (usize, isize), position: usize, begin: usize);
 /// Merges the results of later elements into these, where they are better.
 type JoinFn = unsafe fn(found: BestColumns, others: BestColumns);
 
@@ -42,13 +42,13 @@ type JoinFn = unsafe fn(found: BestColumns, others: BestColumns);
 #[derive(Clone, Copy)]
 struct ArgLoops {
     size: usize,
-    look: SearchFn,
+    search: SearchFn,
     join: JoinFn,
 }
 
 fn loops(max: bool, dtype: DType) -> ArgLoops {
     const fn of<T: Numeric, const MAX: bool>() -> ArgLoops {
-        ArgLoops { size: size_of::<T>(), look: look::<T, MAX>, join: join::<T, MAX> }
+        ArgLoops { size: size_of::<T>(), search: search::<T, MAX>, join: join::<T, MAX> }
     }
     match (dtype, max) {
         (DType::Bool | DType::U8, true) => const { of::<u8, true>() },
@@ -67,7 +67,7 @@ fn loops(max: bool, dtype: DType) -> ArgLoops {
 /// As `BestColumns`, of elements of one type.
 struct BestOfType<'a, T, const MAX: bool> {
     values: &'a mut [T],
-    places: &'a mut [i64],
+    positions: &'a mut [i64],
 }
 
 impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
@@ -78,7 +78,7 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
         unsafe {
             BestOfType {
                 values: std::slice::from_raw_parts_mut(found.values.cast(), found.columns),
-                places: std::slice::from_raw_parts_mut(found.places, found.columns),
+                positions: std::slice::from_raw_parts_mut(found.positions, found.columns),
             }
         }
     }
@@ -91,17 +91,17 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
     }
 
     #[inline(always)]
-    fn set(&mut self, column: usize, v: T, place: usize) {
+    fn set(&mut self, column: usize, v: T, position: usize) {
         self.values[column] = v;
-        self.places[column] = place as i64;
+        self.positions[column] = position as i64;
     }
 
-    /// Updates the result with `n` elements of a column, `stride` apart. `place` is the position of the first; if it equals `begin`, there
+    /// Updates the result with `n` elements of a column, `stride` apart. `position` is the position of the first; if it equals `begin`, there
     /// is no result yet.
     ///
     /// # Safety
     /// All of them are readable; n is at least 1.
-    unsafe fn line(&mut self, column: usize, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
+    unsafe fn line(&mut self, column: usize, x: *const T, (n, stride): (usize, isize), position: usize, begin: usize) {
         let best_of = (if size_of::<T>() == 8 { LoopsOf::<ExtremeOp<T, MAX>>::NARROW } else { LoopsOf::<ExtremeOp<T, MAX>>::LOOPS }).rows
             [instruction_set() as usize];
         for start in (0..n).step_by(LINE) {
@@ -113,20 +113,20 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
                 if len >= 8 {
                     best_of(x.cast(), (1, 0), (len, stride), (&raw mut v).cast(), 1);
                 }
-                let fresh = place + start == begin;
+                let fresh = position + start == begin;
                 if len < 8 {
                     if fresh {
-                        self.set(column, v, place);
+                        self.set(column, v, position);
                     }
                     for i in 0..len {
                         let v = *x.offset(i as isize * stride);
                         if self.asks_for(column, v) {
-                            self.set(column, v, place + start + i);
+                            self.set(column, v, position + start + i);
                         }
                     }
                 } else if fresh || self.asks_for(column, v) {
                     let at = if stride == 1 { first_equal(x, len, v) } else { first_apart(x, len, stride, v) };
-                    self.set(column, *x.offset(at as isize * stride), place + start + at);
+                    self.set(column, *x.offset(at as isize * stride), position + start + at);
                 }
             }
         }
@@ -136,11 +136,11 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
     ///
     /// # Safety
     /// All of them are readable; n is at least 1.
-    unsafe fn rows(&mut self, x: *const T, (n, stride): (usize, isize), place: usize, begin: usize) {
+    unsafe fn rows(&mut self, x: *const T, (n, stride): (usize, isize), position: usize, begin: usize) {
         let columns = self.values.len();
         if columns < NARROW {
             // SAFETY: the caller's promise is passed on.
-            (0..columns).for_each(|c| unsafe { self.line(c, x.add(c), (n, stride), place, begin) });
+            (0..columns).for_each(|c| unsafe { self.line(c, x.add(c), (n, stride), position, begin) });
             return;
         }
         let loops = LoopsOf::<ExtremeOp<T, MAX>>::LOOPS;
@@ -153,11 +153,11 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
                 let x = x.offset(start as isize * stride);
                 (loops.fill)(found.as_mut_ptr().cast(), columns);
                 best_of(x.cast(), (len, stride), 1, found.as_mut_ptr().cast(), columns);
-                let fresh = place + start == begin;
+                let fresh = position + start == begin;
                 for (c, v) in found[..columns].iter().enumerate() {
                     if fresh || self.asks_for(c, *v) {
                         let at = first_apart(x.add(c), len, stride, *v);
-                        self.set(c, *x.add(c).offset(at as isize * stride), place + start + at);
+                        self.set(c, *x.add(c).offset(at as isize * stride), position + start + at);
                     }
                 }
             }
@@ -167,9 +167,9 @@ impl<T: Numeric, const MAX: bool> BestOfType<'_, T, MAX> {
 
 /// # Safety
 /// As `SearchFn` says: the elements are readable, and the results there.
-unsafe fn look<T: Numeric, const MAX: bool>(found: BestColumns, x: *const u8, rows: (usize, isize), place: usize, begin: usize) {
+unsafe fn search<T: Numeric, const MAX: bool>(found: BestColumns, x: *const u8, rows: (usize, isize), position: usize, begin: usize) {
     // SAFETY: the caller's.
-    unsafe { BestOfType::<T, MAX>::of(found).rows(x.cast(), rows, place, begin) }
+    unsafe { BestOfType::<T, MAX>::of(found).rows(x.cast(), rows, position, begin) }
 }
 
 /// # Safety
@@ -177,9 +177,9 @@ unsafe fn look<T: Numeric, const MAX: bool>(found: BestColumns, x: *const u8, ro
 unsafe fn join<T: Numeric, const MAX: bool>(found: BestColumns, others: BestColumns) {
     // SAFETY: the caller's.
     let (mut best, others) = unsafe { (BestOfType::<T, MAX>::of(found), BestOfType::<T, MAX>::of(others)) };
-    for (c, (v, place)) in others.values.iter().zip(others.places.iter()).enumerate() {
+    for (c, (v, position)) in others.values.iter().zip(others.positions.iter()).enumerate() {
         if best.asks_for(c, *v) {
-            best.set(c, *v, *place as usize);
+            best.set(c, *v, *position as usize);
         }
     }
 }
@@ -195,7 +195,7 @@ fn same<T: Numeric>(a: T, b: T) -> bool {
 /// All of them are readable.
 unsafe fn first_equal<T: Numeric>(x: *const T, n: usize, v: T) -> usize {
     const TOGETHER: usize = 32;
-    // SAFETY: asked below for places below n.
+    // SAFETY: asked below for positions below n.
     let at = |i: usize| same(unsafe { *x.add(i) }, v);
     let mut start = 0;
     while start + TOGETHER <= n {
@@ -226,7 +226,7 @@ pub unsafe fn extreme(
     (outer, n, inner): (usize, usize, usize),
     x: ReduceInput<'_>,
     values: *mut u8,
-    places: *mut i64,
+    positions: *mut i64,
 ) {
     let k = loops(max, dtype);
     let all = outer * inner;
@@ -240,8 +240,8 @@ pub unsafe fn extreme(
         let best = best.as_mut_ptr().cast::<u8>();
         // SAFETY: the caller's; there is room for as many values of the wider type.
         unsafe {
-            extreme(max, computed, (outer, n, inner), ReduceInput::Made(&wide), best, places);
-            mover(computed, dtype)(1, all, best, (0, computed.size() as isize), values, (0, dtype.size() as isize));
+            extreme(max, computed, (outer, n, inner), ReduceInput::Made(&wide), best, positions);
+            convert_fn(computed, dtype)(1, all, best, (0, computed.size() as isize), values, (0, dtype.size() as isize));
         }
         return;
     }
@@ -249,7 +249,7 @@ pub unsafe fn extreme(
         // After a request to stop, tasks leave their part unwritten. SAFETY: the outputs hold so many.
         unsafe {
             std::ptr::write_bytes(values, 0, all * k.size);
-            std::ptr::write_bytes(places, 0, all);
+            std::ptr::write_bytes(positions, 0, all);
         }
     }
     let width = inner.min(COLUMNS);
@@ -262,7 +262,7 @@ pub unsafe fn extreme(
     let others = (pieces - 1) * all;
     let (mut found, mut at) = (vec![0u64; (others * k.size).div_ceil(8)], vec![0i64; others]);
     let results = [
-        (SharedPointer::new(values), SharedPointer::new(places)),
+        (SharedPointer::new(values), SharedPointer::new(positions)),
         (SharedPointer::new(found.as_mut_ptr().cast()), SharedPointer::new(at.as_mut_ptr())),
     ];
     let jobs = outer * strips * pieces;
@@ -277,7 +277,7 @@ pub unsafe fn extreme(
             let (to, start) = if piece == 0 { (&results[0], 0) } else { (&results[1], (piece - 1) * all) };
             let first = start + o * inner + column;
             // No other job writes these columns of this piece, and they lie inside the results.
-            let found = BestColumns { values: to.0.at(first * k.size), places: to.1.at(first), columns };
+            let found = BestColumns { values: to.0.at(first * k.size), positions: to.1.at(first), columns };
             let end = n.min(begin + rows);
             for row in (begin..end).step_by(most) {
                 if let ReduceInput::Made(blocks) = x
@@ -291,14 +291,14 @@ pub unsafe fn extreme(
                 let (p, stride) =
                     if inner == 1 { (x.rows(at, 1, 1, count, k.size).0, 1) } else { x.rows(at, count, inner as isize, columns, k.size) };
                 // SAFETY: these elements lie inside x, or are made here and stay until this thread asks again.
-                unsafe { (k.look)(found, p, (count, stride), row, begin) };
+                unsafe { (k.search)(found, p, (count, stride), row, begin) };
             }
         }
     });
     for piece in 0..pieces - 1 {
         let (others, at) = (results[1].0.at(piece * all * k.size), results[1].1.at(piece * all));
         // SAFETY: the outputs hold so many, and so does what each piece found.
-        unsafe { (k.join)(BestColumns { values, places, columns: all }, BestColumns { values: others, places: at, columns: all }) };
+        unsafe { (k.join)(BestColumns { values, positions, columns: all }, BestColumns { values: others, positions: at, columns: all }) };
     }
 }
 
@@ -310,12 +310,12 @@ mod tests {
     struct Lying(Vec<f32>);
 
     impl BlockProducer for Lying {
-        unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+        unsafe fn produce(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
             // SAFETY: the buffer has room for them.
             unsafe { std::ptr::copy_nonoverlapping(self.0[start..start + len].as_ptr(), buffer.cast(), len) };
             buffer
         }
-        fn all(&self) -> Option<*const u8> {
+        fn produce_all(&self) -> Option<*const u8> {
             None
         }
         fn goes_on(&self) -> bool {
@@ -345,10 +345,10 @@ mod tests {
     #[test]
     fn the_first_of_equals_and_the_first_nan_win() {
         let x = [1.0f32, 3.0, 3.0, 2.0, 0.0, 0.0];
-        let places = |max, shape| extremes(max, shape, ReduceInput::Memory(x.as_ptr().cast())).1;
-        assert_eq!(places(true, (1, 6, 1)), [1]);
-        assert_eq!(places(false, (1, 6, 1)), [4]);
-        assert_eq!(places(true, (1, 3, 2)), [1, 0]);
+        let positions = |max, shape| extremes(max, shape, ReduceInput::Memory(x.as_ptr().cast())).1;
+        assert_eq!(positions(true, (1, 6, 1)), [1]);
+        assert_eq!(positions(false, (1, 6, 1)), [4]);
+        assert_eq!(positions(true, (1, 3, 2)), [1, 0]);
         let mut long: Vec<f32> = (0..1000).map(|i| (i % 91) as f32).collect();
         (long[700], long[800]) = (f32::NAN, -f32::NAN);
         assert_eq!(extremes(true, (1, 1000, 1), ReduceInput::Memory(long.as_ptr().cast())), (vec![f32::NAN.to_bits()], vec![700]));
@@ -394,14 +394,14 @@ mod tests {
         for shape in [(1, 70_000, 1), (7, 100, 100), (100, 70, 10)] {
             let n = shape.0 * shape.2;
             let (mut v, mut w, mut u) = (vec![0i64; n], vec![0f64; n], vec![0u8; n]);
-            let mut places = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];
+            let mut positions = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];
             // SAFETY: sizes as the function wants them.
             unsafe {
-                extreme(true, DType::I64, shape, ReduceInput::Memory(x.as_ptr().cast()), v.as_mut_ptr().cast(), places[0].as_mut_ptr());
-                extreme(true, DType::F64, shape, ReduceInput::Memory(y.as_ptr().cast()), w.as_mut_ptr().cast(), places[1].as_mut_ptr());
-                extreme(true, DType::U8, shape, ReduceInput::Memory(z.as_ptr().cast()), u.as_mut_ptr().cast(), places[2].as_mut_ptr());
+                extreme(true, DType::I64, shape, ReduceInput::Memory(x.as_ptr().cast()), v.as_mut_ptr().cast(), positions[0].as_mut_ptr());
+                extreme(true, DType::F64, shape, ReduceInput::Memory(y.as_ptr().cast()), w.as_mut_ptr().cast(), positions[1].as_mut_ptr());
+                extreme(true, DType::U8, shape, ReduceInput::Memory(z.as_ptr().cast()), u.as_mut_ptr().cast(), positions[2].as_mut_ptr());
             }
-            assert_eq!(places[0], places[1], "{shape:?}");
+            assert_eq!(positions[0], positions[1], "{shape:?}");
             assert!(v.iter().zip(&w).all(|(a, b)| *a as f64 == *b));
             let best = |o: usize, c: usize| (0..shape.1).map(|i| z[(o * shape.1 + i) * shape.2 + c]).max();
             assert!((0..n).all(|k| Some(u[k]) == best(k / shape.2, k % shape.2)), "{shape:?}");

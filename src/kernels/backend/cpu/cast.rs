@@ -6,7 +6,7 @@ use crate::layout::{DType, Scalar};
 use std::mem::MaybeUninit;
 
 /// Moves `rows * cols` elements. Strides are in bytes, (between rows, between columns).
-pub type MoveFn = unsafe fn(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize));
+pub type ConvertFn = unsafe fn(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize));
 
 /// A conversion between element types as they lie in memory.
 trait Convert<D>: Copy {
@@ -93,7 +93,14 @@ convert! {
 /// Every element named by the sizes and strides is readable at `src`, writable at `dst`, and aligned. No place of `dst` is also a
 /// place of `src` except the same one.
 #[inline(always)]
-unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
+unsafe fn convert_strided<S: Convert<D>, D: Copy>(
+    rows: usize,
+    cols: usize,
+    src: *const u8,
+    ss: (isize, isize),
+    dst: *mut u8,
+    ds: (isize, isize),
+) {
     let (s1, d1) = (size_of::<S>() as isize, size_of::<D>() as isize);
     if rows > 1 && ss.1.abs() > ss.0.abs() && ss.0 != 0 {
         if rows >= 8 && cols >= 8 {
@@ -134,11 +141,11 @@ unsafe fn shift<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8
     }
 }
 
-/// `shift` where the source is denser along the other dimension: small squares go through a buffer, so that each cache line is read
+/// `convert_strided` where the source is denser along the other dimension: small squares go through a buffer, so that each cache line is read
 /// once and written once.
 ///
 /// # Safety
-/// As for `shift`.
+/// As for `convert_strided`.
 #[inline(always)]
 unsafe fn across<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     const SIDE: usize = 16;
@@ -178,35 +185,35 @@ unsafe fn across<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u
     }
 }
 
-/// `shift` for any machine.
+/// `convert_strided` for any machine.
 ///
 /// # Safety
-/// As for `shift`.
+/// As for `convert_strided`.
 unsafe fn base<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     // SAFETY: the caller's.
-    unsafe { shift::<S, D>(rows, cols, src, ss, dst, ds) }
+    unsafe { convert_strided::<S, D>(rows, cols, src, ss, dst, ds) }
 }
 
-/// `shift` with the instructions of AVX2.
+/// `convert_strided` with the instructions of AVX2.
 ///
 /// # Safety
-/// As for `shift`; the machine has AVX2.
+/// As for `convert_strided`; the machine has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
 unsafe fn avx2<S: Convert<D>, D: Copy>(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
     // SAFETY: the caller's.
-    unsafe { shift::<S, D>(rows, cols, src, ss, dst, ds) }
+    unsafe { convert_strided::<S, D>(rows, cols, src, ss, dst, ds) }
 }
 
-/// `shift` in two steps, tile by tile: `first` converts to numbers of `wide` bytes, and `second` converts those. So rarely used pairs of
+/// `convert_strided` in two steps, tile by tile: `first` converts to numbers of `wide` bytes, and `second` converts those. So rarely used pairs of
 /// types need no loops of their own.
 ///
 /// # Safety
-/// As for `shift`; `first` and `second` meet in one type.
+/// As for `convert_strided`; `first` and `second` meet in one type.
 #[allow(clippy::too_many_arguments)]
 unsafe fn two_steps(
-    first: MoveFn,
-    second: MoveFn,
+    first: ConvertFn,
+    second: ConvertFn,
     wide: usize,
     (rows, cols): (usize, usize),
     src: *const u8,
@@ -236,7 +243,7 @@ unsafe fn two_steps(
 
 /// The function that moves elements of `from` to places of `to`.
 #[inline]
-pub fn mover(from: DType, to: DType) -> MoveFn {
+pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
     macro_rules! table {
         ($f:ident) => {{
             // Through a type that holds every value of the first, or every one that the result depends on.
@@ -334,9 +341,9 @@ pub fn mover(from: DType, to: DType) -> MoveFn {
             ]
         }};
     }
-    static BASE: [[MoveFn; DType::COUNT]; DType::COUNT] = table!(base);
+    static BASE: [[ConvertFn; DType::COUNT]; DType::COUNT] = table!(base);
     #[cfg(target_arch = "x86_64")]
-    static AVX2: [[MoveFn; DType::COUNT]; DType::COUNT] = table!(avx2);
+    static AVX2: [[ConvertFn; DType::COUNT]; DType::COUNT] = table!(avx2);
     #[cfg(target_arch = "x86_64")]
     if instruction_set() != InstructionSet::Base {
         return AVX2[from as usize][to as usize];
@@ -347,21 +354,21 @@ pub fn mover(from: DType, to: DType) -> MoveFn {
 /// A conversion by way of a third type, with the results of storing the elements as that type in between.
 #[derive(Debug, Clone, Copy)]
 pub struct CastRoute {
-    first: MoveFn,
+    first: ConvertFn,
     /// From the type between, and the size of its elements.
-    second: Option<(MoveFn, usize)>,
+    second: Option<(ConvertFn, usize)>,
 }
 
 impl CastRoute {
     pub fn new(from: DType, stored: DType, to: DType) -> CastRoute {
         if from == stored || stored == to {
-            return CastRoute { first: mover(from, to), second: None };
+            return CastRoute { first: convert_fn(from, to), second: None };
         }
-        CastRoute { first: mover(from, stored), second: Some((mover(stored, to), stored.size())) }
+        CastRoute { first: convert_fn(from, stored), second: Some((convert_fn(stored, to), stored.size())) }
     }
 
     /// # Safety
-    /// As for `shift`.
+    /// As for `convert_strided`.
     #[inline]
     pub unsafe fn run(&self, rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
         // SAFETY: the caller's.

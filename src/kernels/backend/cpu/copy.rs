@@ -1,6 +1,6 @@
 //! Copies, casts and fills of strided memory.
 
-use super::cast::{mover, scalar_bytes};
+use super::cast::{convert_fn, scalar_bytes};
 use super::strided::{Tiles, collapse};
 use super::threads::parallel_for;
 use crate::layout::{DType, Scalar};
@@ -37,7 +37,7 @@ pub unsafe fn copy(from: DType, to: DType, shape: &[usize], src: *const u8, src_
     }
     let elem = [to.size(), from.size()];
     let dims = collapse(shape, [dst_strides, src_strides], elem);
-    let mv = mover(from, to);
+    let mv = convert_fn(from, to);
     if let [dim] = dims.as_slice() {
         // SAFETY: the caller's.
         return unsafe { line(mv, dim.size, src, dim.strides[1], dst, dim.strides[0]) };
@@ -59,7 +59,7 @@ pub unsafe fn copy(from: DType, to: DType, shape: &[usize], src: *const u8, src_
 
 /// # Safety
 /// As for `copy`, along one dimension; strides in bytes.
-unsafe fn line(mv: super::cast::MoveFn, n: usize, src: *const u8, ss: isize, dst: *mut u8, ds: isize) {
+unsafe fn line(mv: super::cast::ConvertFn, n: usize, src: *const u8, ss: isize, dst: *mut u8, ds: isize) {
     if n < 2 * GRAIN {
         // SAFETY: the caller's.
         return unsafe { mv(1, n, src, (0, ss), dst, (0, ds)) };

@@ -9,7 +9,7 @@ const TASK: usize = 1 << 15;
 pub(super) struct RowPointers<T> {
     pub x: *const T,
     pub values: *mut T,
-    pub places: *mut i64,
+    pub positions: *mut i64,
 }
 // SAFETY: tasks write to disjoint parts of the outputs, and the input is only read.
 unsafe impl<T> Sync for RowPointers<T> {}
@@ -20,11 +20,11 @@ impl<T> RowPointers<T> {
         self.x.wrapping_add(i)
     }
     #[inline(always)]
-    pub(super) fn write(&self, i: usize, value: T, place: usize) {
+    pub(super) fn write(&self, i: usize, value: T, position: usize) {
         // SAFETY: the callers below give each index to one task, and it lies inside both outputs.
         unsafe {
             *self.values.wrapping_add(i) = value;
-            *self.places.wrapping_add(i) = place as i64;
+            *self.positions.wrapping_add(i) = position as i64;
         }
     }
 }
@@ -40,14 +40,8 @@ pub(super) fn each_row(rows: usize, n: usize, f: impl Fn(usize) + Sync) {
 ///
 /// # Safety
 /// All pointers have `outer * n * inner` elements; nothing overlaps.
-pub unsafe fn running_extreme<T: Numeric>(
-    max: bool,
-    (outer, n, inner): (usize, usize, usize),
-    x: *const T,
-    values: *mut T,
-    places: *mut i64,
-) {
-    let p = RowPointers { x, values, places };
+pub unsafe fn cummax<T: Numeric>(max: bool, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, positions: *mut i64) {
+    let p = RowPointers { x, values, positions };
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
         let mut best: Option<(T, usize)> = None;
@@ -74,12 +68,12 @@ mod tests {
         let x = [2.0f32, 1.0, 2.0, f32::NAN, 5.0, f32::NAN];
         let (mut v, mut i) = ([0.0f32; 6], [0i64; 6]);
         // SAFETY: six elements each.
-        unsafe { running_extreme(true, (1, 6, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
+        unsafe { cummax(true, (1, 6, 1), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
         assert_eq!(v[..3], [2.0, 2.0, 2.0]);
         assert!(v[3..].iter().all(|v| v.is_nan()));
         assert_eq!(i, [0, 0, 2, 3, 3, 5]);
         // SAFETY: as above, seen as 3 rows of 2 columns.
-        unsafe { running_extreme(false, (1, 3, 2), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
+        unsafe { cummax(false, (1, 3, 2), x.as_ptr(), v.as_mut_ptr(), i.as_mut_ptr()) };
         assert_eq!((v[0], v[1], v[2], v[4]), (2.0, 1.0, 2.0, 2.0));
         assert_eq!(i, [0, 0, 1, 1, 1, 2]);
     }

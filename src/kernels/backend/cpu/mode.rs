@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements with n at least 1, the outputs `outer * inner`; nothing overlaps.
-pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
-    let p = RowPointers { x, values, places };
+pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, positions: *mut i64) {
+    let p = RowPointers { x, values, positions };
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
         // SAFETY: indices stay inside x.

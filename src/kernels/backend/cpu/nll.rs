@@ -45,7 +45,7 @@ impl Classes {
     }
 
     /// Losses of log-probabilities, of which `x` gives each of (outer, classes, inner), into `out`: one for each target, or one altogether.
-    pub fn pick<T: Float + Plain>(&self, x: impl Fn(usize) -> T, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>, out: &mut [T]) {
+    pub fn forward<T: Float + Plain>(&self, x: impl Fn(usize) -> T, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>, out: &mut [T]) {
         if self.reduction == Reduction::None {
             out.fill(T::ZERO);
             self.each(targets, |i, at, c| out[i] = T::narrow(-x(at).wide() * of(weight, c)));
@@ -59,8 +59,8 @@ impl Classes {
         out[0] = T::narrow(sum);
     }
 
-    /// The adjoint of `pick`: the gradient of x from that of the losses.
-    pub fn spread<T: Float + Plain>(&self, g: RawSlice<'_, T>, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>, out: &mut [T]) {
+    /// The adjoint of `forward`: the gradient of x from that of the losses.
+    pub fn backward<T: Float + Plain>(&self, g: RawSlice<'_, T>, targets: RawSlice<'_, i64>, weight: ClassWeight<'_, T>, out: &mut [T]) {
         out.fill(T::ZERO);
         let scale = if self.reduction == Reduction::Mean { 1.0 / self.total(targets, weight) } else { 1.0 };
         self.each(targets, |i, at, c| {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn spread_is_the_adjoint_of_pick() {
+    fn backward_is_the_adjoint_of_forward() {
         let targets = RawSlice::from(&[2i64, -100, 0, 1][..]);
         let (x, w) = ((0..12).map(|i| f64::from(i) / 3.0 - 1.5).collect::<Vec<_>>(), [0.5, 2.0, 3.0]);
         for reduction in [Reduction::None, Reduction::Mean, Reduction::Sum] {
@@ -89,8 +89,8 @@ mod tests {
             let g: Vec<f64> = (0..n).map(|i| 1.0 + i as f64).collect();
             let (mut y, mut back) = (vec![0.0; n], vec![0.0; 12]);
             let weight = Some(RawSlice::from(&w[..]));
-            s.pick(|i| x[i], targets, weight, &mut y);
-            s.spread(RawSlice::from(&g[..]), targets, weight, &mut back);
+            s.forward(|i| x[i], targets, weight, &mut y);
+            s.backward(RawSlice::from(&g[..]), targets, weight, &mut back);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(p, q)| p * q).sum::<f64>();
             assert!((dot(&g, &y) - dot(&back, &x)).abs() < 1e-12);
         }
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((s.first_bad(targets), s.first_bad(bad)), (None, Some(3)));
         // A target that another thread has changed after the check to an invalid class counts as ignored.
         let mut y = [0.0];
-        s.pick(x_at, bad, None, &mut y);
+        s.forward(x_at, bad, None, &mut y);
         assert_eq!(y, [-x_at(0)]);
     }
 }

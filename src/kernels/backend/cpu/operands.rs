@@ -274,7 +274,7 @@ impl<'a> ProgramElements<'a> {
 }
 
 impl BlockProducer for ProgramElements<'_> {
-    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+    unsafe fn produce(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
         // SAFETY: the caller's.
         unsafe {
             if self.kept.is_null() {
@@ -286,7 +286,7 @@ impl BlockProducer for ProgramElements<'_> {
         self.kept.wrapping_add(start * self.size)
     }
 
-    fn all(&self) -> Option<*const u8> {
+    fn produce_all(&self) -> Option<*const u8> {
         if self.kept.is_null() {
             return None;
         }

@@ -350,7 +350,7 @@ pub unsafe fn make(blocks: &dyn BlockProducer, to: *mut u8, numel: usize, size: 
         let (start, len) = (k * STRETCH, STRETCH.min(numel - k * STRETCH));
         let here = to.at(start * size);
         // SAFETY: the caller's.
-        let made = unsafe { blocks.make(start, len, here) };
+        let made = unsafe { blocks.produce(start, len, here) };
         if !std::ptr::eq(made, here) {
             // SAFETY: so many elements were made, and there is room for them.
             unsafe { std::ptr::copy_nonoverlapping(made, here, len * size) };

@@ -12,7 +12,7 @@ const TASK: usize = 1 << 15;
 struct SortPointers<T> {
     x: *const T,
     values: *mut T,
-    places: *mut i64,
+    positions: *mut i64,
 }
 // SAFETY: tasks write to disjoint parts of the outputs, and the input is only read.
 unsafe impl<T> Sync for SortPointers<T> {}
@@ -28,8 +28,8 @@ impl<T> SortPointers<T> {
         self.values.wrapping_add(i)
     }
     #[inline(always)]
-    fn places(&self, i: usize) -> *mut i64 {
-        self.places.wrapping_add(i)
+    fn positions(&self, i: usize) -> *mut i64 {
+        self.positions.wrapping_add(i)
     }
 }
 
@@ -43,8 +43,8 @@ fn compare<T: Numeric>(a: &T, b: &T) -> Ordering {
 ///
 /// # Safety
 /// `x` has `outer * n * inner` elements, the outputs `outer * keep * inner` with `keep` at most n; nothing overlaps.
-pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, places: *mut i64) {
-    let p = SortPointers { x, values, places };
+pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, positions: *mut i64) {
+    let p = SortPointers { x, values, positions };
     let jobs = outer * inner;
     let together = (TASK / (8 * n).max(1)).max(1);
     let Sort { descending, keep, .. } = part;
@@ -64,12 +64,12 @@ pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usi
                 row.select_nth_unstable_by(keep - 1, order);
             }
             row[..keep].sort_unstable_by(order);
-            for (i, (v, place)) in row[..keep].iter().enumerate() {
+            for (i, (v, position)) in row[..keep].iter().enumerate() {
                 let to = (o * keep + i) * inner + c;
                 // SAFETY: this job alone writes this row of the outputs.
                 unsafe {
                     *p.values(to) = *v;
-                    *p.places(to) = i64::from(*place);
+                    *p.positions(to) = i64::from(*position);
                 }
             }
         }

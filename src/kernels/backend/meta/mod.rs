@@ -1,4 +1,4 @@
-//! The meta backend: shapes, dtypes and strides without memory. It answers every request by doing nothing, and refuses to give values.
+//! The meta backend: shapes, dtypes and strides without memory. It does nothing for every request, and reading values is an error.
 
 use super::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined};
 use super::cpu::backend::CPU;
@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 #[derive(Debug)]
 struct MetaBackend;
 
-/// Memory that is not there.
+/// Memory of this size without contents.
 #[derive(Debug)]
 struct NoMemory(usize);
 

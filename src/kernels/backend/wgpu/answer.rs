@@ -2,7 +2,7 @@
 
 use super::nll::NllInput;
 use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
-use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_made};
+use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
     Buffer, BufferView as View, Context, PointwiseInput, copy, cummax, element_size, matmul, mode, nll, nonzero, pointwise, scan, softmax,
     sort, triangle,
@@ -156,7 +156,7 @@ fn reduced(
 ) -> Result<()> {
     match x {
         Elements::Memory(x) => dispatch_reduce(op, r, &[*x], shift, over, power, outs),
-        Elements::Made(p, shape, strides) => reduce_made(op, r, p, (shape, strides), shift, over, power, outs),
+        Elements::Made(p, shape, strides) => reduce_program(op, r, p, (shape, strides), shift, over, power, outs),
     }
 }
 
@@ -225,13 +225,13 @@ pub(super) fn scanned(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out
         |p| p.can_be_read(context),
         |x| match x {
             Elements::Memory(x) => scan::scan(s.name(), s.kind, x, s.dim, out),
-            Elements::Made(p, shape, strides) => scan::scan_made(s.name(), s.kind, p, (shape, strides), s.dim, out),
+            Elements::Made(p, shape, strides) => scan::scan_program(s.name(), s.kind, p, (shape, strides), s.dim, out),
         },
     )
 }
 
 pub(super) fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
-    cummax::running_extreme(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
+    cummax::cummax(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
 }
 
 pub(super) fn sort(s: &Sort, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
@@ -257,7 +257,7 @@ pub(super) fn softmax(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], 
         ins,
         |_| true,
         |x| match (x, y) {
-            (Elements::Made(p, ..), y) => softmax::softmax_made(s.pass, p, y, s.dim, out),
+            (Elements::Made(p, ..), y) => softmax::softmax_program(s.pass, p, y, s.dim, out),
             (Elements::Memory(g), Some(y)) => softmax::softmax(s.pass, y, s.dim, Some(g), out),
             (Elements::Memory(x), None) => softmax::softmax(s.pass, x, s.dim, None, out),
         },
@@ -271,9 +271,9 @@ pub(super) fn picked(context: &Arc<Context>, n: &Nll, ins: &[Operand<'_>], out: 
     let loss = nll::NllArrays { op: "nll_loss", classes: n.classes, dim: n.dim, targets, weight, real: out.dtype, ticket };
     let can = |p: &DeviceProgram<'_>| p.can_be_read(context) && !p.reads(targets.buffer) && weight.is_none_or(|w| !p.reads(w.buffer));
     first(context, ins, can, |x| match x {
-        Elements::Memory(g) if n.adjoint => loss.spread(out, g),
-        Elements::Memory(x) => loss.pick(out, NllInput::Memory(x)),
-        Elements::Made(p, ..) => loss.pick(out, NllInput::Made(p)),
+        Elements::Memory(g) if n.adjoint => loss.backward(out, g),
+        Elements::Memory(x) => loss.forward(out, NllInput::Memory(x)),
+        Elements::Made(p, ..) => loss.forward(out, NllInput::Made(p)),
     })
 }
 

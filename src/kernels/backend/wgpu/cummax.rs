@@ -11,22 +11,15 @@ use crate::error::Result;
 use crate::layout::DType;
 
 /// The cumulative maximum (minimum, with `max` false) along `dim` and its position, the last among equal elements. From the first nan on
-/// all values are nan. `values` and `places` (int64) are row-major, of x's shape.
-pub fn running_extreme(
-    op: &'static str,
-    max: bool,
-    values: BufferView<'_>,
-    places: BufferView<'_>,
-    x: BufferView<'_>,
-    dim: usize,
-) -> Result<()> {
+/// all values are nan. `values` and `positions` (int64) are row-major, of x's shape.
+pub fn cummax(op: &'static str, max: bool, values: BufferView<'_>, positions: BufferView<'_>, x: BufferView<'_>, dim: usize) -> Result<()> {
     countable(op, x.shape)?;
     let rows = RowsAlong::new(&x, dim);
     let mut bindings = Bindings::new();
-    let slots = [bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(x.buffer)];
+    let slots = [bindings.write(values.buffer), bindings.write(positions.buffer), bindings.read(x.buffer)];
     let kernel = CummaxKernel { dtype: x.dtype, max, rank: rows.walk.rank(), slots, shared: shared(&rows) };
     let groups = if kernel.shared { rows.count } else { groups_for(rows.count) };
-    Launch { op, bindings, numbers: numbers(&rows, &x, &values, &places), groups }.run(x.buffer.context(), &kernel)
+    Launch { op, bindings, numbers: numbers(&rows, &x, &values, &positions), groups }.run(x.buffer.context(), &kernel)
 }
 
 pub(super) fn shared(rows: &RowsAlong) -> bool {
@@ -47,9 +40,9 @@ workgroupBarrier();
     )
 }
 
-pub(super) fn numbers(rows: &RowsAlong, x: &BufferView<'_>, values: &BufferView<'_>, places: &BufferView<'_>) -> ParamValues {
+pub(super) fn numbers(rows: &RowsAlong, x: &BufferView<'_>, values: &BufferView<'_>, positions: &BufferView<'_>) -> ParamValues {
     let n = ParamValues::default().push(rows.count).push(rows.length).push(rows.stride).push(rows.inner).push(x.offset);
-    n.push(values.offset).push(places.offset).walk(&rows.walk)
+    n.push(values.offset).push(positions.offset).walk(&rows.walk)
 }
 
 /// Whether the element `v` is nan.
@@ -66,7 +59,7 @@ struct CummaxKernel {
     dtype: DType,
     max: bool,
     rank: u32,
-    /// Values, places, the array.
+    /// Values, positions, the array.
     slots: [u32; 3],
     /// A workgroup goes along each row.
     shared: bool,

@@ -9,21 +9,22 @@ use crate::error::Result;
 use crate::layout::DType;
 
 /// The most frequent element along `dim` (the smallest of equally frequent ones) and its last position; a nan equals no other element.
-/// `sorted` and `order` are what `sort::sort` gives for whole rows; `values` and `places` are row-major, without `dim`.
+/// `sorted` and `order` are what `sort::sort` gives for whole rows; `values` and `positions` are row-major, without `dim`.
 pub fn mode(
     op: &'static str,
     values: BufferView<'_>,
-    places: BufferView<'_>,
+    positions: BufferView<'_>,
     sorted: BufferView<'_>,
     order: BufferView<'_>,
     dim: usize,
 ) -> Result<()> {
     let rows = RowsAlong::new(&sorted, dim);
     let mut bindings = Bindings::new();
-    let slots = [bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(sorted.buffer), bindings.read(order.buffer)];
+    let slots =
+        [bindings.write(values.buffer), bindings.write(positions.buffer), bindings.read(sorted.buffer), bindings.read(order.buffer)];
     let kernel = ModeKernel { dtype: sorted.dtype, rank: rows.walk.rank(), slots, shared: shared(&rows) };
     let groups = if kernel.shared { rows.count } else { groups_for(rows.count) };
-    Launch { op, bindings, numbers: numbers(&rows, &sorted, &values, &places), groups }.run(sorted.buffer.context(), &kernel)
+    Launch { op, bindings, numbers: numbers(&rows, &sorted, &values, &positions), groups }.run(sorted.buffer.context(), &kernel)
 }
 
 #[derive(Debug, Hash)]

@@ -92,7 +92,7 @@ impl<'a> NllArrays<'a> {
     }
 
     /// Losses of log-probabilities `x`: one for each target, or one altogether.
-    pub fn pick(&self, out: BufferView<'_>, x: NllInput<'_>) -> Result<()> {
+    pub fn forward(&self, out: BufferView<'_>, x: NllInput<'_>) -> Result<()> {
         self.check()?;
         match self.classes.reduction {
             Reduction::Sum => return self.sum(out.buffer, out.offset, Some(x), NllSumOutput::Sum),
@@ -110,8 +110,8 @@ impl<'a> NllArrays<'a> {
         launch.reading(out.buffer.context(), &NllLosses { common, to, from }, made.as_ref())
     }
 
-    /// The adjoint of `pick`: the gradient of x from `g`, that of the losses.
-    pub fn spread(&self, out: BufferView<'_>, g: BufferView<'_>) -> Result<()> {
+    /// The adjoint of `forward`: the gradient of x from `g`, that of the losses.
+    pub fn backward(&self, out: BufferView<'_>, g: BufferView<'_>) -> Result<()> {
         self.check()?;
         let context = out.buffer.context();
         let single = self.classes.reduction != Reduction::None;

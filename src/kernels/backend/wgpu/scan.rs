@@ -182,7 +182,7 @@ pub fn scan(op: &'static str, kind: ScanKind, x: BufferView<'_>, dim: usize, out
 }
 
 /// As `scan`, of the elements that a program makes, which has the shape `shape` and lies with `strides`.
-pub fn scan_made(
+pub fn scan_program(
     op: &'static str,
     kind: ScanKind,
     made: &DeviceProgram<'_>,

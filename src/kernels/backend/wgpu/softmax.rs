@@ -231,7 +231,13 @@ pub fn softmax(pass: SoftmaxPass, x: BufferView<'_>, dim: usize, g: Option<Buffe
 }
 
 /// As `softmax`, of an input that a program makes, or backward, where `y` is the forward output, of a gradient that it makes; row-major.
-pub fn softmax_made(pass: SoftmaxPass, made: &DeviceProgram<'_>, y: Option<BufferView<'_>>, dim: usize, out: BufferView<'_>) -> Result<()> {
+pub fn softmax_program(
+    pass: SoftmaxPass,
+    made: &DeviceProgram<'_>,
+    y: Option<BufferView<'_>>,
+    dim: usize,
+    out: BufferView<'_>,
+) -> Result<()> {
     let op = if pass.log { "log_softmax" } else { "softmax" };
     check(op, &out)?;
     let x = y.unwrap_or(out);

@@ -2,7 +2,7 @@
 //! have the same bits as the rows one after the other.
 
 use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use crate::backend::cpu::cast::{CastRoute, MoveFn, mover, stored};
+use crate::backend::cpu::cast::{CastRoute, ConvertFn, convert_fn, stored};
 use crate::backend::cpu::num::instruction_set;
 use crate::backend::cpu::pointwise::{DenseLoop, specialise};
 use crate::backend::cpu::strided::{StridedDims, collapse};
@@ -60,16 +60,16 @@ struct PreparedStep {
     place: Option<*mut u8>,
     size: usize,
     /// The move of a cast.
-    cast: Option<(MoveFn, usize)>,
+    cast: Option<(ConvertFn, usize)>,
     /// For a kernel that computes in a wider type than the result of its step: the narrowing conversion, the size of a computed element,
     /// and its buffer.
-    narrow: Option<(MoveFn, usize, usize)>,
+    narrow: Option<(ConvertFn, usize, usize)>,
 }
 
 struct StridedRead {
     ptr: *const u8,
     size: usize,
-    read: MoveFn,
+    read: ConvertFn,
     dims: StridedDims<2>,
 }
 
@@ -131,7 +131,7 @@ impl Runner {
                 walk_of[i] = walks.len();
                 let size = input.dtype.size();
                 let dims = collapse::<2>(shape, [out_strides, strides], [1, size]);
-                walks.push(StridedRead { ptr: input.ptr, size, read: mover(input.dtype, input.dtype), dims });
+                walks.push(StridedRead { ptr: input.ptr, size, read: convert_fn(input.dtype, input.dtype), dims });
             }
         }
         let mut steps: Vec<PreparedStep> = Vec::with_capacity(code.steps.len());
@@ -153,9 +153,9 @@ impl Runner {
                     let made = func.out_dtype(compute.computed());
                     let params: SmallVec<[Scalar; MAX_PARAMS]> = params.iter().map(|p| stored(*p, *compute)).collect();
                     kernel = Some(DenseLoop::new(found, &params, made.size()));
-                    narrow = (made != step.out).then(|| (mover(made, step.out), made.size()));
+                    narrow = (made != step.out).then(|| (convert_fn(made, step.out), made.size()));
                 }
-                StepKind::Cast => cast = Some((mover(step.ins[0].1, step.out), step.ins[0].1.size())),
+                StepKind::Cast => cast = Some((convert_fn(step.ins[0].1, step.out), step.ins[0].1.size())),
             }
             let mut slots = Vec::new();
             let mut conversions = 0;

@@ -9,7 +9,7 @@ pub mod kernels;
 pub mod small;
 
 use self::kernels::{KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use super::cast::{CastRoute, MoveFn, mover, stored};
+use super::cast::{CastRoute, ConvertFn, convert_fn, stored};
 use super::num::{InstructionSet, instruction_set};
 use super::strided::{StridedDim, Tiles, collapse};
 use super::threads::parallel_for;
@@ -125,13 +125,13 @@ impl DenseLoop {
                 if size > 0 {
                     let buffer = buffers[k].as_mut_ptr() as *mut u8;
                     std::ptr::write_bytes(buffer, 0, LANES * size);
-                    few(ins[k], buffer, n, size);
+                    copy_few(ins[k], buffer, n, size);
                     at[k] = buffer;
                 }
             }
             let buffer = result.as_mut_ptr() as *mut u8;
             (self.kernel)(1, buffer, &at, &self.params);
-            few(buffer, out, n, self.out_size);
+            copy_few(buffer, out, n, self.out_size);
         }
     }
 
@@ -151,7 +151,7 @@ impl DenseLoop {
 /// # Safety
 /// Both hold `n` elements, aligned, and do not overlap.
 #[inline]
-unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
+unsafe fn copy_few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
     for i in 0..n {
         // SAFETY: the caller's.
         unsafe {
@@ -172,7 +172,7 @@ struct StridedLoop {
     moves: [Option<CastRoute>; MAX_INPUTS],
     direct: [bool; MAX_INPUTS],
     /// How results are copied from a buffer to the output, and whether they may be written there directly.
-    out_move: MoveFn,
+    out_move: ConvertFn,
     out_direct: bool,
 }
 
@@ -394,7 +394,7 @@ unsafe fn strided(
 ) {
     let out_dtype = func.out_dtype(dtype);
     let made = func.out_dtype(dtype.computed());
-    let (out_move, out_direct) = (mover(made, out_dtype), made == out_dtype);
+    let (out_move, out_direct) = (convert_fn(made, out_dtype), made == out_dtype);
     let mut job = StridedLoop { kernel, moves: [None; MAX_INPUTS], direct: [false; MAX_INPUTS], out_move, out_direct };
     let mut strides: [&[isize]; N] = [&[]; N];
     let mut steps = [0usize; N];

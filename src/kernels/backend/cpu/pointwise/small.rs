@@ -191,13 +191,13 @@ impl SmallKernel {
             for k in 0..MAX_INPUTS {
                 if !ins[k].is_null() {
                     let buffer = buffers[k].0.as_mut_ptr() as *mut u8;
-                    few(ins[k].add(start * self.size), buffer, n, self.size);
+                    copy_few(ins[k].add(start * self.size), buffer, n, self.size);
                     at[k] = buffer;
                 }
             }
             let buffer = result.0.as_mut_ptr() as *mut u8;
             (self.kernel)(1, buffer, &at, params);
-            few(buffer, out.add(start * self.size), n, self.size);
+            copy_few(buffer, out.add(start * self.size), n, self.size);
         }
     }
 }
@@ -223,7 +223,7 @@ unsafe fn repeat(value: f64, dst: *mut u8, n: usize, size: usize) {
 /// # Safety
 /// Both hold `n` elements of 4 or 8 bytes, aligned, and do not overlap.
 #[inline]
-unsafe fn few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
+unsafe fn copy_few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
     // SAFETY: the caller's.
     unsafe {
         if size == 4 {

@@ -1,6 +1,6 @@
 //! The input of a reduction: elements in memory, or elements that a fused program computes while they are read.
 
-use crate::backend::cpu::cast::mover;
+use crate::backend::cpu::cast::convert_fn;
 use crate::layout::DType;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -11,11 +11,11 @@ pub trait BlockProducer: Sync {
     ///
     /// # Safety
     /// The range lies inside the elements, and `buffer` has room for it, aligned.
-    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
+    unsafe fn produce(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8;
 
     /// Computes all elements where they are stored, for a reader with random access. None if they are not stored; then any element may be
     /// computed alone.
-    fn all(&self) -> Option<*const u8>;
+    fn produce_all(&self) -> Option<*const u8>;
 
     /// Whether to continue. To be called regularly, without locks. After false nothing more is computed, and the results of the reduction
     /// are not used.
@@ -42,10 +42,10 @@ pub(crate) struct WidenedBlocks<'a> {
 }
 
 impl BlockProducer for WidenedBlocks<'_> {
-    unsafe fn make(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
+    unsafe fn produce(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
         const TILE: usize = 1024;
         let (size, to) = (self.dtype.size(), self.dtype.computed());
-        let widen = mover(self.dtype, to);
+        let widen = convert_fn(self.dtype, to);
         let mut tile = [const { MaybeUninit::<u64>::uninit() }; TILE / 4];
         for at in (0..len).step_by(TILE) {
             let now = TILE.min(len - at);
@@ -53,7 +53,7 @@ impl BlockProducer for WidenedBlocks<'_> {
             unsafe {
                 let from = match self.from {
                     ReduceInput::Memory(p) => p.add((start + at) * size),
-                    ReduceInput::Made(blocks) => blocks.make(start + at, now, tile.as_mut_ptr().cast()),
+                    ReduceInput::Made(blocks) => blocks.produce(start + at, now, tile.as_mut_ptr().cast()),
                 };
                 widen(1, now, from, (0, size as isize), buffer.add(at * to.size()), (0, to.size() as isize));
             }
@@ -61,7 +61,7 @@ impl BlockProducer for WidenedBlocks<'_> {
         buffer
     }
 
-    fn all(&self) -> Option<*const u8> {
+    fn produce_all(&self) -> Option<*const u8> {
         None
     }
 
@@ -98,18 +98,18 @@ fn made(blocks: &dyn BlockProducer, at: isize, n: usize, stride: isize, columns:
     let goes_on = blocks.goes_on();
     MADE.with(|m| {
         let mut m = m.borrow_mut();
-        let buffer = room(&mut m, n * columns * size);
+        let buffer = reserve(&mut m, n * columns * size);
         if !goes_on {
             return (buffer.cast_const(), columns as isize);
         }
         if n == 1 || stride == columns as isize {
             // SAFETY: the promise of the caller of a reduction about its input; the buffer is large enough.
-            return (unsafe { blocks.make(at as usize, n * columns, buffer) }, columns as isize);
+            return (unsafe { blocks.produce(at as usize, n * columns, buffer) }, columns as isize);
         }
         for i in 0..n {
             let to = buffer.wrapping_add(i * columns * size);
             // SAFETY: as above.
-            let from = unsafe { blocks.make(at as usize + i * stride as usize, columns, to) };
+            let from = unsafe { blocks.produce(at as usize + i * stride as usize, columns, to) };
             if !std::ptr::eq(from, to) {
                 // SAFETY: both hold a row, and a row in memory does not overlap the buffer.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, columns * size) };
@@ -120,7 +120,7 @@ fn made(blocks: &dyn BlockProducer, at: isize, n: usize, stride: isize, columns:
 }
 
 /// Makes the buffer at least this many bytes long.
-pub(crate) fn room(lines: &mut Vec<CacheLine>, bytes: usize) -> *mut u8 {
+pub(crate) fn reserve(lines: &mut Vec<CacheLine>, bytes: usize) -> *mut u8 {
     let wanted = bytes.div_ceil(64);
     if lines.len() < wanted {
         lines.resize(wanted, CacheLine([0; 64]));

@@ -33,7 +33,7 @@ impl ReduceKernel {
 }
 
 /// The kernel of a reduction. None if the reduction is for floats only.
-pub fn of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
+pub fn kernel_of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
     match reducer {
         Reducer::Sum => Some(sum(dtype)),
         Reducer::Prod => Some(prod(dtype)),
@@ -223,7 +223,7 @@ unsafe fn at_least_zero<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: 
 mod tests {
     use super::super::{ReduceInput, run};
     use super::*;
-    use crate::backend::cpu::cast::{mover, scalar_bytes};
+    use crate::backend::cpu::cast::{convert_fn, scalar_bytes};
     use crate::layout::Scalar;
 
     /// The elements of this dtype with these values, in memory.
@@ -246,7 +246,7 @@ mod tests {
         unsafe {
             run(r, shape, strides, mask, ReduceInput::Memory(x.as_ptr().cast()), out.as_mut_ptr().cast());
             let ss = (0, to.size() as isize);
-            mover(to, DType::F64)(1, n, out.as_ptr().cast(), ss, wide.as_mut_ptr().cast(), (0, 8));
+            convert_fn(to, DType::F64)(1, n, out.as_ptr().cast(), ss, wide.as_mut_ptr().cast(), (0, 8));
         }
         wide
     }

@@ -5,7 +5,7 @@
 //! fixed number of lanes, lanes are merged as a tree, and blocks are merged pairwise, so rounding errors grow with the logarithm of the
 //! size.
 
-use super::input::{CacheLine, room};
+use super::input::{CacheLine, reserve};
 use super::loaders::Load;
 use super::loops::{ColumnsFn, ReduceLoops, RowsFn};
 use crate::backend::cpu::num::instruction_set;
@@ -156,7 +156,7 @@ impl<'a> BoundKernel<'a> {
         let to = |row: usize| acc.wrapping_offset(row as isize * acc_step * self.acc as isize);
         LOADED.with(|m| {
             let mut m = m.borrow_mut();
-            let buffer = room(&mut m, block * apart as usize * self.r.loops.element);
+            let buffer = reserve(&mut m, block * apart as usize * self.r.loops.element);
             if n > block {
                 let mut levels = Vec::new();
                 for row in 0..count {
@@ -216,7 +216,7 @@ impl<'a> BoundKernel<'a> {
         };
         LOADED.with(|m| {
             let mut m = m.borrow_mut();
-            let buffer = room(&mut m, FULL_RANGE * HIGH * self.r.loops.element);
+            let buffer = reserve(&mut m, FULL_RANGE * HIGH * self.r.loops.element);
             for row in (0..rows).step_by(HIGH) {
                 let high = HIGH.min(rows - row);
                 for column in (0..columns).step_by(FULL_RANGE) {

@@ -76,7 +76,7 @@ unsafe fn brought<T>(
         return None;
     }
     // SAFETY: the caller's.
-    let from = unsafe { made.make(start, len, at.out.cast()) }.cast();
+    let from = unsafe { made.produce(start, len, at.out.cast()) }.cast();
     Some(if pass.backward { SoftmaxPointers { g: from, ..at } } else { SoftmaxPointers { x: from, g: from, ..at } })
 }
 

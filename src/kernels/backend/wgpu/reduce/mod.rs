@@ -241,7 +241,7 @@ pub fn reduce(
 /// As `reduce`, of the elements that a program makes, which has the shape `shape` and lies with `strides`. The program does not read what
 /// the shift lies in.
 #[allow(clippy::too_many_arguments)]
-pub fn reduce_made(
+pub fn reduce_program(
     op: &'static str,
     reducer: DeviceReducer,
     program: &DeviceProgram<'_>,

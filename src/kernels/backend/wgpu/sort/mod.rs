@@ -63,13 +63,13 @@ impl RowsAlong {
     }
 }
 
-/// Sorts along `dim`, stably, and writes the first `part.keep` of each row (`values`) with their original positions (`places`, int64); both
+/// Sorts along `dim`, stably, and writes the first `part.keep` of each row (`values`) with their original positions (`positions`, int64); both
 /// are row-major.
-pub fn sort(op: &'static str, values: BufferView<'_>, places: BufferView<'_>, x: BufferView<'_>, dim: usize, part: Sort) -> Result<()> {
+pub fn sort(op: &'static str, values: BufferView<'_>, positions: BufferView<'_>, x: BufferView<'_>, dim: usize, part: Sort) -> Result<()> {
     let rows = RowsAlong::new(&x, dim);
     let all = countable(op, x.shape)?;
     if rows.length <= ROW {
-        return sort_rows(op, values, places, x, &rows, part);
+        return sort_rows(op, values, positions, x, &rows, part);
     }
     let context = x.buffer.context();
     let (dtype, width) = (x.dtype, words(x.dtype));
@@ -92,10 +92,10 @@ pub fn sort(op: &'static str, values: BufferView<'_>, places: BufferView<'_>, x:
     let order = radix::order(context, op, all, &digits)?;
     let n = rows.count * part.keep;
     let mut bindings = Bindings::new();
-    let (to, at) = (bindings.write(values.buffer), bindings.write(places.buffer));
+    let (to, at) = (bindings.write(values.buffer), bindings.write(positions.buffer));
     let (from, by) = (bindings.read(x.buffer), bindings.read(&order));
     let numbers = ParamValues::default().push(n).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
-    let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
+    let numbers = numbers.push(values.offset).push(positions.offset).walk(&rows.walk);
     Launch { op, bindings, numbers, groups: groups_for(n) }.run(context, &GatherSorted { width, rank, slots: [to, at, from, by] })
 }
 
@@ -129,7 +129,7 @@ impl WordKernel for SortKeys {
 struct GatherSorted {
     width: usize,
     rank: u32,
-    /// Values, places, the array, the order.
+    /// Values, positions, the array, the order.
     slots: [u32; 4],
 }
 
@@ -161,7 +161,7 @@ var s = {first} + j * {stride};
 fn sort_rows(
     op: &'static str,
     values: BufferView<'_>,
-    places: BufferView<'_>,
+    positions: BufferView<'_>,
     x: BufferView<'_>,
     rows: &RowsAlong,
     part: Sort,
@@ -169,11 +169,11 @@ fn sort_rows(
     let (dtype, descending) = (x.dtype, part.descending);
     let size = rows.length.next_power_of_two().max(2);
     let mut bindings = Bindings::new();
-    let (to, at, from) = (bindings.write(values.buffer), bindings.write(places.buffer), bindings.read(x.buffer));
+    let (to, at, from) = (bindings.write(values.buffer), bindings.write(positions.buffer), bindings.read(x.buffer));
     let rank = rows.walk.rank();
     let numbers =
         ParamValues::default().push(rows.count).push(rows.length).push(rows.stride).push(x.offset).push(part.keep).push(rows.inner);
-    let numbers = numbers.push(values.offset).push(places.offset).walk(&rows.walk);
+    let numbers = numbers.push(values.offset).push(positions.offset).walk(&rows.walk);
     let kernel = BitonicSort { dtype, descending, rank, size, slots: [to, at, from] };
     Launch { op, bindings, numbers, groups: rows.count }.run(x.buffer.context(), &kernel)
 }
@@ -185,7 +185,7 @@ struct BitonicSort {
     rank: u32,
     /// A power of two that is not below the length of a row.
     size: usize,
-    /// Values, places, the array.
+    /// Values, positions, the array.
     slots: [u32; 3],
 }
 
