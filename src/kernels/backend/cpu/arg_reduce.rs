@@ -290,7 +290,7 @@ pub unsafe fn extreme(
                 // A single column is one row of elements, computed at once.
                 let (p, stride) =
                     if inner == 1 { (x.rows(at, 1, 1, count, k.size).0, 1) } else { x.rows(at, count, inner as isize, columns, k.size) };
-                // SAFETY: these elements lie inside x, or are made here and stay until this thread asks again.
+                // SAFETY: these elements lie inside x, or are computed here and valid until the next call on this thread.
                 unsafe { (k.search)(found, p, (count, stride), row, begin) };
             }
         }
@@ -326,7 +326,7 @@ mod tests {
     fn extremes(max: bool, shape: (usize, usize, usize), x: ReduceInput<'_>) -> (Vec<u32>, Vec<i64>) {
         let n = shape.0 * shape.2;
         let (mut v, mut i) = (vec![0.0; n], vec![-1; n]);
-        // SAFETY: sizes as the function wants them.
+        // SAFETY: the sizes are those that the function requires.
         unsafe { extreme(max, DType::F32, shape, x, v.as_mut_ptr().cast(), i.as_mut_ptr()) };
         (v.iter().map(|v: &f32| v.to_bits()).collect(), i)
     }
@@ -395,7 +395,7 @@ mod tests {
             let n = shape.0 * shape.2;
             let (mut v, mut w, mut u) = (vec![0i64; n], vec![0f64; n], vec![0u8; n]);
             let mut positions = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];
-            // SAFETY: sizes as the function wants them.
+            // SAFETY: the sizes are those that the function requires.
             unsafe {
                 extreme(true, DType::I64, shape, ReduceInput::Memory(x.as_ptr().cast()), v.as_mut_ptr().cast(), positions[0].as_mut_ptr());
                 extreme(true, DType::F64, shape, ReduceInput::Memory(y.as_ptr().cast()), w.as_mut_ptr().cast(), positions[1].as_mut_ptr());

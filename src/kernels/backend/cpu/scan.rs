@@ -284,7 +284,7 @@ unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const 
     acc: *mut u64,
     width: usize,
 ) {
-    // SAFETY: the caller's. The instance is given a slice, so that the compiler knows that the accumulators are neither input nor output.
+    // SAFETY: the caller's. The instance takes a slice, so that the compiler knows that the accumulators alias neither input nor output.
     unsafe {
         let instance = const { down_table::<R, O>()[LEVEL] };
         instance(x, out, n, step, std::slice::from_raw_parts_mut(acc.cast(), width));

@@ -20,8 +20,8 @@ const PART: usize = 512;
 /// Words of the parameters before the walk.
 const FIXED: usize = 16;
 
-/// A tile: results and the stretch of the sum that are in shared memory at once, and the results of one invocation (a multiple of 4
-/// columns and rows).
+/// A tile: the rows and columns of results, the depth of the sum that is in shared memory at once, and the block of results of one
+/// invocation (multiples of 4 rows and columns).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MatmulTile {
     rows: usize,

@@ -29,7 +29,7 @@ pub struct NllArrays<'a> {
     pub ticket: u32,
 }
 
-/// Log-probabilities in memory, or as a program makes them, which reads neither the targets nor the weights.
+/// Log-probabilities in memory, or computed by a program that reads neither the targets nor the weights.
 #[derive(Debug, Clone, Copy)]
 pub enum NllInput<'a> {
     Memory(BufferView<'a>),
@@ -159,7 +159,7 @@ impl<'a> NllArrays<'a> {
 struct NllLosses {
     common: NllCommon,
     to: u32,
-    /// None where a program makes the input.
+    /// None if a program computes the input.
     from: Option<u32>,
 }
 
@@ -223,7 +223,7 @@ if (class_of(number) == c) {{ v = -{g}{scale} * weight(c); }}
 struct NllSum {
     common: NllCommon,
     to: u32,
-    /// The input, which a program may make; None where only weights are summed.
+    /// The input, which a program may compute; None if only weights are summed.
     from: Option<Option<u32>>,
     gives: NllSumOutput,
 }
@@ -279,7 +279,7 @@ sum += vec2<{t}>({loss}, {weight});
     }
 }
 
-/// What an invocation begins with where a program makes the input (see `strided::unknown`); `zero` is 0.
+/// The first statement of an invocation if a program computes the input (see `strided::unknown`); `zero` is 0.
 fn reading(from: Option<u32>, zero: &str) -> String {
     if from.is_some() { String::new() } else { format!("unknown = {zero};\n") }
 }
@@ -299,7 +299,7 @@ fn joining(add: &str, real: DType, to: u32, start: &str, nan: [&str; 2], gives: 
         }
     };
     let (t, last) = (value(real), if real == DType::F64 { 3 } else { 1 });
-    // The grid may have more workgroups than were asked for.
+    // The grid may have more workgroups than requested.
     let guard = if gives == NllSumOutput::Parts {
         format!("group * {}u + {last}u < arrayLength(&b{to})", last + 1)
     } else {

@@ -44,7 +44,7 @@ struct ScanShader {
     pass: ScanPass,
     /// A workgroup shares a block (else each invocation has one of its own).
     shared: bool,
-    /// Reads elements as a program makes them.
+    /// Reads elements that a program computes.
     made: bool,
     rank: u32,
     /// Binding numbers: input, output, totals.
@@ -181,7 +181,7 @@ pub fn scan(op: &'static str, kind: ScanKind, x: BufferView<'_>, dim: usize, out
     scan_from(op, kind, ScanInput::Memory(x), x, dim, out)
 }
 
-/// As `scan`, of the elements that a program makes, which has the shape `shape` and lies with `strides`.
+/// As `scan`, of the elements that a program computes, with the shape `shape` and the memory order `strides`.
 pub fn scan_program(
     op: &'static str,
     kind: ScanKind,

@@ -54,7 +54,7 @@ struct SoftmaxShader {
     /// Rows of a workgroup, and whether neighbouring invocations are neighbours in a row; None where maxima and sums are given and
     /// every invocation writes one element.
     tile: Option<(usize, bool)>,
-    /// A program makes the input, backward the gradient.
+    /// A program computes the input, in the backward pass the gradient.
     made: bool,
     rank: u32,
     /// Binding numbers: input (backward the output), gradient, output, maxima, sums.
@@ -230,7 +230,8 @@ pub fn softmax(pass: SoftmaxPass, x: BufferView<'_>, dim: usize, g: Option<Buffe
     job.run(None, Some(&tops), Some(&sums))
 }
 
-/// As `softmax`, of an input that a program makes, or backward, where `y` is the forward output, of a gradient that it makes; row-major.
+/// As `softmax`, of an input that a program computes or, in the backward pass with the forward output `y`, of a gradient that it computes;
+/// row-major.
 pub fn softmax_program(
     pass: SoftmaxPass,
     made: &DeviceProgram<'_>,

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 pub struct Key {
     /// The family.
     pub kind: &'static str,
-    /// What tells shaders of one family apart.
+    /// The properties that distinguish shaders of one family.
     pub words: SmallVec<[u32; 8]>,
 }
 

@@ -1,5 +1,5 @@
-//! One device and its queue behind calls with Rust types. Handles are plain addresses that live until they are released here; whoever
-//! stores one sees to it that it is released once and not used afterwards.
+//! One device and its queue behind calls with Rust types. Handles are plain addresses that are valid until they are released here; the code
+//! that stores one must release it once and not use it afterwards.
 
 use super::functions::Functions;
 use super::types::*;
@@ -9,7 +9,7 @@ use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What the library found wrong.
+/// An error of the library.
 #[derive(Debug)]
 pub struct Fault {
     pub kind: ErrorType,
@@ -23,7 +23,7 @@ impl Fault {
     }
 }
 
-/// Whether something that was asked for has come: written by a callback, on whatever thread polls the device.
+/// A completion signal, set by a callback on the thread that polls the device.
 #[derive(Debug, Default)]
 pub struct Signal(AtomicU32);
 
@@ -36,7 +36,7 @@ impl Signal {
         self.0.store(if ok { Self::DONE } else { Self::FAILED }, Ordering::Release);
     }
 
-    /// `None` while it has not come, then whether it came well.
+    /// `None` until the signal is set, then whether the operation succeeded.
     pub fn get(&self) -> Option<bool> {
         match self.0.load(Ordering::Acquire) {
             Self::PENDING => None,
@@ -100,7 +100,7 @@ impl Api {
         Api { f, device, queue, lost: AtomicBool::new(false) }
     }
 
-    /// Gives the references back. Not a destructor: in a forked child it must not be called.
+    /// Releases the references. Not a destructor, because a forked child must not call it.
     pub fn release(&self) {
         // SAFETY: the references are this object's own, and its owner calls this once, last.
         unsafe {
@@ -113,9 +113,9 @@ impl Api {
         self.device.0 as usize
     }
 
-    /// Runs calls with error scopes open, so that what goes wrong comes back instead of going to the callback that wgpu-py has set,
-    /// which runs Python. Scopes belong to the device: calls of this must not run side by side. (wgpu-native 29 panics when asked for
-    /// a scope of internal errors, so these go to the callback; what they spoil is found invalid by the next call that uses it.)
+    /// Runs calls with error scopes open, so that errors are returned instead of passed to the callback of wgpu-py, which runs Python.
+    /// Scopes belong to the device, so calls of this must not run concurrently. (wgpu-native 29 panics when asked for a scope of internal
+    /// errors, so these go to the callback; what they spoil is found invalid by the next call that uses it.)
     pub fn scoped<R>(&self, calls: impl FnOnce() -> R) -> (R, Option<Fault>) {
         // SAFETY: the device is live; every push is popped.
         unsafe {
@@ -154,7 +154,7 @@ impl Api {
         fault
     }
 
-    /// Lets callbacks run that are due; does not wait. May run Python (callbacks of wgpu-py's own).
+    /// Runs callbacks that are due; does not wait. May run Python (callbacks of wgpu-py's own).
     pub fn poll(&self) {
         // SAFETY: the device is live.
         unsafe { (self.f.device_poll)(self.device, 0, null()) };
@@ -221,8 +221,8 @@ impl Api {
         }
     }
 
-    /// A pipeline of WGSL whose entry point is `main`. Every access is kept within its buffer, but loops are not counted: the library
-    /// would add a counter to each, against loops that never end.
+    /// A pipeline of WGSL whose entry point is `main`. Every access is kept within its buffer, but the library does not add a counter to
+    /// each loop, its guard against endless loops.
     pub fn create_pipeline(&self, label: &str, source: &str, layout: PipelineLayout) -> ComputePipeline {
         let code =
             ShaderSourceWgsl { chain: ChainedStruct { next: null(), s_type: SType::ShaderSourceWGSL }, code: StringView::of(source) };
@@ -322,8 +322,8 @@ impl Api {
         }
     }
 
-    /// Submits commands. The library ends the process if they are not valid or the device is lost: scopes must have shown before that
-    /// all is well.
+    /// Submits commands. The library ends the process if they are not valid or the device is lost: error scopes must have shown before that
+    /// there was no error.
     pub fn submit(&self, commands: CommandBuffer) {
         // SAFETY: the caller forgets the commands.
         unsafe {
@@ -332,19 +332,19 @@ impl Api {
         }
     }
 
-    /// Gives commands up that will not be submitted.
+    /// Releases commands that will not be submitted.
     pub fn release_commands(&self, commands: CommandBuffer) {
         // SAFETY: the caller forgets the commands.
         unsafe { (self.f.command_buffer_release)(commands) };
     }
 
-    /// Gives an encoder up that will not be submitted.
+    /// Releases an encoder that will not be submitted.
     pub fn release_encoder(&self, encoder: CommandEncoder) {
         // SAFETY: the caller forgets it.
         unsafe { (self.f.command_encoder_release)(encoder) };
     }
 
-    /// A signal that comes when everything that is submitted has run.
+    /// A signal that is set when all submitted work has run.
     pub fn when_done(&self) -> Arc<Signal> {
         let signal = Arc::new(Signal::default());
         let info = QueueWorkDoneCallbackInfo {
@@ -358,7 +358,7 @@ impl Api {
         signal
     }
 
-    /// A signal that comes when the first `bytes` bytes of `buffer` can be read.
+    /// A signal that is set when the first `bytes` bytes of `buffer` can be read.
     pub fn map_for_read(&self, buffer: Buffer, bytes: usize) -> Arc<Signal> {
         let signal = Arc::new(Signal::default());
         let info = BufferMapCallbackInfo {

@@ -1,5 +1,5 @@
-//! A description of the C interface as this crate sees it, made by the very declarations that the compiler lays out, so that it can be
-//! compared with what the loaded library's own header says before anything is called.
+//! A description of the C interface, generated from the same declarations that the compiler lays out. It is compared with the header of the
+//! loaded library before the first call.
 
 use std::ffi::{c_char, c_void};
 
@@ -71,7 +71,7 @@ function!(A, B, C, D);
 function!(A, B, C, D, E);
 function!(A, B, C, D, E, F);
 
-/// Declares opaque handles. They are plain addresses: who owns a reference is the business of whoever stores one.
+/// Declares opaque handles. They are plain addresses; the code that stores one is responsible for its reference.
 macro_rules! handles {
     ($($name:ident = $c:literal),* $(,)?) => {
         $(

@@ -430,7 +430,7 @@ pub(crate) mod tests {
         validate::check(&format!("{name}, strided"), &plan.source(body));
     }
 
-    /// As `check`, where all operands are of another dtype than the body wants.
+    /// As `check`, with operands of another dtype than the body takes.
     pub(in crate::backend::wgpu) fn check_from(
         name: &str,
         dtype: DType,

@@ -69,7 +69,7 @@ struct ReduceShader {
     to: DType,
     /// Reads accumulators of an earlier dispatch.
     second: bool,
-    /// Reads elements as a program makes them.
+    /// Reads elements that a program computes.
     made: bool,
     /// Writes accumulators for a later dispatch.
     partial: bool,
@@ -238,8 +238,8 @@ pub fn reduce(
     job.reduce(ReduceSource::Elements(ins), first.shape, [first.strides, last.strides], reduced)
 }
 
-/// As `reduce`, of the elements that a program makes, which has the shape `shape` and lies with `strides`. The program does not read what
-/// the shift lies in.
+/// As `reduce`, of the elements that a program computes, with the shape `shape` and the memory order `strides`. The program does not read
+/// what the shift lies in.
 #[allow(clippy::too_many_arguments)]
 pub fn reduce_program(
     op: &'static str,

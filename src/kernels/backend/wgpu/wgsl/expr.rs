@@ -451,7 +451,7 @@ impl Sheet {
     /// The statements that compute `roots`, without unused nodes.
     pub fn formula(&self, roots: &[ShaderExpr]) -> Formula {
         let g = self.0.borrow();
-        // How often each node is read; a root by who asks for it.
+        // How often each node is read; a root counts as read once by the caller.
         let mut reads = vec![0usize; g.nodes.len()];
         for v in roots {
             reads[v.id as usize] += 1;
