@@ -1,5 +1,6 @@
 //! The Python bindings: conversion, errors, the GIL and garbage collection. No maths and no shape rule.
 
+mod allocator;
 mod args;
 mod autograd;
 mod backward;
@@ -46,7 +47,7 @@ use pyo3::prelude::*;
 
 #[cfg(not(miri))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// The native module `rgrad._core`.
 ///
