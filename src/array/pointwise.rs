@@ -96,8 +96,8 @@ impl Array {
         Ok(out)
     }
 
-    /// `pointwise` the short way, for a few floats that lie alike: on the CPU, row-major, of one shape and of the type computed in, which
-    /// is also the result's. None where the operands are not so.
+    /// `pointwise` the short way, for a few floats that lie alike: on the CPU, row-major, of one shape and of the type computed in. None where
+    /// the operands are not so.
     /// In the places of `numbers` any of the arrays can stand.
     #[inline]
     pub fn pointwise_direct(
@@ -124,7 +124,8 @@ impl Array {
     ) -> Option<Values> {
         let direct = SmallKernel::of(func, compute, params)?;
         let alike = ins.first()?.alike(&direct, compute, ins)?;
-        let storage = Storage::alloc(alike.n * compute.size()).ok()?;
+        let dtype = func.out_dtype(compute);
+        let storage = Storage::alloc(alike.n * dtype.size()).ok()?;
         // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
         // padded storages have a whole block from their start on.
         unsafe {
@@ -135,27 +136,40 @@ impl Array {
                 direct.run_with(alike.n, padded, out, &alike.ptrs, numbers, params);
             }
         }
-        Some(Values { storage, dtype: compute })
+        Some(Values { storage, dtype })
     }
 
-    /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does.
+    /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does, or somebody still has to read
+    /// what stands here.
     #[inline]
-    pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
+    pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], numbers: &Numbers, params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
+        if func.out_dtype(self.dtype) != self.dtype {
+            return false;
+        }
         let Some(direct) = SmallKernel::of(func, self.dtype, params) else { return false };
         let Some(alike) = self.alike(&direct, self.dtype, ins) else { return false };
         if !self.is_direct(self.dtype)
+            || !self.storage.is_settled_for(Access::Write)
             || self.storage.is_lent_for_reading()
             || ins.iter().any(|a| a.storage.same(&self.storage) && a.layout.offset() != self.layout.offset())
         {
             return false;
         }
+        // A block that is written as a whole must be all this array's: the storage may hold more.
+        let padded = alike.padded && self.is_padded() && self.storage.bytes() == alike.n * self.dtype.size();
         // SAFETY: as in `pointwise_direct`; an operand that shares this array's storage begins where it does.
-        unsafe { direct.run(alike.n, alike.padded && self.is_padded(), self.ptr_mut(), &alike.ptrs, params) };
+        unsafe {
+            if numbers.is_empty() {
+                direct.run(alike.n, padded, self.ptr_mut(), &alike.ptrs, params);
+            } else {
+                direct.run_with(alike.n, padded, self.ptr_mut(), &alike.ptrs, numbers, params);
+            }
+        }
         true
     }
 
     /// The operands, if all that are read can go the short way and have this array's shape.
-    #[inline]
+    #[inline(always)]
     fn alike(&self, direct: &SmallKernel, compute: DType, ins: &[&Array]) -> Option<Alike> {
         // Kernels read as many operands as their row has.
         if ins.len() != direct.inputs() {

@@ -50,7 +50,7 @@ impl Array {
         }
         let shape = reduced_shape(self.shape(), reduced, keepdim);
         let to = reducer.out_dtype(self.dtype());
-        run1(Request::Reduce(Reduce { reducer, reduced: reduced.into() }), &[self], &shape, to)
+        run1(Request::Reduce(Reduce { reducer, reduced: SmallVec::from_slice(reduced) }), &[self], &shape, to)
     }
 
     /// The sum over the dimensions marked in `reduced` (one flag each). Floats keep their dtype, integers and bool give int64.

@@ -334,6 +334,16 @@ impl Storage {
         }
     }
 
+    /// Whether `settle` for this kind of access would find nothing to do, in memory of the host.
+    #[inline]
+    pub(super) fn is_settled_for(&self, access: Access) -> bool {
+        match &self.0.memory {
+            StorageMemory::Inline(_) | Memory::External { .. } => true,
+            StorageMemory::Host(lazy) => lazy.is_settled_for(access),
+            StorageMemory::Device(..) => false,
+        }
+    }
+
     /// Whether the memory is the host's and holds its values already.
     #[inline]
     pub fn is_plain(&self) -> bool {

@@ -1,17 +1,17 @@
-//! The short way of pointwise rows on a few floats that lie alike: through the door what `door::apply` does for them, and in backward what
-//! `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
+//! The short way of pointwise rows on a few floats that lie alike: through the door what `door::apply` and `door::apply_inplace` do for them,
+//! and in backward what `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
 
 use super::door::{Op, Saves};
 use super::linear::NEG;
 use super::lock::ReadGuard;
 use super::mode;
 use super::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
-use super::pointwise::{Number, Passes, PointwiseOp};
+use super::pointwise::{MAX_PARAMS, Number, Passes, PointwiseOp};
 use super::record;
 use super::saved::Saved;
 use super::site;
 use super::tensor::{Core, Tensor, Value};
-use crate::array::{Array, Numbers, Version, fusion};
+use crate::array::{Array, Change, Numbers, Version, fusion};
 use crate::backend::cpu::pointwise::Func;
 use crate::error::Result;
 use crate::layout::Scalar;
@@ -39,7 +39,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
         arrays[i] = a;
     }
     let dtype = first.dtype();
-    let mut op = PointwiseOp::simple(row, dtype);
+    let mut op = PointwiseOp::of(row, dtype);
     op.params[..params.len()].copy_from_slice(params);
     let mut needs = [false; N];
     for i in 0..N {
@@ -93,6 +93,39 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     Ok(Some(Tensor::with_history(Value::Array(out), Version::Shared, Some(Edge { node, nr: 0 }))))
 }
 
+/// As `apply_direct`, with the result written over the first input, which is no number. Also false where history is recorded, or the path of an
+/// operand ends.
+#[inline]
+pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> bool {
+    let mode = mode::current();
+    if !mode.short_writes() {
+        return false;
+    }
+    let cores = inputs.map(Tensor::read);
+    let Some(target) = cores[0].plain() else { return false };
+    let records = record::records(mode);
+    if records && cores[0].needs_grad() || cores[0].inference && !mode.inference || fusion::has_left() && target.numel() > 16 {
+        return false;
+    }
+    let mut arrays = [target; N];
+    for i in (1..N).filter(|&i| !numbers.has(i)) {
+        let Some(a) = cores[i].plain() else { return false };
+        if cores[i].needs_grad() {
+            return false;
+        }
+        arrays[i] = a;
+    }
+    let mut all = [Scalar::Int(0); MAX_PARAMS];
+    all[..params.len()].copy_from_slice(params);
+    if !target.storage().is_writable() || !target.pointwise_direct_into(Func::forward(row), &arrays, numbers, &all) {
+        return false;
+    }
+    // What follows may run foreign code (the call site).
+    drop(cores);
+    inputs[0].bump_version(Change { site: site::current().0, op: label });
+    true
+}
+
 /// The gradients of a row's operands, for a pass that records nothing; then what the node has saved is freed, unless it is to `keep` it.
 /// None, and nothing done, where the node itself must be asked: hooks, freed or changed values, rows without a kernel of their own.
 #[inline]
@@ -140,16 +173,28 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
         let Some(Saved::Output(saved)) = state.saved.get(node.saves.place(Saves::FIRST_OUTPUT)) else { return None };
         output = saved.unchanged()?;
     }
-    // Places that a derivative does not read are filled with `g`.
-    let mut ins = [g; 5];
-    for (at, core) in ins[1..].iter_mut().zip(&cores) {
+    let mut read: [Option<&Array>; 3] = [None; 3];
+    for (at, core) in read.iter_mut().zip(&cores) {
         match core.as_ref().map(|c| &c.value) {
             None => {}
-            Some(Value::Array(a)) => *at = a,
+            Some(Value::Array(a)) => *at = Some(a),
             Some(Value::Leveled(_)) => return None,
         }
     }
-    ins[1 + n] = output;
+    let mut like = g;
+    if let Some(value) = spread(g) {
+        // The gradient of a sum, for one: a number everywhere.
+        numbers.set(Numbers::COTANGENT, value);
+        like = read.iter().flatten().copied().chain([output]).find(|a| a.shape() == g.shape())?;
+    }
+    // Places that a derivative does not read are filled with any of the arrays.
+    let mut ins = [like; 5];
+    for (at, read) in ins[1..].iter_mut().zip(read) {
+        *at = read.unwrap_or(like);
+    }
+    if node.saves.has(Saves::FIRST_OUTPUT) {
+        ins[1 + n] = output;
+    }
     let mut made = SmallVec::new();
     for (i, need) in needs.iter().enumerate() {
         if !*need {
@@ -164,6 +209,15 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
         }
     }
     Some(made)
+}
+
+/// The one value of an array that repeats it everywhere.
+#[inline]
+fn spread(g: &Array) -> Option<f64> {
+    if g.numel() < 2 || g.strides().iter().any(|s| *s != 0) || !g.storage().is_plain() {
+        return None;
+    }
+    g.first().ok().map(Scalar::to_f64)
 }
 
 /// The gradient of an operand that is the cotangent itself, but for its sign: no kernel computes it.

@@ -226,8 +226,12 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
     if fusion::has_left() {
         make_room(op, inputs);
     }
+    // Loops that push: collecting into small vectors costs more than some operations.
     let (outs, history) = {
-        let cores: SmallVec<[ReadGuard<'_, Core>; 3]> = inputs.iter().map(|t| t.read()).collect();
+        let mut cores: SmallVec<[ReadGuard<'_, Core>; 3]> = SmallVec::new();
+        for t in inputs {
+            cores.push(t.read());
+        }
         let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
         let mut history = History::new(mode::current());
         for c in &cores {
@@ -261,7 +265,15 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
             } else {
                 within(|| op.name().into(), || op.forward(&arrays))
             };
-            made?.into_iter().map(Value::Array).collect()
+            let made = made?;
+            if !history.is_recorded() && !history.ends {
+                return Ok(unrecorded(made));
+            }
+            let mut outs = SmallVec::new();
+            for a in made {
+                outs.push(Value::Array(a));
+            }
+            outs
         };
         (outs, history)
     };
@@ -273,6 +285,18 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
         return Ok(outs);
     }
     recorded(op, inputs, &history, outs)
+}
+
+/// The results of an operation that nothing is said about.
+#[inline]
+fn unrecorded(mut made: Arrays) -> Outputs {
+    let mut outs = Outputs::new();
+    if made.len() > 1 {
+        outs.extend(made.into_iter().map(|a| Tensor::from_value(Value::Array(a))));
+    } else if let Some(one) = made.pop() {
+        outs.push(Tensor::from_value(Value::Array(one)));
+    }
+    outs
 }
 
 /// A safe point: runs deferred programs that keep more memory alive than they give, before an operation asks for memory. Not for one that
@@ -375,8 +399,13 @@ fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<(SmallVec<[Value; 1]>,
 
 /// The results of an operation that has run, with the history that they have in common.
 fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
-    let metas: SmallVec<[OutMeta; 1]> = outs.iter().map(out_meta).collect();
-    let with_grad: SmallVec<[bool; 2]> = metas.iter().enumerate().map(|(j, m)| m.dtype.is_float() && op.differentiable(j)).collect();
+    let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::new();
+    let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
+    for (j, v) in outs.iter().enumerate() {
+        let meta = out_meta(v);
+        with_grad.push(meta.dtype.is_float() && op.differentiable(j));
+        metas.push(meta);
+    }
     if !with_grad.contains(&true) {
         let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
         cut::mark_results(op.name(), cut::why(history.mode, op.is_cast()), inputs, &outs);
@@ -396,14 +425,12 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
     }
     let edges = history.edges(inputs.iter().copied())?;
     let node = record::begin(Entry { op: op.node_op(), edges, outs: metas, saves, saved }, site::current());
-    let outs: Outputs = outs
-        .into_iter()
-        .enumerate()
-        .map(|(j, v)| {
-            let edge = with_grad[j].then(|| Edge { node: node.clone(), nr: j as u32 });
-            Tensor::with_history(v, Version::Shared, edge)
-        })
-        .collect();
+    let mut made = Outputs::new();
+    for (j, v) in outs.into_iter().enumerate() {
+        let edge = with_grad[j].then(|| Edge { node: node.clone(), nr: j as u32 });
+        made.push(Tensor::with_history(v, Version::Shared, edge));
+    }
+    let outs = made;
     for (t, _) in outs.iter().zip(&with_grad).filter(|(_, g)| !**g) {
         cut::mark_results(op.name(), cut::why(history.mode, op.is_cast()), inputs, std::slice::from_ref(t));
     }

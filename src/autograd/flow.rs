@@ -54,7 +54,7 @@ impl Sum {
         const NONE: [Scalar; 3] = [Scalar::Int(0); 3];
         let (sum, grad) = match (self.grad, grad) {
             (Flow::Bare(sum), Flow::Bare(grad)) => {
-                if sum.storage().is_sole_owner() && sum.pointwise_direct_into(ADD, &[&sum, &grad], &NONE) {
+                if sum.storage().is_sole_owner() && sum.pointwise_direct_into(ADD, &[&sum, &grad], &Numbers::NONE, &NONE) {
                     return Ok(Sum { grad: Flow::Bare(sum), own: true });
                 }
                 if let Some(sum) = Array::pointwise_direct(ADD, sum.dtype(), &[&sum, &grad], &Numbers::NONE, &NONE) {

@@ -382,12 +382,12 @@ pub(super) const NEG: Func = Func { row: RowId::Neg, part: Part::Forward };
 
 /// `t + other`, out of place.
 pub fn add(t: &Tensor, other: &Tensor) -> Result<Tensor> {
-    apply1(&PointwiseOp::simple(RowId::Add, t.dtype()), &[t, other])
+    apply1(&PointwiseOp::of(RowId::Add, t.dtype()), &[t, other])
 }
 
 /// `t * other`.
 pub(super) fn mul(t: &Tensor, other: &Tensor) -> Result<Tensor> {
-    apply1(&PointwiseOp::simple(RowId::Mul, t.dtype()), &[t, other])
+    apply1(&PointwiseOp::of(RowId::Mul, t.dtype()), &[t, other])
 }
 
 /// Which elements are nan.
@@ -514,6 +514,6 @@ fn unview_shared(g: &Tensor, op: &ViewOp, layout: Layout) -> Result<Tensor> {
     // Places that no element of the input looks at are not divided.
     counts.pointwise_into(Func { row: RowId::Maximum, part: Part::Forward }, dtype, &[&counts, &one], &[])?;
     let memory = unview(g, op, &[end], None)?;
-    let shared = apply1(&PointwiseOp::simple(RowId::Div, dtype), &[&memory, &Tensor::new(counts)])?;
+    let shared = apply1(&PointwiseOp::of(RowId::Div, dtype), &[&memory, &Tensor::new(counts)])?;
     contiguous_copy(&view(&shared, place)?)
 }

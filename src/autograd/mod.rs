@@ -37,7 +37,7 @@ mod view;
 mod view_op;
 pub mod writing;
 
-pub use direct::apply_direct;
+pub use direct::{apply_direct, write_direct};
 pub use door::{Arrays, Devices, Old, Op, OpForm, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape};
 pub use hooks::Grads;
 pub use node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};

@@ -35,6 +35,12 @@ impl Mode {
         self.watch & !(Watch::Captured as u8) == 0
     }
 
+    /// `short_way` of writes in place, which whoever watches what was captured wants to see, too.
+    #[inline]
+    pub fn short_writes(self) -> bool {
+        self.watch == 0
+    }
+
     #[inline]
     pub fn watches(self, watch: Watch) -> bool {
         self.watch & watch as u8 != 0

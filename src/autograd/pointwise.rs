@@ -48,16 +48,11 @@ pub struct PointwiseOp {
 }
 
 impl PointwiseOp {
-    /// A row without parameters whose result has the dtype it computes in.
+    /// A row that computes in `dtype`; its kind says what the result is. Parameters are the caller's to fill in.
     #[inline]
-    pub fn simple(row: RowId, dtype: DType) -> Self {
-        PointwiseOp { row, compute: dtype, out: dtype, params: [Scalar::Int(0); MAX_PARAMS], number: Number::None }
-    }
-
-    /// A predicate: computes in `dtype`, gives bool.
-    #[inline]
-    pub fn predicate(row: RowId, dtype: DType) -> Self {
-        PointwiseOp { out: DType::Bool, ..Self::simple(row, dtype) }
+    pub fn of(row: RowId, dtype: DType) -> Self {
+        let out = Func::forward(row).out_dtype(dtype);
+        PointwiseOp { row, compute: dtype, out, params: [Scalar::Int(0); MAX_PARAMS], number: Number::None }
     }
 
     #[inline]
@@ -310,8 +305,7 @@ impl Expr {
         };
         // Masks come first where there are any; the type to compute in is that of the last operand.
         let dtype = xs.last().map_or(DType::F32, |x| x.dtype());
-        let op = if row.info().is_predicate() { PointwiseOp::predicate(row, dtype) } else { PointwiseOp::simple(row, dtype) };
-        Expr::keep(apply1(&op, &ts))
+        Expr::keep(apply1(&PointwiseOp::of(row, dtype), &ts))
     }
 }
 

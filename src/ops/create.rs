@@ -52,7 +52,7 @@ pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tens
 pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| value.dtype(default_dtype()));
     // Refuses what does not fit.
-    pointwise::number(value, dtype)?;
+    pointwise::check_number(value, dtype)?;
     let n: usize = shape.iter().fold(1, |n, d| n.saturating_mul(*d));
     make_room(n);
     Ok(Tensor::new(host::unlocked_if_large(n, || Array::full_on(device, shape, value, dtype))?))
@@ -66,7 +66,7 @@ pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tens
 /// As `full_like`, on a device if one is given.
 pub fn full_like_on(t: &Tensor, value: Scalar, dtype: Option<DType>, device: Option<Device>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
-    pointwise::number(value, dtype)?;
+    pointwise::check_number(value, dtype)?;
     make_room(t.numel());
     let a = t.array().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?;
     host::unlocked_if_large(a.numel(), || a.fill(value))?;

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod blocks;
+pub mod clamp;
 pub mod compare;
 pub mod create;
 pub mod declared;

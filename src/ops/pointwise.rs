@@ -4,11 +4,11 @@ use crate::array::{Array, Device, Numbers};
 use crate::autograd::kept::{Keeps, Kept};
 use crate::autograd::{
     Arrays, Devices, Grads, Jvp, MAX_PARAMS, Name, Number, Old, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
-    apply_inplace, apply1, linear,
+    apply_inplace, apply1, linear, write_direct,
 };
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, PromotionRank, Scalar, broadcast, result_type};
-use crate::pointwise::{DTypeRule, RowId, RowInfo};
+use crate::pointwise::{DTypeRule, Output, RowId, RowInfo};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -105,6 +105,12 @@ fn overflow(s: Scalar, dtype: DType) -> Error {
 
 /// A number as a 0-d tensor of `dtype`, refused where it does not fit.
 pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
+    check_number(s, dtype)?;
+    Ok(Tensor::number(Array::scalar(s, dtype)?))
+}
+
+/// Refuses a number that does not fit into `dtype`.
+pub(crate) fn check_number(s: Scalar, dtype: DType) -> Result<()> {
     if let (Scalar::Int(i), Some((low, high))) = (s, dtype.integers())
         && !(low..=high).contains(&i)
     {
@@ -113,7 +119,7 @@ pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
     if !s.has_value_in(dtype) {
         return Err(overflow(s, dtype));
     }
-    Ok(Tensor::number(Array::scalar(s, dtype)?))
+    Ok(())
 }
 
 /// Everything about a call but its operands' values.
@@ -138,7 +144,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
         check_unpromoted(info, args)?;
     }
     let compute = compute_dtype(row, common)?;
-    let mut op = if info.is_predicate() { PointwiseOp::predicate(row, compute) } else { PointwiseOp::simple(row, compute) };
+    let mut op = PointwiseOp::of(row, compute);
     op.params[..params.len()].copy_from_slice(params);
     debug_assert!(params.len() <= MAX_PARAMS);
     let mut made: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
@@ -223,8 +229,8 @@ pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
 /// The short way of a tensor and a number, which is operand `at`. A float tensor keeps its type whatever the number's.
 #[inline]
 fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Scalar]) -> Result<Option<Tensor>> {
-    // What takes no truth values refuses them as numbers, too. What gives them has no short way.
-    if matches!(number, Scalar::Bool(_)) || row.info().is_predicate() {
+    // What takes no truth values refuses them as numbers, too.
+    if matches!(number, Scalar::Bool(_)) {
         return Ok(None);
     }
     apply_direct(row, [x, x], &Numbers::at(at, number.to_f64()), params)
@@ -234,7 +240,7 @@ fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Sc
 #[inline]
 fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a Tensor; 3]>)> {
     let info = row.info();
-    if !info.rule.keeps_floats() || info.is_predicate() || !info.params.is_empty() || info.masks {
+    if !info.rule.keeps_floats() || info.output() == Output::Bool || !info.params.is_empty() || info.masks {
         return None;
     }
     let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::new();
@@ -248,19 +254,19 @@ fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a
         dtype = Some(d);
         inputs.push(t);
     }
-    Some((PointwiseOp::simple(row, dtype?), inputs))
+    Some((PointwiseOp::of(row, dtype?), inputs))
 }
 
 /// How the graph names a row that is the last step of another operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StepNode {
-    name: &'static str,
-    keeps: StepKeeps,
+    pub name: &'static str,
+    pub keeps: StepKeeps,
 }
 
 /// What a row keeps under another operation's name.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum StepKeeps {
+pub(crate) enum StepKeeps {
     All,
     AllBut(&'static str),
     /// The operation has a parameter that is None here.
@@ -273,13 +279,6 @@ impl From<&'static str> for StepNode {
     /// Of an operation that does not see what the row's operands are.
     fn from(name: &'static str) -> StepNode {
         StepNode { name, keeps: StepKeeps::Nothing }
-    }
-}
-
-impl StepNode {
-    /// A clamp of which one bound is missing.
-    const fn clamp(missing: &'static str) -> StepNode {
-        StepNode { name: "ClampBackward1", keeps: StepKeeps::AllAndNone(missing) }
     }
 }
 
@@ -352,31 +351,36 @@ fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
 }
 
 #[cold]
-fn cannot_cast(from: DType, to: DType) -> Error {
+pub(super) fn cannot_cast(from: DType, to: DType) -> Error {
     Error::runtime(format!("result type {} can't be cast to the desired output type {}", from.type_name(), to.type_name()))
 }
 
 /// Applies a row and writes the result over its first operand.
+#[inline]
 pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Arg<'_>], params: &[Scalar]) -> Result<()> {
+    let done = match rest {
+        [] => write_direct(row, label, [target], &Numbers::NONE, params),
+        [Arg::Tensor(y)] => write_direct(row, label, [target, y], &Numbers::NONE, params),
+        // As in `number_direct`.
+        [Arg::Scalar(s)] if !matches!(s, Scalar::Bool(_)) => {
+            write_direct(row, label, [target, target], &Numbers::at(1, s.to_f64()), params)
+        }
+        _ => false,
+    };
+    if done {
+        return Ok(());
+    }
     inplace_as(row, None, label, target, rest, params)
 }
 
-/// Clamps in place to what is given; at least one bound.
-pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<()> {
-    let one = |row, bound, missing| inplace_as(row, Some(StepNode::clamp(missing)), "clamp_", target, &[], &[bound]);
-    match (min, max) {
-        (Some(lo), Some(hi)) => call_inplace(RowId::Clamp, "clamp_", target, &[], &[lo, hi]),
-        (Some(lo), None) => one(RowId::ClampMin, lo, "max"),
-        (None, Some(hi)) => one(RowId::ClampMax, hi, "min"),
-        (None, None) => Err(no_bound()),
-    }
-}
-
-fn no_bound() -> Error {
-    Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")
-}
-
-fn inplace_as(row: RowId, node: Option<StepNode>, label: &'static str, target: &Tensor, rest: &[Arg<'_>], params: &[Scalar]) -> Result<()> {
+pub(super) fn inplace_as(
+    row: RowId,
+    node: Option<StepNode>,
+    label: &'static str,
+    target: &Tensor,
+    rest: &[Arg<'_>],
+    params: &[Scalar],
+) -> Result<()> {
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
     args.push(Arg::Tensor(target));
     args.extend_from_slice(rest);
@@ -525,87 +529,6 @@ pub fn pow_scalar(x: &Tensor, e: Scalar) -> Result<Tensor> {
     }
     let computed = call(RowId::PowScalar, &[(&linear::cast(x, if common == DType::Bool { DType::I64 } else { common })?).into()], &[e])?;
     linear::cast(&computed, common)
-}
-
-/// Clamps to what is given; at least one bound.
-pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Tensor> {
-    let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
-    args.extend([min, max].into_iter().flatten().map(Arg::Scalar));
-    let x = linear::cast(x, promote(&args))?;
-    match (min, max) {
-        (Some(lo), Some(hi)) => call(RowId::Clamp, &[(&x).into()], &[lo, hi]),
-        (Some(lo), None) => one_bound(&x, RowId::ClampMin, lo, StepNode::clamp("max")),
-        (None, Some(hi)) => one_bound(&x, RowId::ClampMax, hi, StepNode::clamp("min")),
-        (None, None) => Err(no_bound()),
-    }
-}
-
-fn one_bound(x: &Tensor, row: RowId, bound: Scalar, node: StepNode) -> Result<Tensor> {
-    call_as(row, node, &[x.into()], &[bound])
-}
-
-/// Clamps from below (above with `max`) to a number or a tensor.
-pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
-    let row = if max { RowId::ClampMax } else { RowId::ClampMin };
-    match bound {
-        Arg::Scalar(s) => one_bound(
-            &linear::cast(x, promote(&[x.into(), bound]))?,
-            row,
-            s,
-            StepNode { name: row.info().node_names[0], keeps: StepKeeps::All },
-        ),
-        _ if !promote(&[x.into(), bound]).is_float() => clamp_tensor(x, (!max).then_some(bound), max.then_some(bound)),
-        _ if max => call_as(
-            RowId::ClampTensor,
-            StepNode { name: "ClampMaxBackward1", keeps: StepKeeps::AllBut("min") },
-            &[x.into(), f64::NEG_INFINITY.into(), bound],
-            &[],
-        ),
-        _ => call_as(
-            RowId::ClampTensor,
-            StepNode { name: "ClampMinBackward1", keeps: StepKeeps::AllBut("max") },
-            &[x.into(), bound, f64::INFINITY.into()],
-            &[],
-        ),
-    }
-}
-
-/// Clamps to tensors (or numbers); at least one bound. At a bound the gradient is the input's.
-pub fn clamp_tensor(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<Tensor> {
-    if promote_bounds(x, min, max).is_float() {
-        let [lo, hi] = both_bounds(min, max);
-        return call(RowId::ClampTensor, &[x.into(), lo, hi], &[]);
-    }
-    let mut r = x.clone();
-    if let Some(lo) = min {
-        r = maximum(&r, lo)?;
-    }
-    if let Some(hi) = max {
-        r = minimum(&r, hi)?;
-    }
-    Ok(r)
-}
-
-/// As `clamp_tensor`, written over `target`.
-pub fn clamp_tensor_inplace(target: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<()> {
-    let common = promote_bounds(target, min, max);
-    if common.is_float() {
-        return call_inplace(RowId::ClampTensor, "clamp_", target, &both_bounds(min, max), &[]);
-    }
-    if !common.can_cast(target.dtype()) {
-        return Err(cannot_cast(common, target.dtype()));
-    }
-    linear::copy_(target, &clamp_tensor(target, min, max)?)
-}
-
-fn promote_bounds(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> DType {
-    let mut all: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
-    all.extend([min, max].into_iter().flatten());
-    promote(&all)
-}
-
-fn both_bounds<'a>(min: Option<Arg<'a>>, max: Option<Arg<'a>>) -> [Arg<'a>; 2] {
-    [min.unwrap_or(f64::NEG_INFINITY.into()), max.unwrap_or(f64::INFINITY.into())]
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::super::tensor::PyTensor;
 use super::{into_out, pow_inplace};
 use crate::autograd::Tensor;
 use crate::layout::Scalar;
+use crate::ops::clamp as clamping;
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::RowId;
 use pyo3::prelude::*;
@@ -92,7 +93,7 @@ fn clamp_bound<'a>(o: Option<&'a Obj<'_>>, position: usize, name: &str) -> PyRes
 fn clamp_call(x: &Tensor, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>) -> PyResult<Tensor> {
     let tensors = min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some();
     if tensors {
-        return Ok(pw::clamp_tensor(x, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?);
+        return Ok(clamping::clamp_tensor(x, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?);
     }
     let bound = |o: Option<&Obj<'_>>, name: &str| -> PyResult<Option<Scalar>> {
         match o {
@@ -102,7 +103,7 @@ fn clamp_call(x: &Tensor, min: Option<&Obj<'_>>, max: Option<&Obj<'_>>) -> PyRes
             _ => Ok(None),
         }
     };
-    Ok(pw::clamp(x, bound(min, "min")?, bound(max, "max")?)?)
+    Ok(clamping::clamp(x, bound(min, "min")?, bound(max, "max")?)?)
 }
 
 /// Limits every element to `[min, max]`; either bound may be missing.
@@ -116,7 +117,7 @@ fn clamp(py: Python<'_>, input: &Obj<'_>, min: Option<&Obj<'_>>, max: Option<&Ob
 fn clamp_one(py: Python<'_>, input: &Obj<'_>, max: bool, bound: &Obj<'_>) -> PyOut {
     let (name, what) = if max { ("clamp_max", "max") } else { ("clamp_min", "min") };
     let x = tensor(input, &format!("{name}(): argument 'input' (position 1)"))?;
-    wrap(py, pw::clamp_one(x, max, operand_of(bound, name, 2, what)?)?)
+    wrap(py, clamping::clamp_one(x, max, operand_of(bound, name, 2, what)?)?)
 }
 
 /// Limits every element from below.
@@ -254,10 +255,10 @@ impl PyTensor {
         let of =
             |o: Option<&Obj<'py>>| -> PyResult<Option<Scalar>> { o.filter(|o| !o.is_none()).map(scalar).transpose().map(Option::flatten) };
         if min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some() {
-            pw::clamp_tensor_inplace(t, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?;
+            clamping::clamp_tensor_inplace(t, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?;
             return Ok(slf.clone());
         }
-        pw::clamp_inplace(t, of(min)?, of(max)?)?;
+        clamping::clamp_inplace(t, of(min)?, of(max)?)?;
         Ok(slf.clone())
     }
 

@@ -13,6 +13,7 @@ use crate::pointwise::RowId;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use std::ffi::c_int;
 
 const ROWS: [RowId; 4] = [RowId::Add, RowId::Sub, RowId::Mul, RowId::Div];
 
@@ -50,8 +51,18 @@ unsafe fn number(obj: *mut ffi::PyObject) -> Option<Scalar> {
 #[inline(always)]
 unsafe fn given(row: RowId, run: impl Fn() -> Result<Tensor>) -> *mut ffi::PyObject {
     // SAFETY: an operator is called with the GIL held.
+    unsafe { handed(|py| within(|| row.info().name.into(), || wrap(py, run()?))) }
+}
+
+/// Hands an object, or an error, to Python.
+///
+/// # Safety
+/// The GIL is held.
+#[inline(always)]
+unsafe fn handed(run: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) -> *mut ffi::PyObject {
+    // SAFETY: by the caller's promise.
     let py = unsafe { Python::assume_attached() };
-    match guarded(|| within(|| row.info().name.into(), || wrap(py, run()?))) {
+    match guarded(|| run(py)) {
         Ok(obj) => obj.into_ptr(),
         Err(e) => {
             e.restore(py);
@@ -104,6 +115,49 @@ unsafe fn from_number(at: usize, s: Scalar, x: &Tensor) -> *mut ffi::PyObject {
     }
 }
 
+/// An operand that is a plain tensor or a number.
+///
+/// # Safety
+/// A live object, as long as the result is used, under the GIL.
+#[inline(always)]
+unsafe fn plain_operand<'a>(obj: *mut ffi::PyObject) -> Option<Arg<'a>> {
+    // SAFETY: by the caller's promise.
+    unsafe { plain(obj).map(Arg::Tensor).or_else(|| number(obj).map(Arg::Scalar)) }
+}
+
+/// The names of what is written in place, in the order of `ROWS`.
+const LABELS: [&str; ROWS.len()] = ["add_", "sub_", "mul_", "div_"];
+
+/// # Safety
+/// As for `binary`.
+unsafe extern "C" fn in_place<const AT: usize>(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: the objects live as long as this call.
+    unsafe {
+        match (plain(a), plain_operand(b)) {
+            (Some(target), Some(other)) => handed(|py| {
+                pw::call_inplace(ROWS[AT], LABELS[AT], target, &[other], &[])?;
+                Ok(Bound::from_borrowed_ptr(py, a).unbind())
+            }),
+            _ => operators::in_place::<AT>(a, b),
+        }
+    }
+}
+
+/// In the order of `Py_LT`, `Py_LE`, `Py_EQ`, `Py_NE`, `Py_GT`, `Py_GE`.
+const COMPARISONS: [RowId; 6] = [RowId::Lt, RowId::Le, RowId::Eq, RowId::Ne, RowId::Gt, RowId::Ge];
+
+/// # Safety
+/// As `tp_richcompare`: two live objects, with the GIL held.
+unsafe extern "C" fn compare(a: *mut ffi::PyObject, b: *mut ffi::PyObject, op: c_int) -> *mut ffi::PyObject {
+    // SAFETY: the objects live as long as this call.
+    unsafe {
+        match (plain(a), plain_operand(b), COMPARISONS.get(op as usize)) {
+            (Some(x), Some(y), Some(row)) => handed(|py| wrap(py, pw::call(*row, &[Arg::Tensor(x), y], &[])?)),
+            _ => operators::compare(a, b, op),
+        }
+    }
+}
+
 /// # Safety
 /// As for `binary`.
 unsafe extern "C" fn power(a: *mut ffi::PyObject, b: *mut ffi::PyObject, modulo: *mut ffi::PyObject) -> *mut ffi::PyObject {
@@ -120,6 +174,7 @@ unsafe extern "C" fn power(a: *mut ffi::PyObject, b: *mut ffi::PyObject, modulo:
 }
 
 type Entry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+type CompareEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
 type PowerEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 const ENTRIES: [Entry; ROWS.len()] = [binary::<0>, binary::<1>, binary::<2>, binary::<3>];
 
@@ -132,6 +187,25 @@ unsafe fn entries(n: *mut ffi::PyNumberMethods) -> [*mut Option<ffi::binaryfunc>
     unsafe { [&raw mut (*n).nb_add, &raw mut (*n).nb_subtract, &raw mut (*n).nb_multiply, &raw mut (*n).nb_true_divide] }
 }
 
+/// As `entries`, of those that write in place.
+///
+/// # Safety
+/// The table of a live heap type.
+unsafe fn in_place_entries(n: *mut ffi::PyNumberMethods) -> [*mut Option<ffi::binaryfunc>; ROWS.len()] {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        [
+            &raw mut (*n).nb_inplace_add,
+            &raw mut (*n).nb_inplace_subtract,
+            &raw mut (*n).nb_inplace_multiply,
+            &raw mut (*n).nb_inplace_true_divide,
+        ]
+    }
+}
+
+const IN_PLACE: [Entry; ROWS.len()] = [in_place::<0>, in_place::<1>, in_place::<2>, in_place::<3>];
+const INHERITED_IN_PLACE: [Entry; ROWS.len()] =
+    [operators::in_place::<0>, operators::in_place::<1>, operators::in_place::<2>, operators::in_place::<3>];
 const INHERITED: [Entry; ROWS.len()] = [operators::binary::<0>, operators::binary::<1>, operators::binary::<2>, operators::binary::<3>];
 
 /// Gives `Tensor`, or a subclass that leaves the operations alone, the short entries where it has the long ones.
@@ -149,6 +223,14 @@ pub(super) unsafe fn shorten(ty: *mut ffi::PyTypeObject) {
             if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as Entry, INHERITED[at])) {
                 *place = Some(ENTRIES[at]);
             }
+        }
+        for (at, place) in in_place_entries(n).into_iter().enumerate() {
+            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as Entry, INHERITED_IN_PLACE[at])) {
+                *place = Some(IN_PLACE[at]);
+            }
+        }
+        if (*ty).tp_richcompare.is_some_and(|f| std::ptr::fn_addr_eq(f as CompareEntry, operators::compare as CompareEntry)) {
+            (*ty).tp_richcompare = Some(compare);
         }
         if (*n).nb_power.is_some_and(|f| std::ptr::fn_addr_eq(f as PowerEntry, operators::power as PowerEntry)) {
             (*n).nb_power = Some(power);

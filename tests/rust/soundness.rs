@@ -105,7 +105,7 @@ fn kernels_get_as_many_operands_as_they_read_and_room_for_what_they_write() {
         assert!(Array::pointwise(add, DType::F32, DType::F32, ins, &[]).is_err());
         assert!(Array::pointwise_direct(add, DType::F32, ins, &Numbers::NONE, &params).is_none());
         assert!(a.pointwise_into(add, DType::F32, ins, &[]).is_err());
-        assert!(!a.pointwise_direct_into(add, ins, &params));
+        assert!(!a.pointwise_direct_into(add, ins, &Numbers::NONE, &params));
     }
     assert!(Array::pointwise(add, DType::F32, DType::F32, &[&a, &b], &[Scalar::Int(0); 4]).is_err());
     // Eight bytes would be written for each of four.

@@ -98,7 +98,7 @@ const IN_PLACE_NAMES: [&str; 11] =
     ["add_", "sub_", "mul_", "div_", "floor_divide_", "remainder_", "__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__"];
 static IN_PLACE: [Slot; IN_PLACE_NAMES.len()] = [const { Slot::new(std::ptr::null_mut()) }; IN_PLACE_NAMES.len()];
 
-unsafe extern "C" fn in_place<const AT: usize>(a: Object, b: Object) -> Object {
+pub(in crate::python) unsafe extern "C" fn in_place<const AT: usize>(a: Object, b: Object) -> Object {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::binaryfunc>(&IN_PLACE[AT])(a, b);
@@ -129,7 +129,7 @@ unsafe extern "C" fn unary<const AT: usize>(a: Object) -> Object {
 
 static COMPARE: Slot = Slot::new(std::ptr::null_mut());
 
-unsafe extern "C" fn compare(a: Object, b: Object, op: c_int) -> Object {
+pub(in crate::python) unsafe extern "C" fn compare(a: Object, b: Object, op: c_int) -> Object {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::richcmpfunc>(&COMPARE)(a, b, op);

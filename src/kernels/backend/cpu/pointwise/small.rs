@@ -12,11 +12,13 @@ use std::mem::MaybeUninit;
 pub struct Numbers {
     /// Bit `i`: operand `i` is a number.
     which: u8,
-    values: [f64; MAX_OPERANDS],
+    values: [f64; MAX_OPERANDS + 1],
 }
 
 impl Numbers {
-    pub const NONE: Numbers = Numbers { which: 0, values: [0.0; MAX_OPERANDS] };
+    pub const NONE: Numbers = Numbers { which: 0, values: [0.0; MAX_OPERANDS + 1] };
+    /// In the place of an operand: the cotangent, of a derivative.
+    pub const COTANGENT: usize = MAX_OPERANDS;
 
     #[inline]
     pub fn at(operand: usize, value: f64) -> Numbers {
@@ -68,20 +70,23 @@ pub struct SmallKernel {
     /// The last input, as `Func` counts them, which the kernel takes in its last slot: the output in a derivative.
     last: usize,
     size: usize,
+    /// Bytes of an element of the result.
+    out_size: usize,
     inputs: usize,
     /// The number of the input that is the first operand.
     first: usize,
 }
 
 impl SmallKernel {
-    /// None if `pointwise::run` is needed: for other types, masks and bool results.
+    /// None for what needs `pointwise::run`: other types, masks.
     #[inline]
     pub fn of(func: Func, dtype: DType, params: &[Scalar; MAX_PARAMS]) -> Option<SmallKernel> {
         let info = func.row.info();
-        if !dtype.is_float() || info.is_predicate() || info.masks {
+        if !dtype.is_float() || info.masks {
             return None;
         }
         let (func, _) = specialise(func, params);
+        let out_size = func.out_dtype(dtype).size();
         let info = func.row.info();
         let (kernel, reads, last) = match func.part {
             Part::Forward => (kernels::forward_kernel(func.row, dtype, instruction_set())?, (1 << info.arity()) - 1, usize::MAX),
@@ -92,7 +97,15 @@ impl SmallKernel {
                 (kernels::vjp_kernel(func.row, i as usize, dtype, instruction_set())?, reads, info.arity() + 1)
             }
         };
-        Some(SmallKernel { kernel, reads, last, size: dtype.size(), inputs: func.inputs(), first: usize::from(func.part != Part::Forward) })
+        Some(SmallKernel {
+            kernel,
+            reads,
+            last,
+            size: dtype.size(),
+            out_size,
+            inputs: func.inputs(),
+            first: usize::from(func.part != Part::Forward),
+        })
     }
 
     /// How many inputs there are, as `Func` counts them.
@@ -147,12 +160,12 @@ impl SmallKernel {
         numbers: &Numbers,
         params: &[Scalar; MAX_PARAMS],
     ) {
-        let mut repeated = [const { RepeatedNumber(MaybeUninit::uninit()) }; MAX_OPERANDS];
+        let mut repeated = [const { RepeatedNumber(MaybeUninit::uninit()) }; MAX_OPERANDS + 1];
         let mut at = *ins;
         let mut steps = [LANES * self.size; MAX_INPUTS];
         let whole = n.div_ceil(LANES).min(ROOM);
         for (i, buffer) in repeated.iter_mut().enumerate() {
-            let k = i + self.first;
+            let k = if i == Numbers::COTANGENT { 0 } else { i + self.first };
             if numbers.has(i) && self.reads(k) {
                 let buffer = buffer.0.as_mut_ptr() as *mut u8;
                 // SAFETY: the buffer has room for `ROOM` blocks of the widest elements.
@@ -166,7 +179,7 @@ impl SmallKernel {
             let now = (n - done).min(ROOM * LANES);
             // SAFETY: the caller's; a number is repeated for as many elements as are computed at once.
             unsafe {
-                self.run(now, padded, out.add(done * self.size), &at, params);
+                self.run(now, padded, out.add(done * self.out_size), &at, params);
                 for (at, step) in at.iter_mut().zip(steps) {
                     if !at.is_null() && done + now < n {
                         *at = at.add(step * ROOM);
@@ -197,7 +210,7 @@ impl SmallKernel {
             }
             let buffer = result.0.as_mut_ptr() as *mut u8;
             (self.kernel)(1, buffer, &at, params);
-            copy_few(buffer, out.add(start * self.size), n, self.size);
+            copy_few(buffer, out.add(start * self.out_size), n, self.out_size);
         }
     }
 }
@@ -218,10 +231,10 @@ unsafe fn repeat(value: f64, dst: *mut u8, n: usize, size: usize) {
     }
 }
 
-/// Copies `n` floats: few, for which a call of `memcpy` costs more than the copy.
+/// Copies `n` floats or truth values: a handful, for which a call of `memcpy` costs more than the copying.
 ///
 /// # Safety
-/// Both hold `n` elements of 4 or 8 bytes, aligned, and do not overlap.
+/// Both hold `n` elements of 4, 8 or 1 bytes, aligned, and do not overlap.
 #[inline]
 unsafe fn copy_few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
     // SAFETY: the caller's.
@@ -229,6 +242,10 @@ unsafe fn copy_few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
         if size == 4 {
             for i in 0..n {
                 (dst as *mut u32).add(i).write((src as *const u32).add(i).read());
+            }
+        } else if size == 1 {
+            for i in 0..n {
+                dst.add(i).write(src.add(i).read());
             }
         } else {
             for i in 0..n {
@@ -271,10 +288,12 @@ mod tests {
                         let count = info.params.len();
                         run(func, DType::F64, &[n], long.as_mut_ptr().cast(), &[1], &operands, &params[..count]).unwrap();
                     }
-                    let bits = |v: &[f64]| v[..n].iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
-                    assert_eq!(bits(&short), bits(&long), "{} {:?} {n}", info.name, func.part);
-                    assert_eq!(bits(&wide), bits(&long), "{} {:?} {n}", info.name, func.part);
-                    assert!(short[n..].iter().all(|x| *x == 0.0), "{} wrote past its end", info.name);
+                    let bytes = |v: &[f64]| v.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
+                    let (short, long, wide) = (bytes(&short), bytes(&long), bytes(&wide));
+                    let n = n * direct.out_size;
+                    assert_eq!(short[..n], long[..n], "{} {:?} {n}", info.name, func.part);
+                    assert_eq!(wide[..n], long[..n], "{} {:?} {n}", info.name, func.part);
+                    assert!(short[n..].iter().all(|x| *x == 0), "{} wrote past its end", info.name);
                     compared += 1;
                 }
             }
@@ -287,16 +306,18 @@ mod tests {
         let data: Vec<f64> = (0..304).map(|i| 0.1 + 0.017 * i as f64).collect();
         let params = [Scalar::Float(0.5), Scalar::Float(1.5), Scalar::Float(2.0)];
         let number = 0.7;
-        for row in [RowId::Mul, RowId::Rsub, RowId::Div, RowId::Pow, RowId::AddScaled, RowId::Lerp] {
+        for row in [RowId::Mul, RowId::Rsub, RowId::Div, RowId::Pow, RowId::AddScaled, RowId::Lerp, RowId::Lt, RowId::Ne] {
             let info = row.info();
             let parts = std::iter::once(Part::Forward).chain((0..info.arity()).map(|i| Part::Vjp(i as u8)));
             for func in parts.map(|part| Func { row, part }) {
                 let Some(direct) = SmallKernel::of(func, DType::F64, &params) else { continue };
-                for (n, at) in [1, 3, 16, 20, 128, 130, 300].into_iter().flat_map(|n| (0..info.arity()).map(move |at| (n, at))) {
+                let cotangent = (func.part != Part::Forward).then_some(Numbers::COTANGENT);
+                let places = (0..info.arity()).chain(cotangent);
+                for (n, at) in [1, 3, 16, 20, 128, 130, 300].into_iter().flat_map(|n| places.clone().map(move |at| (n, at))) {
                     let mut ins = [std::ptr::null(); MAX_INPUTS];
                     let mut operands = Vec::new();
                     for k in 0..func.inputs() {
-                        let is_number = k == at + usize::from(func.part != Part::Forward);
+                        let is_number = k == if at == Numbers::COTANGENT { 0 } else { at + usize::from(func.part != Part::Forward) };
                         let ptr = if is_number { (&raw const number).cast() } else { data.as_ptr().cast::<u8>() };
                         ins[direct.place(k)] = if is_number { std::ptr::null() } else { ptr };
                         operands.push(StridedOperand { ptr, strides: if is_number { &[0] } else { &[1] }, dtype: DType::F64 });

@@ -1,0 +1,130 @@
+//! Clamping: three of PyTorch's nodes for one and two bounds, numbers and tensors.
+
+use super::pointwise::{Arg, StepKeeps, StepNode, call, call_as, call_inplace, cannot_cast, inplace_as, maximum, minimum, promote};
+use crate::array::Numbers;
+use crate::autograd::{Tensor, apply_direct, linear, write_direct};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::RowId;
+use smallvec::SmallVec;
+
+/// A clamp of which one bound is missing.
+const fn one_sided(missing: &'static str) -> StepNode {
+    StepNode { name: "ClampBackward1", keeps: StepKeeps::AllAndNone(missing) }
+}
+
+/// Clamps to what is given; at least one bound.
+pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Tensor> {
+    let direct = match (min, max) {
+        (Some(Scalar::Bool(_)), _) | (_, Some(Scalar::Bool(_))) => None,
+        (Some(lo), Some(hi)) => apply_direct(RowId::Clamp, [x], &Numbers::NONE, &[lo, hi])?,
+        (Some(lo), None) => bound_direct(x, RowId::ClampMin, lo)?,
+        (None, Some(hi)) => bound_direct(x, RowId::ClampMax, hi)?,
+        (None, None) => None,
+    };
+    if let Some(t) = direct {
+        return Ok(t);
+    }
+    let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
+    args.extend([min, max].into_iter().flatten().map(Arg::Scalar));
+    let x = linear::cast(x, promote(&args))?;
+    match (min, max) {
+        (Some(lo), Some(hi)) => call(RowId::Clamp, &[(&x).into()], &[lo, hi]),
+        (Some(lo), None) => one_bound(&x, RowId::ClampMin, lo, one_sided("max")),
+        (None, Some(hi)) => one_bound(&x, RowId::ClampMax, hi, one_sided("min")),
+        (None, None) => Err(no_bound()),
+    }
+}
+
+/// The short way to one bound. A node would bear another name than the row's.
+fn bound_direct(x: &Tensor, row: RowId, bound: Scalar) -> Result<Option<Tensor>> {
+    if x.requires_grad() { Ok(None) } else { apply_direct(row, [x], &Numbers::NONE, &[bound]) }
+}
+
+fn one_bound(x: &Tensor, row: RowId, bound: Scalar, node: StepNode) -> Result<Tensor> {
+    call_as(row, node, &[x.into()], &[bound])
+}
+
+/// Clamps from below (above with `max`) to a number or a tensor.
+pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
+    let row = if max { RowId::ClampMax } else { RowId::ClampMin };
+    match bound {
+        Arg::Scalar(s) => one_bound(
+            &linear::cast(x, promote(&[x.into(), bound]))?,
+            row,
+            s,
+            StepNode { name: row.info().node_names[0], keeps: StepKeeps::All },
+        ),
+        _ if !promote(&[x.into(), bound]).is_float() => clamp_tensor(x, (!max).then_some(bound), max.then_some(bound)),
+        _ if max => call_as(
+            RowId::ClampTensor,
+            StepNode { name: "ClampMaxBackward1", keeps: StepKeeps::AllBut("min") },
+            &[x.into(), f64::NEG_INFINITY.into(), bound],
+            &[],
+        ),
+        _ => call_as(
+            RowId::ClampTensor,
+            StepNode { name: "ClampMinBackward1", keeps: StepKeeps::AllBut("max") },
+            &[x.into(), bound, f64::INFINITY.into()],
+            &[],
+        ),
+    }
+}
+
+/// Clamps to tensors (or numbers); at least one bound. At a bound the gradient is the input's.
+pub fn clamp_tensor(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<Tensor> {
+    if promote_bounds(x, min, max).is_float() {
+        let [lo, hi] = both_bounds(min, max);
+        return call(RowId::ClampTensor, &[x.into(), lo, hi], &[]);
+    }
+    let mut r = x.clone();
+    if let Some(lo) = min {
+        r = maximum(&r, lo)?;
+    }
+    if let Some(hi) = max {
+        r = minimum(&r, hi)?;
+    }
+    Ok(r)
+}
+
+/// As `clamp_tensor`, written over `target`.
+pub fn clamp_tensor_inplace(target: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<()> {
+    let common = promote_bounds(target, min, max);
+    if common.is_float() {
+        return call_inplace(RowId::ClampTensor, "clamp_", target, &both_bounds(min, max), &[]);
+    }
+    if !common.can_cast(target.dtype()) {
+        return Err(cannot_cast(common, target.dtype()));
+    }
+    linear::copy_(target, &clamp_tensor(target, min, max)?)
+}
+
+fn promote_bounds(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> DType {
+    let mut all: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
+    all.extend([min, max].into_iter().flatten());
+    promote(&all)
+}
+
+fn both_bounds<'a>(min: Option<Arg<'a>>, max: Option<Arg<'a>>) -> [Arg<'a>; 2] {
+    [min.unwrap_or(f64::NEG_INFINITY.into()), max.unwrap_or(f64::INFINITY.into())]
+}
+
+/// Clamps in place to what is given; at least one bound.
+pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<()> {
+    let one = |row, bound: Scalar, missing| {
+        if !matches!(bound, Scalar::Bool(_)) && write_direct(row, "clamp_", [target], &Numbers::NONE, &[bound]) {
+            return Ok(());
+        }
+        inplace_as(row, Some(one_sided(missing)), "clamp_", target, &[], &[bound])
+    };
+    match (min, max) {
+        (Some(lo), Some(hi)) => call_inplace(RowId::Clamp, "clamp_", target, &[], &[lo, hi]),
+        (Some(lo), None) => one(RowId::ClampMin, lo, "max"),
+        (None, Some(hi)) => one(RowId::ClampMax, hi, "min"),
+        (None, None) => Err(no_bound()),
+    }
+}
+
+fn no_bound() -> Error {
+    Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")
+}
