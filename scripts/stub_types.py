@@ -98,6 +98,7 @@ RESULTS = {
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
         "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
+        "is_conj is_neg "
         "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
         "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
         "_set_tangents_enabled _set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
@@ -172,6 +173,8 @@ RESULTS = {
 PROPERTIES = {
     "Tensor.grad": ("Tensor | None", True),
     "Tensor.data": ("Tensor", True),
+    "Tensor.real": ("Tensor", True),
+    "Tensor.imag": ("Tensor", True),
     "Tensor.requires_grad": ("_bool", True),
     "Tensor.grad_fn": ("Node | None", False),
     "Tensor._base": ("Tensor | None", False),

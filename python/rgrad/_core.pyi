@@ -266,19 +266,23 @@ class Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
-    def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
+    def all(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """Whether all elements along `dim` (all without) are true."""
     def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether `isclose` holds everywhere."""
-    def amax(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
+    def amax(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """The largest elements over `dim` (all without). Equal ones share the gradient evenly."""
-    def amin(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
+    def amin(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """The smallest elements over `dim` (all without). Equal ones share the gradient evenly."""
     def aminmax(
         self, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None
     ) -> _return_types.aminmax:
         """The smallest and the largest elements along `dim` (all without), as (min, max)."""
-    def any(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
+    def angle(self) -> Tensor:
+        """The angle of the input in radians: 0 for positive real numbers and zero, pi for negative ones (nan for
+        nan).
+        """
+    def any(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """Whether any element along `dim` (all without) is true."""
     def arccos(self) -> Tensor:
         """The angle, in radians, whose cosine is the input."""
@@ -308,12 +312,12 @@ class Tensor:
         """The inverse of the hyperbolic tangent."""
     def arctanh_(self) -> Tensor:
         """In-place form of `arctanh`."""
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """Where the largest element stands along `dim`, or in the flattened tensor; the first of equals."""
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals."""
     def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
-        """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+        """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
     def argwhere(self) -> Tensor:
         """The positions of the elements that are not zero, one in each row."""
     def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor:
@@ -429,6 +433,10 @@ class Tensor:
         """Limits this tensor's elements in place."""
     def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
         """A copy that gradients flow through."""
+    def conj(self) -> Tensor: ...
+    def conj_physical(self) -> Tensor: ...
+    def conj_physical_(self) -> Tensor:
+        """In-place form of `conj_physical`."""
     def contiguous(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor if it is row-major, else a row-major copy."""
     def copy_(self, other: Tensor, non_blocking: _bool = False) -> Tensor:
@@ -449,9 +457,9 @@ class Tensor:
         """How many elements along `dim` (all without) are not 0, as int64."""
     def cpu(self, memory_format: memory_format | None = None) -> Tensor:
         """This tensor on the CPU; itself if it is there already."""
-    def cummax(self, dim: _int) -> _return_types.cummax:
+    def cummax(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
         """The largest element so far along `dim` and where it stands (the last of equals)."""
-    def cummin(self, dim: _int) -> _return_types.cummin:
+    def cummin(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
         """The smallest element so far along `dim` and where it stands (the last of equals)."""
     def cumprod(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
         """Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
@@ -634,6 +642,11 @@ class Tensor:
         """The length of the hypotenuse, without needless overflow."""
     def hypot_(self, other: _Operand) -> Tensor:
         """In-place form of `hypot`."""
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part. Tensors of real numbers have none."""
+    @imag.setter
+    def imag(self, value: Tensor) -> None: ...
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
         """A copy with `alpha * source` added to the slices along `dim` that the index names."""
     def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
@@ -656,6 +669,7 @@ class Tensor:
         """The sum of the products along the last dimension of both."""
     def int(self) -> Tensor: ...
     def is_complex(self) -> _bool: ...
+    def is_conj(self) -> _bool: ...
     def is_contiguous(self, memory_format: memory_format | None = None) -> _bool:
         """Whether the elements lie in row-major order without gaps."""
     @property
@@ -670,6 +684,7 @@ class Tensor:
     def is_leaf(self) -> _bool: ...
     @property
     def is_meta(self) -> _bool: ...
+    def is_neg(self) -> _bool: ...
     def is_same_size(self, other: Tensor) -> _bool: ...
     def is_signed(self) -> _bool: ...
     @property
@@ -694,7 +709,9 @@ class Tensor:
     def itemsize(self) -> _int: ...
     def kron(self, other: Tensor) -> Tensor:
         """The Kronecker product: each element times all of `other`, as blocks."""
-    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
+    def kthvalue(
+        self, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
+    ) -> _return_types.kthvalue:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
     def le(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
@@ -732,12 +749,10 @@ class Tensor:
         """In-place form of `log2`."""
     def log_(self) -> Tensor:
         """In-place form of `log`."""
-    def log_softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
+    def log_softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
         """`x - log(sum(exp(x)))` along `dim`, without overflow."""
     def logaddexp(self, other: _Operand) -> Tensor:
         """The logarithm of the sum of the exponentials of both inputs."""
-    def logcumsumexp(self, dim: _int) -> Tensor:
-        """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
     def logical_and(self, other: _Operand) -> Tensor:
         """Whether both inputs are true (not zero)."""
     def logical_and_(self, other: _Operand) -> Tensor:
@@ -762,7 +777,7 @@ class Tensor:
         """In-place form of `logit`."""
     def logsigmoid(self) -> Tensor:
         """`log(sigmoid(x))`."""
-    def logsumexp(self, dim: _Dims, keepdim: _bool = False) -> Tensor:
+    def logsumexp(self, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
         """`log(sum(exp(x)))` over `dim`, without overflow."""
     def long(self) -> Tensor: ...
     def lt(self, other: _Operand) -> Tensor:
@@ -841,7 +856,7 @@ class Tensor:
         """In-place form of `mish`."""
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
-    def mode(self, dim: _int = -1, keepdim: _bool = False) -> _return_types.mode:
+    def mode(self, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
         """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
     def moveaxis(self, source: _Dims, destination: _Dims) -> Tensor:
         """Dimensions moved to other places; the rest keep their order."""
@@ -896,8 +911,15 @@ class Tensor:
         out: Tensor | None = None,
     ) -> Tensor:
         """As `quantile`, passing over nan."""
-    def nansum(self, dim: _Dims | None = None, keepdim: _bool = False, *, dtype: _DType | None = None) -> Tensor:
-        """The sum over `dim` (all without), with nan counted as 0."""
+    def nansum(
+        self,
+        dim: _Dims | None = None,
+        keepdim: _bool = False,
+        *,
+        dtype: _DType | None = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """The sum with nan counted as 0."""
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """`length` elements along `dim`, from `start` on."""
     @property
@@ -1034,6 +1056,11 @@ class Tensor:
         """Fills with integers in `from..to`, `0..from` if one bound is given, or all that the dtype holds."""
     def ravel(self) -> Tensor:
         """All elements in one dimension."""
+    @property
+    def real(self) -> Tensor:
+        """The real part: of a tensor of real numbers, itself."""
+    @real.setter
+    def real(self, value: Tensor) -> None: ...
     def reciprocal(self) -> Tensor:
         """One over the input."""
     def reciprocal_(self) -> Tensor:
@@ -1065,6 +1092,8 @@ class Tensor:
     def reshape(self, *shape: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
     def reshape_as(self, other: Tensor) -> Tensor: ...
+    def resolve_conj(self) -> Tensor: ...
+    def resolve_neg(self) -> Tensor: ...
     def retain_grad(self) -> None:
         """Makes backward keep this tensor's gradient in `.grad` although it is no leaf."""
     @property
@@ -1114,7 +1143,7 @@ class Tensor:
         on, or if this tensor is frozen.
         """
     def sgn(self) -> Tensor:
-        """-1, 0 or 1 (0 for nan)."""
+        """The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan)."""
     def sgn_(self) -> Tensor:
         """In-place form of `sgn`."""
     @property
@@ -1146,13 +1175,15 @@ class Tensor:
         """The sizes of the dimensions, or that of one."""
     @overload
     def size(self, dim: _int) -> _int: ...
-    def softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
+    def softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
     def softplus(self, beta: _Number = 1.0, threshold: _Number = 20.0) -> Tensor:
         """`log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold."""
     def softshrink(self, lambd: _float = 0.5) -> Tensor:
         """The input moved towards 0 by `lambd`."""
-    def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None) -> _return_types.sort:
+    def sort(
+        self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
+    ) -> _return_types.sort:
         """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
     def split(self, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
         """Parts of a size (the last one may be smaller), or of the sizes in a list."""
@@ -1266,7 +1297,9 @@ class Tensor:
     ) -> Tensor: ...
     def tolist(self) -> Any:
         """Nested lists of Python numbers; a number for a 0-d tensor."""
-    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
+    def topk(
+        self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
+    ) -> _return_types.topk:
         """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
@@ -1475,8 +1508,6 @@ def _call_site() -> _int:
 
 def _current_graph_task_id() -> _int:
     """The number of the backward pass that this thread is inside of, or -1."""
-
-_declared_functions: dict[_str, Any]
 
 def _describe_call_site() -> _str | None:
     """The file, line and function of the operation that is being called now, or None."""
@@ -1745,6 +1776,9 @@ def aminmax(
 ) -> _return_types.aminmax:
     """The smallest and the largest elements along `dim` (all without), as (min, max)."""
 
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle of the input in radians: 0 for positive real numbers and zero, pi for negative ones (nan for nan)."""
+
 def any(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether any element along `dim` (all without) is true."""
 
@@ -1804,7 +1838,7 @@ def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, ou
 def argsort(
     input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+    """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
 
 def argwhere(input: Tensor) -> Tensor:
     """The positions of the elements that are not zero, one in each row."""
@@ -1962,6 +1996,12 @@ def concatenate(
 ) -> Tensor:
     """The tensors behind one another along `dim`."""
 
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate: of a tensor of real numbers, itself."""
+
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The complex conjugate, written out: of a tensor of real numbers, itself."""
+
 contiguous_format: memory_format
 
 def copysign(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
@@ -1986,10 +2026,10 @@ def cross_entropy(
 ) -> Tensor:
     """The cross entropy of `softmax(input)` and classes or probabilities."""
 
-def cummax(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = None) -> _return_types.cummax:
+def cummax(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
     """The largest element so far along `dim` and where it stands (the last of equals)."""
 
-def cummin(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = None) -> _return_types.cummin:
+def cummin(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
     """The smallest element so far along `dim` and where it stands (the last of equals)."""
 
 def cumprod(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
@@ -2262,6 +2302,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _str = "mean", delta: _
 def hypot(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The length of the hypotenuse, without needless overflow."""
 
+def imag(input: Tensor) -> Tensor:
+    """The imaginary part. Tensors of real numbers have none, and are refused."""
+
 def index_add(
     input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -2300,6 +2343,9 @@ def is_anomaly_enabled() -> _bool:
 def is_complex(input: Tensor) -> _bool:
     """Whether a tensor's dtype is complex: there are none yet."""
 
+def is_conj(input: Tensor) -> _bool:
+    """Whether a conjugation waits to be written out: never."""
+
 def is_floating_point(input: Tensor) -> _bool:
     """Whether a tensor's dtype is floating point."""
 
@@ -2308,6 +2354,9 @@ def is_grad_enabled() -> _bool:
 
 def is_inference_mode_enabled() -> _bool:
     """Whether this thread is in inference mode."""
+
+def is_neg(input: Tensor) -> _bool:
+    """Whether a negation waits to be written out: never."""
 
 def isclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
@@ -2333,7 +2382,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element times all of `other`, as blocks."""
 
 def kthvalue(
-    input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
+    input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
 ) -> _return_types.kthvalue:
     """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
 
@@ -2389,9 +2438,6 @@ def log_softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: T
 
 def logaddexp(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of the exponentials of both inputs."""
-
-def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
 
 def logical_and(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether both inputs are true (not zero)."""
@@ -2524,9 +2570,7 @@ def mish(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
 
-def mode(
-    input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
-) -> _return_types.mode:
+def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
     """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
 
 def moveaxis(input: Tensor, source: _Dims, destination: _Dims) -> Tensor:
@@ -2607,7 +2651,7 @@ def nansum(
     dtype: _DType | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum over `dim` (all without), with nan counted as 0."""
+    """The sum with nan counted as 0."""
 
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements along `dim`, from `start` on."""
@@ -2852,6 +2896,9 @@ def randperm(
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension."""
 
+def real(input: Tensor) -> Tensor:
+    """The real part: of a tensor of real numbers, itself."""
+
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """One over the input."""
 
@@ -2875,6 +2922,12 @@ def reset_peak_memory_stats() -> None:
 
 def reshape(input: Tensor, shape: _Sizes) -> Tensor:
     """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """A tensor whose conjugation, if it waits, is written out: the input."""
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """A tensor whose negation, if it waits, is written out: the input."""
 
 def result_type(tensor: _Operand, other: _Operand) -> _DType:
     """The dtype of a pointwise operation on two tensors or numbers."""
@@ -2952,7 +3005,7 @@ def set_rng_state(new_state: Tensor) -> None:
     """Sets the default generator's state to one that `get_rng_state` gave."""
 
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """-1, 0 or 1 (0 for nan)."""
+    """The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan)."""
 
 short: dtype
 
@@ -2984,12 +3037,7 @@ def softshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None)
     """The input moved towards 0 by `lambd`."""
 
 def sort(
-    input: Tensor,
-    dim: _int = -1,
-    descending: _bool = False,
-    stable: _bool | None = None,
-    *,
-    out: _tuple[Tensor, Tensor] | None = None,
+    input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
 ) -> _return_types.sort:
     """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
 
@@ -3102,13 +3150,7 @@ def tile(input: Tensor, dims: _Dims) -> Tensor:
     """The tensor so many times along each dimension; missing numbers in front count as 1."""
 
 def topk(
-    input: Tensor,
-    k: _int,
-    dim: _int = -1,
-    largest: _bool = True,
-    sorted: _bool = True,
-    *,
-    out: _tuple[Tensor, Tensor] | None = None,
+    input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
 ) -> _return_types.topk:
     """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
 
@@ -3276,7 +3318,6 @@ __all__ = [
     "_before_fork",
     "_call_site",
     "_current_graph_task_id",
-    "_declared_functions",
     "_describe_call_site",
     "_disabled_torch_function_impl",
     "_enter_dual",
@@ -3355,6 +3396,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -3409,6 +3451,8 @@ __all__ = [
     "column_stack",
     "concat",
     "concatenate",
+    "conj",
+    "conj_physical",
     "contiguous_format",
     "copysign",
     "cos",
@@ -3487,6 +3531,7 @@ __all__ = [
     "hstack",
     "huber_loss",
     "hypot",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
@@ -3502,9 +3547,11 @@ __all__ = [
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_complex",
+    "is_conj",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_neg",
     "isclose",
     "isfinite",
     "isinf",
@@ -3527,7 +3574,6 @@ __all__ = [
     "log10",
     "log_softmax",
     "logaddexp",
-    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -3597,12 +3643,15 @@ __all__ = [
     "randn_like",
     "randperm",
     "ravel",
+    "real",
     "reciprocal",
     "relu",
     "remainder",
     "repeat_interleave",
     "reset_peak_memory_stats",
     "reshape",
+    "resolve_conj",
+    "resolve_neg",
     "result_type",
     "roll",
     "rot90",

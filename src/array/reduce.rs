@@ -5,6 +5,7 @@ use super::run::run1;
 use crate::backend::requests::{Reduce, Reducer, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
+use smallvec::SmallVec;
 
 fn not_floating(d: DType) -> Error {
     Error::dtype(format!("expected a floating point tensor, got {d}"))

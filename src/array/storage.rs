@@ -338,7 +338,7 @@ impl Storage {
     #[inline]
     pub(super) fn is_settled_for(&self, access: Access) -> bool {
         match &self.0.memory {
-            StorageMemory::Inline(_) | Memory::External { .. } => true,
+            StorageMemory::Inline(_) | StorageMemory::External { .. } => true,
             StorageMemory::Host(lazy) => lazy.is_settled_for(access),
             StorageMemory::Device(..) => false,
         }

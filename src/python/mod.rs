@@ -6,6 +6,7 @@ mod autograd;
 mod backward;
 mod blocks;
 mod both;
+mod complex;
 mod convert;
 mod create;
 mod declared;
@@ -65,6 +66,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dtype::register(m)?;
     device::register(m)?;
     info::register(m)?;
+    complex::register(m)?;
     convert::register(m)?;
     values::register(m)?;
     shape::register(m)?;

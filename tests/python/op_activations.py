@@ -73,6 +73,7 @@ _functional("threshold", lambda x: np.where(x > 0.4, x, 0.1), _off(0.4), 0.4, 0.
 _add("logit", lambda T, x: T.logit(x), special.logit, uniform(0.1, 0.9), tol=4)
 _add("nan_to_num", lambda T, x: T.nan_to_num(x), np.nan_to_num)
 _add("sgn", lambda T, x: T.sgn(x), np.sign, uniform(-2, 2, avoid=(0.0,)), grad="zero")
+_add("angle", lambda T, x: T.angle(x), lambda x: np.angle(x).astype(x.dtype), uniform(-2, 2, avoid=(0.0,)), grad="zero")
 _add("isposinf", lambda T, x: T.isposinf(x), np.isposinf, grad="none")
 _add("isneginf", lambda T, x: T.isneginf(x), np.isneginf, grad="none")
 

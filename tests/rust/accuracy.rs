@@ -5,7 +5,7 @@
 //! `backend::cpu::math` compare samples of both with other people's functions.
 
 use rgrad::layout::{DType, Scalar};
-use rgrad::pointwise::RowId;
+use rgrad::pointwise::{Output, RowId};
 use rgrad_kernels::backend::cpu::num::{InstructionSet, best};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run_at};
 use std::sync::Mutex;
@@ -124,7 +124,7 @@ fn errors(got: &[f32], want: &[f64], out: &mut [f64]) {
 
 /// The worst of a row over every `stride`th of the bit patterns in `first..last`.
 fn worst(row: RowId, level: InstructionSet, params: &[Scalar], range: std::ops::Range<u64>, stride: u64, worst: &mut Worst) {
-    let (truth, info) = (row.info().is_predicate(), row.info());
+    let (truth, info) = (row.info().output() == Output::Bool, row.info());
     let bound = bound_of(row).1;
     let constant = !BOUNDS.iter().any(|b| b.0 == row);
     let (mut x, mut wide) = (vec![0f32; BLOCK], vec![0f64; BLOCK]);

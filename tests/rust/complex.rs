@@ -1,7 +1,7 @@
 //! The rows that complex numbers can be computed with, in a complex type that exists only here: values, and derivatives against differences.
 
 use crate::rows::{points, value};
-use rgrad::pointwise::{Analytic, Eval, Field, Kind, Num, RowId, Vjp};
+use rgrad::pointwise::{Analytic, Eval, Field, Kind, Num, Output, RowId, Vjp};
 use rgrad_kernels::pointwise::rows;
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -122,6 +122,15 @@ impl Field for C {
     fn of_re(re: R) -> C {
         C::real(re.0)
     }
+    fn im(self) -> R {
+        R(self.im)
+    }
+    fn of_im(im: R) -> C {
+        C { re: 0.0, im: im.0 }
+    }
+    fn angle(self) -> R {
+        R(self.im.atan2(self.re))
+    }
     fn modulus(self) -> R {
         R(self.size())
     }
@@ -183,6 +192,7 @@ macro_rules! in_complex {
     (@ Modulus $R:path) => {
         Some(InC { f: |x, p| C::of_re(<$R as Eval<C>>::f(x, p)), vjp: |i, g, x, y, p| <$R as Vjp<C>>::vjp(i, &g.re(), x, &y.re(), p) })
     };
+    (@ Phase $R:path) => { in_complex!(@ Modulus $R) };
     (@ $kind:ident $R:path) => { None };
 }
 rgrad_kernels::every_row!(in_complex);
@@ -213,7 +223,7 @@ fn on_the_real_axis_complex_values_are_the_real_ones() {
             assert!((got - C::real(want)).size() <= 1e-12 * (1.0 + want.abs()), "{} at {x:?}: {got:?} and {want}", row.info().name);
         }
     }
-    let kinds = RowId::ALL.iter().filter(|r| matches!(r.info().kind, Kind::Field | Kind::Analytic | Kind::Modulus)).count();
+    let kinds = RowId::ALL.iter().filter(|r| matches!(r.info().kind, Kind::Field | Kind::Analytic | Kind::Modulus | Kind::Phase)).count();
     assert!(seen == kinds && seen >= 40, "{seen} rows");
 }
 
@@ -227,7 +237,7 @@ fn derivatives_in_complex_numbers_agree_with_differences() {
         let p = params(*row);
         for x in complex_points(*row) {
             let y = (c.f)(&x, &p);
-            let g = if info.kind == Kind::Modulus { C::real(0.7) } else { C { re: 0.7, im: -0.4 } };
+            let g = if info.output() == Output::Real { C::real(0.7) } else { C { re: 0.7, im: -0.4 } };
             for i in (0..x.len()).filter(|i| info.differentiable() >> i & 1 == 1) {
                 let grad = (c.vjp)(i, &g, &x, &y, &p);
                 for dz in [C::real(1.0), I] {
@@ -248,10 +258,10 @@ fn derivatives_in_complex_numbers_agree_with_differences() {
 
 #[test]
 fn real_results_say_so() {
-    use rgrad::pointwise::{Func, Output};
+    use rgrad::pointwise::Func;
     for row in RowId::ALL {
         let info = row.info();
-        assert_eq!(info.output() == Output::Real, info.kind == Kind::Modulus, "{}", info.name);
+        assert_eq!(info.output() == Output::Real, matches!(info.kind, Kind::Modulus | Kind::Phase), "{}", info.name);
         for d in rgrad::layout::DType::ALL {
             let want = match info.output() {
                 Output::Bool => rgrad::layout::DType::Bool,

@@ -56,10 +56,16 @@ pub trait Field: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn re(self) -> Self::Re;
     /// A number without an imaginary part.
     fn of_re(re: Self::Re) -> Self;
+    /// The imaginary part.
+    fn im(self) -> Self::Re;
+    /// A number without a real part.
+    fn of_im(im: Self::Re) -> Self;
     /// The absolute value.
     fn modulus(self) -> Self::Re;
     /// The number divided by its absolute value; 0 for 0.
     fn sgn(self) -> Self;
+    /// The angle in radians between the number and the positive ones; nan for nan.
+    fn angle(self) -> Self::Re;
 }
 
 /// What `Field` asks of numbers that have no imaginary part, for the instance's `impl Field`.
@@ -82,6 +88,20 @@ macro_rules! without_imaginary_part {
         #[inline(always)]
         fn sgn(self) -> Self {
             $crate::pointwise::Num::sign(self)
+        }
+        #[inline(always)]
+        fn im(self) -> Self {
+            self.lit(0.0)
+        }
+        #[inline(always)]
+        fn of_im(im: Self) -> Self {
+            im.lit(0.0)
+        }
+        #[inline(always)]
+        fn angle(self) -> Self {
+            let turned = $crate::pointwise::Num::lt(&self, &self.lit(0.0));
+            let angle = Self::select(turned, self.lit(::std::f64::consts::PI), self.lit(0.0));
+            Self::select(self.is_nan(), self, angle)
         }
     };
 }

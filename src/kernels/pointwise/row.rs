@@ -14,6 +14,8 @@ pub enum Kind {
     Analytic,
     /// Any numbers, with a real result: an absolute value.
     Modulus,
+    /// Real and complex numbers, with a real result: an angle.
+    Phase,
     /// Numbers with an order; the derivative is of reals.
     Num,
     /// Real numbers.
@@ -213,21 +215,16 @@ impl RowInfo {
     pub const fn output(&self) -> Output {
         match self.kind {
             Kind::Field | Kind::Analytic | Kind::Num | Kind::Real | Kind::Int => Output::Same,
-            Kind::Modulus => Output::Real,
+            Kind::Modulus | Kind::Phase => Output::Real,
             Kind::Test | Kind::Cmp => Output::Bool,
         }
-    }
-
-    /// Whether the result is bool.
-    pub const fn is_predicate(&self) -> bool {
-        matches!(self.output(), Output::Bool)
     }
 
     /// Whether it can be computed in integers and booleans, and in floats.
     pub const fn computes(&self, floats: bool) -> bool {
         match self.kind {
             Kind::Field | Kind::Modulus | Kind::Num | Kind::Test | Kind::Cmp => true,
-            Kind::Analytic | Kind::Real => floats,
+            Kind::Analytic | Kind::Phase | Kind::Real => floats,
             Kind::Int => !floats,
         }
     }
@@ -408,6 +405,7 @@ macro_rules! value_of {
     (Field $($row:tt)+) => { value_of!(@ Field A $($row)+); };
     (Analytic $($row:tt)+) => { value_of!(@ Analytic A $($row)+); };
     (Modulus $($row:tt)+) => { value_of!(@ Field (A::Re) $($row)+); };
+    (Phase $($row:tt)+) => { value_of!(@ Analytic (A::Re) $($row)+); };
     (Num $($row:tt)+) => { value_of!(@ Num A $($row)+); };
     (Real $($row:tt)+) => { value_of!(@ Real A $($row)+); };
     (Test $($row:tt)+) => { value_of!(@ Field (A::Cond) $($row)+); };
@@ -434,6 +432,7 @@ macro_rules! vjp_of {
     (Field $($row:tt)+) => { vjp_of!(@ Analytic A $($row)+); };
     (Analytic $($row:tt)+) => { vjp_of!(@ Analytic A $($row)+); };
     (Modulus $($row:tt)+) => { vjp_of!(@ Analytic (A::Re) $($row)+); };
+    (Phase $($row:tt)+) => { vjp_of!(@ Analytic (A::Re) $($row)+); };
     (Num $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
     (Real $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
     (Test $($row:tt)+) => { vjp_of!(@ Analytic A $($row)+); };

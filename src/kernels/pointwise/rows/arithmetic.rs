@@ -113,10 +113,29 @@ macro_rules! arithmetic {
         x.sign();
         x(g) { g.lit(0.0) }
     }
-    /// -1, 0 or 1 (0 for nan).
-    Num Sgn = "sgn" Any [SgnBackward0](x) kinks [0.0] {
-        x.sign();
-        x(g) { g.lit(0.0) }
+    /// The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan).
+    Field Sgn = "sgn" Any [SgnBackward0](x) kinks [0.0] {
+        x.sgn();
+        x(g; x, y) {
+            {
+                // What points across the number turns it; what points along it changes nothing.
+                let (size, zero) = (A::of_re(x.modulus()), y.eq(&y.lit(0.0)));
+                let turn = A::of_im((g * y.clone().conj()).im()) * y.clone();
+                A::select(zero.clone(), y.lit(0.0), turn.div(A::select(zero, size.lit(1.0), size)))
+            }
+        }
+    }
+    /// The angle of the input in radians: 0 for positive real numbers and zero, pi for negative ones (nan for nan).
+    Phase Angle = "angle" Float [AngleBackward0](x) kinks [0.0], no_in_place {
+        x.angle();
+        x(g; x) {
+            {
+                let (along, size) = (x.clone().sgn(), A::of_re(x.modulus()));
+                let zero = along.eq(&along.lit(0.0));
+                let turn = A::of_im(g.re()) * along;
+                A::select(zero.clone(), size.lit(0.0), turn.div(A::select(zero, size.lit(1.0), size)))
+            }
+        }
     }
     /// The magnitude of the first input with the sign of the second.
     Real Copysign = "copysign" Float [CopysignBackward0, CopysignBackward1](a, b) kinks [0.0] {

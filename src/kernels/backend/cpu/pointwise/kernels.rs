@@ -400,6 +400,13 @@ macro_rules! forward_kernels {
     (Modulus $R:ident) => { forward_kernels!(@ $R num_avx2 Avx2) };
     (Test $R:ident) => { forward_kernels!(Cmp $R) };
     (Analytic $R:ident) => { forward_kernels!(Real $R) };
+    (Phase $R:ident) => {
+        levels!(
+            by_dtype!(floats real_base $R Base),
+            by_dtype!(floats real_avx2 $R Avx2),
+            by_dtype!(floats real_avx2 $R Avx2)
+        )
+    };
     ($kind:ident Exp) => { lanes_kernels!(Exp) };
     ($kind:ident Tanh) => { lanes_kernels!(Tanh) };
     ($kind:ident Erf) => { lanes_kernels!(Erf) };
