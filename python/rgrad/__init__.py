@@ -1,24 +1,21 @@
 """rgrad: an autograd engine that speaks PyTorch.
 
-Tensors, their operations and the engine live in the native module ``rgrad._core``; every public name of it is a name
-of this package. The Python layer adds grad modes, ``autograd``, ``nn``, ``optim``, ``utils``, ``testing`` and storage
-on disk. Names, signatures, defaults and the key words of error messages are PyTorch's wherever PyTorch has them.
+Tensors, their operations and the engine live in the native module ``rgrad._core``; its public names are names of this
+package, but for those that PyTorch has elsewhere, as in ``nn.functional``. The Python layer adds grad modes,
+``autograd``, ``nn``, ``optim``, ``utils``, ``testing`` and storage on disk. Names, signatures, defaults and the key
+words of error messages are PyTorch's wherever PyTorch has them.
 """
 
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._names import ELSEWHERE as _ELSEWHERE
 
 if TYPE_CHECKING:
     from ._core import *
 
-
-def _public_names() -> list[str]:
-    # The native module keeps the only list of operations: pointwise ones are registered from its table.
-    return [name for name in dir(_core) if not name.startswith("_")]
-
-
-_core_names = _public_names()
+# The native module keeps the only list of operations: pointwise ones are registered from its table.
+_core_names = [name for name in dir(_core) if not name.startswith("_") and name not in _ELSEWHERE]
 globals().update({name: getattr(_core, name) for name in _core_names})
 
 # PyTorch's name of the native module, for code that reaches into it.
@@ -69,6 +66,7 @@ __all__ = sorted(  # noqa: PLE0605
         "enable_grad",
         "finfo",
         "func",
+        "fusion",
         "iinfo",
         "inference_mode",
         "is_tensor",
@@ -77,7 +75,9 @@ __all__ = sorted(  # noqa: PLE0605
         "no_grad",
         "optim",
         "overrides",
+        "return_types",
         "save",
+        "serialization",
         "set_grad_enabled",
         "set_printoptions",
         "testing",

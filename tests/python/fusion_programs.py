@@ -97,7 +97,9 @@ def rows() -> dict[int, tuple[str, ...]]:
 
 def accepts(name: str, n: int, dtype: str) -> bool:
     try:
-        getattr(rgrad, name)(*(rgrad.ones(2, dtype=getattr(rgrad, dtype)) for _ in range(n)), *NUMBERS_OF.get(name, ()))
+        getattr(rgrad._core, name)(
+            *(rgrad.ones(2, dtype=getattr(rgrad, dtype)) for _ in range(n)), *NUMBERS_OF.get(name, ())
+        )
     except (TypeError, RuntimeError):
         return False
     return True
@@ -424,9 +426,9 @@ class Run:
             return made * rgrad.tensor(1 + noise)
 
     def row(self, verb: str, step: Step, *args: Any) -> Any:
-        if verb.endswith("_") or not hasattr(rgrad, verb):
+        if verb.endswith("_") or not hasattr(rgrad._core, verb):
             return getattr(args[0], verb)(*args[1:], **dict(step.kw))
-        return getattr(rgrad, verb)(*args, **dict(step.kw))
+        return getattr(rgrad._core, verb)(*args, **dict(step.kw))
 
     def data(self, shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
@@ -464,9 +466,9 @@ class Run:
     def do_chain(self, step: Step, x: Any, y: Any, names: tuple[str, ...]) -> Any:
         for name in names:
             x = (
-                getattr(rgrad, name)(x)
+                getattr(rgrad._core, name)(x)
                 if name in rows()[1]
-                else getattr(rgrad, name)(x, rgrad.as_tensor(y, device=x.device))
+                else getattr(rgrad._core, name)(x, rgrad.as_tensor(y, device=x.device))
             )
         return x
 

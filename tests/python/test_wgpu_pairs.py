@@ -26,7 +26,7 @@ def unary() -> list[str]:
     found = []
     for name in rows()[1]:
         try:
-            made = getattr(rgrad, name)(x)
+            made = getattr(rgrad._core, name)(x)
         except (TypeError, RuntimeError):
             continue
         if made.dtype == rgrad.float32:
@@ -37,7 +37,7 @@ def unary() -> list[str]:
 def bits(first: str, second: str, fused: bool) -> np.ndarray:
     with rgrad.fusion(fused):
         x = rgrad.tensor(VALUES, device="wgpu")
-        out: np.ndarray = getattr(rgrad, second)(getattr(rgrad, first)(x)).cpu().numpy()
+        out: np.ndarray = getattr(rgrad._core, second)(getattr(rgrad._core, first)(x)).cpu().numpy()
     return np.where(np.isnan(out), np.float32(np.nan), out).view("uint32")
 
 

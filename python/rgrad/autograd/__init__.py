@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from .._core import SavedTensor as SavedTensor
 from .._lazy import lazily
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
@@ -28,6 +29,7 @@ __getattr__, __dir__ = lazily(__name__, ("forward_ad", "functional", "graph"))
 __all__ = [
     "Function",
     "GradcheckError",
+    "SavedTensor",
     "Variable",
     "backward",
     "detect_anomaly",

@@ -1,0 +1,104 @@
+"""What stands where: rgrad's top level, its modules and their public names, beside PyTorch's."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rgrad  # noqa: E402
+from rgrad._names import ELSEWHERE, OWN  # noqa: E402
+from test_python_rooms import sources  # noqa: E402
+
+pytestmark = pytest.mark.oracle
+
+
+def public(namespace: Any) -> set[str]:
+    return {name for name in dir(namespace) if not name.startswith("_")}
+
+
+def test_names_at_the_top_level() -> None:
+    """All of them are PyTorch's or have a reason; none of PyTorch's own is listed with one."""
+    assert public(rgrad) - public(torch) == set(OWN)
+    assert [name for name, reason in OWN.items() if len(reason) < 20] == []
+    # `import *` gives what can be seen, but for what only type checkers need.
+    assert public(rgrad) - set(rgrad.__all__) == {"TYPE_CHECKING"}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_names_that_are_elsewhere(name: str) -> None:
+    assert not hasattr(torch, name)
+    assert not hasattr(rgrad, name)
+    assert hasattr(rgrad._core, name)
+    for package in (rgrad, torch):
+        place: Any = package
+        for part in ELSEWHERE[name].split("."):
+            if part == "_core":
+                return
+            place = getattr(place, part)
+        assert hasattr(place, name)
+
+
+def test_the_native_module_has_no_other_names() -> None:
+    assert public(rgrad._core) - set(rgrad.__all__) == set(ELSEWHERE)
+
+
+# Public modules and names in them that PyTorch does not have, with the reason.
+OWN_MODULES = {
+    "rgrad.autograd.backward": "torch.autograd has it in its __init__",
+    "rgrad.func.debug": "torch.func is one file, over torch._functorch",
+    "rgrad.func.jacobian": "torch.func is one file, over torch._functorch",
+    "rgrad.func.linearize": "torch.func is one file, over torch._functorch",
+    "rgrad.func.modules": "torch.func is one file, over torch._functorch",
+    "rgrad.func.reverse": "torch.func is one file, over torch._functorch",
+    "rgrad.utils.data.collate": "torch.utils.data._utils has it",
+    "rgrad.wgpu": "the device",
+}
+OWN_NAMES = {
+    "rgrad": set(OWN),
+    "rgrad.autograd": {"GradcheckError"},
+}
+
+
+def modules() -> list[str]:
+    return [name for name in sources() if not any(part.startswith("_") for part in name.split("."))]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_modules_and_their_public_names_are_where_pytorch_has_them(name: str) -> None:
+    theirs = name.replace("rgrad", "torch", 1)
+    if name in OWN_MODULES:
+        with pytest.raises(ImportError):
+            importlib.import_module(theirs)
+        return
+    mine, other = importlib.import_module(name), importlib.import_module(theirs)
+    listed = set(getattr(mine, "__all__", ()))
+    assert listed - set(dir(other)) == OWN_NAMES.get(name, set())
+    assert [n for n in listed if not hasattr(mine, n)] == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from torch.autograd import SavedTensor, gradcheck; assert callable(gradcheck)",
+        "from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck",
+        "import torch.autograd.gradcheck as check; assert check is torch.autograd.gradcheck",
+        "from torch.nn.modules.module import Module, register_module_forward_hook",
+        "from torch.nn.modules import Linear, loss; assert loss.MSELoss",
+        "from torch.nn.modules.container import Sequential; assert Sequential is torch.nn.Sequential",
+        "from torch.nn.utils import clip_grad_norm_, parameters_to_vector",
+        "from torch.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_",
+        "from torch.nn.utils.convert_parameters import vector_to_parameters",
+        "from torch.nn.parameter import Buffer, Parameter; assert torch.nn.parameter.Parameter is Parameter",
+        "from torch.func import grad, vmap; assert torch.vmap is vmap",
+        "assert torch.typename(torch.nn.Linear(1, 1)) == torch.__name__ + '.nn.modules.linear.Linear'",
+    ],
+)
+def test_import_paths(statement: str) -> None:
+    """One statement for both."""
+    for name in ("torch", "rgrad"):
+        package = importlib.import_module(name)
+        exec(statement.replace("torch", name), {name: package})
