@@ -20,6 +20,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.relu(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([0.0000, 0.5000, 3.0000])
     """
     return input.relu_() if inplace else _core.relu(input)
 
@@ -36,7 +37,9 @@ def relu_(input: Tensor) -> Tensor:
     Example:
         >>> x = rgrad.tensor([-1.0, 2.0])
         >>> F.relu_(x) is x
+        True
         >>> x
+        tensor([0., 2.])
     """
     return input.relu_()
 
@@ -52,6 +55,7 @@ def tanh(input: Tensor) -> Tensor:
 
     Example:
         >>> F.tanh(rgrad.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.7616,  0.0000,  0.7616])
     """
     return input.tanh()
 
@@ -67,6 +71,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
     Example:
         >>> F.sigmoid(rgrad.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.2689, 0.5000, 0.7311])
     """
     return input.sigmoid()
 
@@ -85,6 +90,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
     Example:
         >>> F.leaky_relu(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.0200,  0.5000,  3.0000])
     """
     return input.leaky_relu_(negative_slope) if inplace else _core.leaky_relu(input, negative_slope)
 
@@ -103,6 +109,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.elu(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.8647,  0.5000,  3.0000])
     """
     return input.elu_(alpha) if inplace else _core.elu(input, alpha)
 
@@ -121,6 +128,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.celu(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.8647,  0.5000,  3.0000])
     """
     return input.celu_(alpha) if inplace else _core.celu(input, alpha)
 
@@ -138,6 +146,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.silu(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.2384,  0.3112,  2.8577])
     """
     return input.silu_() if inplace else _core.silu(input)
 
@@ -155,6 +164,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.mish(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.2525,  0.3752,  2.9865])
     """
     return input.mish_() if inplace else _core.mish(input)
 
@@ -175,6 +185,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
     Example:
         >>> F.gelu(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.0455,  0.3457,  2.9960])
     """
     return _core.gelu(input, approximate=approximate)
 
@@ -193,6 +204,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
     Example:
         >>> F.softplus(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([0.1269, 0.9741, 3.0486])
     """
     return _core.softplus(input, beta, threshold)
 
@@ -209,6 +221,7 @@ def softsign(input: Tensor) -> Tensor:
 
     Example:
         >>> F.softsign(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.6667,  0.3333,  0.7500])
     """
     return input / (1 + input.abs())
 
@@ -225,6 +238,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
     Example:
         >>> F.tanhshrink(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-1.0360,  0.0379,  2.0049])
     """
     return input - input.tanh()
 
@@ -241,6 +255,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
     Example:
         >>> F.logsigmoid(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-2.1269, -0.4741, -0.0486])
     """
     return _core.logsigmoid(input)
 
@@ -263,6 +278,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
     Example:
         >>> F.hardtanh(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
     """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val: got {min_val} and {max_val}")
@@ -282,6 +298,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.relu6(rgrad.tensor([-2.0, 0.5, 7.0]))
+        tensor([0.0000, 0.5000, 6.0000])
     """
     return input.hardtanh_(0.0, 6.0) if inplace else _core.hardtanh(input, 0.0, 6.0)
 
@@ -299,6 +316,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.hardsigmoid(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([0.1667, 0.5833, 1.0000])
     """
     return input.hardsigmoid_() if inplace else _core.hardsigmoid(input)
 
@@ -316,6 +334,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Example:
         >>> F.hardswish(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.3333,  0.2917,  3.0000])
     """
     return input.hardswish_() if inplace else _core.hardswish(input)
 
@@ -333,6 +352,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
     Example:
         >>> F.hardshrink(rgrad.tensor([-2.0, 0.3, 3.0]))
+        tensor([-2.,  0.,  3.])
     """
     return _core.hardshrink(input, lambd)
 
@@ -350,6 +370,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
     Example:
         >>> F.softshrink(rgrad.tensor([-2.0, 0.3, 3.0]))
+        tensor([-1.5000,  0.0000,  2.5000])
     """
     return _core.softshrink(input, lambd)
 
@@ -368,6 +389,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
     Example:
         >>> F.threshold(rgrad.tensor([-2.0, 0.5, 3.0]), 1.0, 9.0)
+        tensor([9., 9., 3.])
     """
     return input.threshold_(threshold, value) if inplace else _core.threshold(input, threshold, value)
 
@@ -396,6 +418,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Example:
         >>> F.softmax(rgrad.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([0.0900, 0.2447, 0.6652])
     """
     if dim is None:
         dim = _implicit_dim("softmax", input.dim(), _stacklevel)
@@ -417,6 +440,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Example:
         >>> F.softmin(rgrad.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([0.6652, 0.2447, 0.0900])
     """
     if dim is None:
         dim = _implicit_dim("softmin", input.dim(), _stacklevel)
@@ -438,6 +462,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
     Example:
         >>> F.log_softmax(rgrad.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([-2.4076, -1.4076, -0.4076])
     """
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)

@@ -56,6 +56,7 @@ def mse_loss(
 
     Example:
         >>> F.mse_loss(rgrad.tensor([1.0, 2.0]), rgrad.tensor([1.0, 4.0]))
+        tensor(2.)
     """
     if size_average is not None or reduce is not None or weight is not None:
         reduction = reduction_of(reduction, size_average, reduce)
@@ -93,6 +94,7 @@ def l1_loss(
 
     Example:
         >>> F.l1_loss(rgrad.tensor([1.0, 2.0]), rgrad.tensor([1.0, 4.0]), reduction="none")
+        tensor([0., 2.])
     """
     if size_average is not None or reduce is not None or weight is not None:
         reduction = reduction_of(reduction, size_average, reduce)
@@ -130,6 +132,7 @@ def smooth_l1_loss(
 
     Example:
         >>> F.smooth_l1_loss(rgrad.tensor([0.0, 0.0]), rgrad.tensor([0.5, 2.0]), reduction="none")
+        tensor([0.1250, 1.5000])
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_of(reduction, size_average, reduce)
@@ -159,6 +162,7 @@ def huber_loss(
 
     Example:
         >>> F.huber_loss(rgrad.tensor([0.0, 0.0]), rgrad.tensor([0.5, 2.0]), reduction="none")
+        tensor([0.1250, 1.5000])
     """
     if weight is not None:
         reduction = reduction_of(reduction, None, None)
@@ -200,6 +204,7 @@ def nll_loss(
 
     Example:
         >>> F.nll_loss(rgrad.tensor([[0.2, 0.8], [0.5, 0.5]]).log(), rgrad.tensor([1, 0]), reduction="none")
+        tensor([0.2231, 0.6931])
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_of(reduction, size_average, reduce)
@@ -243,6 +248,8 @@ def cross_entropy(
         >>> loss = F.cross_entropy(scores, rgrad.tensor([0, 1]))
         >>> loss.backward()
         >>> scores.grad
+        tensor([[-0.0596,  0.0596],
+                [ 0.2500, -0.2500]])
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_of(reduction, size_average, reduce)
@@ -278,6 +285,7 @@ def binary_cross_entropy_with_logits(
 
     Example:
         >>> F.binary_cross_entropy_with_logits(rgrad.tensor([0.0, 3.0]), rgrad.tensor([1.0, 1.0]), reduction="none")
+        tensor([0.6931, 0.0486])
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_of(reduction, size_average, reduce)
@@ -312,6 +320,7 @@ def binary_cross_entropy(
 
     Example:
         >>> F.binary_cross_entropy(rgrad.tensor([0.5, 0.9]), rgrad.tensor([1.0, 1.0]), reduction="none")
+        tensor([0.6931, 0.1054])
     """
     if size_average is not None or reduce is not None:
         reduction = reduction_of(reduction, size_average, reduce)
@@ -348,6 +357,7 @@ def kl_div(
         >>> p = rgrad.tensor([[0.5, 0.5]])
         >>> q = rgrad.tensor([[0.25, 0.75]])
         >>> F.kl_div(q.log(), p, reduction="batchmean")
+        tensor(0.1438)
     """
     batchmean = reduction == "batchmean"
     if reduction == "mean":

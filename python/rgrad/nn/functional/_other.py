@@ -21,6 +21,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 
     Example:
         >>> F.normalize(rgrad.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]])
     """
     norm = input.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(input)
     return input / norm if out is None else _core.div(input, norm, out=out)
@@ -45,7 +46,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     Example:
         >>> dropped = F.dropout(rgrad.ones(1000), p=0.2)
         >>> dropped.unique()
+        tensor([0.0000, 1.2500])
         >>> F.dropout(rgrad.ones(3), training=False)
+        tensor([1., 1., 1.])
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
@@ -71,6 +74,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
     Example:
         >>> F.one_hot(rgrad.tensor([0, 2]), 3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
     """
     if tensor.dtype != _core.int64:
         raise RuntimeError(

@@ -45,9 +45,22 @@ def replaced(table: Hooks, module: object, name: str, value: Any) -> Any:
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, args)`` before the forward of every module; a result replaces the arguments.
+    """Call ``hook(module, args)`` before the forward of every module, before the module's own hooks.
 
-    It runs before the module's own hooks. Meant for debugging and profiling: it is state of the whole process.
+    It is state of the whole process, for debugging and profiling.
+
+    Args:
+        hook: What it returns, unless None, replaces the arguments.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_forward_pre_hook
+        >>> handle = register_module_forward_pre_hook(lambda module, args: print(f"{module} is called"))
+        >>> _ = nn.ReLU()(rgrad.ones(2))
+        ReLU() is called
+        >>> handle.remove()
     """
     return _register(forward_pre, hook)
 
@@ -57,15 +70,46 @@ def register_module_forward_hook(
 ) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after the forward of every module, before the module's own hooks.
 
-    What it returns (not None) replaces the output. With ``with_kwargs``: ``hook(module, args, kwargs, output)``. With
-    ``always_call`` it is called, with output None, also when forward raises.
+    Args:
+        hook: What it returns, unless None, replaces the output.
+        with_kwargs: Call it as ``hook(module, args, kwargs, output)``.
+        always_call: Call it with output None, too, if the call raises.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_forward_hook
+        >>> handle = register_module_forward_hook(lambda module, args, output: print(module, output.shape))
+        >>> _ = nn.Sequential(nn.Linear(2, 3), nn.ReLU())(rgrad.ones(2))
+        Linear(in_features=2, out_features=3, bias=True) rgrad.Size([3])
+        ReLU() rgrad.Size([3])
+        Sequential(
+          (0): Linear(in_features=2, out_features=3, bias=True)
+          (1): ReLU()
+        ) rgrad.Size([3])
+        >>> handle.remove()
     """
     extra = [forward_with_kwargs] * with_kwargs + [forward_always_called] * always_call
     return _register(forward, hook, *extra)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, grad_output)`` whenever the gradients of a module's outputs are known."""
+    """Call ``hook(module, grad_output)`` whenever the gradients of a module's outputs are known.
+
+    Args:
+        hook: What it returns, unless None, replaces the gradients.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_full_backward_pre_hook
+        >>> handle = register_module_full_backward_pre_hook(lambda module, grad_output: print(module, grad_output))
+        >>> nn.ReLU()(rgrad.ones(2, requires_grad=True)).sum().backward()
+        ReLU() (tensor([1., 1.]),)
+        >>> handle.remove()
+    """
     return _register(backward_pre, hook)
 
 
@@ -83,8 +127,24 @@ def _register_backward(hook: Callable[..., Any], full: bool) -> RemovableHandle:
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` with the gradients of the last operation in each forward.
 
-    An old way, see ``Module.register_backward_hook``: use :func:`register_module_full_backward_hook`. Raises
-    RuntimeError while there are such hooks.
+    Use :func:`register_module_full_backward_hook`: these are the inputs' gradients only if forward is one operation.
+
+    Args:
+        hook: What it returns, unless None, replaces ``grad_input``.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Raises:
+        RuntimeError: There are hooks of :func:`register_module_full_backward_hook`.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_backward_hook
+        >>> handle = register_module_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
+        >>> x = rgrad.ones(2, requires_grad=True).exp()
+        >>> nn.ReLU()(x).sum().backward()
+        (tensor([1., 1.]),)
+        >>> handle.remove()
     """
     return _register_backward(hook, False)
 
@@ -92,21 +152,78 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` whenever the gradients of a module's inputs are known.
 
-    Raises RuntimeError while there are hooks of :func:`register_module_backward_hook`.
+    Args:
+        hook: What it returns, unless None, replaces ``grad_input``.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Raises:
+        RuntimeError: There are hooks of :func:`register_module_backward_hook`.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_full_backward_hook
+        >>> handle = register_module_full_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
+        >>> nn.ReLU()(rgrad.ones(2, requires_grad=True)).sum().backward()
+        (tensor([1., 1.]),)
+        >>> handle.remove()
     """
     return _register_backward(hook, True)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, param)`` for every parameter that a module registers; a result replaces it."""
+    """Call ``hook(module, name, param)`` for every parameter that a module registers.
+
+    Args:
+        hook: What it returns, unless None, replaces the parameter.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_parameter_registration_hook
+        >>> handle = register_module_parameter_registration_hook(lambda module, name, param: print(name, param.shape))
+        >>> _ = nn.Linear(2, 3)
+        weight rgrad.Size([3, 2])
+        bias rgrad.Size([3])
+        >>> handle.remove()
+    """
     return _register(parameter_registration, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, buffer)`` for every buffer that a module registers; a result replaces it."""
+    """Call ``hook(module, name, buffer)`` for every buffer that a module registers.
+
+    Args:
+        hook: What it returns, unless None, replaces the buffer.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_buffer_registration_hook
+        >>> handle = register_module_buffer_registration_hook(lambda module, name, buffer: print(name, buffer))
+        >>> nn.Module().register_buffer("mean", rgrad.zeros(2))
+        mean tensor([0., 0.])
+        >>> handle.remove()
+    """
     return _register(buffer_registration, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, submodule)`` for every submodule that a module registers; a result replaces it."""
+    """Call ``hook(module, name, submodule)`` for every submodule that a module registers.
+
+    Args:
+        hook: What it returns, unless None, replaces the submodule.
+
+    Returns:
+        A handle with ``remove()``.
+
+    Example:
+        >>> from rgrad.nn.modules.module import register_module_module_registration_hook
+        >>> handle = register_module_module_registration_hook(lambda module, name, submodule: print(name, submodule))
+        >>> _ = nn.Sequential(nn.ReLU())
+        0 ReLU()
+        >>> handle.remove()
+    """
     return _register(module_registration, hook)

@@ -33,9 +33,15 @@ class HasHooks:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before forward; what it returns (not None) replaces the arguments.
+        """Call ``hook(module, args)`` before ``forward``; what it returns, unless None, replaces the arguments.
 
-        With ``with_kwargs``: ``hook(module, args, kwargs)``, which returns None or ``(args, kwargs)``.
+        Args:
+            hook: The hook.
+            prepend: Call it before the hooks that there are.
+            with_kwargs: Call it as ``hook(module, args, kwargs)``; it returns None or ``(args, kwargs)``.
+
+        Returns:
+            A handle with ``remove()``.
         """
         return self._register("_forward_pre_hooks", hook, prepend, with_kwargs)
 
@@ -47,10 +53,24 @@ class HasHooks:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after forward; what it returns (not None) replaces the output.
+        """Call ``hook(module, args, output)`` after ``forward``; what it returns, unless None, replaces the output.
 
-        With ``with_kwargs``: ``hook(module, args, kwargs, output)``. With ``always_call`` it is called with output
-        None when the call raises before the hook's turn; an error of the hook is a warning then.
+        Args:
+            hook: The hook.
+            prepend: Call it before the hooks that there are.
+            with_kwargs: Call it as ``hook(module, args, kwargs, output)``.
+            always_call: Call it with output None, too, if the call raises before its turn; what the hook raises is then
+                a warning.
+
+        Returns:
+            A handle with ``remove()``.
+
+        Example:
+            >>> layer = nn.ReLU()
+            >>> handle = layer.register_forward_hook(lambda module, args, output: output + 1)
+            >>> layer(rgrad.tensor([-1.0, 1.0]))
+            tensor([1., 2.])
+            >>> handle.remove()
         """
         handle = self._register("_forward_hooks", hook, prepend, with_kwargs)
         if always_call:
@@ -61,15 +81,23 @@ class HasHooks:
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_output)`` when the gradients of the outputs are known.
 
-        ``grad_output`` is a tuple with one entry for each output; what the hook returns (not None) replaces it.
+        Args:
+            hook: Gets a tuple with one entry for each output; what it returns, unless None, replaces it.
+            prepend: Call it before the hooks that there are.
+
+        Returns:
+            A handle with ``remove()``.
         """
         return self._register("_backward_pre_hooks", hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` with the gradients of the last operation in ``forward``.
 
-        An old way, which tells the gradients of the inputs only if forward is a single operation: use
-        :meth:`register_full_backward_hook`. Raises RuntimeError for a module that has such hooks.
+        These are the gradients of the inputs only if ``forward`` is one operation: use
+        :meth:`register_full_backward_hook`.
+
+        Raises:
+            RuntimeError: The module has full backward hooks.
         """
         return self._register_backward(hook, False, False)
 
@@ -85,7 +113,15 @@ class HasHooks:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known.
 
-        Both are tuples, with None for what needs no gradient; what the hook returns (not None) replaces
-        ``grad_input``. If no input requires grad, the hook is called with the gradients of the outputs.
+        Args:
+            hook: Gets two tuples, with None for what needs no gradient; what it returns, unless None, replaces
+                ``grad_input``. If no input requires grad, it is called when the gradients of the outputs are known.
+            prepend: Call it before the hooks that there are.
+
+        Returns:
+            A handle with ``remove()``.
+
+        Raises:
+            RuntimeError: The module has hooks of :meth:`register_backward_hook`.
         """
         return self._register_backward(hook, prepend, True)

@@ -173,11 +173,21 @@ class HasState:
     _load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
 
     def get_extra_state(self) -> Any:
-        """What ``state_dict`` stores besides parameters and buffers; override together with ``set_extra_state``."""
+        """What ``state_dict`` stores besides parameters and buffers.
+
+        Subclasses that have such state override this and ``set_extra_state``.
+
+        Raises:
+            RuntimeError: It is not overridden.
+        """
         raise RuntimeError(f"get_extra_state: {type(self).__name__} does not define it")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take over what ``get_extra_state`` returned."""
+        """Take over ``state``, which ``get_extra_state`` returned.
+
+        Raises:
+            RuntimeError: It is not overridden.
+        """
         raise RuntimeError(f"set_extra_state: {type(self).__name__} does not define it, but got {typename(state)}")
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
@@ -191,9 +201,22 @@ class HasState:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Parameters and persistent buffers of the tree by dotted name, sharing memory with the module.
+        """The parameters and the persistent buffers of the tree by dotted name.
 
-        Detached unless ``keep_vars``. ``destination`` is filled and returned if given; ``prefix`` goes before names.
+        Args:
+            destination: A dict to fill and return.
+            prefix: What stands before the names.
+            keep_vars: Give parameters and buffers themselves; else they are detached.
+
+        Returns:
+            A dict of tensors that share memory with the module.
+
+        Example:
+            >>> layer = nn.Linear(2, 1)
+            >>> list(layer.state_dict())
+            ['weight', 'bias']
+            >>> nn.Linear(2, 1).load_state_dict(layer.state_dict())
+            <All keys matched successfully>
         """
         if destination is None:
             destination = OrderedDict()
@@ -230,33 +253,49 @@ class HasState:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy parameters and buffers from ``state_dict`` into the tree (``assign``: take the tensors themselves).
+        """Copy the values of a state dict into parameters and buffers of the tree.
 
-        Unlike PyTorch's, a load that raises has changed nothing.
+        A load that raises has changed nothing. (In PyTorch it may have.)
+
+        Args:
+            state_dict: Tensors by dotted name.
+            strict: Raise if names are missing or unexpected.
+            assign: Take the tensors themselves in place of their values.
 
         Returns:
-            ``(missing_keys, unexpected_keys)``, both empty if ``strict``.
+            ``(missing_keys, unexpected_keys)``.
 
         Raises:
             TypeError: ``state_dict`` is no mapping.
-            RuntimeError: missing or unexpected keys (if ``strict``), or shapes that differ; all are listed.
+            RuntimeError: Names are missing or unexpected (if ``strict``), or shapes differ; all are listed.
         """
         return _load(self, state_dict, strict, assign)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads the module."""
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads the module; gives a handle."""
         handle = RemovableHandle(self._state_dict_pre_hooks)
         self._state_dict_pre_hooks[handle.id] = hook
         return handle
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after the module was read."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict`` has read the module.
+
+        Gives a handle.
+        """
         handle = RemovableHandle(self._state_dict_hooks)
         self._state_dict_hooks[handle.id] = hook
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` first."""
+        """Call a hook before a state dict is loaded into the module.
+
+        Args:
+            hook: Is called as ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                error_msgs)`` and may change the lists and the dict.
+
+        Returns:
+            A handle with ``remove()``.
+        """
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
         self._load_state_dict_pre_hooks[handle.id] = hook
         return handle
@@ -264,7 +303,10 @@ class HasState:
     _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` when the module's keys were compared; it may edit the lists."""
+        """Call ``hook(module, incompatible_keys)`` when the names were compared; it may change the two lists.
+
+        Gives a handle.
+        """
         handle = RemovableHandle(self._load_state_dict_post_hooks)
         self._load_state_dict_post_hooks[handle.id] = hook
         return handle

@@ -22,7 +22,18 @@ class _Inplace(Module):
 
 
 class ReLU(_Inplace):
-    """``max(x, 0)``."""
+    """``max(x, 0)``; the gradient at 0 is 0.
+
+    Args:
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.ReLU()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([0.0000, 0.5000, 3.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -30,7 +41,15 @@ class ReLU(_Inplace):
 
 
 class Tanh(Module):
-    """Hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Tanh()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.9640,  0.4621,  0.9951])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -38,7 +57,15 @@ class Tanh(Module):
 
 
 class Sigmoid(Module):
-    """``1 / (1 + exp(-x))``."""
+    """``1 / (1 + exp(-x))``.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Sigmoid()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([0.1192, 0.6225, 0.9526])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -46,7 +73,19 @@ class Sigmoid(Module):
 
 
 class LeakyReLU(Module):
-    """``x`` where positive, else ``negative_slope * x``."""
+    """``x`` where it is positive, else ``negative_slope * x``.
+
+    Args:
+        negative_slope: The slope on the negative side.
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.LeakyReLU(0.1)(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.2000,  0.5000,  3.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -62,7 +101,19 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2016).
+
+    Args:
+        alpha: The limit on the negative side is ``-alpha``.
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.ELU()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.8647,  0.5000,  3.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -78,7 +129,18 @@ class ELU(Module):
 
 
 class SiLU(_Inplace):
-    """``x * sigmoid(x)``."""
+    """``x * sigmoid(x)``.
+
+    Args:
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.SiLU()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.2384,  0.3112,  2.8577])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -86,7 +148,18 @@ class SiLU(_Inplace):
 
 
 class Mish(_Inplace):
-    """``x * tanh(softplus(x))``."""
+    """``x * tanh(softplus(x))`` (Misra 2019).
+
+    Args:
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Mish()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.2525,  0.3752,  2.9865])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -94,7 +167,18 @@ class Mish(_Inplace):
 
 
 class Hardsigmoid(_Inplace):
-    """``x / 6 + 1 / 2`` limited to ``[0, 1]``."""
+    """``x / 6 + 1 / 2``, limited to ``[0, 1]``.
+
+    Args:
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Hardsigmoid()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([0.1667, 0.5833, 1.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -105,7 +189,18 @@ class Hardsigmoid(_Inplace):
 
 
 class Hardswish(_Inplace):
-    """``x * hardsigmoid(x)``."""
+    """``x * hardsigmoid(x)`` (Howard et al. 2019).
+
+    Args:
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Hardswish()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.3333,  0.2917,  3.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -116,7 +211,15 @@ class Hardswish(_Inplace):
 
 
 class Tanhshrink(Module):
-    """``x - tanh(x)``."""
+    """``x - tanh(x)``.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Tanhshrink()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-1.0360,  0.0379,  2.0049])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -133,7 +236,18 @@ class _Shrink(Module):
 
 
 class Hardshrink(_Shrink):
-    """``x`` where ``|x| > lambd``, else 0."""
+    """``x`` where ``|x| > lambd``, else 0.
+
+    Args:
+        lambd: The half width of the interval that gives 0.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Hardshrink()(rgrad.tensor([-2.0, 0.3, 3.0]))
+        tensor([-2.,  0.,  3.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -141,7 +255,18 @@ class Hardshrink(_Shrink):
 
 
 class Softshrink(_Shrink):
-    """``x`` moved towards 0 by ``lambd``, and 0 where ``|x| <= lambd``."""
+    """``x`` moved towards 0 by ``lambd``, and 0 where ``|x| <= lambd``.
+
+    Args:
+        lambd: How far.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Softshrink()(rgrad.tensor([-2.0, 0.3, 3.0]))
+        tensor([-1.5000,  0.0000,  2.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -149,7 +274,20 @@ class Softshrink(_Shrink):
 
 
 class Threshold(Module):
-    """``x`` where above ``threshold``, else ``value``."""
+    """``x`` where it is above ``threshold``, else ``value``.
+
+    Args:
+        threshold: The largest input that is replaced.
+        value: What replaces it.
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Threshold(1.0, 9.0)(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([9., 9., 3.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -166,7 +304,19 @@ class Threshold(Module):
 
 
 class CELU(Module):
-    """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)`` (Barron 2017).
+
+    Args:
+        alpha: The limit on the negative side is ``-alpha``.
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.CELU()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.8647,  0.5000,  3.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -182,7 +332,18 @@ class CELU(Module):
 
 
 class GELU(Module):
-    """``x`` times the standard normal distribution function of ``x``; ``approximate="tanh"`` is cheaper."""
+    """``x * P(Z <= x)`` for a standard normal Z (Hendrycks and Gimpel 2016).
+
+    Args:
+        approximate: ``"none"``, or ``"tanh"`` for an approximation by a hyperbolic tangent.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.GELU()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.0455,  0.3457,  2.9960])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -197,7 +358,19 @@ class GELU(Module):
 
 
 class Softplus(Module):
-    """``log(1 + exp(beta * x)) / beta``, linear where ``beta * x > threshold``."""
+    """``log(1 + exp(beta * x)) / beta``, without overflow.
+
+    Args:
+        beta: The sharpness of the bend at 0.
+        threshold: The result is ``x`` itself where ``beta * x`` is larger.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Softplus()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([0.1269, 0.9741, 3.0486])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -213,7 +386,15 @@ class Softplus(Module):
 
 
 class Softsign(Module):
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)``.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Softsign()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-0.6667,  0.3333,  0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -221,7 +402,15 @@ class Softsign(Module):
 
 
 class LogSigmoid(Module):
-    """``log(sigmoid(x))``."""
+    """``log(sigmoid(x))``, without overflow.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.LogSigmoid()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-2.1269, -0.4741, -0.0486])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
@@ -229,7 +418,25 @@ class LogSigmoid(Module):
 
 
 class Hardtanh(Module):
-    """``x`` limited to ``[min_val, max_val]``."""
+    """``x`` limited to ``[min_val, max_val]``.
+
+    Args:
+        min_val: The lower limit.
+        max_val: The upper limit.
+        inplace: Write the result into the input.
+        min_value: Old name of ``min_val``.
+        max_value: Old name of ``max_val``.
+
+    Raises:
+        ValueError: ``max_val`` is not above ``min_val``.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Hardtanh()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
 
     def __init__(
         self,
@@ -263,7 +470,18 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """``x`` limited to ``[0, 6]``."""
+    """``x`` limited to ``[0, 6]``.
+
+    Args:
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.ReLU6()(rgrad.tensor([-2.0, 0.5, 7.0]))
+        tensor([0.0000, 0.5000, 6.0000])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -273,7 +491,18 @@ class ReLU6(Hardtanh):
 
 
 class Softmax(Module):
-    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    """``exp(x) / sum(exp(x))`` along ``dim``.
+
+    Args:
+        dim: The dimension along which the results sum to 1.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.Softmax(dim=0)(rgrad.tensor([1.0, 2.0, 3.0]))
+        tensor([0.0900, 0.2447, 0.6652])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -288,7 +517,18 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """``log(softmax(x))`` along ``dim``."""
+    """``log(softmax(x))`` along ``dim``, without overflow.
+
+    Args:
+        dim: The dimension along which the exponentials of the results sum to 1.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.LogSoftmax(dim=0)(rgrad.tensor([1.0, 2.0, 3.0]))
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()

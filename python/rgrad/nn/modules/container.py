@@ -46,12 +46,17 @@ class _Listed(Module):
         self._renumber(self._modules.values())
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Add ``module`` at the end; gives this container."""
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Insert a module before position ``index``."""
+        """Insert ``module`` before position ``index``.
+
+        Raises:
+            AssertionError: ``module`` is no module.
+            IndexError: ``index`` is not a position in the container.
+        """
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}, got {type(module).__name__}")
         if not -len(self) <= index <= len(self):
@@ -62,13 +67,13 @@ class _Listed(Module):
         return self
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add modules at the end, in order."""
+        """Add ``modules`` at the end, in order; gives this container."""
         for module in list(modules):
             self.append(module)
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Remove and give back."""
+        """Remove what stands at ``key``, a position or a slice, and give it back."""
         module = self[key]
         del self[key]
         return module
@@ -78,9 +83,17 @@ class _Listed(Module):
 
 
 class Sequential(_Listed):
-    """Modules called one after the other, each with the result of the one before.
+    """Modules that are called one after the other, each with the result of the one before.
 
-    Takes modules, or one OrderedDict of names and modules.
+    Args:
+        args: The modules, or one OrderedDict of names and modules.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> net(rgrad.ones(5, 4)).shape
+        rgrad.Size([5, 2])
+        >>> net[1]
+        ReLU()
     """
 
     @overload
@@ -122,14 +135,27 @@ class Sequential(_Listed):
         return self * other
 
     def forward(self, input: Any) -> Any:
-        """The result of the last module; ``input`` itself if there is none."""
+        """Give the result of the last module, or ``input`` itself if there are no modules."""
         for module in self._modules.values():
             input = module(input)
         return input
 
 
 class ModuleList(_Listed):
-    """A list of modules whose parameters count as those of its owner."""
+    """A list of modules. Their parameters count as those of the module that owns the list.
+
+    Args:
+        modules: The modules.
+
+    Example:
+        >>> layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
+        >>> len(layers), len(list(layers.parameters()))
+        (3, 6)
+        >>> layers
+        ModuleList(
+          (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
+        )
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -148,11 +174,15 @@ class ModuleList(_Listed):
         return self.extend(other)
 
     def insert(self, index: int, module: Module) -> None:
-        """Insert a module before position ``index``, as lists do."""
+        """Insert ``module`` before position ``index``, as lists do."""
         super().insert(max(-len(self), min(index, len(self))), module)
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add modules at the end, in order; raises TypeError if ``modules`` cannot be iterated."""
+        """Add ``modules`` at the end, in order; gives this list.
+
+        Raises:
+            TypeError: ``modules`` cannot be iterated.
+        """
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         return super().extend(modules)
@@ -175,7 +205,18 @@ class ModuleList(_Listed):
 
 
 class ModuleDict(Module):
-    """A dict of modules whose parameters count as those of its owner."""
+    """A dict of modules. Their parameters count as those of the module that owns the dict.
+
+    Args:
+        modules: A mapping of names and modules, or pairs.
+
+    Example:
+        >>> heads = nn.ModuleDict({"left": nn.Linear(2, 1), "right": nn.Linear(2, 3)})
+        >>> heads["right"](rgrad.ones(2)).shape
+        rgrad.Size([3])
+        >>> [name for name, _ in heads.named_parameters()]
+        ['left.weight', 'left.bias', 'right.weight', 'right.bias']
+    """
 
     _modules: dict[str, Module]  # type: ignore[assignment]
 
@@ -203,27 +244,35 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Remove one and give it back; raises KeyError."""
+        """Remove the module named ``key`` and give it back.
+
+        Raises:
+            KeyError: There is none.
+        """
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:
-        """Names."""
+        """The names."""
         return self._modules.keys()
 
     def items(self) -> Iterable[tuple[str, Module]]:
-        """Names and modules."""
+        """The names and the modules."""
         return self._modules.items()
 
     def values(self) -> Iterable[Module]:
-        """Modules."""
+        """The modules."""
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add or replace modules, from a mapping or from pairs."""
+        """Add or replace modules from ``modules``, a mapping or pairs.
+
+        Raises:
+            TypeError: ``modules`` cannot be iterated.
+        """
         if not isinstance(modules, Iterable):
             raise TypeError(
                 f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules)}"
@@ -245,7 +294,16 @@ def _describe(key: object, value: object) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors put into it become parameters, other values stay as they are."""
+    """A list of parameters. Tensors that are put into it become parameters, other values stay as they are.
+
+    Args:
+        values: The values.
+
+    Example:
+        >>> scales = nn.ParameterList([rgrad.ones(2), rgrad.zeros(3)])
+        >>> [p.shape for p in scales.parameters()]
+        [rgrad.Size([2]), rgrad.Size([3])]
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -268,13 +326,17 @@ class ParameterList(Module):
         setattr(self, str(_position(index, self._size)), _entry(value))
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end."""
+        """Add ``value`` at the end; gives this list."""
         setattr(self, str(self._size), _entry(value))
         self._size += 1
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add values at the end, in order."""
+        """Add ``values`` at the end, in order; gives this list.
+
+        Raises:
+            TypeError: ``values`` cannot be iterated, or is a tensor.
+        """
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
@@ -293,7 +355,20 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict of parameters, in the order of insertion; tensors put into it become parameters."""
+    """A dict of parameters in the order of insertion. Tensors that are put into it become parameters.
+
+    Args:
+        parameters: A mapping of names and values, or pairs.
+
+    Example:
+        >>> weights = nn.ParameterDict({"w": rgrad.ones(2)})
+        >>> weights["b"] = rgrad.zeros(1)
+        >>> weights
+        ParameterDict(
+          (w): Parameter containing: [rgrad.float32 of size 2]
+          (b): Parameter containing: [rgrad.float32 of size 1]
+        )
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -330,34 +405,42 @@ class ParameterDict(Module):
         return key in self._keys
 
     def keys(self) -> Iterable[str]:
-        """Names."""
+        """The names."""
         return self._keys.keys()
 
     def values(self) -> Iterable[Any]:
-        """Parameters."""
+        """The parameters."""
         return (self[key] for key in self._keys)
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Names and parameters."""
+        """The names and the parameters."""
         return ((key, self[key]) for key in self._keys)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter, or ``default``."""
+        """The parameter named ``key``, or ``default``."""
         return self[key] if key in self._keys else default
 
     def pop(self, key: str) -> Any:
-        """Remove one and give it back; raises KeyError."""
+        """Remove the parameter named ``key`` and give it back.
+
+        Raises:
+            KeyError: There is none.
+        """
         value = self[key]
         del self[key]
         return value
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all parameters."""
         for key in list(self._keys):
             del self[key]
 
     def update(self, parameters: Any) -> None:
-        """Add or replace parameters, from a mapping or from pairs."""
+        """Add or replace parameters from ``parameters``, a mapping or pairs.
+
+        Raises:
+            TypeError: ``parameters`` cannot be iterated.
+        """
         if not isinstance(parameters, Iterable):
             raise TypeError(
                 "ParametersDict.update should be called with an iterable of key/value pairs, but got "

@@ -6,9 +6,26 @@ from .module import Module
 
 
 class Dropout(Module):
-    """In training, zero each element with probability ``p`` and scale the others by ``1 / (1 - p)``.
+    """In training, zeroes each element with probability ``p`` and multiplies the others by ``1 / (1 - p)``.
 
-    Raises ValueError unless ``0 <= p <= 1``. Source: Srivastava et al. 2014.
+    In evaluation mode it gives its input back (Srivastava et al. 2014).
+
+    Args:
+        p: The probability.
+        inplace: Write the result into the input.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> layer = nn.Dropout(0.2)
+        >>> layer(rgrad.ones(1000)).unique()
+        tensor([0.0000, 1.2500])
+        >>> layer.eval()(rgrad.ones(3))
+        tensor([1., 1., 1.])
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -19,7 +36,7 @@ class Dropout(Module):
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Same shape as ``input``; the input itself in evaluation mode."""
+        """Give ``input`` with elements dropped, and ``input`` itself in evaluation mode."""
         return F.dropout(input, self.p, self.training, self.inplace) if self.training else input
 
     def extra_repr(self) -> str:

@@ -13,21 +13,50 @@ _linear = _core.linear
 
 
 class Identity(Module):
-    """Gives its input back; arguments of the constructor are ignored."""
+    """A module that gives its input back.
+
+    Args:
+        args: Ignored, so that it can stand in for any layer.
+        kwargs: Ignored.
+
+    Shape:
+        Any.
+
+    Example:
+        >>> nn.Identity(54, unused=True)(rgrad.ones(2))
+        tensor([1., 1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input itself."""
+        """Give back ``input``."""
         return input
 
 
 class Linear(Module):
-    """``y = x Aᵀ + b`` over the last dimension: ``(*, in_features)`` to ``(*, out_features)``.
+    """``y = x Aᵀ + b`` over the last dimension.
 
-    ``weight`` (out_features, in_features) and ``bias`` (out_features) start uniform in
-    ``±1 / sqrt(in_features)``; ``bias=False`` leaves the bias out.
+    The parameters ``weight`` of shape ``(out_features, in_features)`` and ``bias`` of shape ``(out_features)`` start
+    uniform in ``±1 / sqrt(in_features)``.
+
+    Args:
+        in_features: The size of the input's last dimension.
+        out_features: The size of the output's last dimension.
+        bias: Whether there is a ``b``; without it ``bias`` is None.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(*, in_features)``; output: ``(*, out_features)``.
+
+    Example:
+        >>> layer = nn.Linear(3, 2)
+        >>> layer(rgrad.ones(5, 3)).shape
+        rgrad.Size([5, 2])
+        >>> [name for name, _ in layer.named_parameters()]
+        ['weight', 'bias']
     """
 
     def __init__(
@@ -52,7 +81,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input`` of shape ``(*, in_features)``."""
+        """Apply the layer to ``input`` of shape ``(*, in_features)``."""
         # Straight from the table: self.weight would go the slow way round through __getattr__.
         params = self._parameters
         try:
@@ -66,7 +95,29 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """``y_k = x1ᵀ A_k x2 + b_k`` for inputs ``(*, in1_features)`` and ``(*, in2_features)``."""
+    """``y_k = x1ᵀ A_k x2 + b_k`` over the last dimensions of two inputs.
+
+    The parameters ``weight`` of shape ``(out_features, in1_features, in2_features)`` and ``bias`` of shape
+    ``(out_features)`` start uniform in ``±1 / sqrt(in1_features)``.
+
+    Args:
+        in1_features: The size of the first input's last dimension.
+        in2_features: The size of the second input's last dimension.
+        out_features: The size of the output's last dimension.
+        bias: Whether there is a ``b``; without it ``bias`` is None.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Raises:
+        ValueError: ``in1_features`` is not positive.
+
+    Shape:
+        Inputs: ``(*, in1_features)`` and ``(*, in2_features)``; output: ``(*, out_features)``.
+
+    Example:
+        >>> nn.Bilinear(3, 4, 2)(rgrad.ones(5, 3), rgrad.ones(5, 4)).shape
+        rgrad.Size([5, 2])
+    """
 
     def __init__(
         self,
@@ -98,7 +149,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Inputs with equal leading dimensions."""
+        """Apply the layer to ``input1`` and ``input2``, whose leading dimensions are equal."""
         result = _core.einsum("...i,kij,...j->...k", input1, self.weight, input2)
         return result if self.bias is None else result + self.bias
 

@@ -31,7 +31,22 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """Absolute error."""
+    """The absolute error ``|input - target|``.
+
+    Errors are those of :func:`rgrad.nn.functional.l1_loss`.
+
+    Args:
+        size_average: Old form of ``reduction``.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each element.
+
+    Shape:
+        Input and target: any, the same; output: a number, or the input's shape for ``"none"``.
+
+    Example:
+        >>> nn.L1Loss()(rgrad.tensor([1.0, 2.0]), rgrad.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.l1_loss`."""
@@ -39,7 +54,23 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """Squared error."""
+    """The squared error ``(input - target)²``.
+
+    Errors are those of :func:`rgrad.nn.functional.mse_loss`.
+
+    Args:
+        size_average: Old form of ``reduction``.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each element.
+
+    Shape:
+        Input and target: any, the same; output: a number, or the input's shape for ``"none"``.
+
+    Example:
+        >>> loss = nn.MSELoss()
+        >>> loss(rgrad.tensor([1.0, 2.0]), rgrad.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.mse_loss`."""
@@ -47,7 +78,23 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squared error near 0, absolute error further out."""
+    """``0.5 d² / beta`` where ``|d| < beta``, else ``|d| - 0.5 beta``, of the differences d (Girshick 2015).
+
+    Errors are those of :func:`rgrad.nn.functional.smooth_l1_loss`.
+
+    Args:
+        size_average: Old form of ``reduction``.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each element.
+        beta: Where the square ends; 0 makes this the absolute error.
+
+    Shape:
+        Input and target: any, the same; output: a number, or the input's shape for ``"none"``.
+
+    Example:
+        >>> nn.SmoothL1Loss(reduction="none")(rgrad.tensor([0.0, 0.0]), rgrad.tensor([0.5, 2.0]))
+        tensor([0.1250, 1.5000])
+    """
 
     def __init__(
         self,
@@ -65,7 +112,21 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squared error near 0, ``delta`` times the absolute error further out."""
+    """``0.5 d²`` where ``|d| < delta``, else ``delta (|d| - 0.5 delta)``, of the differences d (Huber 1964).
+
+    Errors are those of :func:`rgrad.nn.functional.huber_loss`.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each element.
+        delta: Where the square ends.
+
+    Shape:
+        Input and target: any, the same; output: a number, or the input's shape for ``"none"``.
+
+    Example:
+        >>> nn.HuberLoss(reduction="none")(rgrad.tensor([0.0, 0.0]), rgrad.tensor([0.5, 2.0]))
+        tensor([0.1250, 1.5000])
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -77,7 +138,25 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Negative log likelihood of class indices."""
+    """The negative log likelihood of class indices.
+
+    Errors are those of :func:`rgrad.nn.functional.nll_loss`.
+
+    Args:
+        weight: A factor for each class.
+        size_average: Old form of ``reduction``.
+        ignore_index: A target with this value counts nothing.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each target.
+
+    Shape:
+        Input: ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``; target: without C. Output: a number, or the target's shape.
+
+    Example:
+        >>> log_probabilities = rgrad.tensor([[0.2, 0.8], [0.5, 0.5]]).log()
+        >>> nn.NLLLoss()(log_probabilities, rgrad.tensor([1, 0]))
+        tensor(0.4581)
+    """
 
     def __init__(
         self,
@@ -96,7 +175,26 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of scores and class indices or probabilities."""
+    """The cross entropy of the softmax of scores, and class indices or probabilities.
+
+    Errors are those of :func:`rgrad.nn.functional.cross_entropy`.
+
+    Args:
+        weight: A factor for each class.
+        size_average: Old form of ``reduction``.
+        ignore_index: A class index with this value counts nothing.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each target.
+        label_smoothing: The part of the target that is spread evenly over all classes.
+
+    Shape:
+        Input: ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``; target: without C. Output: a number, or the target's shape.
+
+    Example:
+        >>> scores = rgrad.tensor([[2.0, 0.0], [0.0, 0.0]])
+        >>> nn.CrossEntropyLoss()(scores, rgrad.tensor([0, 1]))
+        tensor(0.4100)
+    """
 
     def __init__(
         self,
@@ -124,7 +222,23 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities."""
+    """The binary cross entropy of probabilities.
+
+    Errors are those of :func:`rgrad.nn.functional.binary_cross_entropy`.
+
+    Args:
+        weight: A factor for each element.
+        size_average: Old form of ``reduction``.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each element.
+
+    Shape:
+        Input and target: any, the same; output: a number, or the input's shape for ``"none"``.
+
+    Example:
+        >>> nn.BCELoss()(rgrad.tensor([0.5, 0.9]), rgrad.tensor([1.0, 1.0]))
+        tensor(0.3993)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.binary_cross_entropy`."""
@@ -132,7 +246,24 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of scores."""
+    """The binary cross entropy of the sigmoid of scores, without overflow.
+
+    Errors are those of :func:`rgrad.nn.functional.binary_cross_entropy_with_logits`.
+
+    Args:
+        weight: A factor for each element.
+        size_average: Old form of ``reduction``.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each element.
+        pos_weight: A factor for the part of the target that is 1.
+
+    Shape:
+        Input and target: any, the same; output: a number, or the input's shape for ``"none"``.
+
+    Example:
+        >>> nn.BCEWithLogitsLoss()(rgrad.tensor([0.0, 3.0]), rgrad.tensor([1.0, 1.0]))
+        tensor(0.3709)
+    """
 
     weight: Tensor | None
     pos_weight: Tensor | None
@@ -157,7 +288,24 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence of log probabilities."""
+    """The Kullback-Leibler divergence of log probabilities.
+
+    Errors are those of :func:`rgrad.nn.functional.kl_div`.
+
+    Args:
+        size_average: Old form of ``reduction``.
+        reduce: Old form of ``reduction``.
+        reduction: ``"batchmean"`` (the sum divided by the batch size), ``"mean"``, ``"sum"`` or ``"none"``.
+        log_target: The target has log probabilities, too.
+
+    Shape:
+        Input and target: any, the same; output: a number, or the input's shape for ``"none"``.
+
+    Example:
+        >>> q, p = rgrad.tensor([[0.25, 0.75]]), rgrad.tensor([[0.5, 0.5]])
+        >>> nn.KLDivLoss(reduction="batchmean")(q.log(), p)
+        tensor(0.1438)
+    """
 
     def __init__(
         self,

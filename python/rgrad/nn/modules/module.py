@@ -42,8 +42,25 @@ __all__ = [
 class Module(HasHooks, HasState):
     """Base class of all neural network modules.
 
-    Subclasses call ``super().__init__()``, assign parameters and submodules as attributes, and define ``forward``.
-    Calling the module runs ``forward`` and its hooks; without hooks the call costs little more than ``forward``.
+    Subclasses call ``super().__init__()``, assign parameters and submodules as attributes, and define ``forward``. A
+    call of the module runs ``forward`` and its hooks; without hooks the call costs little more than ``forward``.
+
+    Args:
+        args: None; subclasses have their own.
+        kwargs: None; subclasses have their own.
+
+    Example:
+        >>> class Affine(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.scale = nn.Parameter(rgrad.tensor([2.0, 3.0]))
+        ...         self.shift = nn.Parameter(rgrad.zeros(2))
+        ...     def forward(self, x):
+        ...         return x * self.scale + self.shift
+        >>> model = Affine()
+        >>> model(rgrad.ones(2)).sum().backward()
+        >>> model.scale.grad
+        tensor([1., 1.])
     """
 
     training: bool
@@ -181,11 +198,16 @@ class Module(HasHooks, HasState):
             raise KeyError(f'{kind} name can\'t be empty string ""')
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter; ``None`` reserves the name and stays out of ``state_dict``.
+        """Add a parameter.
+
+        Args:
+            name: Its name, without dots.
+            param: The parameter; None takes the name and stays out of ``state_dict``.
 
         Raises:
-            KeyError: the name is taken, empty or has a dot.
-            TypeError: ``param`` is not a Parameter.
+            AttributeError: ``super().__init__()`` was not called.
+            KeyError: The name is taken, empty or has a dot.
+            TypeError: ``param`` is no Parameter.
             ValueError: ``param`` was computed from other tensors.
         """
         if "_parameters" not in self.__dict__:
@@ -207,9 +229,17 @@ class Module(HasHooks, HasState):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but not a parameter; not ``persistent`` keeps it out of ``state_dict``.
+        """Add a tensor that is state but no parameter.
 
-        Raises KeyError and TypeError as :meth:`register_parameter`.
+        Args:
+            name: Its name, without dots.
+            tensor: The tensor; None takes the name and stays out of ``state_dict``.
+            persistent: Whether ``state_dict`` has it.
+
+        Raises:
+            AttributeError: ``super().__init__()`` was not called.
+            KeyError: The name is taken, empty or has a dot.
+            TypeError: ``tensor`` is no tensor.
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -225,14 +255,19 @@ class Module(HasHooks, HasState):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: "Module | None") -> None:
-        """Add a submodule under a name; raises KeyError and TypeError as :meth:`register_parameter`."""
+        """Add ``module`` under ``name``; None takes the name.
+
+        Raises:
+            KeyError: The name is taken, empty or has a dot.
+            TypeError: ``module`` is no module.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._modules[name] = _global_hooks.replaced(_global_hooks.module_registration, self, name, module)
 
     def register_module(self, name: str, module: "Module | None") -> None:
-        """Another name of :meth:`add_module`."""
+        """Another name of :meth:`add_module`, with its ``name`` and ``module``."""
         self.add_module(name, module)
 
     # Walking the tree.
@@ -240,7 +275,16 @@ class Module(HasHooks, HasState):
     def named_modules(
         self, memo: set["Module"] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, "Module"]]:
-        """All modules of the tree with their dotted names, this one first (named ``prefix``)."""
+        """The modules of the tree with their dotted names, this one first.
+
+        Args:
+            memo: Modules that are left out; those that are given are added to it.
+            prefix: The name of this module.
+            remove_duplicate: Give a module that has several names once.
+
+        Yields:
+            Pairs of a name and a module.
+        """
         if memo is None:
             memo = set()
         if self in memo:
@@ -253,12 +297,20 @@ class Module(HasHooks, HasState):
                 yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
-        """All modules of the tree, each once unless ``remove_duplicate=False``, this one first."""
+        """The modules of the tree, this one first; each once unless ``remove_duplicate=False``.
+
+        Yields:
+            Modules.
+        """
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """Direct submodules with their names, each module once."""
+        """The direct submodules with their names, each module once.
+
+        Yields:
+            Pairs of a name and a module.
+        """
         seen: set[Module] = set()
         for name, child in self._modules.items():
             if child is not None and child not in seen:
@@ -266,7 +318,11 @@ class Module(HasHooks, HasState):
                 yield name, child
 
     def children(self) -> Iterator["Module"]:
-        """Direct submodules, each once."""
+        """The direct submodules, each once.
+
+        Yields:
+            Modules.
+        """
         for _, child in self.named_children():
             yield child
 
@@ -286,27 +342,57 @@ class Module(HasHooks, HasState):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Parameters with their dotted names; a shared one comes once unless ``remove_duplicate=False``."""
+        """The parameters of the tree with their dotted names.
+
+        Args:
+            prefix: What stands before the names.
+            recurse: Include those of submodules.
+            remove_duplicate: Give one that has several names once.
+
+        Yields:
+            Pairs of a name and a parameter.
+        """
         yield from self._named_members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Parameters of the tree, each once."""
+        """The parameters of the tree, each once; those of this module alone unless ``recurse``.
+
+        Yields:
+            Parameters.
+        """
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Buffers with their dotted names."""
+        """The buffers of the tree with their dotted names.
+
+        Args:
+            prefix: What stands before the names.
+            recurse: Include those of submodules.
+            remove_duplicate: Give one that has several names once.
+
+        Yields:
+            Pairs of a name and a buffer.
+        """
         yield from self._named_members("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Buffers of the tree, each once."""
+        """The buffers of the tree, each once; those of this module alone unless ``recurse``.
+
+        Yields:
+            Buffers.
+        """
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target: str) -> "Module":
-        """The submodule with a dotted name; raises AttributeError that names the step at which it is missing."""
+        """The submodule with the dotted name ``target``; this module for an empty one.
+
+        Raises:
+            AttributeError: There is none; the message names the step at which it is missing.
+        """
         module = self
         for step in target.split(".") if target else ():
             if not hasattr(module, step):
@@ -326,19 +412,27 @@ class Module(HasHooks, HasState):
         return module.__dict__[table][name]
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter with a dotted name; raises AttributeError."""
+        """The parameter with the dotted name ``target``.
+
+        Raises:
+            AttributeError: There is none.
+        """
         param: Parameter = self._get_member(target, "_parameters", "an nn.Parameter")
         return param
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer with a dotted name; raises AttributeError."""
+        """The buffer with the dotted name ``target``.
+
+        Raises:
+            AttributeError: There is none.
+        """
         buffer: Tensor = self._get_member(target, "_buffers", "a buffer")
         return buffer
 
     # Changing all of it.
 
     def apply(self, fn: Callable[["Module"], object]) -> Self:
-        """Call ``fn`` on every submodule, children first, then on this module."""
+        """Call ``fn`` on every submodule, children first, then on this module; gives this module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
@@ -364,13 +458,22 @@ class Module(HasHooks, HasState):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move to a device and/or cast floating point parameters and buffers, in place.
+        """Move parameters and buffers to a device, cast those that are floating point, or both, in place.
 
-        Forms: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(tensor)`` (its device and dtype), and
-        keywords ``device, dtype, non_blocking``.
+        Args:
+            args: A device, a dtype, a device and a dtype, or a tensor, whose device and dtype are taken.
+            kwargs: ``device``, ``dtype``, ``tensor``; ``non_blocking`` and ``copy`` have no effect.
+
+        Returns:
+            This module. Its parameters are the same objects as before.
 
         Raises:
-            TypeError: a dtype that is not floating point, or an argument that is none of these.
+            TypeError: The dtype is not floating point, or an argument is none of these.
+
+        Example:
+            >>> layer = nn.Linear(2, 1).to(rgrad.float64)
+            >>> layer.weight.dtype
+            rgrad.float64
         """
         device, kind = parse_to(args, kwargs)
         if kind is not None and not kind.is_floating_point:
@@ -384,34 +487,39 @@ class Module(HasHooks, HasState):
         return self._apply(convert)
 
     def type(self, dst_type: dtype) -> Self:
-        """Cast all parameters and buffers."""
+        """Cast all parameters and buffers to ``dst_type``, in place; gives this module."""
         return self._apply(lambda t: t.to(dst_type))
 
     def float(self) -> Self:
-        """Cast floating point parameters and buffers to float32."""
+        """Cast floating point parameters and buffers to float32, in place; gives this module."""
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self) -> Self:
-        """Cast floating point parameters and buffers to float64."""
+        """Cast floating point parameters and buffers to float64, in place; gives this module."""
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def cpu(self) -> Self:
-        """Move all parameters and buffers to the CPU."""
+        """Move all parameters and buffers to the CPU, in place; gives this module."""
         return self._apply(lambda t: t.to("cpu"))
 
     def wgpu(self, device: Any = None) -> Self:
-        """Move all parameters and buffers to the wgpu device, as PyTorch's ``cuda()`` does to its own."""
+        """Move all parameters and buffers to the wgpu ``device``, as PyTorch's ``cuda()`` does; gives this module."""
         return self._apply(lambda t: t.wgpu(device))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Give all parameters and buffers uninitialised memory on a device; their values are lost.
+        """Give all parameters and buffers uninitialised memory on ``device``; their values are lost.
 
-        For modules that were made on ``device="meta"``, which have shapes but no memory.
+        It is for modules that were made on ``device="meta"``, which have shapes but no memory. Submodules are left out
+        unless ``recurse``.
         """
         return self._apply(lambda t: _core.empty_like(t, device=device), recurse=recurse)
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode (True) or evaluation mode (False) for the tree."""
+        """Set training mode, or evaluation mode for ``mode=False``, for the tree; gives this module.
+
+        Raises:
+            ValueError: ``mode`` is no bool.
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -420,17 +528,17 @@ class Module(HasHooks, HasState):
         return self
 
     def eval(self) -> Self:
-        """Set evaluation mode for the tree."""
+        """Set evaluation mode for the tree; gives this module."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set ``requires_grad`` of all parameters."""
+        """Set ``requires_grad`` of all parameters; gives this module."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or fill them with zeros."""
+        """Drop the gradients of all parameters, or fill them with zeros for ``set_to_none=False``."""
         for param in self.parameters():
             zero_grad_of(param, set_to_none)
 
@@ -440,7 +548,7 @@ class Module(HasHooks, HasState):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows besides submodules; override it."""
+        """What ``repr`` shows besides submodules. Subclasses override it."""
         return ""
 
     def __repr__(self) -> str:
