@@ -99,17 +99,21 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     """The output of ``func(*primals)`` and the product of its Jacobian with ``tangents``, in one forward pass.
 
     Args:
-        func: takes trees of tensors and gives a tree of tensors; with ``has_aux`` ``(output, aux)``.
-        primals: a tuple, the point.
-        tangents: a tuple of the same structure, the direction; shapes of the primals.
-        strict: raise if an output does not depend on the primals, in place of zeros.
-        has_aux: the result is ``(output, product, aux)``.
+        func: A function that takes trees of tensors and gives a tree of tensors; with ``has_aux``, ``(output, aux)``.
+        primals: The point, a tuple.
+        tangents: The direction, a tuple of the same structure and shapes.
+        strict: Raise if an output does not depend on the primals, in place of zeros.
+        has_aux: The result is ``(output, product, aux)``.
 
     Returns:
         ``(output, product)``, two trees of one structure.
 
     Raises:
-        RuntimeError: the structures or shapes differ, a leaf is no tensor, or ``strict`` is violated.
+        RuntimeError: The structures or shapes differ, a leaf is no tensor, or ``strict`` is violated.
+
+    Example:
+        >>> rgrad.func.jvp(lambda x: x**2, (rgrad.tensor([1.0, 2.0]),), (rgrad.tensor([1.0, 0.0]),))
+        (tensor([1., 4.]), tensor([2., 0.]))
     """
     return jvp_with_argnums(func, primals, tangents, None, strict=strict, has_aux=has_aux)
 
@@ -119,7 +123,22 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """A function that computes the Jacobian of ``func`` by forward mode, all columns at once.
 
-    ``randomness`` is that of :func:`vmap`; the other arguments and the result are those of :func:`jacrev`.
+    Args:
+        func: A function that takes trees of tensors and gives a tree of tensors; with ``has_aux``, ``(output, aux)``.
+        argnums: The positions of the arguments to differentiate by.
+        has_aux: The result is ``(jacobian, aux)``.
+        randomness: What random operations do, as for :func:`vmap`.
+
+    Returns:
+        A function of the same arguments; its result is that of :func:`rgrad.func.jacrev`.
+
+    Raises:
+        RuntimeError: When called: as :func:`jvp` and :func:`vmap`.
+
+    Example:
+        >>> rgrad.func.jacfwd(lambda x: x.flip(0) * 2)(rgrad.tensor([1.0, 2.0]))
+        tensor([[0., 2.],
+                [2., 0.]])
     """
 
     @wraps(func)

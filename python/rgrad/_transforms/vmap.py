@@ -197,22 +197,29 @@ def vmap(
     Inside ``func`` the mapped dimension cannot be seen: operations treat all slices in one go.
 
     Args:
-        func: takes trees of tensors and gives a tree of tensors. What it does may not depend on values of tensors
-            (``if x > 0``, ``x.item()``), nor write to a tensor that has no mapped dimension what depends on one that
-            has.
-        in_dims: the dimension to map over, a number or a tree of numbers and None that ends where the arguments do or
+        func: A function that takes trees of tensors and gives a tree of tensors. What it does may not depend on values
+            of tensors (``if x > 0``, ``x.item()``), nor may it write what depends on a mapped dimension to a tensor
+            without one.
+        in_dims: The dimension to map over, a number or a tree of numbers and None that ends where the arguments do or
             earlier; None for what is the same for every slice, as keyword arguments always are.
-        out_dims: where the mapped dimension goes in the results, likewise; None for a result without it.
-        randomness: what random operations do: ``"error"`` refuse, ``"different"`` draw for each slice, ``"same"`` draw
+        out_dims: Where the mapped dimension goes in the results, likewise; None for a result without it.
+        randomness: What random operations do: ``"error"`` refuse, ``"different"`` draw for each slice, ``"same"`` draw
             once.
-        chunk_size: map over so many slices at a time, to save memory; None for all.
+        chunk_size: Map over so many slices at a time, to save memory; None for all.
 
     Returns:
         A function of batches.
 
-    Raises (when called):
-        ValueError: ``in_dims`` or ``out_dims`` do not fit, or mapped dimensions differ in size. IndexError: one of
-            ``out_dims`` is out of range. RuntimeError: ``func`` does what cannot be batched.
+    Raises:
+        RuntimeError: ``randomness`` is unknown; when called: ``func`` does what cannot be batched.
+        ValueError: ``chunk_size`` is not positive; when called: ``in_dims`` or ``out_dims`` do not fit, or mapped
+            dimensions differ in size.
+        IndexError: When called: one of ``out_dims`` is out of range.
+
+    Example:
+        >>> weights, examples = rgrad.ones(3), rgrad.eye(3)[:2]
+        >>> rgrad.func.vmap(rgrad.dot, in_dims=(None, 0))(weights, examples)
+        tensor([1., 1.])
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

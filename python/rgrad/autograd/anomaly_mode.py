@@ -8,10 +8,26 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class detect_anomaly:
-    """Inside the block, errors in backward carry the whole stack of the forward call, and a nan in backward is one.
+    """A block in which errors in backward carry the whole stack of the forward call, and a nan in backward is an error.
 
-    The stack comes as a warning ("Error detected in ...Backward") and as a note on the exception. With
-    ``check_nan=False`` gradients may be nan. Entering warns, as the mode costs time; ``set_detect_anomaly`` does not.
+    The stack comes as a warning ("Error detected in ...Backward") and as a note on the exception. Entering warns, since
+    the mode costs time; :class:`set_detect_anomaly` does not warn.
+
+    Args:
+        check_nan: False lets gradients be nan.
+
+    Example:
+        >>> import warnings
+        >>> x = rgrad.tensor(0.0, requires_grad=True)
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     with rgrad.autograd.detect_anomaly():
+        ...         y = x.sqrt() * 0.0
+        ...         try:
+        ...             y.backward()
+        ...         except RuntimeError as error:
+        ...             print(error.args[0].split(" at ")[0])
+        Function 'SqrtBackward0' returned nan values in its 0th output.
     """
 
     def __init__(self, check_nan: bool = True) -> None:
@@ -32,7 +48,19 @@ class detect_anomaly:
 
 
 class set_detect_anomaly:
-    """Switches anomaly mode on or off: at once when called, and until the end of the block in a ``with``."""
+    """Switches anomaly mode on or off: at once when it is called, and until the end of the block in a ``with``.
+
+    Args:
+        mode: Whether the mode is on.
+        check_nan: False lets gradients be nan.
+
+    Example:
+        >>> with rgrad.autograd.set_detect_anomaly(True):
+        ...     print(rgrad.is_anomaly_enabled())
+        True
+        >>> rgrad.is_anomaly_enabled()
+        False
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.prev = _core.is_anomaly_enabled()

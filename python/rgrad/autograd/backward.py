@@ -30,20 +30,26 @@ def backward(
     """Add the vector-Jacobian product of ``tensors`` to ``.grad`` of the leaves they were computed from.
 
     Args:
-        tensors: outputs to differentiate, tensors or GradientEdges; each must require grad.
-        grad_tensors: the vectors (cotangents), one of the output's shape for each output; None for a scalar is one.
-        retain_graph: keep saved tensors for another pass; default is ``create_graph``.
-        create_graph: record the backward pass, so that gradients can be differentiated again.
-        grad_variables: old name of ``grad_tensors``.
-        inputs: the only leaves (or tensors, or GradientEdges of leaves) to accumulate into; one, a sequence or a dict.
-        strict: raise if the graph does not lead to one of ``inputs``, before anything is computed, and name the lines
-            where the path was cut (``detach``, ``no_grad``, a cast to integers, an operation without derivative).
-            ``inputs=dict(model.named_parameters())`` has the parameters named. Without ``inputs`` the leaves that
-            cut paths are known to come from are taken for wanted.
+        tensors: The outputs to differentiate, tensors or GradientEdges; each must require grad.
+        grad_tensors: The vectors (cotangents), one of the output's shape for each output; None for a scalar is one.
+        retain_graph: Keep saved tensors for another pass; the default is ``create_graph``.
+        create_graph: Record the backward pass, so that gradients can be differentiated again.
+        grad_variables: Old name of ``grad_tensors``.
+        inputs: The only leaves (or tensors, or GradientEdges of leaves) to accumulate into; one, a sequence or a dict.
+        strict: Raise if the graph does not lead to one of ``inputs``, before anything is computed. The error names the
+            lines where the path was cut (``detach``, ``no_grad``, a cast to integers, an operation without derivative).
+            ``inputs=dict(model.named_parameters())`` has the parameters named. Without ``inputs``, strict mode checks
+            the leaves at the far end of every recorded cut.
 
     Raises:
-        RuntimeError: an output is not scalar and has no cotangent, shapes differ, an output has no history, the
-            graph was freed by an earlier pass, or a saved tensor was changed in place.
+        RuntimeError: An output is not scalar and has no cotangent, shapes differ, an output has no history, the graph
+            was freed by an earlier pass, or a saved tensor was changed in place.
+
+    Example:
+        >>> x = rgrad.tensor([1.0, 2.0], requires_grad=True)
+        >>> rgrad.autograd.backward(x**2, grad_tensors=rgrad.tensor([1.0, 10.0]))
+        >>> x.grad
+        tensor([ 2., 40.])
     """
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
@@ -70,27 +76,36 @@ def grad(
     *,
     strict: bool = False,
 ) -> Any:
-    """The vector-Jacobian product of ``outputs`` with respect to ``inputs``, without touching ``.grad``.
+    """Compute the vector-Jacobian product of ``outputs`` with respect to ``inputs``, and leave ``.grad`` as it is.
 
     Args:
-        outputs: tensors or GradientEdges to differentiate.
-        inputs: tensors or GradientEdges to differentiate by: one, a sequence, or a dict (the result is a dict then).
-        grad_outputs: the vectors (cotangents), as in :func:`backward`.
-        retain_graph: keep saved tensors for another pass; default is ``create_graph``.
-        create_graph: record the backward pass, for derivatives of higher order.
-        only_inputs: ignored; False warns.
-        allow_unused: give None for an input that the outputs do not depend on, in place of an error; default is
+        outputs: The tensors or GradientEdges to differentiate.
+        inputs: The tensors or GradientEdges to differentiate by: one, a sequence, or a dict.
+        grad_outputs: The vectors (cotangents), as in :func:`backward`.
+        retain_graph: Keep saved tensors for another pass; the default is ``create_graph``.
+        create_graph: Record the backward pass, for derivatives of higher order.
+        only_inputs: Ignored; False warns.
+        allow_unused: Give None for an input that the outputs do not depend on, in place of an error; the default is
             ``materialize_grads``.
-        is_grads_batched: dimension 0 of every cotangent is a batch of vectors, and of every result one of gradients.
-        materialize_grads: give zeros in place of None.
-        strict: as in :func:`backward`.
+        is_grads_batched: Dimension 0 of every cotangent is a batch of vectors, and of every result one of gradients.
+        materialize_grads: Give zeros in place of None.
+        strict: As in :func:`backward`.
 
     Returns:
-        A tuple with one gradient (shape and dtype of the input) or None for each input.
+        A tuple with one gradient (of the shape and dtype of the input) or None for each input; a dict if ``inputs`` is
+        one.
 
     Raises:
-        RuntimeError: as :func:`backward`, or an input is not used and ``allow_unused`` is not set.
-        ValueError: ``materialize_grads`` together with ``allow_unused=False``.
+        RuntimeError: As :func:`backward`, or an input is not used and ``allow_unused`` is not set.
+        TypeError: ``inputs`` is None.
+        ValueError: ``materialize_grads`` is given together with ``allow_unused=False``.
+
+    Example:
+        >>> x = rgrad.tensor(3.0, requires_grad=True)
+        >>> (first,) = rgrad.autograd.grad(x**3, x, create_graph=True)
+        >>> (second,) = rgrad.autograd.grad(first, x)
+        >>> first.item(), second.item()
+        (27.0, 18.0)
     """
     if _core._has_torch_function_variadic(outputs, inputs) and not isinstance(inputs, dict):
         of, by = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (outputs, inputs))

@@ -27,17 +27,38 @@ def _is_fwd_grad_enabled() -> bool:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What :func:`unpack_dual` gives."""
+    """What :func:`unpack_dual` gives.
+
+    Attributes:
+        primal: The value, without a tangent.
+        tangent: The tangent, or None.
+
+    Example:
+        >>> rgrad.autograd.forward_ad.unpack_dual(rgrad.ones(2)).tangent is None
+        True
+    """
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
-    """Begin forward mode, until :func:`exit_dual_level`; gives the number of the level.
+    """Begin forward mode, until :func:`exit_dual_level`.
+
+    Returns:
+        The number of the level.
 
     Raises:
-        RuntimeError: it has begun already. Derivatives of higher order are those of nested :func:`rgrad.func.jvp`.
+        RuntimeError: A level is entered already. Derivatives of higher order are those of nested
+            :func:`rgrad.func.jvp`.
+
+    Example:
+        >>> from rgrad.autograd import forward_ad
+        >>> level = forward_ad.enter_dual_level()
+        >>> dual = forward_ad.make_dual(rgrad.tensor(3.0), rgrad.tensor(1.0))
+        >>> forward_ad.unpack_dual(dual * dual).tangent
+        tensor(6.)
+        >>> forward_ad.exit_dual_level(level=level)
     """
     global _current_level
     if _current_level >= 0:
@@ -51,10 +72,21 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """End forward mode: all tangents are gone.
+    """End forward mode; all tangents are dropped.
+
+    Args:
+        level: The number that :func:`enter_dual_level` gave.
 
     Raises:
-        RuntimeError: ``level`` is not the one that was entered last.
+        RuntimeError: No level is entered, or ``level`` is another one.
+
+    Example:
+        >>> from rgrad.autograd import forward_ad
+        >>> _ = forward_ad.enter_dual_level()
+        >>> dual = forward_ad.make_dual(rgrad.tensor(3.0), rgrad.tensor(1.0))
+        >>> forward_ad.exit_dual_level()
+        >>> forward_ad.unpack_dual(dual).tangent is None
+        True
     """
     global _current_level
     if level is not None and level != _current_level:
@@ -68,16 +100,27 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of ``tensor`` with a tangent; what is computed from it has tangents too.
+    """Give a view of ``tensor`` with a tangent; what is computed from it has tangents, too.
 
     Args:
-        tensor: floating point; its history stays.
-        tangent: of the same shape, dtype and device.
-        level: the level that is entered.
+        tensor: A floating point tensor; its history stays.
+        tangent: A tensor of the same shape, dtype and device.
+        level: The level that is entered.
+
+    Returns:
+        The dual tensor.
 
     Raises:
-        RuntimeError: no level is entered, ``tensor`` has a tangent already, or the tangent does not fit.
-        ValueError: one of them is not floating point.
+        RuntimeError: No level is entered, ``tensor`` has a tangent already, or the tangent does not fit.
+        TypeError: One of them is no tensor.
+        ValueError: One of them is not floating point.
+
+    Example:
+        >>> from rgrad.autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(rgrad.tensor([1.0, 2.0]), rgrad.tensor([1.0, 0.0]))
+        ...     forward_ad.unpack_dual(x.square()).tangent
+        tensor([2., 0.])
     """
     if (_current_level if level is None else level) < 0 or _current_level < 0:
         raise RuntimeError(
@@ -94,13 +137,25 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value of a tensor, a view without tangent, and its tangent, None if it has none.
+    """Take a dual tensor apart.
 
     Args:
-        level: the level that is entered.
+        tensor: Any tensor.
+        level: The level that is entered.
+
+    Returns:
+        Its value, a view without tangent, and its tangent, None if it has none.
 
     Raises:
-        RuntimeError: ``level`` is higher than that.
+        RuntimeError: ``level`` is higher than the level that is entered.
+
+    Example:
+        >>> from rgrad.autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(rgrad.tensor(2.0), rgrad.tensor(1.0))
+        ...     primal, tangent = forward_ad.unpack_dual(x.exp())
+        >>> primal, tangent
+        (tensor(7.3891), tensor(7.3891))
     """
     if (_current_level if level is None else level) < 0 or _current_level < 0:
         return UnpackedDualTensor(tensor, None)
@@ -109,9 +164,16 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 class dual_level(_Mode):
-    """Forward mode inside the block, or inside the decorated function; the block is given the level's number.
+    """A block, or a decorated function, in which forward mode is on; the block is given the level's number.
 
-    Tangents are gone at the end. One block may not be inside another.
+    Tangents are dropped at the end. One block may not be inside another.
+
+    Example:
+        >>> from rgrad.autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(rgrad.tensor(0.0), rgrad.tensor(1.0))
+        ...     print(forward_ad.unpack_dual(x.sin()).tangent)
+        tensor(1.)
     """
 
     def __enter__(self) -> int:  # type: ignore[override]

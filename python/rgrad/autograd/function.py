@@ -22,7 +22,24 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 class FunctionMeta(type):
-    """Gives each Function the class of its contexts, which are also its nodes: ``MyFunc`` has ``MyFuncBackward``."""
+    """Gives each Function the class of its contexts, which are also its nodes: ``MyFunc`` has ``MyFuncBackward``.
+
+    Args:
+        name: The name of the class.
+        bases: Its bases.
+        attrs: Its attributes.
+
+    Example:
+        >>> class Double(rgrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x * 2
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad * 2
+        >>> type(Double.apply(rgrad.ones(1, requires_grad=True)).grad_fn).__name__
+        'DoubleBackward'
+    """
 
     _backward_cls: type
     _has_setup_context: bool
@@ -39,9 +56,28 @@ class Function(metaclass=FunctionMeta):
     A subclass has the static methods ``forward(ctx, *args)`` and ``backward(ctx, *grad_outputs)`` and is called by
     ``apply(*args)``. ``jvp`` gives tangents in forward mode, ``vmap`` computes batches. ``backward`` gets one gradient
     for each output of ``forward``, of the output's shape and dtype, and returns one for each argument: a tensor of the
-    argument's shape, or None. With ``setup_context(ctx, inputs, output)`` ``forward`` takes no ``ctx``. What
-    ``backward`` needs is saved by ``ctx.save_for_backward``; for second derivatives ``backward`` must itself consist
-    of differentiable operations.
+    argument's shape, or None. With ``setup_context(ctx, inputs, output)``, ``forward`` takes no ``ctx``. What
+    ``backward`` needs is saved by ``ctx.save_for_backward``; for second derivatives ``backward`` must itself consist of
+    differentiable operations.
+
+    Args:
+        args: A Function is not instantiated; this warns.
+        kwargs: Likewise.
+
+    Example:
+        >>> class Square(rgrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     def backward(ctx, grad_output):
+        ...         (x,) = ctx.saved_tensors
+        ...         return 2 * x * grad_output
+        >>> x = rgrad.tensor(3.0, requires_grad=True)
+        >>> Square.apply(x).backward()
+        >>> x.grad
+        tensor(6.)
     """
 
     setup_context = staticmethod(_setup_context)
@@ -74,12 +110,27 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the operation; nothing in it is recorded."""
+        """Compute the operation from ``args`` and ``kwargs``; nothing in it is recorded.
+
+        Raises:
+            NotImplementedError: It is not overridden.
+        """
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Return the gradient of each argument of ``forward``, given those of its outputs."""
+        """Return the gradient of each argument of ``forward``, given those of its outputs.
+
+        Args:
+            ctx: The context that ``forward`` or ``setup_context`` filled.
+            grad_outputs: A tensor, or None, for each output.
+
+        Returns:
+            A tensor or None for each argument.
+
+        Raises:
+            NotImplementedError: It is not overridden.
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
@@ -91,8 +142,16 @@ class Function(metaclass=FunctionMeta):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangent of each output of ``forward``, given those of its arguments.
 
-        ``ctx.saved_tensors`` has what ``ctx.save_for_forward`` was given. An argument that is no tensor has None; one
-        without tangent has zeros, or None after ``ctx.set_materialize_grads(False)``.
+        Args:
+            ctx: The context; its ``saved_tensors`` has what ``ctx.save_for_forward`` was given.
+            grad_inputs: The tangents. An argument that is no tensor has None; a tensor without tangent has zeros, or
+                None after ``ctx.set_materialize_grads(False)``.
+
+        Returns:
+            A tensor or None for each output.
+
+        Raises:
+            NotImplementedError: It is not overridden.
         """
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
@@ -100,11 +159,19 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
-        """Compute the operation for a batch: return ``(outputs, out_dims)``.
+        """Compute the operation for a batch.
 
-        ``info`` has ``batch_size`` and ``randomness``; ``in_dims`` says for each argument which dimension is the
-        batch, or None; ``out_dims`` says it for the outputs. The result should be made by ``apply``, so that it is
-        differentiable.
+        Args:
+            info: Has ``batch_size`` and ``randomness``.
+            in_dims: For each argument, the dimension that is the batch, or None.
+            args: The arguments of ``apply``.
+
+        Returns:
+            ``(outputs, out_dims)``, where ``out_dims`` says for each output what ``in_dims`` says for arguments. The
+            outputs should be made by ``apply``, so that they are differentiable.
+
+        Raises:
+            NotImplementedError: It is not overridden.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap static method or set "
@@ -115,7 +182,24 @@ class Function(metaclass=FunctionMeta):
 
 
 class InplaceFunction(Function):
-    """An old base class of Functions that may write to their input; new ones derive from :class:`Function`."""
+    """An old base class of Functions that write to their input; new ones derive from :class:`Function`.
+
+    Args:
+        inplace: Kept as an attribute.
+
+    Example:
+        >>> class AddOne(rgrad.autograd.function.InplaceFunction):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.mark_dirty(x)
+        ...         return x.add_(1)
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad
+        >>> x = rgrad.zeros(2)
+        >>> AddOne.apply(x) is x, x
+        (True, tensor([1., 1.]))
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -165,7 +249,30 @@ def _bind_kwargs(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
-    """Mark a ``backward`` not made of differentiable operations: differentiating through it raises RuntimeError."""
+    """Mark a ``backward`` that is not made of differentiable operations.
+
+    Args:
+        fn: The static method ``backward``.
+
+    Returns:
+        A function for its place. Differentiating through it raises RuntimeError.
+
+    Example:
+        >>> import numpy as np
+        >>> class Exp(rgrad.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.result = np.exp(x.numpy())
+        ...         return rgrad.from_numpy(ctx.result)
+        ...     @staticmethod
+        ...     @rgrad.autograd.function.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         return rgrad.from_numpy(ctx.result * grad.numpy())
+        >>> x = rgrad.zeros(2, requires_grad=True)
+        >>> Exp.apply(x).sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+    """
 
     @wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:

@@ -155,20 +155,27 @@ def _result(values: tuple[Tensor, ...], create_graph: bool, is_tuple: bool) -> A
 
 
 def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """``(func(inputs), vᵀ J)``.
+    """Compute ``func(inputs)`` and the vector-Jacobian product ``vᵀ J``.
 
     Args:
-        func: takes and gives a tensor or a tuple of tensors.
-        inputs: a tensor or a tuple.
-        v: shapes of the outputs; may be None for one output with one element.
-        create_graph: make results differentiable.
-        strict: raise if the outputs do not depend on an input.
+        func: A function that takes and gives a tensor or a tuple of tensors.
+        inputs: The point, a tensor or a tuple.
+        v: The vector, of the shapes of the outputs; it may be None for one output with one element.
+        create_graph: Make results differentiable.
+        strict: Raise if the outputs do not depend on an input.
 
     Returns:
         The outputs, and one tensor of the shape of each input; tuples where outputs and inputs are tuples.
 
     Raises:
-        TypeError: something is no tensor. RuntimeError: v does not fit, or ``strict`` is violated.
+        TypeError: An input, an output or a part of ``v`` is no tensor.
+        RuntimeError: ``v`` does not fit, or ``strict`` is violated.
+
+    Example:
+        >>> x = rgrad.tensor([1.0, 2.0])
+        >>> output, product = rgrad.autograd.functional.vjp(lambda x: x**2, x, rgrad.tensor([1.0, 10.0]))
+        >>> product
+        tensor([ 2., 40.])
     """
     with enable_grad():
         many_in, given = _tensors(inputs, "inputs", "vjp")
@@ -183,10 +190,27 @@ def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
 
 
 def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """``(func(inputs), J v)``, by two backward passes.
+    """Compute ``func(inputs)`` and the Jacobian-vector product ``J v``, by two backward passes.
 
-    ``v`` has the shapes of the inputs and may be None for one input with one element. Results, the other arguments
-    and errors are those of :func:`vjp`, with ``J v`` of the shapes of the outputs.
+    Args:
+        func: A function that takes and gives a tensor or a tuple of tensors.
+        inputs: The point, a tensor or a tuple.
+        v: The vector, of the shapes of the inputs; it may be None for one input with one element.
+        create_graph: Make results differentiable.
+        strict: Raise if the outputs do not depend on an input.
+
+    Returns:
+        The outputs, and one tensor of the shape of each output; tuples where the outputs are a tuple.
+
+    Raises:
+        TypeError: An input, an output or a part of ``v`` is no tensor.
+        RuntimeError: ``v`` does not fit, or ``strict`` is violated.
+
+    Example:
+        >>> x = rgrad.tensor([1.0, 2.0])
+        >>> output, product = rgrad.autograd.functional.jvp(lambda x: x**2, x, rgrad.tensor([1.0, 10.0]))
+        >>> product
+        tensor([ 2., 40.])
     """
     with enable_grad():
         many_in, given = _tensors(inputs, "inputs", "jvp")
@@ -229,14 +253,14 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of ``func`` at ``inputs``, by default by one backward pass for each element of the outputs.
+    """Compute the Jacobian of ``func`` at ``inputs``, by default by one backward pass for each element of the outputs.
 
     Args:
-        func: takes and gives a tensor or a tuple of tensors.
-        inputs: a tensor or a tuple.
-        create_graph: make the result differentiable.
-        strict: raise if an output does not depend on an input.
-        vectorize: compute all rows (or columns) in one pass over a batch; not together with ``strict``.
+        func: A function that takes and gives a tensor or a tuple of tensors.
+        inputs: The point, a tensor or a tuple.
+        create_graph: Make the result differentiable.
+        strict: Raise if an output does not depend on an input.
+        vectorize: Compute all rows (or columns) in one pass over a batch; not together with ``strict``.
         strategy: ``"reverse-mode"``, or ``"forward-mode"``: by columns, one pass forward. That needs ``vectorize``,
             excludes ``create_graph`` and ``strict``, and the result has the history of ``inputs``.
 
@@ -245,9 +269,15 @@ def jacobian(
         outputs, or a tuple over outputs of tuples over inputs where these are tuples.
 
     Raises:
-        TypeError: something is no tensor. RuntimeError: ``strict`` is violated, or given with ``vectorize`` or
-        ``"forward-mode"``. NotImplementedError: ``"forward-mode"`` with ``create_graph=True`` or ``vectorize=False``.
+        TypeError: An input or an output is no tensor.
+        RuntimeError: ``strict`` is violated, or given with ``vectorize`` or ``"forward-mode"``.
+        NotImplementedError: ``"forward-mode"`` is given with ``create_graph=True`` or ``vectorize=False``.
         AssertionError: ``strategy`` is none of the two.
+
+    Example:
+        >>> rgrad.autograd.functional.jacobian(lambda x: x.flip(0) * 2, rgrad.tensor([1.0, 2.0]))
+        tensor([[0., 2.],
+                [2., 0.]])
     """
     _check_strategy(strategy, "jacobian", "strategy")
     if strategy == "forward-mode":
@@ -367,14 +397,31 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The matrix of second derivatives of a function with one number as result.
+    """Compute the matrix of second derivatives of a function with one number as result.
 
-    Args and errors are those of :func:`jacobian`, with ``vectorize`` and ``outer_jacobian_strategy`` for the
-    derivative of the gradient; RuntimeError also if the result is not one number.
+    Args:
+        func: A function that takes a tensor or a tuple of tensors and gives a tensor with one element.
+        inputs: The point, a tensor or a tuple.
+        create_graph: Make the result differentiable.
+        strict: Raise if the result or the gradient does not depend on an input.
+        vectorize: Compute all rows of the derivative of the gradient in one pass over a batch.
+        outer_jacobian_strategy: ``"reverse-mode"`` or ``"forward-mode"`` for the derivative of the gradient, as
+            ``strategy`` of :func:`jacobian`.
 
     Returns:
         For one input a tensor of shape ``input.shape + input.shape``; for a tuple a tuple of tuples, block i, j with
         shape ``inputs[i].shape + inputs[j].shape``.
+
+    Raises:
+        TypeError: An input or the result is no tensor.
+        RuntimeError: The result is not one number, or as :func:`jacobian`.
+        NotImplementedError: As :func:`jacobian`.
+        AssertionError: ``outer_jacobian_strategy`` is none of the two.
+
+    Example:
+        >>> rgrad.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], rgrad.tensor([1.0, 2.0]))
+        tensor([[4., 2.],
+                [2., 0.]])
     """
     _check_strategy(outer_jacobian_strategy, "hessian", "outer_jacobian_strategy")
     many_in, given = _tensors(inputs, "inputs", "hessian")
@@ -400,10 +447,26 @@ def hessian(
 
 
 def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """``(func(inputs), vᵀ H)`` with the Hessian H, by a backward pass over a backward pass.
+    """Compute ``func(inputs)`` and ``vᵀ H`` with the Hessian H, by a backward pass over a backward pass.
 
-    ``v`` has the shapes of the inputs and may be None for one input with one element. Arguments and errors are
-    otherwise those of :func:`vjp`; RuntimeError also if the result of ``func`` is not one number.
+    Args:
+        func: A function that takes a tensor or a tuple of tensors and gives a tensor with one element.
+        inputs: The point, a tensor or a tuple.
+        v: The vector, of the shapes of the inputs; it may be None for one input with one element.
+        create_graph: Make results differentiable.
+        strict: Raise if the result or the gradient does not depend on an input.
+
+    Returns:
+        The result of ``func``, and one tensor of the shape of each input; a tuple where the inputs are one.
+
+    Raises:
+        TypeError: An input, the result or a part of ``v`` is no tensor.
+        RuntimeError: ``v`` does not fit, the result is not one number, or ``strict`` is violated.
+
+    Example:
+        >>> x, v = rgrad.tensor([1.0, 2.0]), rgrad.tensor([1.0, 0.0])
+        >>> rgrad.autograd.functional.vhp(lambda x: x[0] ** 2 * x[1], x, v)
+        (tensor(2.), tensor([4., 2.]))
     """
     with enable_grad():
         many_in, given = _tensors(inputs, "inputs", "vhp")
@@ -422,10 +485,28 @@ def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
 
 
 def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """``(func(inputs), H v)`` with the Hessian H, by three backward passes.
+    """Compute ``func(inputs)`` and ``H v`` with the Hessian H, by three backward passes.
 
-    For twice continuously differentiable functions H is symmetric and :func:`vhp` gives the same for less. Arguments
-    and errors are those of :func:`vhp`.
+    For twice continuously differentiable functions H is symmetric and :func:`vhp` gives the same for less.
+
+    Args:
+        func: A function that takes a tensor or a tuple of tensors and gives a tensor with one element.
+        inputs: The point, a tensor or a tuple.
+        v: The vector, of the shapes of the inputs; it may be None for one input with one element.
+        create_graph: Make results differentiable.
+        strict: Raise if the result or the gradient does not depend on an input.
+
+    Returns:
+        The result of ``func``, and one tensor of the shape of each input; a tuple where the inputs are one.
+
+    Raises:
+        TypeError: An input, the result or a part of ``v`` is no tensor.
+        RuntimeError: ``v`` does not fit, the result is not one number, or ``strict`` is violated.
+
+    Example:
+        >>> x, v = rgrad.tensor([1.0, 2.0]), rgrad.tensor([1.0, 0.0])
+        >>> rgrad.autograd.functional.hvp(lambda x: x[0] ** 2 * x[1], x, v)
+        (tensor(2.), tensor([4., 2.]))
     """
     with enable_grad():
         many_in, given = _tensors(inputs, "inputs", "hvp")

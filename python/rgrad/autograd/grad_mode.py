@@ -107,9 +107,20 @@ class _NoParamMode(_Mode):
 
 
 class no_grad(_NoParamMode):
-    """Nothing is recorded inside: results have ``requires_grad=False``, whatever their inputs are.
+    """A block, or a decorated function, in which nothing is recorded.
 
-    Factory functions with ``requires_grad=True`` and ``nn.Parameter`` are not affected.
+    Results have ``requires_grad=False``, whatever their inputs are. Factory functions with ``requires_grad=True`` and
+    ``nn.Parameter`` are not affected.
+
+    Args:
+        orig_func: The function, if this is used as a decorator without parentheses.
+
+    Example:
+        >>> x = rgrad.ones(2, requires_grad=True)
+        >>> with rgrad.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
     """
 
     def __enter__(self) -> None:
@@ -118,7 +129,18 @@ class no_grad(_NoParamMode):
 
 
 class enable_grad(_NoParamMode):
-    """Recording is on inside, also within :class:`no_grad`."""
+    """A block, or a decorated function, in which recording is on, also within :class:`no_grad`.
+
+    Args:
+        orig_func: The function, if this is used as a decorator without parentheses.
+
+    Example:
+        >>> x = rgrad.ones(2, requires_grad=True)
+        >>> with rgrad.no_grad(), rgrad.enable_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        True
+    """
 
     def __enter__(self) -> None:
         self._outer.append(_core.is_grad_enabled())
@@ -126,9 +148,18 @@ class enable_grad(_NoParamMode):
 
 
 class set_grad_enabled(_Mode):
-    """Recording is on or off by a value: at once when called, and until the end of the block in a ``with``.
+    """Switches recording by a value: at once when it is called, and until the end of the block in a ``with``.
 
     As a decorator it does not touch the mode outside the decorated function.
+
+    Args:
+        mode: Whether recording is on.
+
+    Example:
+        >>> training = False
+        >>> with rgrad.set_grad_enabled(training):
+        ...     print(rgrad.is_grad_enabled())
+        False
     """
 
     def __init__(self, mode: bool) -> None:
@@ -155,9 +186,16 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Like :class:`no_grad`, and tensors made inside carry no version counter and never take part in autograd.
+    """A block like :class:`no_grad` whose tensors carry no version counter and never take part in autograd.
 
-    ``inference_mode(False)`` switches it off for a block, with recording on.
+    Args:
+        mode: False switches it off for the block, with recording on. As a decorator without parentheses, the function.
+
+    Example:
+        >>> with rgrad.inference_mode():
+        ...     y = rgrad.ones(2) * 2
+        >>> y.is_inference()
+        True
     """
 
     @overload
@@ -190,9 +228,19 @@ class inference_mode(_Mode):
 
 
 class set_multithreading_enabled(_Mode):
-    """Whether backward may go on on a thread of its own: at once when called, until the end of the block in a ``with``.
+    """Whether backward may use a thread of its own: at once when it is called, until the end of the block in a ``with``.
 
     It does so only for passes inside passes beyond some 60 levels; with this switched off those raise RuntimeError.
+
+    Args:
+        mode: Whether it may.
+
+    Example:
+        >>> x = rgrad.ones(2, requires_grad=True)
+        >>> with rgrad.autograd.set_multithreading_enabled(False):
+        ...     (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
     """
 
     def __init__(self, mode: bool) -> None:

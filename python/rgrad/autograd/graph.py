@@ -25,9 +25,18 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take it in place of a tensor.
+    """Where a gradient goes: an output of a node. ``grad`` and ``backward`` take it in place of a tensor.
 
-    ``ownership_token`` keeps the graph alive where ``node``, the context of a custom Function, does not.
+    Attributes:
+        node: The node.
+        output_nr: The number of its output.
+        ownership_token: Keeps the graph alive where ``node``, the context of a custom Function, does not.
+
+    Example:
+        >>> x = rgrad.tensor(3.0, requires_grad=True)
+        >>> edge = rgrad.autograd.graph.GradientEdge((x * x).grad_fn, 0)
+        >>> rgrad.autograd.grad(edge, x)
+        (tensor(6.),)
     """
 
     node: Node
@@ -44,10 +53,23 @@ class _InputMetadata(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge where the gradient of ``tensor`` is computed; it keeps the graph alive, but not the tensor's value.
+    """Give the edge where the gradient of a tensor is computed.
+
+    Args:
+        tensor: A tensor that requires grad.
+
+    Returns:
+        The edge. It keeps the graph alive, but not the tensor's value.
 
     Raises:
         RuntimeError: ``tensor`` does not require grad.
+
+    Example:
+        >>> x = rgrad.tensor(3.0, requires_grad=True)
+        >>> middle = x * x
+        >>> edge = rgrad.autograd.graph.get_gradient_edge(middle)
+        >>> rgrad.autograd.grad(middle.sin(), edge)
+        (tensor(-0.9111),)
     """
     node, output_nr = _core._gradient_edge(tensor)
     token = None
@@ -58,9 +80,16 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a write to one or several tensors that rgrad cannot have seen, so that saved values are known to be stale.
+    """Count a write that rgrad cannot have seen, so that saved values are known to be stale.
 
-    Tensors made in inference mode have no version and are left as they are.
+    Args:
+        tensor: A tensor or several. Those made in inference mode have no version and are left as they are.
+
+    Example:
+        >>> x = rgrad.ones(2)
+        >>> rgrad.autograd.graph.increment_version(x)
+        >>> x._version
+        1
     """
     tensors = (tensor,) if isinstance(tensor, Tensor) else tuple(tensor)
     _core._increment_version([t for t in tensors if not (isinstance(t, Tensor) and t.is_inference())])
@@ -69,16 +98,32 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 class saved_tensors_hooks:
     """A block in which every tensor that is saved for backward goes through a pair of hooks.
 
-    ``pack_hook(tensor)`` is called when a tensor is saved, with recording off, and may return anything; what it
-    returns is kept in the tensor's place. ``unpack_hook(packed)`` is called when backward asks, and returns a tensor
-    of the same shape, dtype and device. Of nested blocks the innermost packs. A pack hook must not write to its
-    argument. Return ``tensor.detach()`` rather than the tensor itself: an output of an operation holds the node that
-    holds what was packed, and such a cycle lives until the garbage collector comes by.
+    Of nested blocks the innermost packs. A pack hook must not write to its argument. Return ``tensor.detach()`` rather
+    than the tensor itself: an output of an operation holds the node that holds what was packed, and such a cycle lives
+    until the garbage collector finds it.
+
+    Args:
+        pack_hook: ``pack_hook(tensor)`` is called when a tensor is saved, with recording off. What it returns, of any
+            type, is kept in the tensor's place.
+        unpack_hook: ``unpack_hook(packed)`` is called when backward asks, and returns a tensor of the same shape, dtype
+            and device.
 
     Raises:
-        RuntimeError: when entered while hooks are disabled; later if a pack hook writes to its argument, or an unpack
-            hook returns a tensor of another shape, kind of dtype, or device.
-        TypeError: a hook is not callable, or an unpack hook returns no tensor.
+        RuntimeError: Hooks are disabled when the block is entered; later, if a pack hook writes to its argument, or an
+            unpack hook returns a tensor of another shape, kind of dtype, or device.
+        TypeError: A hook is not callable, or an unpack hook returns no tensor.
+
+    Example:
+        >>> def pack(tensor):
+        ...     return tensor.detach().numpy().astype("float16")
+        >>> def unpack(half):
+        ...     return rgrad.from_numpy(half.astype("float32"))
+        >>> x = rgrad.tensor([1.0, 2.0], requires_grad=True)
+        >>> with rgrad.autograd.graph.saved_tensors_hooks(pack, unpack):
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 4.])
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
@@ -95,8 +140,17 @@ class saved_tensors_hooks:
 class save_on_cpu(saved_tensors_hooks):
     """A block in which tensors of other devices are saved on the CPU, and copied back when backward asks.
 
-    What lies on the CPU already is not copied, unless ``pin_memory`` is set: then it is, as into pinned memory, which
-    no device of rgrad has. ``device_type`` says which device would pin it, and has no effect.
+    Args:
+        pin_memory: Copy what lies on the CPU, too, as into pinned memory, which no device of rgrad has.
+        device_type: The device that would pin it; it has no effect.
+
+    Example:
+        >>> x = rgrad.tensor([1.0, 2.0], requires_grad=True)
+        >>> with rgrad.autograd.graph.save_on_cpu():
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 4.])
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -116,10 +170,23 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Generator[None]:
-    """Make it a RuntimeError with this message to enter :class:`saved_tensors_hooks` in this block.
+    """A block in which it is an error to enter :class:`saved_tensors_hooks`.
+
+    Args:
+        error_message: The message of the error.
 
     Raises:
-        RuntimeError: hooks are in force already.
+        RuntimeError: Hooks are in force already.
+
+    Example:
+        >>> from rgrad.autograd.graph import disable_saved_tensors_hooks, saved_tensors_hooks
+        >>> with disable_saved_tensors_hooks("not in here"):
+        ...     try:
+        ...         with saved_tensors_hooks(lambda t: t, lambda t: t):
+        ...             pass
+        ...     except RuntimeError as error:
+        ...         print(error)
+        not in here
     """
     before = _core._refuse_saved_tensors_hooks(error_message)
     try:
@@ -200,15 +267,27 @@ def register_multi_grad_hook(
 ) -> Any:
     """Register a hook that waits for the gradients of several tensors.
 
-    With ``mode="all"`` ``fn(grads)`` is called once in each backward pass, when the gradients of all those ``tensors``
-    that the pass computes are there; ``grads`` has None in the places of the others. With ``mode="any"`` ``fn(grad)``
-    gets the first one. The hook must not change its argument; what it returns is ignored.
+    Args:
+        tensors: The tensors.
+        fn: With ``mode="all"``, ``fn(grads)`` is called once in each backward pass, when the gradients of all those
+            tensors are there that the pass computes; ``grads`` has None in the places of the others. With
+            ``mode="any"``, ``fn(grad)`` gets the first one. The hook must not change its argument; what it returns is
+            ignored.
+        mode: ``"all"`` or ``"any"``.
 
     Returns:
         A handle with ``remove()``.
 
     Raises:
-        ValueError: another mode. RuntimeError: a tensor does not require grad (``"all"``).
+        ValueError: There is no such mode.
+        RuntimeError: A tensor does not require grad (``"all"``).
+
+    Example:
+        >>> x, y = rgrad.ones(2, requires_grad=True), rgrad.ones(2, requires_grad=True)
+        >>> handle = rgrad.autograd.graph.register_multi_grad_hook([x, y], lambda grads: print(grads))
+        >>> (x * 2 + y * 3).sum().backward()
+        [tensor([2., 2.]), tensor([3., 3.])]
+        >>> handle.remove()
     """
     if mode == "all":
         every: Any = _All(tensors, fn)  # type: ignore[arg-type]
@@ -289,10 +368,21 @@ def allow_mutation_on_saved_tensors() -> Generator[_AllowMutationOnSavedContext]
     Forward and backward both happen inside, on one thread.
 
     Yields:
-        An object whose ``clear()`` lets go of all saved values.
+        An object whose ``clear()`` drops all saved values.
 
     Raises:
-        RuntimeError: such blocks are nested. AssertionError: backward outside of the block, or after ``clear()``.
+        RuntimeError: Such blocks are nested.
+        AssertionError: Backward runs outside of the block, or after ``clear()``.
+
+    Example:
+        >>> x = rgrad.ones(2, requires_grad=True)
+        >>> with rgrad.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x * 2
+        ...     z = y.square()
+        ...     _ = y.zero_()
+        ...     z.sum().backward()
+        >>> x.grad
+        tensor([8., 8.])
     """
     if getattr(_mutation_allowed, "on", False):
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")

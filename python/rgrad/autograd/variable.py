@@ -39,9 +39,23 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """``Variable(tensor, requires_grad=False)`` gives a leaf tensor that shares memory with ``tensor``.
+    """A name of old tutorials for tensors.
 
-    Every tensor is an instance of it.
+    A call gives a leaf tensor that shares memory with ``data``. Every tensor is an instance.
+
+    Args:
+        data: The tensor.
+        requires_grad: Whether backward accumulates into ``.grad``.
+        volatile: Old form of :class:`rgrad.no_grad`; it has no effect.
+
+    Raises:
+        TypeError: ``data`` is no tensor.
+        RuntimeError: ``requires_grad`` and ``volatile`` are both set.
+
+    Example:
+        >>> x = rgrad.autograd.Variable(rgrad.ones(2), requires_grad=True)
+        >>> isinstance(x, rgrad.autograd.Variable), x.requires_grad
+        (True, True)
     """
 
     _execution_engine = _ExecutionEngine()

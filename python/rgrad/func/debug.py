@@ -9,16 +9,24 @@ __all__ = ["debug_unwrap"]
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """What a tensor inside a transform stands for: with a batch as its first dimension, and without history.
 
-    For debugging only: what is computed with the result is no part of the transform.
+    It is for debugging only: what is computed with the result is no part of the transform.
 
     Args:
-        recurse: look through all transforms, not only the innermost.
+        tensor: The tensor.
+        recurse: Look through all transforms, not only the innermost.
 
     Returns:
-        The tensor below; ``tensor`` itself where it is of no transform.
+        The tensor below; ``tensor`` itself if it belongs to no transform.
 
     Raises:
         TypeError: ``tensor`` is no tensor.
+
+    Example:
+        >>> def f(x):
+        ...     print(tuple(x.shape), tuple(rgrad.func.debug_unwrap(x).shape))
+        ...     return x
+        >>> _ = rgrad.func.vmap(f)(rgrad.ones(3, 2))
+        (2,) (3, 2)
     """
     while (level := _core._level_of(tensor)) > 0:
         tensor = _core._unwrap(tensor, level)[0]

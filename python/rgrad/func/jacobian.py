@@ -39,20 +39,26 @@ def jacrev(
 ) -> Callable[..., Any]:
     """A function that computes the Jacobian of ``func`` by backward passes, all rows at once.
 
-    It suits functions with fewer outputs than inputs; :func:`jacfwd` the others.
+    It suits functions with fewer outputs than inputs; :func:`jacfwd` suits the others.
 
     Args:
-        func: takes trees of tensors and gives a tree of tensors; with ``has_aux`` ``(output, aux)``.
-        argnums: the positions of the arguments to differentiate by.
-        has_aux: the result is ``(jacobian, aux)``.
-        chunk_size: compute so many rows at a time, to save memory; 1 is a loop, which needs no rules for batches.
+        func: A function that takes trees of tensors and gives a tree of tensors; with ``has_aux``, ``(output, aux)``.
+        argnums: The positions of the arguments to differentiate by.
+        has_aux: The result is ``(jacobian, aux)``.
+        chunk_size: Compute so many rows at a time, to save memory; 1 is a loop, which needs no rules for batches.
 
     Returns:
         A function of the same arguments. Its result is a tree like the output, at each leaf a tree like the argument
         (or a tuple of such if ``argnums`` is one) of tensors of shape ``output.shape + input.shape``.
 
     Raises:
-        ValueError: ``chunk_size`` is not positive. RuntimeError, when called: as for :func:`vjp` and :func:`vmap`.
+        ValueError: ``chunk_size`` is not positive.
+        RuntimeError: When called: as :func:`vjp` and :func:`vmap`.
+
+    Example:
+        >>> rgrad.func.jacrev(lambda x: x.flip(0) * 2)(rgrad.tensor([1.0, 2.0]))
+        tensor([[0., 2.],
+                [2., 0.]])
     """
     if chunk_size is not None and not chunk_size > 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
@@ -85,7 +91,20 @@ def jacrev(
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function that computes the second derivatives of ``func``: forward mode over backward passes.
 
-    Its result for a function with one number as output and one tensor as argument has the shape
-    ``input.shape + input.shape``. Arguments and errors are those of :func:`jacfwd` and :func:`jacrev`.
+    Args:
+        func: A function that takes trees of tensors and gives a tree of tensors.
+        argnums: The positions of the arguments to differentiate by.
+
+    Returns:
+        A function of the same arguments. For one number as output and one tensor as argument its result has the shape
+        ``input.shape + input.shape``.
+
+    Raises:
+        RuntimeError: When called: as :func:`jacfwd` and :func:`jacrev`.
+
+    Example:
+        >>> rgrad.func.hessian(lambda x: x[0] ** 2 * x[1])(rgrad.tensor([1.0, 2.0]))
+        tensor([[4., 2.],
+                [2., 0.]])
     """
     return jacfwd(jacrev(func, argnums), argnums)

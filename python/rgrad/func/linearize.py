@@ -17,15 +17,24 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """The output of ``func(*primals)``, and a function for products with its Jacobian there.
 
     ``func`` is called once; the function multiplies by what that call left, which it keeps alive: the derivative of the
-    backward pass by its cotangents, which is linear in them. With a custom Function that has ``jvp`` but no backward
+    backward pass by its cotangents, which is linear in them. With a custom Function that has ``jvp`` but no backward,
     each product calls ``func`` again, in forward mode.
+
+    Args:
+        func: A function that takes trees of tensors and gives a tree of tensors.
+        primals: The point.
 
     Returns:
         ``(output, jvp_fn)``; ``jvp_fn(*tangents)`` takes tangents like the primals and gives a tree like the output.
 
     Raises:
-        RuntimeError: tangents that differ from the primals in structure, shape, dtype or device. ValueError: a primal
-            is not floating point.
+        RuntimeError: Tangents differ from the primals in structure, shape, dtype or device.
+        ValueError: A primal is not floating point.
+
+    Example:
+        >>> output, jvp_fn = rgrad.func.linearize(lambda x: x**2, rgrad.tensor([1.0, 2.0]))
+        >>> jvp_fn(rgrad.tensor([1.0, 0.0])), jvp_fn(rgrad.tensor([0.0, 1.0]))
+        (tensor([2., 0.]), tensor([0., 4.]))
     """
     flat_primals, spec = tree_flatten(primals)
     check_tensors(flat_primals, "primals")

@@ -104,20 +104,27 @@ def functional_call(
     """Call a module with other tensors in the place of its parameters and buffers.
 
     Args:
-        module: is as before afterwards.
-        parameter_and_buffer_dicts: tensors by their names in ``module``, a dict or several with different keys. Those
-        that
-            are not named stay. A tensor that the module replaces during the call is replaced in the dict.
-        args: the positional arguments, a tuple; what is no tuple is the only one.
-        kwargs: the keyword arguments.
-        tie_weights: what the module knows by several names is replaced at all of them.
-        strict: raise unless the names are those of all parameters and buffers.
+        module: The module. Afterwards it is as before.
+        parameter_and_buffer_dicts: Tensors by their names in ``module``, a dict or several with different keys. Those
+            that are not named stay. A tensor that the module replaces during the call is replaced in the dict.
+        args: The positional arguments, a tuple; what is no tuple is the only one.
+        kwargs: The keyword arguments.
+        tie_weights: What the module knows by several names is replaced at all of them.
+        strict: Raise unless the names are those of all parameters and buffers.
 
     Returns:
         What the module gives.
 
     Raises:
-        ValueError: no dicts, or one name twice. RuntimeError: ``strict`` is violated. TypeError: a value is no tensor.
+        ValueError: There are no dicts, or a name is in two of them.
+        RuntimeError: ``strict`` is violated.
+        TypeError: A value is no tensor.
+
+    Example:
+        >>> layer = nn.Linear(2, 1)
+        >>> weights = {"weight": rgrad.ones(1, 2), "bias": rgrad.zeros(1)}
+        >>> rgrad.func.functional_call(layer, weights, rgrad.tensor([3.0, 4.0]))
+        tensor([7.])
     """
     if isinstance(parameter_and_buffer_dicts, dict):
         given = parameter_and_buffer_dicts
@@ -149,12 +156,25 @@ def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
 def stack_module_state(models: "Sequence[Module]") -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The parameters and the buffers of several modules of one class, stacked for :func:`vmap`.
 
+    Args:
+        models: The modules.
+
     Returns:
         ``(params, buffers)``, dicts by name; entry i of dimension 0 is that of model i. Parameters are new leaves.
 
     Raises:
-        RuntimeError: no models, models of different classes or in different modes, or with parameters that differ in
+        RuntimeError: There are no models, they have different classes or modes, or parameters differ in
             ``requires_grad``.
+
+    Example:
+        >>> models = [nn.Linear(2, 1) for _ in range(3)]
+        >>> params, buffers = rgrad.func.stack_module_state(models)
+        >>> params["weight"].shape
+        rgrad.Size([3, 1, 2])
+        >>> def call(params, x):
+        ...     return rgrad.func.functional_call(models[0], params, x)
+        >>> rgrad.func.vmap(call, in_dims=(0, None))(params, rgrad.ones(2)).shape
+        rgrad.Size([3, 1])
     """
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

@@ -91,17 +91,27 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     """A function that computes the gradient of ``func``.
 
     Args:
-        func: gives a tensor without dimensions; with ``has_aux`` a tuple ``(output, aux)``, ``aux`` a tree of tensors.
-        argnums: the positions of the arguments to differentiate by, each a tensor or a tree of tensors.
-        has_aux: the result is ``(gradient, aux)``.
+        func: A function that gives a tensor without dimensions; with ``has_aux`` a tuple ``(output, aux)``, where ``aux``
+            is a tree of tensors.
+        argnums: The positions of the arguments to differentiate by, each a tensor or a tree of tensors.
+        has_aux: The result is ``(gradient, aux)``.
 
     Returns:
         A function of the same arguments. Its result has the structure of the argument, or is a tuple of such if
         ``argnums`` is one; an argument without influence has zeros.
 
-    Raises (when called):
-        RuntimeError: the output is no scalar tensor, ``argnums`` does not fit, or an argument is not floating point.
-        ValueError: an argument to differentiate by is no tensor.
+    Raises:
+        RuntimeError: When called: the output is no scalar tensor, ``argnums`` does not fit, or an argument is not floating
+            point.
+        ValueError: When called: an argument to differentiate by is no tensor.
+
+    Example:
+        >>> def cube(x):
+        ...     return x**3
+        >>> rgrad.func.grad(cube)(rgrad.tensor(3.0))
+        tensor(27.)
+        >>> rgrad.func.grad(rgrad.func.grad(cube))(rgrad.tensor(3.0))
+        tensor(18.)
     """
 
     @wraps(func)
@@ -113,7 +123,24 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Like :func:`grad`; the result is ``(gradient, output)``, or ``(gradient, (output, aux))``."""
+    """A function that computes the gradient of ``func`` and its output.
+
+    Args:
+        func: As for :func:`grad`.
+        argnums: As for :func:`grad`.
+        has_aux: The result is ``(gradient, (output, aux))``.
+
+    Returns:
+        A function of the same arguments. Its result is ``(gradient, output)``.
+
+    Raises:
+        RuntimeError: When called: as :func:`grad`.
+        ValueError: When called: as :func:`grad`.
+
+    Example:
+        >>> rgrad.func.grad_and_value(lambda x: x**3)(rgrad.tensor(2.0))
+        (tensor(12.), tensor(8.))
+    """
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -168,16 +195,22 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The output of ``func(*primals)``, and a function for products with its Jacobian from the left.
 
     Args:
-        func: takes trees of tensors and gives a tree of floating point tensors; with ``has_aux`` ``(output, aux)``.
-        primals: the point; every tensor of it is differentiated by.
-        has_aux: the result is ``(output, vjp_fn, aux)``.
+        func: A function that takes trees of tensors and gives a tree of floating point tensors; with ``has_aux``,
+            ``(output, aux)``.
+        primals: The point; every tensor of it is differentiated by.
+        has_aux: The result is ``(output, vjp_fn, aux)``.
 
     Returns:
         ``(output, vjp_fn)``. ``vjp_fn(cotangents)`` takes a tree like the output and gives a tuple with the structure
         of ``primals``; it can be called any number of times.
 
     Raises:
-        RuntimeError: a leaf of the output is no floating point tensor, or cotangents have another structure.
-        ValueError: a primal is no tensor.
+        RuntimeError: A leaf of the output is no floating point tensor, or cotangents have another structure.
+        ValueError: A primal is no tensor.
+
+    Example:
+        >>> output, vjp_fn = rgrad.func.vjp(lambda x: x**2, rgrad.tensor([1.0, 2.0]))
+        >>> vjp_fn(rgrad.tensor([1.0, 10.0]))
+        (tensor([ 2., 40.]),)
     """
     return vjp_with_argnums(func, primals, None, has_aux)

@@ -26,9 +26,21 @@ def _without_history(fill: F) -> F:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which weights before a nonlinearity are scaled; ``param`` is the slope of ``leaky_relu``.
+    """The factor by which weights before a nonlinearity are scaled, so that signals keep their size.
 
-    Raises ValueError for an unknown name or a slope that is no number.
+    Args:
+        nonlinearity: The name of the function that follows, such as ``"relu"``.
+        param: The slope of ``"leaky_relu"``.
+
+    Returns:
+        The factor.
+
+    Raises:
+        ValueError: The name is unknown, or the slope is no number.
+
+    Example:
+        >>> nn.init.calculate_gain("tanh")
+        1.6666666666666667
     """
     if nonlinearity in ("linear", "sigmoid") or nonlinearity in {
         f"conv{t}{n}d" for t in ("", "_transpose") for n in (1, 2, 3)
@@ -51,37 +63,116 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 @_without_history
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform in [a, b)."""
+    """Draw from the uniform distribution on ``[a, b)``.
+
+    Args:
+        tensor: Is overwritten.
+        a: The lower bound.
+        b: The upper bound.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Example:
+        >>> w = nn.init.uniform_(rgrad.empty(100), -1.0, 1.0)
+        >>> bool((w.abs() <= 1).all())
+        True
+    """
     return tensor.uniform_(a, b, generator=generator)
 
 
 @_without_history
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with the given mean and standard deviation."""
+    """Draw from a normal distribution.
+
+    Args:
+        tensor: Is overwritten.
+        mean: The mean.
+        std: The standard deviation.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Example:
+        >>> w = nn.init.normal_(rgrad.empty(10000), std=0.1)
+        >>> bool((w.std() - 0.1).abs() < 0.01)
+        True
+    """
     return tensor.normal_(mean, std, generator=generator)
 
 
 @_without_history
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """``val`` everywhere."""
+    """Write one number everywhere.
+
+    Args:
+        tensor: Is overwritten.
+        val: The number.
+
+    Returns:
+        ``tensor``.
+
+    Example:
+        >>> nn.init.constant_(rgrad.empty(2), 0.3)
+        tensor([0.3000, 0.3000])
+    """
     return tensor.fill_(val)
 
 
 @_without_history
 def ones_(tensor: Tensor) -> Tensor:
-    """1 everywhere."""
+    """Write 1 everywhere.
+
+    Args:
+        tensor: Is overwritten.
+
+    Returns:
+        ``tensor``.
+
+    Example:
+        >>> nn.init.ones_(rgrad.empty(2))
+        tensor([1., 1.])
+    """
     return tensor.fill_(1.0)
 
 
 @_without_history
 def zeros_(tensor: Tensor) -> Tensor:
-    """0 everywhere."""
+    """Write 0 everywhere.
+
+    Args:
+        tensor: Is overwritten.
+
+    Returns:
+        ``tensor``.
+
+    Example:
+        >>> nn.init.zeros_(rgrad.empty(2))
+        tensor([0., 0.])
+    """
     return tensor.zero_()
 
 
 @_without_history
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix, cut or padded with zeros; raises ValueError unless the tensor has 2 dimensions."""
+    """Write the identity matrix, cut or padded with zeros.
+
+    Args:
+        tensor: A matrix, which is overwritten.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: The tensor does not have 2 dimensions.
+
+    Example:
+        >>> nn.init.eye_(rgrad.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     if tensor.dim() != 2:
         raise ValueError(f"Only tensors with 2 dimensions are supported, got {tensor.dim()}")
     return tensor.copy_(_core.eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
@@ -91,7 +182,24 @@ def eye_(tensor: Tensor) -> Tensor:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal, drawn again where it falls outside [a, b]."""
+    """Draw from a normal distribution that is cut off outside ``[a, b]``.
+
+    Args:
+        tensor: Is overwritten.
+        mean: The mean before it is cut off.
+        std: The standard deviation before it is cut off.
+        a: The lower bound.
+        b: The upper bound.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Example:
+        >>> w = nn.init.trunc_normal_(rgrad.empty(100), std=2.0)
+        >>> bool((w.abs() <= 2).all())
+        True
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -131,14 +239,50 @@ def _fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``."""
+    """Draw uniformly, with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio 2010).
+
+    Args:
+        tensor: A weight of two or more dimensions, which is overwritten.
+        gain: The factor, for example of :func:`calculate_gain`.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: The tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> w = nn.init.xavier_uniform_(rgrad.empty(3, 5))
+        >>> bool((w.abs() <= (6 / (3 + 5)) ** 0.5).all())
+        True
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``."""
+    """Draw from a normal distribution with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``.
+
+    The source is Glorot and Bengio 2010.
+
+    Args:
+        tensor: A weight of two or more dimensions, which is overwritten.
+        gain: The factor, for example of :func:`calculate_gain`.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: The tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> w = nn.init.xavier_normal_(rgrad.empty(100, 100))
+        >>> bool((w.std() - 0.1).abs() < 0.01)
+        True
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
@@ -153,7 +297,26 @@ def _is_empty(tensor: Tensor) -> bool:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform with standard deviation ``gain / sqrt(fan)``; ``a`` is the slope of ``leaky_relu``."""
+    """Draw uniformly, with standard deviation ``gain / sqrt(fan)`` (He et al. 2015).
+
+    Args:
+        tensor: A weight of two or more dimensions, which is overwritten.
+        a: The slope of ``"leaky_relu"``.
+        mode: ``"fan_in"`` keeps the size of signals, ``"fan_out"`` that of gradients.
+        nonlinearity: The function that follows, as :func:`calculate_gain` takes it.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: ``mode`` or ``nonlinearity`` is unknown, or the tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> w = nn.init.kaiming_uniform_(rgrad.empty(4, 6), nonlinearity="relu")
+        >>> bool((w.abs() <= 1).all())
+        True
+    """
     if _is_empty(tensor):
         return tensor
     bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -163,7 +326,26 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal with standard deviation ``gain / sqrt(fan)``; ``a`` is the slope of ``leaky_relu``."""
+    """Draw from a normal distribution with standard deviation ``gain / sqrt(fan)`` (He et al. 2015).
+
+    Args:
+        tensor: A weight of two or more dimensions, which is overwritten.
+        a: The slope of ``"leaky_relu"``.
+        mode: ``"fan_in"`` keeps the size of signals, ``"fan_out"`` that of gradients.
+        nonlinearity: The function that follows, as :func:`calculate_gain` takes it.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: ``mode`` or ``nonlinearity`` is unknown, or the tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> w = nn.init.kaiming_normal_(rgrad.empty(100, 200), nonlinearity="relu")
+        >>> bool((w.std() - 0.1).abs() < 0.01)
+        True
+    """
     if _is_empty(tensor):
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)

@@ -17,18 +17,26 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A leaf tensor that :class:`rgrad.nn.Module` registers as a parameter on assignment.
+    """A leaf tensor that :class:`rgrad.nn.Module` registers as a parameter when it is assigned to an attribute.
 
-    It shares memory with ``data`` and requires grad by default, also when made under ``no_grad``. The result of an
-    operation on a parameter is a plain tensor. A tensor of a class of its own keeps that class, and counts as a
+    It shares memory with ``data`` and requires grad by default, also when it is made under ``no_grad``. The result of
+    an operation on a parameter is a plain tensor. A tensor of a class of its own keeps that class, and counts as a
     parameter.
 
     Args:
-        data: initial value; an empty tensor if left out.
-        requires_grad: whether backward accumulates into ``.grad``.
+        data: The initial value; an empty tensor if left out.
+        requires_grad: Whether backward accumulates into ``.grad``.
 
     Raises:
+        TypeError: ``data`` is no tensor.
         RuntimeError: ``requires_grad=True`` for a dtype that is not floating point.
+
+    Example:
+        >>> module = nn.Module()
+        >>> module.scale = nn.Parameter(rgrad.ones(2))
+        >>> dict(module.named_parameters())
+        {'scale': Parameter containing:
+        tensor([1., 1.], requires_grad=True)}
     """
 
     __torch_function__: Any = _core._disabled_torch_function_impl
@@ -72,13 +80,22 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that :class:`rgrad.nn.Module` registers as a buffer on assignment: state, but no parameter.
+    """A tensor that :class:`rgrad.nn.Module` registers as a buffer when it is assigned: state, but no parameter.
 
     The result is a plain tensor that shares memory with ``data`` and is marked as a buffer.
 
     Args:
-        data: initial value; an empty tensor if left out.
-        persistent: whether it is part of the module's ``state_dict``.
+        data: The initial value; an empty tensor if left out.
+        persistent: Whether ``state_dict`` has it.
+
+    Raises:
+        TypeError: ``data`` is no tensor.
+
+    Example:
+        >>> module = nn.Module()
+        >>> module.mean = nn.Buffer(rgrad.zeros(2))
+        >>> list(module.state_dict())
+        ['mean']
     """
 
     __torch_function__: Any = _core._disabled_torch_function_impl

@@ -32,38 +32,45 @@ def gradcheck(
 ) -> bool:
     """Compare gradients of ``func`` at ``inputs`` with central differences, entry by entry.
 
-    Entries may differ by ``atol + rtol * |numerical|``; the defaults let an error of 0.1 % pass, and smaller
-    tolerances (``rtol=1e-5``) work for most float64 functions.
+    Entries may differ by ``atol + rtol * |numerical|``; the defaults let an error of 0.1 % pass, and smaller tolerances
+    (``rtol=1e-5``) work for most float64 functions.
 
     The function is differentiated as given. Differences are taken in float64 on the CPU: if an input has less precision
     or lies on another device, the function is run again on float64 copies of all its floating point inputs there, and
-    rounding of the low precision gradients is allowed for. Where the function does not take these or does not answer
-    in float64, differences are taken in its own precision on its own device, with a warning.
+    rounding of the low precision gradients is allowed for. Where the function does not take these or does not answer in
+    float64, differences are taken in its own precision on its own device, with a warning.
 
     Args:
-        func: takes tensors and gives a tensor or a tuple of tensors.
-        inputs: a tensor or a tuple; those that require grad are checked.
-        eps: step of the differences.
-        atol, rtol: tolerances.
-        raise_exception: raise GradcheckError; else give False.
-        nondet_tol: how much backward passes over the same values may differ.
-        check_undefined_grad: check that outputs whose gradient is undefined count as zero.
-        check_grad_dtypes: check that gradients have the dtype of their inputs.
-        check_batched_grad: compare a backward pass over a batch of cotangents with passes one by one.
-        check_batched_forward_grad: likewise for forward mode and a batch of tangents.
-        check_forward_ad: compare derivatives by forward mode with differences, too.
-        check_backward_ad: compare derivatives by backward passes.
-        fast_mode: check one random direction for each input and output in place of all entries.
-        masked: accepted for PyTorch's sake; there are no sparse tensors.
+        func: A function that takes tensors and gives a tensor or a tuple of tensors.
+        inputs: A tensor or a tuple; those that require grad are checked.
+        eps: The step of the differences.
+        atol: The absolute tolerance.
+        rtol: The relative tolerance.
+        raise_exception: Raise GradcheckError; else give False.
+        nondet_tol: How much backward passes over the same values may differ.
+        check_undefined_grad: Check that outputs whose gradient is undefined count as zero.
+        check_grad_dtypes: Check that gradients have the dtype of their inputs.
+        check_batched_grad: Compare a backward pass over a batch of cotangents with passes one by one.
+        check_batched_forward_grad: Likewise for forward mode and a batch of tangents.
+        check_forward_ad: Compare derivatives by forward mode with differences, too.
+        check_backward_ad: Compare derivatives by backward passes.
+        fast_mode: Check one random direction for each input and output in place of all entries.
+        masked: Accepted for PyTorch's sake; there are no sparse tensors.
 
     Returns:
         True if all is well.
 
     Raises:
-        GradcheckError: it is not. The message has both Jacobians, the worst entry with its index and values, and a
+        GradcheckError: It is not. The message has both Jacobians, the worst entry with its index and values, and a
             verdict: wrong formula, too coarse a precision, kink or not differentiable there, or not deterministic.
-        ValueError: no input requires grad. RuntimeError: an input overlaps itself in memory.
-        AssertionError: neither forward mode nor backward is to be checked, or a check is asked for whose mode is not.
+        ValueError: No input requires grad, or an output is no tensor.
+        RuntimeError: An input overlaps itself in memory.
+        AssertionError: Neither forward mode nor backward is to be checked, or a check is asked for whose mode is not.
+
+    Example:
+        >>> x = rgrad.rand(3, dtype=rgrad.float64, requires_grad=True)
+        >>> rgrad.autograd.gradcheck(lambda x: x.sin() * x, x)
+        True
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -116,15 +123,39 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """:func:`gradcheck` of the gradients of ``func``, as a function of its inputs and of the cotangents.
+    """Check the gradients of ``func``, as a function of its inputs and of the cotangents, by :func:`gradcheck`.
 
     Args:
-        grad_outputs: the cotangents, a tensor or a tuple; default is uniform in [-1, 1), by a fixed seed.
-        gen_non_contig_grad_outputs: make those not contiguous.
-        check_fwd_over_rev: check second derivatives by forward mode over a backward pass.
-        check_rev_over_rev: check those by a backward pass over a backward pass.
+        func: A function that takes tensors and gives a tensor or a tuple of tensors.
+        inputs: A tensor or a tuple; those that require grad are checked.
+        grad_outputs: The cotangents, a tensor or a tuple; by default they are uniform in [-1, 1), by a fixed seed.
+        eps: The step of the differences.
+        atol: The absolute tolerance.
+        rtol: The relative tolerance.
+        gen_non_contig_grad_outputs: Make the default cotangents not contiguous.
+        raise_exception: Raise GradcheckError; else give False.
+        nondet_tol: How much backward passes over the same values may differ.
+        check_undefined_grad: Check that outputs whose gradient is undefined count as zero.
+        check_grad_dtypes: Check that gradients have the dtype of their inputs.
+        check_batched_grad: Compare a backward pass over a batch of cotangents with passes one by one.
+        check_fwd_over_rev: Check second derivatives by forward mode over a backward pass.
+        check_rev_over_rev: Check those by a backward pass over a backward pass.
+        fast_mode: Check one random direction for each input and output in place of all entries.
+        masked: Accepted for PyTorch's sake; there are no sparse tensors.
 
-    The others, the result and the errors are those of :func:`gradcheck`.
+    Returns:
+        True if all is well.
+
+    Raises:
+        GradcheckError: It is not; see :func:`gradcheck`.
+        ValueError: No input requires grad.
+        RuntimeError: An input overlaps itself in memory.
+        AssertionError: No check is asked for, or one whose mode is not.
+
+    Example:
+        >>> x = rgrad.rand(3, dtype=rgrad.float64, requires_grad=True)
+        >>> rgrad.autograd.gradgradcheck(lambda x: x.exp() * x, x)
+        True
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")

@@ -4,9 +4,25 @@
 class GradcheckError(RuntimeError):
     """A gradient check failed.
 
-    For a mismatch the attributes say where and how: ``output_idx`` and ``input_idx`` (positions among the outputs and
-    inputs that are differentiable), ``output_index`` and ``input_index`` (of the worst entry), ``analytical`` and
-    ``numerical`` (its values) and ``verdict``. They are None for other failures.
+    The attributes are None unless two values differ.
+
+    Attributes:
+        output_idx: Which output, among those that are differentiable.
+        input_idx: Which input, among those that are differentiable.
+        output_index: The index of the worst entry in the output.
+        input_index: The index of the worst entry in the input.
+        analytical: The engine's value of that entry.
+        numerical: Its value by differences.
+        verdict: What is wrong, in words.
+
+    Example:
+        >>> def cut(x):
+        ...     return x * x.detach()
+        >>> try:
+        ...     rgrad.autograd.gradcheck(cut, rgrad.tensor(3.0, dtype=rgrad.float64, requires_grad=True))
+        ... except rgrad.autograd.GradcheckError as error:
+        ...     print(error.verdict, error.analytical, round(error.numerical, 6))
+        wrong formula 3.0 6.0
     """
 
     __module__ = "rgrad.autograd.gradcheck"

@@ -25,11 +25,26 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale gradients in place so that the norm of all of them together is ``max_norm`` at most (Pascanu et al. 2013).
 
+    Args:
+        parameters: A tensor or several, whose ``.grad`` is scaled; those without are left out.
+        max_norm: The largest norm.
+        norm_type: The order of the norm.
+        error_if_nonfinite: Raise if the norm is nan or infinite.
+        foreach: Accepted for PyTorch's sake; it has no effect.
+
     Returns:
-        The norm before, a tensor without dimensions on the device of the first gradient; nothing is read back.
+        The norm before, a tensor without dimensions on the device of the first gradient.
 
     Raises:
-        RuntimeError: the norm is not finite and ``error_if_nonfinite`` is set.
+        RuntimeError: The norm is not finite and ``error_if_nonfinite`` is set.
+
+    Example:
+        >>> w = rgrad.zeros(2, requires_grad=True)
+        >>> (w * rgrad.tensor([3.0, 4.0])).sum().backward()
+        >>> nn.utils.clip_grad_norm_([w], max_norm=1.0)
+        tensor(5.)
+        >>> w.grad
+        tensor([0.6000, 0.8000])
     """
     grads = _gradients(parameters)
     if not grads:
@@ -50,6 +65,19 @@ def clip_grad_norm_(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Limit every entry of the gradients to ``[-clip_value, clip_value]``, in place."""
+    """Limit every entry of the gradients to ``[-clip_value, clip_value]``, in place.
+
+    Args:
+        parameters: A tensor or several, whose ``.grad`` is limited.
+        clip_value: The limit.
+        foreach: Accepted for PyTorch's sake; it has no effect.
+
+    Example:
+        >>> w = rgrad.zeros(2, requires_grad=True)
+        >>> (w * rgrad.tensor([3.0, -0.5])).sum().backward()
+        >>> nn.utils.clip_grad_value_([w], 1.0)
+        >>> w.grad
+        tensor([ 1.0000, -0.5000])
+    """
     for grad in _gradients(parameters):
         grad.clamp_(-float(clip_value), float(clip_value))
