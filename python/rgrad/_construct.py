@@ -70,7 +70,9 @@ def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
 def deepcopy(t: Any, memo: dict[Any, Any]) -> Any:
     """A leaf with its own memory, with ``.grad`` and attributes copied along.
 
-    Raises RuntimeError for a tensor that an operation made: its graph cannot be copied.
+    Raises:
+        RuntimeError: An operation made the tensor, so its graph would have to be copied.
+        NotImplementedError: The tensor belongs to a transform.
     """
     with _core.DisableTorchFunctionSubclass():
         if id(t) in memo:
@@ -104,8 +106,7 @@ def rebuild(
 ) -> Any:
     """A tensor from what ``reduce`` gave, on the device that it was on.
 
-    Args:
-        layout: shape and strides, for ``values`` that are the memory as it lay.
+    ``layout`` has shape and strides, for ``values`` that are the memory as it was.
     """
     t = _core.tensor(values, device=device)
     if layout is not None:

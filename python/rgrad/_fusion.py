@@ -39,10 +39,10 @@ class fusion:
             ...
 
     Args:
-        enabled: whether results may stay pending. What is pending already stays so.
+        enabled: Whether results may be deferred. What is deferred already stays so.
 
     Raises:
-        TypeError: if ``enabled`` is not a bool.
+        TypeError: ``enabled`` is no bool.
     """
 
     def __init__(self, enabled: bool = True) -> None:

@@ -37,7 +37,8 @@ def _short_name(of: dtype) -> str:
 class finfo:
     """Limits of a floating point dtype, as ``numpy.finfo``; without argument, of the default dtype.
 
-    Raises TypeError for a dtype that is not floating point.
+    Raises:
+        TypeError: The dtype is not floating point.
     """
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
@@ -63,7 +64,11 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype, as ``numpy.iinfo``. Raises TypeError for any other dtype."""
+    """Limits of an integer dtype, as ``numpy.iinfo``.
+
+    Raises:
+        TypeError: The dtype is no integer dtype.
+    """
 
     __slots__ = ("bits", "dtype", "max", "min")
 

@@ -11,9 +11,9 @@ def lazily(
     """The ``__getattr__`` and the ``__dir__`` of a package some of whose attributes come on first use (PEP 562).
 
     Args:
-        package: the package's name.
-        modules: submodules that are attributes of the package.
-        names: further attributes, each with the submodule that has it. No attribute may have the name of a submodule:
+        package: The package's name.
+        modules: Submodules that are attributes of the package.
+        names: Further attributes, each with the submodule that has it. No attribute may have the name of a submodule:
             importing that would put the module in its place.
     """
     owners = dict(names or {})

@@ -22,15 +22,15 @@ def set_printoptions(
     """Set how many digits and elements of a tensor are printed; ``None`` leaves an option as it is.
 
     Args:
-        precision: digits after the decimal point (default 4).
-        threshold: number of elements above which a tensor is summarised (default 1000; ``math.inf``: never).
-        edgeitems: elements shown at each end of a summarised dimension (default 3).
-        linewidth: characters per line (default 80).
-        profile: start from ``"default"``, ``"short"`` or ``"full"`` before the other arguments apply.
-        sci_mode: scientific notation always (True), never (False) or where it is shorter (None).
+        precision: Digits after the decimal point (default 4).
+        threshold: Number of elements above which a tensor is summarised (default 1000; ``math.inf``: never).
+        edgeitems: Elements shown at each end of a summarised dimension (default 3).
+        linewidth: Characters per line (default 80).
+        profile: Start from ``"default"``, ``"short"`` or ``"full"`` before the other arguments apply.
+        sci_mode: Scientific notation always (True), never (False) or where it is shorter (None).
 
     Raises:
-        ValueError: unknown profile, or an option that is not a count.
+        ValueError: The profile is unknown, or an option is no count.
     """
     chosen: tuple[float | None, ...] = (None, None, None, None)
     if profile is not None:

@@ -9,7 +9,8 @@ from typing import Any, SupportsIndex, overload
 class Size(tuple[int, ...]):
     """The sizes of a tensor's dimensions: a tuple of ints.
 
-    Raises TypeError when an element is no integer.
+    Raises:
+        TypeError: An element is no integer.
     """
 
     __slots__ = ()

@@ -50,9 +50,10 @@ def has_torch_function_unary(obj: object) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Ask modes and those of ``relevant_args`` that have a ``__torch_function__`` what a call of ``public_api`` gives.
+    """Ask modes and those of ``relevant_args`` with a ``__torch_function__`` what a call of ``public_api`` gives.
 
-    Raises TypeError when all of them return NotImplemented.
+    Raises:
+        TypeError: All of them return NotImplemented.
     """
     return _core._ask_torch_function(public_api, relevant_args, args, kwargs)
 
@@ -61,7 +62,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
     """A decorator that makes a function one that classes can override.
 
     Args:
-        dispatcher: takes what the function takes, and gives the arguments that may be tensors.
+        dispatcher: Takes what the function takes, and gives the arguments that may be tensors.
     """
 
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:

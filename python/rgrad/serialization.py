@@ -127,9 +127,9 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     arguments (``pickle_module``, ...) are accepted and ignored.
 
     Raises:
-        TypeError: something else is in ``obj``; the message says where.
+        TypeError: Something else is in ``obj``; the message says where.
         ValueError: ``obj`` contains itself.
-        OSError: the file cannot be written.
+        OSError: The file cannot be written.
     """
     import json
     import zipfile
@@ -157,14 +157,20 @@ def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Read what :func:`save` wrote. No code in the file is run, whoever made it.
 
     Args:
-        f: path or seekable binary file.
-        map_location: device to put tensors on; a dict from saved devices to devices, by name; or a function that is
+        f: Path or seekable binary file.
+        map_location: Device to put tensors on; a dict from saved devices to devices, by name; or a function that is
             given a tensor on the CPU and the name of its saved device, and returns the tensor, moved, or None to leave
             that to ``load``. Default: each tensor goes back to the device that it was saved from.
+        args: Accepted for PyTorch's sake; they have no effect.
+        kwargs: Likewise.
+
+    Returns:
+        What was saved.
 
     Raises:
-        FileNotFoundError: no such file. RuntimeError: not such a file, damaged, from a later version, or saved from a
-            device that is not here, without a ``map_location``.
+        FileNotFoundError: There is no such file.
+        RuntimeError: The file is damaged, of another format or from a later version, or tensors were saved from a
+            device that is not here and ``map_location`` names no other.
     """
     import json
     import zipfile

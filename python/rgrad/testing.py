@@ -40,17 +40,22 @@ def assert_close(
     """Assert that every ``|actual - expected| <= atol + rtol * |expected|``, and that types, shapes, dtypes agree.
 
     Args:
-        actual, expected: tensors, NumPy arrays, numbers, or equal structures (sequences, mappings) of them.
-        rtol, atol: tolerances, both or neither; the defaults depend on the dtype (float32: 1.3e-6 and 1e-5, float64:
-            1e-7 and 1e-7, whole numbers and bools: exact).
-        equal_nan: count nan as equal to nan.
-        check_device, check_dtype, check_stride: compare these too.
-        check_layout: accepted for PyTorch's sake; all tensors are strided.
-        msg: replaces the message, or makes it from the default one.
+        actual: What was computed: a tensor, a NumPy array, a number, or a structure (sequence, mapping) of them.
+        expected: What it should be, of the same structure.
+        allow_subclasses: Let one be of a subclass of the other's class.
+        rtol: The relative tolerance; the default depends on the dtype (float32: 1.3e-6, float64: 1e-7, whole numbers
+            and bools: 0). Give both tolerances or neither.
+        atol: The absolute tolerance; the default is 1e-5 for float32, 1e-7 for float64, else 0.
+        equal_nan: Count nan as equal to nan.
+        check_device: Compare devices, too.
+        check_dtype: Compare dtypes, too.
+        check_layout: Accepted for PyTorch's sake; all tensors are strided.
+        check_stride: Compare strides, too.
+        msg: A message, or a function that makes it from the default one.
 
     Raises:
-        AssertionError: they differ; says how many elements, how much, and where.
-        ValueError: one tolerance without the other, or a negative one.
+        AssertionError: They differ; says how many elements, how much, and where.
+        ValueError: One tolerance is given without the other, or is negative.
     """
     if (rtol is None) != (atol is None):
         raise ValueError(

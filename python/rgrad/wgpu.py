@@ -218,7 +218,7 @@ def devices() -> list[Any]:
     """The adapters that wgpu-py finds, as ``wgpu.GPUAdapter``; give one to `set_device`.
 
     Raises:
-        RuntimeError: the package ``wgpu`` is missing or of a version that was not tested.
+        RuntimeError: The package ``wgpu`` is missing or of a version that was not tested.
     """
     return _adapters()
 
@@ -227,7 +227,7 @@ def current_device() -> Any:
     """The ``wgpu.GPUDevice`` that new tensors go to; the default device comes into use if none is yet.
 
     Raises:
-        RuntimeError: there is none; the message says what was looked for.
+        RuntimeError: There is none; the message says what was looked for.
     """
     _install_default()
     return _current
@@ -237,13 +237,13 @@ def set_device(device: Any) -> None:
     """Chooses where new tensors go. Tensors of the device before stay usable among themselves.
 
     Args:
-        device: a ``wgpu.GPUAdapter`` (see `devices`), on which a device is opened with all its limits and the features
+        device: A ``wgpu.GPUAdapter`` (see `devices`), on which a device is opened with all its limits and the features
             that shaders can use; or a ``wgpu.GPUDevice`` of your own.
 
     Raises:
-        TypeError: it is neither.
-        ValueError: the device has been destroyed.
-        RuntimeError: the package ``wgpu`` is missing or of a version that was not tested.
+        TypeError: It is neither.
+        ValueError: The device has been destroyed.
+        RuntimeError: The package ``wgpu`` is missing or of a version that was not tested.
     """
     wgpu = _import()
     with _lock:
@@ -261,8 +261,8 @@ def synchronize() -> None:
     """Waits until everything that was asked of the device has run. Does nothing while no device is in use.
 
     Raises:
-        IndexError: an operation found an index out of range.
-        RuntimeError: the device is lost, or has not finished in time (RGRAD_WGPU_TIMEOUT seconds, default 120).
+        IndexError: An operation found an index out of range.
+        RuntimeError: The device is lost, or has not finished in time (RGRAD_WGPU_TIMEOUT seconds, default 120).
     """
     if _core._wgpu_installed():
         _core._wgpu_synchronize()

@@ -14,8 +14,11 @@ def _position(argnum: Any, count: int) -> int:
 
 
 def positions(argnums: Any, count: int) -> Any:
-    """``argnums`` with negative positions resolved. Raises RuntimeError if they are not positions of ``count``
-    inputs."""
+    """``argnums`` with negative positions resolved.
+
+    Raises:
+        RuntimeError: They are not positions of ``count`` inputs.
+    """
     if isinstance(argnums, int):
         return _position(argnums, count)
     if not isinstance(argnums, tuple):

@@ -92,7 +92,11 @@ def below(value: Any, level: int) -> Any:
 
 
 def unwrap_tree(tree: Any, level: int) -> Any:
-    """The tensors of a tree as the next lower level sees them. Raises RuntimeError for a leaf that is no tensor."""
+    """The tensors of a tree as the next lower level sees them.
+
+    Raises:
+        RuntimeError: A leaf is no tensor.
+    """
 
     def one(value: Any) -> Any:
         if not isinstance(value, Tensor):

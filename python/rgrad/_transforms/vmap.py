@@ -244,9 +244,11 @@ def vmap(
 
 
 def restore_vmap(func: Callable[..., Any], in_dims: Any, size: int, randomness: str) -> Callable[..., Any]:
-    """Like :func:`vmap` for what was taken apart inside one: any arguments may be without mapped dimension, results
-    may be anything, and come as ``(results, out_dims)`` with 0 for what has a mapped dimension and None for what has
-    none."""
+    """:func:`vmap` for what was unwrapped inside a batch.
+
+    Any argument may be without a mapped dimension. Results may be anything. They come as ``(results, out_dims)``, with
+    0 for what has a mapped dimension and None for what has none.
+    """
 
     def inner(*args: Any) -> tuple[Any, Any]:
         with batching(size, randomness) as level:

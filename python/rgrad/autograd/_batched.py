@@ -14,9 +14,8 @@ def grad_of_batch(
     """The gradients that ``run`` computes for cotangents whose dimension 0 is a batch, with the batch in dimension 0.
 
     Raises:
-        RuntimeError: a cotangent does not have a dimension more than its output. ValueError: one is None, or they
-        differ in
-            the size of the batch.
+        RuntimeError: A cotangent does not have a dimension more than its output.
+        ValueError: A cotangent is None, or they differ in the size of the batch.
     """
     if len(outs) != len(vectors):
         raise RuntimeError(f"got {len(outs)} tensors and {len(vectors)} gradients")

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """Fill ``ctx`` from what ``forward(*inputs)`` was given and returned; with it ``forward`` takes no ``ctx``."""
+    """Fill ``ctx`` from the ``inputs`` and the ``output`` of ``forward``, which takes no ``ctx`` then."""
     raise NotImplementedError("setup_context is not implemented.")
 
 
@@ -255,7 +255,7 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
         fn: The static method ``backward``.
 
     Returns:
-        A function for its place. Differentiating through it raises RuntimeError.
+        A function for its place. Differentiating through its result is a RuntimeError.
 
     Example:
         >>> import numpy as np

@@ -228,7 +228,7 @@ class inference_mode(_Mode):
 
 
 class set_multithreading_enabled(_Mode):
-    """Whether backward may use a thread of its own: at once when it is called, until the end of the block in a ``with``.
+    """Whether backward may use a thread of its own: at once when called, until the end of the block in a ``with``.
 
     It does so only for passes inside passes beyond some 60 levels; with this switched off those raise RuntimeError.
 

@@ -13,7 +13,10 @@ class _ExecutionEngine:
     def queue_callback(self, callback: Callable[[], object]) -> None:
         """Call ``callback()`` once the backward pass that this thread is inside of has ended.
 
-        Raises RuntimeError outside a pass. An exception of the callback comes out of the call of backward.
+        What the callback raises comes out of the call of backward.
+
+        Raises:
+            RuntimeError: The thread is not inside a pass.
         """
         _core._queue_callback(callback)
 

@@ -91,8 +91,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     """A function that computes the gradient of ``func``.
 
     Args:
-        func: A function that gives a tensor without dimensions; with ``has_aux`` a tuple ``(output, aux)``, where ``aux``
-            is a tree of tensors.
+        func: A function that gives a tensor without dimensions; with ``has_aux`` a tuple ``(output, aux)``, where
+            ``aux`` is a tree of tensors.
         argnums: The positions of the arguments to differentiate by, each a tensor or a tree of tensors.
         has_aux: The result is ``(gradient, aux)``.
 
@@ -101,8 +101,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
         ``argnums`` is one; an argument without influence has zeros.
 
     Raises:
-        RuntimeError: When called: the output is no scalar tensor, ``argnums`` does not fit, or an argument is not floating
-            point.
+        RuntimeError: When called: the output is no scalar tensor, ``argnums`` does not fit, or an argument is not
+            floating point.
         ValueError: When called: an argument to differentiate by is no tensor.
 
     Example:

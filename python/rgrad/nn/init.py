@@ -13,6 +13,21 @@ from .. import _core
 from .._core import Tensor
 from .._guards import NoGradGuard
 
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+
 F = TypeVar("F", bound=Callable[..., Tensor])
 
 

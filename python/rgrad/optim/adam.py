@@ -123,7 +123,8 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019): ``p -= lr weight_decay p`` before each step.
 
-    Raises ValueError as :class:`Adam`.
+    Raises:
+        ValueError: As :class:`Adam`.
     """
 
     def __init__(

@@ -17,11 +17,12 @@ class LRScheduler:
     """Base class: subclasses define :meth:`get_lr`, the rates for ``last_epoch`` from those before.
 
     Args:
-        optimizer: whose groups are changed; the rate it has now becomes ``initial_lr``.
-        last_epoch: the epoch to resume after; -1 starts anew.
+        optimizer: The optimizer whose groups are changed; the rate it has now becomes ``initial_lr``.
+        last_epoch: The epoch to resume after; -1 starts anew.
 
     Raises:
-        TypeError: no optimizer. KeyError: resuming, but a group has no ``initial_lr``.
+        TypeError: ``optimizer`` is no optimizer.
+        KeyError: ``last_epoch`` is not -1, and a group has no ``initial_lr``.
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -286,7 +287,8 @@ class ReduceLROnPlateau:
     a change below ``eps`` is left out.
 
     Raises:
-        ValueError: ``factor`` of 1 or more, an unknown mode. TypeError: no optimizer.
+        ValueError: ``factor`` is 1 or more, or a mode is unknown.
+        TypeError: ``optimizer`` is no optimizer.
     """
 
     def __init__(

@@ -26,15 +26,15 @@ required = _Required()
 class Optimizer:
     """Base class of optimizers.
 
-    Args:
-        params: tensors, pairs of names and tensors, or dicts with ``params`` and options of their own (groups).
-        defaults: options of groups that do not give them.
-
     Subclasses define :meth:`step`.
+
+    Args:
+        params: Tensors, pairs of names and tensors, or dicts with ``params`` and options of their own (groups).
+        defaults: Options of groups that do not give them.
 
     Raises:
         TypeError: ``params`` is one tensor, or something in it is no tensor.
-        ValueError: no parameters, a tensor that is not a leaf, or one in two groups.
+        ValueError: There are no parameters, a tensor is not a leaf, or one is in two groups.
     """
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
@@ -59,7 +59,9 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own: ``{"params": [...], "lr": 0.1}``.
 
-        Raises TypeError and ValueError as the constructor does.
+        Raises:
+            TypeError: As the constructor.
+            ValueError: As the constructor.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -207,7 +209,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over options and state; tensors of the state are copied to their parameter's device and dtype.
 
-        Raises ValueError if the groups differ in number or size; nothing has changed then.
+        Raises:
+            ValueError: The groups differ in number or size; nothing has changed then.
         """
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.param_groups):

@@ -14,7 +14,7 @@ class SGD(Optimizer):
     and ``fused`` are accepted for PyTorch's sake and change nothing.
 
     Raises:
-        ValueError: a negative ``lr``, ``momentum`` or ``weight_decay``, or nesterov without momentum or with
+        ValueError: ``lr``, ``momentum`` or ``weight_decay`` is negative, or nesterov is given without momentum or with
             dampening.
     """
 

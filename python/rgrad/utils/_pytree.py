@@ -62,11 +62,12 @@ _NAMED = _Kind(lambda node: (list(node), type(node)), lambda values, kind: kind(
 def register_pytree_node(
     cls: type, flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]], unflatten_fn: Callable[[Any, Any], Any]
 ) -> None:
-    """Make a class a container: ``flatten_fn(node)`` gives ``(children, context)``, ``unflatten_fn(children, context)``
-    a node again.
+    """Make a class a container.
+
+    ``flatten_fn(node)`` gives ``(children, context)``, ``unflatten_fn(children, context)`` gives a node again.
 
     Raises:
-        ValueError: the class is one already.
+        ValueError: The class is one already.
     """
     if cls in _KINDS:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -119,7 +120,11 @@ class TreeSpec:
         return f"TreeSpec({name}, {context}, [{', '.join(map(repr, self.children_specs))}])"
 
     def unflatten(self, leaves: Iterable[Any]) -> PyTree:
-        """The tree of this structure with these leaves. Raises ValueError if they are too many or too few."""
+        """The tree of this structure with these leaves.
+
+        Raises:
+            ValueError: They are too many or too few.
+        """
         return tree_unflatten(leaves, self)
 
 
@@ -153,7 +158,8 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The reverse of :func:`tree_flatten`.
 
     Raises:
-        TypeError: ``treespec`` is no TreeSpec. ValueError: the number of leaves does not fit.
+        TypeError: ``treespec`` is no TreeSpec.
+        ValueError: The number of leaves does not fit.
     """
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
@@ -190,7 +196,7 @@ def tree_map(
     """A tree of what ``func`` gives for each leaf, and for what stands at its place in further trees.
 
     Raises:
-        ValueError: the further trees do not have the structure of the first down to its leaves.
+        ValueError: The further trees do not have the structure of the first down to its leaves.
     """
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *(_flatten_up_to(spec, rest) for rest in rests)]
@@ -244,8 +250,10 @@ def _flatten_up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 
 
 def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec) -> list[Any] | None:
-    """The leaves of a tree that ends where ``treespec`` does or earlier, each as often as there are leaves below it;
-    None if it does not fit."""
+    """The leaves of a tree that ends where ``treespec`` does or earlier, each as often as there are leaves below it.
+
+    None if the tree does not fit.
+    """
     full = tree_unflatten([0] * treespec.num_leaves, treespec)
     leaves, spec = tree_flatten(tree)
     try:

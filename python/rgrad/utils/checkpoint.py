@@ -361,23 +361,25 @@ def checkpoint(
     """Run ``function(*args, **kwargs)`` so that its intermediate values are not kept, but computed again in backward.
 
     Args:
-        function: must compute the same from the same arguments when it is called again.
-        use_reentrant: False (recommended) records the graph and recomputes what its nodes saved when the first of
-            them asks; it works with every way to run backward, nested structures, keyword arguments and nested
-            checkpoints. True runs the forward without history and the backward as a pass of its own: it needs an input
-            that requires grad and takes neither ``autograd.grad`` nor ``inputs=``. None warns and means True.
-        context_fn: gives two context managers, around the forward and around the recomputation.
+        function: Must compute the same from the same arguments when it is called again.
+        args: Its arguments.
+        use_reentrant: False (recommended) records the graph and recomputes what its nodes saved when the first of them
+            asks; it works with every way to run backward, nested structures, keyword arguments and nested checkpoints.
+            True runs the forward without history and the backward as a pass of its own: it needs an input that requires
+            grad and takes neither ``autograd.grad`` nor ``inputs=``. None warns and means True.
+        context_fn: Gives two context managers, around the forward and around the recomputation.
         determinism_check: ``"default"`` compares shape, dtype and device of what is recomputed; ``"none"`` does not.
-        debug: an error lists what was saved by which line, in the forward and in the recomputation.
-        early_stop: stop the recomputation when all that is needed is there.
-        preserve_rng_state: start the recomputation from the forward's random state (default True).
+        debug: An error lists what was saved by which line, in the forward and in the recomputation.
+        early_stop: Stop the recomputation when all that is needed is there.
+        kwargs: Its keyword arguments; and ``preserve_rng_state``: start the recomputation from the forward's random
+            state (default True).
 
     Returns:
         What ``function`` returns.
 
     Raises:
-        CheckpointError: in backward, if the recomputation saved other tensors than the forward.
-        ValueError: unknown arguments, or those of ``use_reentrant=False`` with True.
+        CheckpointError: In backward, if the recomputation saved other tensors than the forward.
+        ValueError: Arguments are unknown, or need ``use_reentrant=False``.
     """
     reentrant = _chosen(use_reentrant, "checkpoint")
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -396,13 +398,14 @@ def checkpoint_sequential(
     """Run modules one after the other in ``segments`` parts, each but the last of them checkpointed.
 
     Args:
-        functions: an ``nn.Sequential``, or a sequence of modules or functions of one argument.
-        segments: how many parts to make.
-        input: the first one's argument.
-        use_reentrant, preserve_rng_state: as for :func:`checkpoint`.
+        functions: An ``nn.Sequential``, or a sequence of modules or functions of one argument.
+        segments: How many parts to make.
+        input: The first one's argument.
+        use_reentrant: As for :func:`checkpoint`.
+        kwargs: ``preserve_rng_state``, as for :func:`checkpoint`.
 
     Raises:
-        ValueError: unknown keyword arguments.
+        ValueError: A keyword argument is unknown.
     """
     from ..nn import Sequential
 

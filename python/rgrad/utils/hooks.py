@@ -34,8 +34,8 @@ class RemovableHandle:
     """Removes one hook from a table of hooks; also a context manager that removes it at the end of the block.
 
     Args:
-        hooks_dict: the table, keyed by :attr:`id`. Held weakly, so a handle keeps neither module nor hook alive.
-        extra_dict: further tables (or a list of them) from which the same key goes.
+        hooks_dict: The table, keyed by :attr:`id`. Held weakly, so a handle keeps neither module nor hook alive.
+        extra_dict: Further tables (or a list of them) from which the same key goes.
     """
 
     _ids = itertools.count()

@@ -43,8 +43,10 @@ class Forward:
         self.fn, self.inputs, self.wanted, self.chosen, self.outputs = fn, inputs, wanted, chosen, outputs
 
     def _push(self, which: int, direction: Any) -> list[Any]:
-        """The tangents of the outputs, flat arrays, for the direction (a float64 array) in one input; those of the
-        other inputs are zero."""
+        """The tangents of the outputs, flat arrays, for the direction (a float64 array) in one input.
+
+        The tangents of the other inputs are zero.
+        """
         import numpy as np
 
         with dual_level():

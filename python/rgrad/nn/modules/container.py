@@ -12,7 +12,7 @@ from .module import Module
 
 
 def _position(index: int, length: int) -> int:
-    """``index`` counted from the front; raises IndexError as lists do."""
+    """``index`` counted from the front, with the errors of lists."""
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")

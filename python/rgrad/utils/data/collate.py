@@ -14,7 +14,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     strings and bytes become lists; mappings, named tuples and sequences are joined entry by entry (tuples to lists).
 
     Raises:
-        RuntimeError: tensors or sequences of different sizes. TypeError: samples of another type.
+        RuntimeError: Tensors or sequences have different sizes.
+        TypeError: A sample has another type.
     """
     first = batch[0]
     if isinstance(first, Tensor):

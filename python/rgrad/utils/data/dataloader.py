@@ -19,20 +19,26 @@ class DataLoader:
     """Iterates over a dataset in batches.
 
     Args:
-        dataset: a map-style dataset (length and items) or an :class:`IterableDataset`.
-        batch_size: samples per batch; None gives samples one by one.
-        shuffle: a new random order in every epoch.
-        sampler: gives the numbers of samples; excludes ``shuffle``.
-        batch_sampler: gives lists of numbers; excludes ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
-        num_workers: more than 0 warns: this loader works in the calling process.
-        collate_fn: joins a list of samples; default is :func:`default_collate`.
-        pin_memory, timeout, worker_init_fn, prefetch_factor, persistent_workers, multiprocessing_context,
-            pin_memory_device, in_order: accepted for PyTorch's sake; without workers they change nothing.
-        drop_last: leave out the last batch if it is not full.
-        generator: source of the random order.
+        dataset: A map-style dataset (length and items) or an :class:`IterableDataset`.
+        batch_size: Samples per batch; None gives samples one by one.
+        shuffle: A new random order in every epoch.
+        sampler: Gives the numbers of samples; excludes ``shuffle``.
+        batch_sampler: Gives lists of numbers; excludes ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
+        num_workers: More than 0 warns: this loader works in the calling process.
+        collate_fn: Joins a list of samples; default is :func:`default_collate`.
+        pin_memory: Accepted for PyTorch's sake; it has no effect.
+        timeout: Accepted for PyTorch's sake; it has no effect.
+        worker_init_fn: Accepted for PyTorch's sake; it has no effect.
+        prefetch_factor: Accepted for PyTorch's sake; it has no effect.
+        persistent_workers: Accepted for PyTorch's sake; it has no effect.
+        multiprocessing_context: Accepted for PyTorch's sake; it has no effect.
+        pin_memory_device: Accepted for PyTorch's sake; it has no effect.
+        in_order: Accepted for PyTorch's sake; it has no effect.
+        drop_last: Leave out the last batch if it is not full.
+        generator: Source of the random order.
 
     Raises:
-        ValueError: arguments that exclude each other or are out of range.
+        ValueError: Arguments exclude each other or are out of range.
     """
 
     def __init__(

@@ -38,8 +38,11 @@ class IterableDataset(Dataset[T]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Samples along dimension 0 of tensors of equal length.
 
-    Raises AssertionError if lengths differ. A :class:`DataLoader` with the default collation takes whole batches from
-    it by index, without touching samples one by one.
+    A :class:`DataLoader` with the default collation takes whole batches from it by index, without touching samples one
+    by one.
+
+    Raises:
+        AssertionError: The lengths differ.
     """
 
     tensors: tuple[Tensor, ...]
@@ -138,7 +141,8 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 
     What rounding of fractions leaves over goes to the parts in turn.
 
-    Raises ValueError if lengths do not sum to the dataset's, or a fraction is outside [0, 1].
+    Raises:
+        ValueError: The lengths do not sum to the dataset's, or a fraction is outside [0, 1].
     """
     total = len(dataset)
     sizes = list(lengths)

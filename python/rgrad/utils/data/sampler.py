@@ -33,13 +33,14 @@ class RandomSampler(Sampler[int]):
     """A random order, drawn anew by every iteration.
 
     Args:
-        data_source: what has the length.
-        replacement: draw each number independently, so that some come more than once.
-        num_samples: how many to draw; default is the length.
-        generator: source of randomness; default is the global one, set by ``manual_seed``.
+        data_source: What has the length.
+        replacement: Draw each number independently, so that some come more than once.
+        num_samples: How many to draw; default is the length.
+        generator: Source of randomness; default is the global one, set by ``manual_seed``.
 
     Raises:
-        TypeError, ValueError: arguments of the wrong type or not positive.
+        TypeError: ``replacement`` is no bool.
+        ValueError: ``num_samples`` is no positive int.
     """
 
     def __init__(
@@ -101,8 +102,9 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """Numbers drawn with probability in proportion to ``weights`` (not negative, need not sum to 1).
 
-    Raises ValueError for weights that are not one-dimensional, negative or all zero, or too few of them to draw
-    ``num_samples`` without replacement.
+    Raises:
+        ValueError: The weights are not one-dimensional, negative or all zero, or too few to draw ``num_samples``
+            without replacement.
     """
 
     def __init__(
@@ -149,7 +151,8 @@ class WeightedRandomSampler(Sampler[int]):
 class BatchSampler(Sampler[list[int]]):
     """Lists of ``batch_size`` numbers from a sampler; the last may be shorter, or is dropped if ``drop_last``.
 
-    Raises ValueError for arguments of the wrong type or not positive.
+    Raises:
+        ValueError: An argument has the wrong type or is not positive.
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
