@@ -1,4 +1,4 @@
-"""Making tensors again: the legacy constructor ``Tensor(...)``, deep copies, and what ``pickle`` keeps."""
+"""Tensors made from others: the legacy constructor ``Tensor(...)``, deep copies, and what ``pickle`` stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["copied_data", "deepcopy", "generator", "legacy", "rebuild", "reduce"
 
 
 def legacy(*args: Any) -> Any:
-    """Make what ``Tensor(*args)`` stands for: an uninitialised tensor of these sizes, or one holding this data."""
+    """``Tensor(*args)``: an uninitialised tensor of these sizes, or a tensor with this data."""
     dtype = _core.get_default_dtype()
     if not args:
         return _core.empty(0, dtype=dtype, device="cpu")
@@ -62,7 +62,7 @@ def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
         key = ("rgrad memory", str(t.device), memory._cdata, t.dtype)
         if key not in memo:
             everything = t.detach().as_strided((memory.nbytes() // t.element_size(),), (1,), 0)
-            # The original is kept as well: its address must stay taken as long as the memo is asked.
+            # The original is kept, too: while the memo is in use, no other memory may get its address.
             memo[key] = everything.clone(), t
         return memo[key][0].as_strided(tuple(t.shape), t.stride(), t.storage_offset()).detach()
 

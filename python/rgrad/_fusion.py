@@ -1,4 +1,4 @@
-"""Pending results: the switch and the counters."""
+"""Deferred results: the switch and the counters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class FusionCounts(NamedTuple):
-    """What has become of pending results since the process started."""
+    """Counters of deferred results since the process started."""
 
     programs: int
     """Fused programs that were run."""
@@ -25,14 +25,14 @@ class FusionCounts(NamedTuple):
 
 
 class fusion:
-    """Let large pointwise results stay pending until somebody looks at them, or not.
+    """Switch deferred results on or off.
 
-    Results of pointwise operations on large tensors are kept as a program over their inputs; whoever reads one (a
-    matrix product, ``item()``, ``numpy()``, printing) gets its values, computed in one pass together with whatever
-    else of the program is still held. Results have the same bits either way. The switch is on by default and holds for
-    the whole process, all threads included.
+    The result of a pointwise operation on large tensors is a program over its inputs until it is read (by a matrix
+    product, ``item()``, ``numpy()``, printing). Then one pass computes it, together with all results of the program
+    that are still held. Results have the same bits either way. The switch is on by default, and it is one for the whole
+    process.
 
-    Works at once, as a context manager, and as a decorator::
+    It works at once, as a context manager, and as a decorator::
 
         rgrad.fusion(False)            # off from now on
         with rgrad.fusion(True):       # on in this block
@@ -76,7 +76,7 @@ class fusion:
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether results may stay pending."""
+        """Whether results may be deferred."""
         return _core._fusion_enabled()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Parts of a package that are imported when somebody first asks for them, so that nobody else pays for them."""
+"""Parts of a package that are imported on first use, so that ``import rgrad`` stays fast."""
 
 import sys
 from collections.abc import Callable, Mapping

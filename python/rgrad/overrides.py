@@ -111,7 +111,7 @@ def is_tensor_like(inp: object) -> bool:
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
-# Nobody is asked about these: they make tensors from other things, look at settings, or belong to classes.
+# Not overridable: they make tensors from other data, read settings, or belong to classes.
 _IGNORED = (
     "Generator",
     "Size",
@@ -248,7 +248,7 @@ def _signature_of(func: Callable[..., Any]) -> inspect.Signature:
 
     try:
         return inspect.signature(func)
-    except (TypeError, ValueError):  # told by no text, as of some slots
+    except (TypeError, ValueError):  # some slots have no text signature
         kinds = {"args": inspect.Parameter.VAR_POSITIONAL, "kwargs": inspect.Parameter.VAR_KEYWORD}
         return inspect.Signature([inspect.Parameter(name, kind) for name, kind in kinds.items()])
 

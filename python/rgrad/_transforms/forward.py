@@ -27,7 +27,7 @@ def check_outputs(flat: list[Any], api: str) -> None:
 
 
 def with_aux(output: Any, has_aux: bool, api: str) -> tuple[Any, Any]:
-    """What a function gave, taken apart where ``has_aux`` is set."""
+    """The output of a function and its auxiliary output, None unless ``has_aux``."""
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
@@ -45,7 +45,7 @@ def check_tensors(flat: list[Any], what: str) -> None:
 
 
 def _tangent_of(out: Tensor, level: int, strict: bool) -> Tensor:
-    # To this derivative an outer one's tangents are none.
+    # Tangents that belong to outer levels are ignored.
     tangent = _core._tangent(out, level)
     if tangent is not None:
         return tangent
@@ -159,7 +159,7 @@ def jacfwd(
         aux = None
         if has_aux:
             columns, aux = columns
-            # The same in every column.
+            # It is the same in every column.
             aux = tree_map(lambda x: x[0], aux)
         flat_out, out_spec = tree_flatten(columns)
         sizes = [x.numel() for x in flat_in]

@@ -10,8 +10,8 @@ from .._core import Tensor
 from ..utils._pytree import tree_map
 
 
-class Opened:
-    """A level that is open: a batch of ``size``, or one that tracks (None)."""
+class OpenLevel:
+    """A level that is open: a batching level of ``size``, or a tracking level (None)."""
 
     def __init__(self, number: int, size: int | None = None, randomness: str = "error") -> None:
         self.number, self.size, self.randomness = number, size, randomness
@@ -19,10 +19,10 @@ class Opened:
 
     @contextmanager
     def mode_below(self, inside: bool) -> Generator[None]:
-        """The grad mode that holds one level lower: that outside of the transform, as long as it is on inside."""
+        """A block with the grad mode of the next lower level: on if it is on outside the transform and inside."""
         before = _core.is_grad_enabled()
         _core._set_grad_enabled(self._outside and inside)
-        # What a Function writes for its level is not captured by it.
+        # A rule may write to tensors of lower levels: the check against writes to captured tensors is off.
         asked = _core._ask_below(self.number)
         try:
             yield
@@ -31,32 +31,32 @@ class Opened:
             _core._set_grad_enabled(before)
 
 
-class _Stack(local):
+class _LevelStack(local):
     def __init__(self) -> None:
-        self.levels: list[Opened] = []
+        self.levels: list[OpenLevel] = []
 
-    def enter(self, level: Opened) -> None:
+    def enter(self, level: OpenLevel) -> None:
         self.levels.append(level)
 
     def leave(self, number: int) -> None:
         del self.levels[number - 1 :]
 
 
-_stack = _Stack()
+_stack = _LevelStack()
 
 
-def opened(number: int) -> Opened:
+def open_level(number: int) -> OpenLevel:
     """The open level of this number."""
     return _stack.levels[number - 1]
 
 
 @contextmanager
 def tracking() -> Generator[int]:
-    """A level with history (and tangents) of its own, in which recording is on whatever it is outside."""
-    # The core remembers the mode outside for what happens below this level: entered first.
+    """A level with its own history and tangents. Recording is on inside, whatever it is outside."""
+    # First: the core stores the grad mode outside, for operations below this level.
     level = _core._enter_level("track")
-    _stack.enter(Opened(level))
-    # Tensors without versions cannot be kept for the pass backward.
+    _stack.enter(OpenLevel(level))
+    # Tensors of inference mode have no version, so they cannot be saved for backward.
     inference, recording = _core.is_inference_mode_enabled(), _core.is_grad_enabled()
     _core._set_inference_mode(False)
     _core._set_grad_enabled(True)
@@ -73,7 +73,7 @@ def tracking() -> Generator[int]:
 def batching(size: int, randomness: str) -> Generator[int]:
     """A level whose tensors have a hidden dimension of this size."""
     level = _core._enter_level("batch", size, randomness)
-    _stack.enter(Opened(level, size, randomness))
+    _stack.enter(OpenLevel(level, size, randomness))
     try:
         yield level
     finally:

@@ -1,4 +1,4 @@
-"""``vmap``: a function of single examples becomes one of batches."""
+"""``vmap``: a function of single examples becomes a function of batches."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -32,8 +32,7 @@ def _check_out_dims(out_dims: Any, func: Any) -> None:
         if dim is not None and not isinstance(dim, int):
             raise ValueError(
                 f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
-                f"collection "
-                "of ints representing where in the outputs the vmapped dimension should appear."
+                "collection of ints representing where in the outputs the vmapped dimension should appear."
             )
 
     tree_map_(one, out_dims)
@@ -52,8 +51,7 @@ class _Inputs:
         if not args:
             raise ValueError(
                 f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
-                f"vmap "
-                "over a function with no inputs. The latter is unsupported."
+                "vmap over a function with no inputs. The latter is unsupported."
             )
         self.flat, self.spec = tree_flatten(args)
         dims = _broadcast_to_and_flatten(in_dims, self.spec)
@@ -113,14 +111,13 @@ def _out_dims_for(outputs: Any, spec: TreeSpec, out_dims: Any, func: Any) -> lis
     def refuse() -> NoReturn:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure "
-            f"of "
-            f"`outputs`. out_dims has structure {tree_structure(out_dims)} but outputs has structure {spec}."
+            f"of `outputs`. out_dims has structure {tree_structure(out_dims)} but outputs has structure {spec}."
         )
 
     if isinstance(outputs, Tensor):
         if out_dims is None or isinstance(out_dims, int):
             return [out_dims]
-        # One dimension in a tuple is the dimension of the one output.
+        # PyTorch takes a tuple of one dimension for a single output, too.
         if isinstance(out_dims, tuple) and len(out_dims) == 1:
             return list(out_dims)
         refuse()
@@ -139,8 +136,7 @@ def _unbatched(out: Any, level: int, size: int, dim: int | None, func: Any) -> A
     if not isinstance(out, Tensor):
         raise ValueError(
             f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(out)}. Did you mean to set "
-            f"out_dims= to "
-            "None for output?"
+            "out_dims= to None for output?"
         )
     inner, batched = _core._unwrap(out, level)
     rank = out.dim() + 1

@@ -33,12 +33,10 @@ def grad_of_batch(
         if isinstance(out, Tensor) and vector.shape[1:] != out.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-                "dimension. "
-                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
-                f"mismatch was detected: grad_output[{i}] has a shape of {vector.shape[1:]} and output[{i}] has a "
-                f"shape of "
-                f"{out.shape}. If you only want some tensors in `grad_output` to be considered batched, consider "
-                f"using vmap."
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{i}] has a shape of {vector.shape[1:]} and "
+                f"output[{i}] has a shape of {out.shape}. If you only want some tensors in `grad_output` to be "
+                "considered batched, consider using vmap."
             )
     sizes = [vector.shape[0] for vector in vectors]
     if any(size != sizes[0] for size in sizes):
@@ -52,6 +50,6 @@ def grad_of_batch(
 
 
 def _stacked(value: Tensor, level: int, size: int) -> Tensor:
-    """A tensor of a batching level with the batch in dimension 0; one that is the same for all is repeated."""
+    """A tensor of a batching level with the batch in dimension 0; a tensor without a batch dimension is expanded."""
     inner, batched = _core._unwrap(value, level)
     return inner if batched else inner.unsqueeze(0).expand(size, *inner.shape)

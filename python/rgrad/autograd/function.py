@@ -82,13 +82,13 @@ class Function(metaclass=FunctionMeta):
 
     setup_context = staticmethod(_setup_context)
 
-    #: ``ctx.saved_tensors`` can be read once, and the graph lets go of what it gave.
+    #: ``ctx.saved_tensors`` can be read once; the graph then drops the saved tensors.
     clear_saved_tensors_on_access = False
 
-    #: ``backward(ctx, grads)`` gets the gradients as one list, which it may take apart.
+    #: ``backward(ctx, grads)`` gets the gradients as one list, from which it may remove entries to free memory.
     boxed_grads_call = False
 
-    #: ``vmap`` is made of the other methods, which then must be such that they can be batched.
+    #: The batching rule is generated from the other methods, which must then work under ``vmap``.
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -278,14 +278,16 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
     def wrapper(ctx: Any, *args: Any) -> Any:
         with NoGradGuard():
             outputs: Any = fn(ctx, *args)
-        # Inside transforms lower levels may record although this one does not: there _Once is told apart by level.
+        # Inside a transform a lower level may record although this one does not. Then the error is recorded, too.
         if _core._top_level() == 0 and (
             not _core.is_grad_enabled() or not any(isinstance(a, _core.Tensor) and a.requires_grad for a in args)
         ):
             return outputs
         several = isinstance(outputs, tuple)
         tied = [
-            _Once.apply(o if _core._level_of(o) else o.detach(), *(a for a in args if isinstance(a, _core.Tensor)))
+            _DelayedError.apply(
+                o if _core._level_of(o) else o.detach(), *(a for a in args if isinstance(a, _core.Tensor))
+            )
             if isinstance(o, _core.Tensor) and o.dtype.is_floating_point
             else o
             for o in (outputs if several else (outputs,))
@@ -295,8 +297,8 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
     return wrapper
 
 
-class _Once(Function):
-    """Hands a value on as if it depended on the other inputs, and refuses to be differentiated."""
+class _DelayedError(Function):
+    """The identity on a value, recorded as if it depended on the other inputs; its derivative is an error."""
 
     generate_vmap_rule = True
 

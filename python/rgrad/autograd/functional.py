@@ -35,7 +35,7 @@ def _tensors(value: Any, what: str, where: str) -> tuple[bool, tuple[Tensor, ...
 
 
 def _prepared(inputs: tuple[Tensor, ...], create_graph: bool, need_graph: bool = True) -> tuple[Tensor, ...]:
-    # Always new tensors: what the function captured by another way than its arguments is a constant.
+    # Always new tensors: a tensor that the function reaches other than by its arguments is a constant.
     return tuple(
         x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_(need_graph) for x in inputs
     )

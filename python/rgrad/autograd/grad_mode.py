@@ -24,7 +24,7 @@ def _is_generator_function(func: object) -> bool:
 
 
 def _wrap_generator(make_context: Callable[[], Any], func: Callable[..., Any]) -> Callable[..., Any]:
-    # The mode holds while the generator's own code runs and is the caller's again at every yield.
+    # The mode is on while the generator's own code runs, and off while it is suspended.
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         with make_context():

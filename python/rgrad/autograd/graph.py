@@ -45,7 +45,7 @@ class GradientEdge(NamedTuple):
 
 
 class _InputMetadata(NamedTuple):
-    """What a gradient that arrives at a node must fit."""
+    """Shape, dtype and device of a gradient at an input of a node."""
 
     shape: Any
     dtype: Any
@@ -104,7 +104,7 @@ class saved_tensors_hooks:
 
     Args:
         pack_hook: ``pack_hook(tensor)`` is called when a tensor is saved, with recording off. What it returns, of any
-            type, is kept in the tensor's place.
+            type, is saved in the tensor's place.
         unpack_hook: ``unpack_hook(packed)`` is called when backward asks, and returns a tensor of the same shape, dtype
             and device.
 
@@ -213,8 +213,8 @@ class _MultiHandle:
         self.remove()
 
 
-class _All:
-    """Collects the gradients of one pass until the last that will come has come."""
+class _AllGradients:
+    """Collects the gradients of each pass, and calls the function when the last one is there."""
 
     def __init__(self, tensors: Sequence[Tensor], fn: Callable[[Sequence[Tensor | None]], None]) -> None:
         self.fn = fn
@@ -241,8 +241,8 @@ class _All:
         self.fn(grads)
 
 
-class _Any:
-    """Lets the first gradient of each pass through."""
+class _FirstGradient:
+    """Calls the function with the first gradient of each pass."""
 
     def __init__(self, fn: Callable[[Tensor], None]) -> None:
         self.fn = fn
@@ -290,11 +290,11 @@ def register_multi_grad_hook(
         >>> handle.remove()
     """
     if mode == "all":
-        every: Any = _All(tensors, fn)  # type: ignore[arg-type]
+        every: Any = _AllGradients(tensors, fn)  # type: ignore[arg-type]
         hooks = [lambda grad, i=i: every(i, grad) for i in range(len(tensors))]
         return _MultiHandle(tuple(t.register_hook(hook) for t, hook in zip(tensors, hooks, strict=True)))
     if mode == "any":
-        first = _Any(fn)  # type: ignore[arg-type]
+        first = _FirstGradient(fn)  # type: ignore[arg-type]
         return _MultiHandle(tuple(t.register_hook(first) for t in tensors if t.requires_grad))
     raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
 
@@ -305,8 +305,8 @@ def _memory(tensor: Tensor) -> int:
     return number
 
 
-class _Kept:
-    """A saved value: shares the tensor's memory until somebody is about to write there, then is a copy."""
+class _SavedValue:
+    """A saved value. It shares the tensor's memory until the first write to it, then it is a copy."""
 
     __slots__ = ("__weakref__", "key", "tensor")
 
@@ -319,43 +319,43 @@ class _AllowMutationOnSavedContext:
     """What :class:`allow_mutation_on_saved_tensors` yields: the values that graphs recorded inside have saved."""
 
     def __init__(self) -> None:
-        self._at: defaultdict[int, WeakSet[_Kept]] = defaultdict(WeakSet)
-        self._same: WeakValueDictionary[tuple[Any, ...], _Kept] = WeakValueDictionary()
-        self._all: WeakSet[_Kept] = WeakSet()
+        self._at: defaultdict[int, WeakSet[_SavedValue]] = defaultdict(WeakSet)
+        self._same: WeakValueDictionary[tuple[Any, ...], _SavedValue] = WeakValueDictionary()
+        self._all: WeakSet[_SavedValue] = WeakSet()
 
     def clear(self) -> None:
-        """Let go of every value; the graphs recorded so far have no backward any more."""
-        for kept in list(self._all):
-            kept.tensor = None
+        """Drop every value; the graphs recorded so far have no backward any more."""
+        for saved in list(self._all):
+            saved.tensor = None
         self._at.clear()
         self._same.clear()
 
-    def _pack(self, tensor: Tensor) -> _Kept:
+    def _pack(self, tensor: Tensor) -> _SavedValue:
         plain = tensor.detach()
         memory = _memory(plain)
         # One value saved many times is copied once.
         key = (memory, plain._version, plain.storage_offset(), tuple(plain.shape), tuple(plain.stride()), plain.dtype)
-        kept = self._same.get(key)
-        if kept is None:
-            kept = self._same[key] = _Kept(plain, key)
-            self._at[memory].add(kept)
-            self._all.add(kept)
-        return kept
+        saved = self._same.get(key)
+        if saved is None:
+            saved = self._same[key] = _SavedValue(plain, key)
+            self._at[memory].add(saved)
+            self._all.add(saved)
+        return saved
 
-    def _unpack(self, kept: _Kept) -> Tensor:
-        if kept.tensor is None:
+    def _unpack(self, saved: _SavedValue) -> Tensor:
+        if saved.tensor is None:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
                 "originally recorded."
             )
-        return kept.tensor
+        return saved.tensor
 
     def _before_write(self, tensor: Tensor) -> None:
-        for kept in self._at.pop(_memory(tensor), ()):
-            if kept.tensor is not None:
-                kept.tensor = kept.tensor.clone()
-                # The memory is not this value's any more: once it is freed, other memory may have its number.
-                self._same.pop(kept.key, None)
+        for saved in self._at.pop(_memory(tensor), ()):
+            if saved.tensor is not None:
+                saved.tensor = saved.tensor.clone()
+                # The value has left this memory; once it is freed, other memory may have the same number.
+                self._same.pop(saved.key, None)
 
 
 _mutation_allowed = threading.local()

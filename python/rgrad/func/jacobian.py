@@ -24,7 +24,7 @@ def _rows(vjp_fn: Callable[[Any], Any], flat_out: list[Tensor], spec: Any, chunk
     for start in range(0, max(total, 1), step):
         cotangents = basis(flat_out, start, start + step)
         if chunk_size == 1:
-            # One row at a time needs no rules for batches.
+            # One row at a time needs no batching rules.
             found = vjp_fn(tree_unflatten([row.squeeze(0) for row in cotangents], spec))
             parts.append([g.unsqueeze(0) for g in tree_flatten(found)[0]])
         else:

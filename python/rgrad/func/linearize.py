@@ -48,7 +48,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         check_outputs(flat, "linearize(f, *primals)")
         shape[:] = [out_spec, [out.is_floating_point() for out in flat]]
         moving = [out for out in flat if out.is_floating_point()]
-        # One that depends on nothing stands for outputs that are all integers.
+        # If all outputs are integers, a constant takes the place of the differentiable ones.
         return moving or [_core.zeros(())], [out for out in flat if not out.is_floating_point()]
 
     moving, vjp_fn, fixed = vjp(parts, *primals, has_aux=True)

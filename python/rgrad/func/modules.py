@@ -86,7 +86,7 @@ def _with_tensors(module: "Module", given: dict[str, Any], tie_weights: bool, st
         yield
     finally:
         left = {path: _swap(module, path, tensor) for path, tensor in reversed(before.items())}
-        # A module that replaced one (a running mean, say) has done so to the caller's.
+        # If the module replaced a tensor (a running mean, for example), the caller's dict gets the new one.
         for path in given:
             if path in left:
                 given[path] = left[path]

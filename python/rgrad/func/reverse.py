@@ -78,7 +78,7 @@ def _grad_and_value(
                 "wanted to use the vjp or jacrev APIs instead?"
             )
         flat, spec = tree_flatten(wanted)
-        # The levels below record what this backward computes; at this level nobody differentiates it again.
+        # Lower levels record this backward pass. This level ends here, so it needs no graph of the pass.
         grads = tree_unflatten(gradients_of([output], flat), spec)
         return (
             unwrap_tree(grads, level),
@@ -180,12 +180,10 @@ def vjp_with_argnums(func: Callable[..., Any], primals: tuple[Any, ...], argnums
         if spec != out_spec:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                "function. "
-                f"cotangents: {_pretty(spec)}, primal output: {_pretty(out_spec)}"
+                f"function. cotangents: {_pretty(spec)}, primal output: {_pretty(out_spec)}"
             )
         create = _core.is_grad_enabled() if create_graph is None else create_graph
-        # The level was left: its tensors count as those below, and what is computed from them is of the caller's
-        # levels.
+        # The level has ended: its tensors now stand for those below, and results belong to the caller's levels.
         return tree_unflatten(gradients_of(flat_out, flat_in, flat, retain_graph, create), in_spec)
 
     return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)

@@ -141,7 +141,7 @@ class Optimizer:
         current: Callable[..., Any] | None = self.__dict__.get("step")
         if current is None:
             func = type(self).step
-            # Weakly: an optimizer in a cycle would keep its state until the garbage collector comes by.
+            # Weakly: an optimizer in a reference cycle would keep its state until the garbage collector runs.
             owner = weakref.ref(self)
 
             @wraps(func)

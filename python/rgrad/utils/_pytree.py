@@ -27,7 +27,7 @@ __all__ = [
 PyTree = Any
 
 
-class _Kind(NamedTuple):
+class _NodeDef(NamedTuple):
     """How a container is taken apart (children, context) and put together."""
 
     flatten: Callable[[Any], tuple[list[Any], Any]]
@@ -42,21 +42,21 @@ def _dict_in_order(values: list[Any], keys: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, values, strict=True))
 
 
-_KINDS: dict[type, _Kind] = {
-    tuple: _Kind(lambda node: (list(node), None), lambda values, _: tuple(values)),
-    list: _Kind(lambda node: (list(node), None), lambda values, _: [*values]),
-    dict: _Kind(lambda node: (list(node.values()), list(node)), _dict_in_order),
-    OrderedDict: _Kind(
+_NODE_DEFS: dict[type, _NodeDef] = {
+    tuple: _NodeDef(lambda node: (list(node), None), lambda values, _: tuple(values)),
+    list: _NodeDef(lambda node: (list(node), None), lambda values, _: [*values]),
+    dict: _NodeDef(lambda node: (list(node.values()), list(node)), _dict_in_order),
+    OrderedDict: _NodeDef(
         lambda node: (list(node.values()), list(node)), lambda values, keys: OrderedDict(zip(keys, values, strict=True))
     ),
-    defaultdict: _Kind(
+    defaultdict: _NodeDef(
         lambda node: (list(node.values()), [node.default_factory, list(node)]),
         lambda values, context: defaultdict(context[0], zip(context[1], values, strict=True)),
     ),
-    deque: _Kind(lambda node: (list(node), node.maxlen), deque),
+    deque: _NodeDef(lambda node: (list(node), node.maxlen), deque),
 }
 # One kind for all named tuples: their class is the context.
-_NAMED = _Kind(lambda node: (list(node), type(node)), lambda values, kind: kind(*values))
+_NAMED = _NodeDef(lambda node: (list(node), type(node)), lambda values, kind: kind(*values))
 
 
 def register_pytree_node(
@@ -69,18 +69,18 @@ def register_pytree_node(
     Raises:
         ValueError: The class is one already.
     """
-    if cls in _KINDS:
+    if cls in _NODE_DEFS:
         raise ValueError(f"{cls} is already registered as pytree node.")
 
     def flatten(node: Any) -> tuple[list[Any], Any]:
         children, context = flatten_fn(node)
         return list(children), context
 
-    _KINDS[cls] = _Kind(flatten, unflatten_fn)
+    _NODE_DEFS[cls] = _NodeDef(flatten, unflatten_fn)
 
 
-def _kind(node: Any) -> tuple[type | None, _Kind | None]:
-    found = _KINDS.get(type(node))
+def _kind(node: Any) -> tuple[type | None, _NodeDef | None]:
+    found = _NODE_DEFS.get(type(node))
     if found is not None:
         return type(node), found
     return (tuple, _NAMED) if _is_namedtuple(node) else (None, None)
@@ -92,7 +92,7 @@ class TreeSpec:
     __slots__ = ("_kind", "children_specs", "context", "num_leaves", "type")
 
     def __init__(
-        self, type: type | None, context: Any, children_specs: list["TreeSpec"], kind: _Kind | None = None
+        self, type: type | None, context: Any, children_specs: list["TreeSpec"], kind: _NodeDef | None = None
     ) -> None:
         #: The class of the container; None for a leaf.
         self.type = type
@@ -147,7 +147,7 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
     return leaves, spec
 
 
-# Not a closure: one that calls itself is a cycle, and would keep the leaves until the garbage collector comes.
+# Not a closure: one that calls itself is a reference cycle, and would keep the leaves until the garbage collector runs.
 def _build(spec: TreeSpec, leaves: Iterator[Any]) -> PyTree:
     if spec._kind is None:
         return next(leaves)

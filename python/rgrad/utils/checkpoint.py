@@ -105,8 +105,8 @@ class CheckpointFunction(Function):
         ctx.wanted = _core._PassesWanted()
         ctx.random_state = _core.get_rng_state() if preserve_rng_state else None
         ctx.others = [None if isinstance(a, Tensor) else a for a in args]
-        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        ctx.tensor_positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.tensor_positions))
         with no_grad():
             return run_function(*args)
 
@@ -119,7 +119,7 @@ class CheckpointFunction(Function):
                 ".backward() without passing the `inputs` argument."
             )
         args = list(ctx.others)
-        for i, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+        for i, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
             args[i] = tensor
         detached = detach_variable(tuple(args))
         with _random_state(ctx.random_state), enable_grad():
@@ -141,7 +141,7 @@ class _StopRecomputation(Exception):
     """Leaves the recomputation when all that is needed is there."""
 
 
-class _Place:
+class _Holder:
     """Stands in the graph for one saved tensor; has its value, for each pass that recomputed it, until that asks."""
 
     __slots__ = ("__weakref__", "index", "values")
@@ -158,7 +158,7 @@ def _metadata(x: Tensor) -> dict[str, Any]:
 _CHECKS: dict[str, Callable[[Tensor], Any]] = {"default": _metadata, "none": lambda _: None}
 
 
-class _Region:
+class _CheckpointFrame:
     """One call of a checkpointed function: how to run it again, and what its operations saved."""
 
     def __init__(
@@ -170,14 +170,14 @@ class _Region:
         debug: bool,
     ) -> None:
         self.run = run
-        # Saved as operations save: enclosing hooks pack them, and a write in between is noticed.
+        # Saved tensors: enclosing hooks pack them, and a write before backward is an error.
         self.args = [_core._make_saved_tensor(a) if isinstance(a, Tensor) else a for a in args]
         self.early_stop = early_stop
         self.metadata = metadata
-        self.places: list[weakref.ref[_Place]] = []
+        self.holders: list[weakref.ref[_Holder]] = []
         self.seen: list[Any] = []
         self.forward_done = False
-        # Only one thread recomputes at a time, and a pass finds what another has made.
+        # One thread recomputes at a time; passes share what was recomputed.
         self.lock = threading.RLock()
         self.recomputed: set[object] = set()
         self.wanted = _core._PassesWanted()
@@ -185,29 +185,29 @@ class _Region:
 
     # ---- forward
 
-    def pack(self, x: Tensor) -> _Place:
-        place = _Place(len(self.places))
-        self.places.append(weakref.ref(place))
+    def pack(self, x: Tensor) -> _Holder:
+        holder = _Holder(len(self.holders))
+        self.holders.append(weakref.ref(holder))
         self.seen.append(self.metadata(x))
         if self.log:
             self.log[0].append(_described(x))
-        return place
+        return holder
 
     # ---- backward
 
-    def unpack(self, place: _Place) -> Tensor:
+    def unpack(self, holder: _Holder) -> Tensor:
         number = _core._plan_number()
         # Outside of backward (`grad_fn._saved_self`) every access recomputes for itself.
         key: object = number if number >= 0 else object()
         with self.lock:
             if key not in self.recomputed:
                 self._recompute(key)
-            if key not in place.values:
+            if key not in holder.values:
                 raise CheckpointError(
                     "rgrad.utils.checkpoint: a saved tensor was not recomputed: it was saved after the forward of the "
                     f"checkpointed function had ended, or under other hooks.\n{_TIP}"
                 )
-            value, place.values[key] = place.values[key], None
+            value, holder.values[key] = holder.values[key], None
             if number < 0:
                 self._forget(key)
         if value is None:
@@ -219,9 +219,9 @@ class _Region:
 
     def _forget(self, key: object) -> None:
         self.recomputed.discard(key)
-        for ref in self.places:
-            if (place := ref()) is not None:
-                place.values.pop(key, None)
+        for ref in self.holders:
+            if (holder := ref()) is not None:
+                holder.values.pop(key, None)
 
     def _recompute(self, key: object) -> None:
         made: dict[int, Any] = {}
@@ -236,18 +236,18 @@ class _Region:
             x = x.detach()
             if self.log:
                 self.log[1].append(_described(x))
-            if index >= len(self.places):
+            if index >= len(self.holders):
                 if self.forward_done:
                     raise self._error(
                         "trying to save more tensors during recomputation than during the original forward pass."
                     )
                 more = True
                 return x
-            place = self.places[index]()
+            holder = self.holders[index]()
             made[index] = self.metadata(x)
-            if place is not None:
-                place.values[key] = x
-            if self.early_stop and count == len(self.places):
+            if holder is not None:
+                holder.values[key] = x
+            if self.early_stop and count == len(self.holders):
                 raise _StopRecomputation
             return x
 
@@ -259,16 +259,16 @@ class _Region:
             self._compare(count, made)
 
     def _compare(self, count: int, made: dict[int, Any]) -> None:
-        if count != len(self.places):
+        if count != len(self.holders):
             raise self._error(
                 "A different number of tensors was saved during the original forward and recomputation.\n"
-                f"Number of tensors saved during forward: {len(self.places)}\n"
+                f"Number of tensors saved during forward: {len(self.holders)}\n"
                 f"Number of tensors saved during recomputation: {count}."
             )
         different = [
             f"tensor at position {i}:\nsaved metadata: {self.seen[i]}\nrecomputed metadata: {found}"
             for i, found in made.items()
-            if self.places[i]() is not None and found != self.seen[i]
+            if self.holders[i]() is not None and found != self.seen[i]
         ]
         if different:
             raise self._error(
@@ -322,7 +322,7 @@ def _without_reentrant(
             _core.set_default_device(before)
 
     early_stop = early_stop if _early_stop_set is None else _early_stop_set
-    region = _Region(again, args, early_stop, _CHECKS[determinism_check], debug)
+    region = _CheckpointFrame(again, args, early_stop, _CHECKS[determinism_check], debug)
     finished = False
     with saved_tensors_hooks(region.pack, region.unpack), forward_context:
         result = function(*args, **kwargs)

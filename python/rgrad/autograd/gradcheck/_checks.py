@@ -10,14 +10,14 @@ from ..._core import Tensor
 from ..function import Function
 from ._error import GradcheckError
 from ._jacobian import (
-    Numeric,
+    FiniteDifferences,
     analytical,
     array_of,
     as_tuple,
     check_gradient,
     cotangent_of,
-    irreproducible,
-    spread,
+    nondeterminism,
+    quasi_random,
     vjp,
 )
 
@@ -50,7 +50,7 @@ def check(
     outputs = [func_out[i] for i in chosen]
     # Without differentiable outputs all floating point ones must be constant.
     watched = chosen or [i for i, out in enumerate(func_out) if out.is_floating_point()]
-    numeric = Numeric(func, inputs, wanted, watched, [func_out[i].numel() for i in watched], eps)
+    numeric = FiniteDifferences(func, inputs, wanted, watched, [func_out[i].numel() for i in watched], eps)
     if numeric.low_precision and not numeric.promoted:
         low = next(i for i in wanted if inputs[i].dtype != _core.float64)
         warnings.warn(
@@ -66,11 +66,11 @@ def check(
     if backward:
         for output in outputs:
             _check_reentrant(output, diff_inputs, nondet_tol, fast_mode)
-        check(numeric, _Backward(outputs, diff_inputs, check_grad_dtypes), limits)
+        check(numeric, BackwardDerivatives(outputs, diff_inputs, check_grad_dtypes), limits)
     if forward:
-        from ._forward import Forward, check_undefined_tangents
+        from ._forward import ForwardDerivatives, check_undefined_tangents
 
-        check(numeric, Forward(func, inputs, wanted, chosen, outputs), limits)
+        check(numeric, ForwardDerivatives(func, inputs, wanted, chosen, outputs), limits)
         if check_undefined_grad:
             check_undefined_tangents(func, inputs)
     if not backward:
@@ -80,7 +80,7 @@ def check(
         _check_undefined(func, inputs, diff_inputs)
 
 
-class _Backward:
+class BackwardDerivatives:
     """The derivatives of some outputs by some inputs, by backward passes."""
 
     name = ""
@@ -127,7 +127,7 @@ def _differentiable_inputs(inputs: tuple[Any, ...]) -> list[int]:
     return wanted
 
 
-def _check_constant(numeric: Numeric) -> None:
+def _check_constant(numeric: FiniteDifferences) -> None:
     import numpy as np
 
     for i, per_output in enumerate(numeric.jacobians()):
@@ -140,7 +140,7 @@ def _check_constant(numeric: Numeric) -> None:
 
 
 def _check_reentrant(output: Tensor, inputs: Sequence[Tensor], nondet_tol: float, fast_mode: bool) -> None:
-    difference = irreproducible(output, inputs, dense_only=fast_mode)
+    difference = nondeterminism(output, inputs, dense_only=fast_mode)
     if difference > nondet_tol:
         raise GradcheckError(
             "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
@@ -148,7 +148,7 @@ def _check_reentrant(output: Tensor, inputs: Sequence[Tensor], nondet_tol: float
         )
 
 
-def _slack(numeric: Numeric, numerical: "Matrix") -> float:
+def _slack(numeric: FiniteDifferences, numerical: "Matrix") -> float:
     """What rounding of gradients computed in low precision may add to an error."""
     import numpy as np
 
@@ -158,7 +158,7 @@ def _slack(numeric: Numeric, numerical: "Matrix") -> float:
     return _ROUNDING_UNITS * numeric.low_roundoff * largest if np.isfinite(largest) else 0.0
 
 
-def _check_entries(numeric: Numeric, found: Any, limits: tuple[float, float, float]) -> None:
+def _check_entries(numeric: FiniteDifferences, found: Any, limits: tuple[float, float, float]) -> None:
     import numpy as np
 
     atol, rtol, nondet_tol = limits
@@ -174,7 +174,7 @@ def _check_entries(numeric: Numeric, found: Any, limits: tuple[float, float, flo
 
 
 def _mismatch(
-    numeric: Numeric,
+    numeric: FiniteDifferences,
     found: Any,
     o: int,
     i: int,
@@ -191,7 +191,7 @@ def _mismatch(
     limit = float(allowed[row, column])
     verdict, evidence = diagnose(numeric, i, o, row, column, a, n, limit, nondet_tol)
     if verdict == FORMULA and np.isnan(a[row, column]):
-        # nan spreads along a row: the entry where the function itself is at fault says more.
+        # nan spreads along a row: look for the entry where the function itself is at fault.
         for other in np.flatnonzero(np.isnan(a[row]))[:_MAX_PROBED]:
             other_verdict, other_evidence = diagnose(numeric, i, o, row, int(other), a, n, limit, nondet_tol)
             if other_verdict != FORMULA:
@@ -219,11 +219,11 @@ def _shown(matrix: "Matrix") -> Tensor:
     return _core.from_numpy(np.ascontiguousarray(matrix))
 
 
-def _check_direction(numeric: Numeric, found: Any, limits: tuple[float, float, float]) -> None:
+def _check_direction(numeric: FiniteDifferences, found: Any, limits: tuple[float, float, float]) -> None:
     """Compare ``vᵀ J u`` for one irregular u per input and v per output (both positive, of length 1)."""
 
     def unit(seed: int, shape: tuple[int, ...]) -> Any:
-        drawn = spread(seed, math.prod(shape))
+        drawn = quasi_random(seed, math.prod(shape))
         return (drawn / max(math.sqrt(float(drawn @ drawn)), 1e-300)).reshape(shape)
 
     atol, rtol, _ = limits
@@ -265,7 +265,7 @@ def _check_zero_cotangent(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -
             raise GradcheckError(f"grad is incorrect size: got {tuple(g.shape)} for input {i} of {tuple(x.shape)}")
 
 
-class _Undefined(Function):
+class _UndefinedGradient(Function):
     """Identity that gives no gradient back."""
 
     generate_vmap_rule = True
@@ -288,7 +288,7 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], diff_inp
     count = sum(out.requires_grad for out in as_tuple(func(*inputs)))
     for cut in [None, *range(count)] if count > 1 else [None]:
         outs = [out for out in as_tuple(func(*inputs)) if out.requires_grad]
-        outs = [_Undefined.apply(out) if cut is None or i == cut else out for i, out in enumerate(outs)]
+        outs = [_UndefinedGradient.apply(out) if cut is None or i == cut else out for i, out in enumerate(outs)]
         zeros = tuple(_core.zeros_like(out) for out in outs)
         try:
             found = _core._run_backward(tuple(outs), zeros, False, False, tuple(diff_inputs), True, False)

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from ._jacobian import Numeric
+from ._jacobian import FiniteDifferences
 
 if TYPE_CHECKING:
     from ._jacobian import Matrix
@@ -23,14 +23,14 @@ def worst_entry(analytical: "Matrix", numerical: "Matrix", allowed: "Matrix") ->
     excess = np.nan_to_num(excess, nan=np.inf, posinf=np.inf)
     hopeless = np.isinf(excess)
     if hopeless.any():
-        # nan and inf spread along rows and columns: they start where both are full of them.
+        # nan and inf spread along rows and columns. They start at an entry whose row and column are full of them.
         excess = hopeless * (hopeless.sum(0, keepdims=True) + hopeless.sum(1, keepdims=True))
     row, column = np.unravel_index(int(np.argmax(excess)), excess.shape)
     return int(row), int(column)
 
 
 def diagnose(
-    numeric: Numeric,
+    numeric: FiniteDifferences,
     which: int,
     output: int,
     row: int,
@@ -59,7 +59,7 @@ def diagnose(
 
     a = float(analytical[row, column])
     eps = numeric.eps
-    found = [_around(at, here, step, numeric.roundoff) for step in (eps / 16, eps, 16 * eps)]
+    found = [_slopes_around(at, here, step, numeric.roundoff) for step in (eps / 16, eps, 16 * eps)]
     if any(not (math.isfinite(s.left) and math.isfinite(s.right)) for s in found if s is not None):
         return KINK, "the slope is not finite there"
     finer, given, wider = found
@@ -98,14 +98,14 @@ class _Slopes:
         self.step = step
         self.left = left
         self.right = right
-        # What rounding of the function's values alone can do to them.
+        # How much rounding of the function's values alone can change a slope.
         self.noise = noise
         self.gap = abs(right - left)
         self.size = max(abs(left), abs(right))
         self.centre = (left + right) / 2
 
 
-def _around(at: Any, here: float, step: float, roundoff: float) -> _Slopes | None:
+def _slopes_around(at: Any, here: float, step: float, roundoff: float) -> _Slopes | None:
     """The slopes for a step; None if it is lost in rounding of the input."""
     up, up_step = at(step)
     down, down_step = at(-step)

@@ -9,7 +9,7 @@ from ..._transforms.vmap import vmap
 from ..backward import grad
 from ..forward_ad import dual_level, make_dual, unpack_dual
 from ._error import BadGradient
-from ._jacobian import array_of, as_tuple, cotangent_of, spread
+from ._jacobian import array_of, as_tuple, cotangent_of, quasi_random
 
 if TYPE_CHECKING:
     from ._jacobian import Matrix
@@ -27,7 +27,7 @@ def _detached(x: Any) -> Any:
     return x.detach() if isinstance(x, Tensor) else x
 
 
-class Forward:
+class ForwardDerivatives:
     """The derivatives of some outputs by some inputs, by forward mode."""
 
     name = "computed with forward mode "
@@ -42,7 +42,7 @@ class Forward:
     ) -> None:
         self.fn, self.inputs, self.wanted, self.chosen, self.outputs = fn, inputs, wanted, chosen, outputs
 
-    def _push(self, which: int, direction: Any) -> list[Any]:
+    def _push_forward(self, which: int, direction: Any) -> list[Any]:
         """The tangents of the outputs, flat arrays, for the direction (a float64 array) in one input.
 
         The tangents of the other inputs are zero.
@@ -65,8 +65,7 @@ class Forward:
                 if moved.shape != like.shape or moved.dtype != like.dtype:
                     raise BadGradient(
                         f"Forward AD gradient has incorrect size or dtype: got {tuple(moved.shape)} of "
-                        f"{moved.dtype} "
-                        f"for an output of {tuple(like.shape)} of {like.dtype}"
+                        f"{moved.dtype} for an output of {tuple(like.shape)} of {like.dtype}"
                     )
                 found.append(array_of(moved).reshape(-1).astype(np.float64))
         return found
@@ -83,7 +82,9 @@ class Forward:
             direction = np.zeros(size)
             for j in range(size):
                 direction[j] = 1.0
-                for matrix, column in zip(matrices, self._push(k, direction.reshape(shape).copy()), strict=True):
+                for matrix, column in zip(
+                    matrices, self._push_forward(k, direction.reshape(shape).copy()), strict=True
+                ):
                     matrix[j] = column
                 direction[j] = 0.0
             per_input.append(matrices)
@@ -91,12 +92,12 @@ class Forward:
 
     def along(self, us: Sequence[Any], vs: Sequence[Any]) -> list[list[float]]:
         """``vᵀ J u`` for each output with its v and each input with its u."""
-        per_input = [self._push(k, u) for k, u in zip(self.wanted, us, strict=True)]
+        per_input = [self._push_forward(k, u) for k, u in zip(self.wanted, us, strict=True)]
         return [[float(pushed[o] @ v) for pushed in per_input] for o, v in enumerate(vs)]
 
 
 def _direction(x: Tensor, seed: int) -> Tensor:
-    return cotangent_of(2 * spread(seed, x.numel()) - 1, x)
+    return cotangent_of(2 * quasi_random(seed, x.numel()) - 1, x)
 
 
 def check_undefined_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
@@ -118,8 +119,7 @@ def check_undefined_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> N
             if with_zero is not None and without is not None and not _close(with_zero, without):
                 raise BadGradient(
                     f"Mismatch in tangent values for output with index: {o} when input {missing} has an undefined "
-                    f"tangent "
-                    f"value. Got: {without} but expected: {with_zero}"
+                    f"tangent value. Got: {without} but expected: {with_zero}"
                 )
 
 
@@ -127,7 +127,7 @@ def _close(a: Tensor, b: Tensor) -> bool:
     import numpy as np
 
     x, y = array_of(a).astype(np.float64), array_of(b).astype(np.float64)
-    # Sums over a batch may round otherwise than single ones.
+    # Sums over a batch may be rounded in another order.
     rough = a.dtype != _core.float64
     return x.shape == y.shape and bool(
         np.allclose(x, y, rtol=1e-3 if rough else 1e-5, atol=1e-4 if rough else 1e-8, equal_nan=True)
@@ -140,8 +140,7 @@ def _compare(singles: list[list[Tensor]], batch: Sequence[Tensor], what: str) ->
         if not _close(many, expected):
             raise BadGradient(
                 f"For {what} {k}, the gradients computed for a batch differ from those computed one by "
-                f"one.\nGot:\n{many}\n"
-                f"Expected:\n{expected}\nA batching rule of one of the operations is wrong."
+                f"one.\nGot:\n{many}\nExpected:\n{expected}\nA batching rule of one of the operations is wrong."
             )
 
 

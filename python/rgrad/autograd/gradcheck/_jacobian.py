@@ -27,7 +27,7 @@ def array_of(tensor: Tensor) -> Any:
     return tensor.detach().cpu().numpy()
 
 
-class Numeric:
+class FiniteDifferences:
     """A function at a point, to be evaluated around it.
 
     Tensors of less than double precision or on another device are replaced by float64 copies on the CPU, unless the
@@ -210,20 +210,20 @@ def check_gradient(grad: Tensor, x: Tensor, check_dtypes: bool) -> None:
         )
 
 
-def spread(seed: int, size: int) -> Any:
+def quasi_random(seed: int, size: int) -> Any:
     """``size`` numbers in [0, 1) that lie like random ones: multiples of the golden ratio without their whole part."""
     import numpy as np
 
     return (np.arange(1, size + 1) * 0.6180339887498949 + seed * 0.7548776662466927) % 1.0
 
 
-def irreproducible(output: Tensor, inputs: Sequence[Tensor], dense_only: bool = False) -> float:
+def nondeterminism(output: Tensor, inputs: Sequence[Tensor], dense_only: bool = False) -> float:
     """The largest difference between backward passes that should be equal, for several cotangents."""
     import numpy as np
 
     worst = 0.0
     size = output.numel()
-    patterns = [2 * spread(0, size) - 1]
+    patterns = [2 * quasi_random(0, size) - 1]
     if not dense_only and size:
         patterns += [np.eye(1, size, j)[0] for j in sorted({0, size - 1})]
     for pattern in patterns:

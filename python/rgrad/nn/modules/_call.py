@@ -1,6 +1,6 @@
-"""The slow way of calling a module: with forward and backward hooks around ``forward``.
+"""The slow path of a module's call: forward and backward hooks around ``forward``.
 
-Backward hooks stand on two identity Functions. One is applied to the outputs: its backward sees the gradients with
+Backward hooks are two identity Functions. One is applied to the outputs: its backward sees the gradients with
 respect to the outputs. The other is applied to the inputs: its backward sees, later, those with respect to the inputs.
 """
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core import Tensor, is_grad_enabled
 from ...autograd.function import Function
-from . import _global_hooks as everywhere
+from . import _global_hooks as global_hooks
 
 if TYPE_CHECKING:
     from .module import Module
@@ -28,16 +28,16 @@ def _replaced(what: str, old: Grads, new: Any) -> Grads:
 
 
 class _HookState:
-    """What one call of a module's backward hooks has to know until backward comes by."""
+    """The state of a module's backward hooks between one forward and its backward."""
 
     def __init__(self, module: "Module") -> None:
         self.module = module
-        self.pre_hooks = [*everywhere.backward_pre.values(), *module._backward_pre_hooks.values()]
+        self.pre_hooks = [*global_hooks.backward_pre.values(), *module._backward_pre_hooks.values()]
         own = module._backward_hooks.values() if module._is_full_backward_hook is not False else ()
-        everybodys = everywhere.backward.values() if everywhere.backward_is_full else ()
-        self.hooks = [*everybodys, *own]
+        of_all_modules = global_hooks.backward.values() if global_hooks.backward_is_full else ()
+        self.hooks = [*of_all_modules, *own]
         self.grad_output: Grads | None = None
-        # Positions of the tensors that passed through the input Function, and the number of arguments.
+        # Positions of the arguments that passed through the input Function, and the number of arguments.
         self.input_positions: list[int] = []
         self.inputs = 0
         self.output_positions: list[int] = []
@@ -103,7 +103,7 @@ class BackwardHookFunction(Function):
         return (None, *ctx.on_backward(grads))
 
 
-def _through(on_backward: Any, values: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...]:
+def _apply_identity(on_backward: Any, values: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...]:
     """``values`` with every tensor that requires grad passed through the identity; notes their positions."""
     positions.extend(i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad)
     if not positions:
@@ -123,8 +123,8 @@ def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, A
     try:
         return _call(module, args, kwargs, called, results)
     except Exception:
-        for key, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
-            always = key in everywhere.forward_always_called or key in module._forward_hooks_always_called
+        for key, hook in (*global_hooks.forward.items(), *module._forward_hooks.items()):
+            always = key in global_hooks.forward_always_called or key in module._forward_hooks_always_called
             if always and key not in called:
                 try:
                     result = results[-1]
@@ -139,11 +139,11 @@ def call_with_hooks(module: "Module", args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _takes_kwargs(module: "Module", key: int) -> bool:
-    return key in everywhere.forward_with_kwargs or key in module._forward_hooks_with_kwargs
+    return key in global_hooks.forward_with_kwargs or key in module._forward_hooks_with_kwargs
 
 
 def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int], results: list[Any]) -> Any:
-    for key, hook in (*everywhere.forward_pre.items(), *module._forward_pre_hooks.items()):
+    for key, hook in (*global_hooks.forward_pre.items(), *module._forward_pre_hooks.items()):
         if key in module._forward_pre_hooks_with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is not None:
@@ -159,23 +159,23 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
 
     state: _HookState | None = None
     old = [
-        *(() if everywhere.backward_is_full else everywhere.backward.values()),
+        *(() if global_hooks.backward_is_full else global_hooks.backward.values()),
         *(module._backward_hooks.values() if module._is_full_backward_hook is False else ()),
     ]
-    hooked = module._backward_pre_hooks or everywhere.backward_pre
+    hooked = module._backward_pre_hooks or global_hooks.backward_pre
     if (
         hooked
-        or (everywhere.backward and everywhere.backward_is_full)
+        or (global_hooks.backward and global_hooks.backward_is_full)
         or (module._backward_hooks and module._is_full_backward_hook is not False)
     ) and is_grad_enabled():
         state = _HookState(module)
         state.inputs = len(args)
-        args = _through(state.on_input, args, state.input_positions)
+        args = _apply_identity(state.on_input, args, state.input_positions)
 
     result = module.forward(*args, **kwargs)
     results.append(result)
 
-    for key, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
+    for key, hook in (*global_hooks.forward.items(), *module._forward_hooks.items()):
         called.add(key)
         if _takes_kwargs(module, key):
             changed = hook(module, args, kwargs, result)
@@ -188,10 +188,10 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
     if state is not None:
         if isinstance(result, Tensor):
             state.outputs = 1
-            result = _through(state.on_output, (result,), state.output_positions)[0]
+            result = _apply_identity(state.on_output, (result,), state.output_positions)[0]
         elif isinstance(result, tuple):
             state.outputs = len(result)
-            passed = _through(state.on_output, result, state.output_positions)
+            passed = _apply_identity(state.on_output, result, state.output_positions)
             result = type(result)(*passed) if hasattr(result, "_fields") else passed
         else:
             warnings.warn(

@@ -1,4 +1,4 @@
-"""Hooks on every module there is: on calls, on backward, and on what is registered with a module."""
+"""Hooks on all modules: on calls, on backward, and on the registration of parameters, buffers and submodules."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -20,7 +20,7 @@ parameter_registration: Hooks = OrderedDict()
 buffer_registration: Hooks = OrderedDict()
 module_registration: Hooks = OrderedDict()
 
-# True once a hook on calls or backward was registered: the only thing that a module's call looks at.
+# True once a hook on calls or backward was registered. A module's call reads only this.
 hooked = False
 
 

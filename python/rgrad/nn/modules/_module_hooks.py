@@ -10,7 +10,7 @@ from ...utils.hooks import RemovableHandle
 class HasHooks:
     """The part of ``Module`` that hooks are registered with."""
 
-    # True once a hook was registered: the only thing a call looks at.
+    # True once a hook was registered. A call reads only this.
     _hooked: bool = False
     _is_full_backward_hook: bool | None = None
     _backward_hooks: OrderedDict[int, Callable[..., Any]]

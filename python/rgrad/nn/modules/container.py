@@ -42,7 +42,7 @@ class _Listed(Module):
     def __delitem__(self, index: int | slice) -> None:
         for key in list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]:
             del self._modules[key]
-        # Numbers stay without gaps.
+        # Numbers have no gaps.
         self._renumber(self._modules.values())
 
     def append(self, module: Module) -> Self:

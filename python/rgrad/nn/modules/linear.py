@@ -82,7 +82,7 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to ``input`` of shape ``(*, in_features)``."""
-        # Straight from the table: self.weight would go the slow way round through __getattr__.
+        # Directly from the table: self.weight would take the slow path through __getattr__.
         params = self._parameters
         try:
             weight, bias = params["weight"], params["bias"]

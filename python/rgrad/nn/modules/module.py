@@ -79,7 +79,7 @@ class Module(HasHooks, HasState):
             raise TypeError(
                 f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
             )
-        # Straight into __dict__: __setattr__ looks at these tables.
+        # Directly into __dict__: __setattr__ reads these tables.
         self.__dict__.update(
             training=True,
             _hooked=False,
@@ -100,7 +100,7 @@ class Module(HasHooks, HasState):
             _load_state_dict_post_hooks=OrderedDict(),
         )
 
-    # Set as a value, not as a method, so that overriding it with any signature is sound to type checkers.
+    # A value, not a method, so that type checkers accept any signature in subclasses.
     def _forward_unimplemented(self, *args: Any) -> Any:
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
@@ -429,7 +429,7 @@ class Module(HasHooks, HasState):
         buffer: Tensor = self._get_member(target, "_buffers", "a buffer")
         return buffer
 
-    # Changing all of it.
+    # Changing the whole tree.
 
     def apply(self, fn: Callable[["Module"], object]) -> Self:
         """Call ``fn`` on every submodule, children first, then on this module; gives this module."""
@@ -446,8 +446,8 @@ class Module(HasHooks, HasState):
             for param in self._parameters.values():
                 if param is None:
                     continue
-                # The same Parameter object stays, for optimizers hold it. Its grad goes first: shapes and dtypes of
-                # the two always agree.
+                # The Parameter object stays the same, since optimizers hold it. Its grad is dropped first: shapes and
+                # dtypes of the two must always agree.
                 grad, param.grad = param.grad, None
                 param.data = fn(param.data)
                 if grad is not None:

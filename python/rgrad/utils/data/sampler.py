@@ -33,7 +33,7 @@ class RandomSampler(Sampler[int]):
     """A random order, drawn anew by every iteration.
 
     Args:
-        data_source: What has the length.
+        data_source: An object with a length.
         replacement: Draw each number independently, so that some come more than once.
         num_samples: How many to draw; default is the length.
         generator: Source of randomness; default is the global one, set by ``manual_seed``.
