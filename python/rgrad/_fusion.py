@@ -21,7 +21,7 @@ class FusionCounts(NamedTuple):
     steps: int
     """Operations in them."""
     bytes_not_written: int
-    """Bytes of results that nobody held when their program ran, so that they were never written."""
+    """Bytes of results that were not held any more when their program ran, so that they were never written."""
 
 
 class fusion:

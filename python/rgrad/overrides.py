@@ -1,4 +1,4 @@
-"""``__torch_function__``: how classes and modes get a say in what functions do.
+"""``__torch_function__``: how classes and modes override functions.
 
 A class that defines ``__torch_function__(cls, func, types, args=(), kwargs=None)`` (a subclass of Tensor, or any other)
 is asked in place of every function, method, property and operator that is called with one of its objects. See
@@ -50,7 +50,7 @@ def has_torch_function_unary(obj: object) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Ask modes and those of ``relevant_args`` with a ``__torch_function__`` what a call of ``public_api`` gives.
+    """Call ``__torch_function__`` of modes and of ``relevant_args``; it decides what a call of ``public_api`` gives.
 
     Raises:
         TypeError: All of them return NotImplemented.
@@ -59,7 +59,7 @@ def handle_torch_function(
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that makes a function one that classes can override.
+    """A decorator of functions that classes can override.
 
     Args:
         dispatcher: Takes what the function takes, and gives the arguments that may be tensors.
@@ -81,9 +81,9 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
 def redispatch_function(
     func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
 ) -> Any:
-    """Run ``func`` from within its handler: not that handler again, but those of what ``func`` calls inside.
+    """Run ``func`` from within its handler, which is skipped; handlers of the functions that ``func`` calls are not.
 
-    A native function has no inside, and simply runs.
+    A native function calls no others, and simply runs.
     """
     own = kwargs or {}
     if not isinstance(func, _types.FunctionType):
@@ -94,7 +94,7 @@ def redispatch_function(
 
 
 class _Skipping:
-    """While it lasts, the next check of ``func``'s guard on this thread says no."""
+    """In this block, the next check for handlers on this thread finds none: the one of ``func``."""
 
     def __init__(self, func: Callable[..., Any]) -> None:
         self.func = func
@@ -187,7 +187,7 @@ _IGNORED_METHODS = (
 
 @functools.cache
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """Public functions that no ``__torch_function__`` is asked about."""
+    """Public functions that no ``__torch_function__`` can override."""
     import rgrad
 
     found = {getattr(rgrad, name) for name in _IGNORED if hasattr(rgrad, name)}
@@ -238,7 +238,7 @@ def _overridable() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Callable[.
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions that a ``__torch_function__`` is asked about, by the module, class or property they belong to."""
+    """The functions that a ``__torch_function__`` can override, by the module, class or property they belong to."""
     return _overridable()[0]
 
 
@@ -269,7 +269,7 @@ def _stand_in(func: Callable[..., Any]) -> Callable[..., int]:
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., int]]:
     """For each overridable function one that takes the same arguments and returns -1, for tests of overrides.
 
-    ``inspect.signature`` tells the arguments; others are a TypeError.
+    Other arguments are a TypeError.
     """
     return {func: _stand_in(func) for funcs in get_overridable_functions().values() for func in funcs}
 
@@ -287,8 +287,8 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 class TorchFunctionMode:
     """A context in which ``__torch_function__`` of this object is asked about every function, whatever its arguments.
 
-    Also functions without tensors among their arguments, such as ``zeros``, are asked about. While the method runs the
-    mode is off, and an enclosing one on.
+    That includes functions without tensors among their arguments, such as ``zeros``. While the method runs, this mode
+    is off, and an enclosing one is on.
     """
 
     def __init__(self) -> None:

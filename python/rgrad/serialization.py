@@ -154,7 +154,7 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
 
 
 def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Read what :func:`save` wrote. No code in the file is run, whoever made it.
+    """Read what :func:`save` wrote. No code in the file is run, so files from others are safe to read.
 
     Args:
         f: Path or seekable binary file.

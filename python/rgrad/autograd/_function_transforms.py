@@ -264,8 +264,8 @@ class _GeneratedRule:
         return outputs
 
     def _dims_of(self, ctx: Any) -> dict[int, _SavedBatchDims]:
-        # Nested batches share the context: each rule has an entry of its own. The attribute may not begin with `_saved`:
-        # such names are looked up among the saved tensors.
+        # Nested batches share the context: each rule has an entry of its own. The attribute may not begin with
+        # `_saved`: such names are looked up among the saved tensors.
         if not hasattr(ctx, "_batch_dims"):
             ctx._batch_dims = {}
         by_rule: dict[int, _SavedBatchDims] = ctx._batch_dims

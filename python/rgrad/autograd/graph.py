@@ -1,4 +1,4 @@
-"""The graph that backward walks: its nodes and edges, hooks around what it saves, hooks on several gradients."""
+"""The graph of backward: its nodes and edges, hooks on saved tensors, hooks on several gradients."""
 
 import contextlib
 import threading
@@ -316,7 +316,7 @@ class _SavedValue:
 
 
 class _AllowMutationOnSavedContext:
-    """What :class:`allow_mutation_on_saved_tensors` yields: the values that graphs recorded inside have saved."""
+    """What :class:`allow_mutation_on_saved_tensors` yields: the saved values of graphs recorded in its block."""
 
     def __init__(self) -> None:
         self._at: defaultdict[int, WeakSet[_SavedValue]] = defaultdict(WeakSet)

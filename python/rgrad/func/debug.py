@@ -7,7 +7,7 @@ __all__ = ["debug_unwrap"]
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """What a tensor inside a transform stands for: with a batch as its first dimension, and without history.
+    """The tensor that a tensor inside a transform wraps: with the batch as its first dimension, and without history.
 
     It is for debugging only: what is computed with the result is no part of the transform.
 

@@ -16,7 +16,7 @@ _MISSING: Any = object()
 
 
 def _tied(module: "Module", given: dict[str, Any]) -> dict[str, Any]:
-    """The given tensors also under the other names of the tensors that they stand for."""
+    """The given tensors, and each again under the other names of the parameter that it replaces."""
     names_of: dict[int, list[str]] = {}
     for members in (module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)):
         for name, tensor in members:

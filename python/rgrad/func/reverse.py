@@ -49,7 +49,7 @@ def gradients_of(
     retain_graph: bool = False,
     create_graph: bool = False,
 ) -> list[Tensor]:
-    """Vector-Jacobian products, zeros for what does not depend."""
+    """Vector-Jacobian products; zeros for inputs that the outputs do not depend on."""
     given = [None] * len(outputs) if cotangents is None else list(cotangents)
     pairs = [(out, v) for out, v in zip(outputs, given, strict=True) if out.requires_grad]
     if not pairs or not inputs:

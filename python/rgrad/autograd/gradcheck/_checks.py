@@ -149,7 +149,7 @@ def _check_reentrant(output: Tensor, inputs: Sequence[Tensor], nondet_tol: float
 
 
 def _slack(numeric: FiniteDifferences, numerical: "Matrix") -> float:
-    """What rounding of gradients computed in low precision may add to an error."""
+    """How much rounding of low precision gradients may add to an error."""
     import numpy as np
 
     if not numeric.low_roundoff or not numerical.size:

@@ -211,7 +211,7 @@ def check_gradient(grad: Tensor, x: Tensor, check_dtypes: bool) -> None:
 
 
 def quasi_random(seed: int, size: int) -> Any:
-    """``size`` numbers in [0, 1) that lie like random ones: multiples of the golden ratio without their whole part."""
+    """``size`` quasi-random numbers in [0, 1): multiples of the golden ratio without their whole part."""
     import numpy as np
 
     return (np.arange(1, size + 1) * 0.6180339887498949 + seed * 0.7548776662466927) % 1.0

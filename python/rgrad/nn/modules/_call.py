@@ -205,7 +205,7 @@ def _call(module: "Module", args: tuple[Any, ...], kwargs: dict[str, Any], calle
 
 
 def _hook_last_node(module: "Module", hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """The old backward hooks: they stand on the node of the first tensor in the result, wherever its edges lead."""
+    """The old backward hooks: hooks on the node of the first tensor in the result, wherever its edges lead."""
     first = result
     while first is not None and not isinstance(first, Tensor):
         values = list(first.values()) if isinstance(first, dict) else list(first)

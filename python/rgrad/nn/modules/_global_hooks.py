@@ -36,7 +36,7 @@ def _register(table: Hooks, hook: Callable[..., Any], *extra: OrderedDict[int, b
 
 
 def replaced(table: Hooks, module: object, name: str, value: Any) -> Any:
-    """What registration hooks make of ``value``, which is about to be registered under ``name``."""
+    """The value to register under ``name``: ``value``, or what a registration hook returned in its place."""
     for hook in list(table.values()):
         other = hook(module, name, value)
         if other is not None:

@@ -17,7 +17,7 @@ _PENDING = "_rgrad_pending_writes"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What :meth:`Module.load_state_dict` found no partner for."""
+    """The result of :meth:`Module.load_state_dict`: names that were missing, and names that were not expected."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
