@@ -1,4 +1,8 @@
-"""Automatic differentiation: ``backward``, ``grad``, custom ``Function``, grad modes and gradient checks."""
+"""Automatic differentiation: ``backward``, ``grad``, custom ``Function``, grad modes, the graph, gradient checks.
+
+The engine is native. Transforms of functions are in ``rgrad.func``, which is built on this package; what both need
+without a backward pass is in ``rgrad._transforms``.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,8 @@
-"""Function transforms: derivatives and batches of functions, nested in any order."""
+"""Transforms of functions: derivatives and batches, nested in any order.
+
+The files of this package have the transforms that need backward passes; ``vmap``, ``jvp`` and ``jacfwd`` are in
+``rgrad._transforms``. Derivatives of what was recorded are in ``rgrad.autograd``.
+"""
 
 from .._transforms.forward import jacfwd as jacfwd
 from .._transforms.forward import jvp as jvp

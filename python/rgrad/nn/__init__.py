@@ -1,4 +1,7 @@
-"""Neural network modules, their functions and initial values."""
+"""Neural networks: modules, the functions behind them, initial values, and helpers over parameters.
+
+``modules`` has a file for each family of layers. Optimizers are in ``rgrad.optim``.
+"""
 
 from . import functional as functional
 from . import init as init

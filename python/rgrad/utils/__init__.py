@@ -1,4 +1,4 @@
-"""Checkpointing, hook handles and data loading."""
+"""Checkpointing, hook handles, trees of tensors and data loading."""
 
 from typing import TYPE_CHECKING
 

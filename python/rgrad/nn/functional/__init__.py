@@ -1,4 +1,8 @@
-"""Functions behind the modules of ``rgrad.nn``; they have no state."""
+"""Functions behind the modules of ``rgrad.nn``: activations, losses, and others. They have no state.
+
+Most are native operations with PyTorch's signature. Those at PyTorch's top level, too, such as ``relu``, differ from
+``rgrad.relu`` in their arguments.
+"""
 
 from ..._core import linear as linear
 from ._activation import (

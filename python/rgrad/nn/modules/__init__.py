@@ -1,4 +1,8 @@
-"""The layers, one file for each family, under the names of PyTorch's files."""
+"""The layers: a file for each family, with PyTorch's file names.
+
+What all modules share is in ``module``, and in the private files for hooks, calls with hooks, and state dicts. The
+functions that layers compute are in ``rgrad.nn.functional``.
+"""
 
 from .activation import (
     CELU,
