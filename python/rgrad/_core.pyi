@@ -266,13 +266,13 @@ class Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
-    def all(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements along `dim` (all without) are true."""
     def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether `isclose` holds everywhere."""
-    def amax(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def amax(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
         """The largest elements over `dim` (all without). Equal ones share the gradient evenly."""
-    def amin(self, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def amin(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
         """The smallest elements over `dim` (all without). Equal ones share the gradient evenly."""
     def aminmax(
         self, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None
@@ -282,7 +282,7 @@ class Tensor:
         """The angle of the input in radians: 0 for positive real numbers and zero, pi for negative ones (nan for
         nan).
         """
-    def any(self, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def any(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether any element along `dim` (all without) is true."""
     def arccos(self) -> Tensor:
         """The angle, in radians, whose cosine is the input."""
@@ -312,12 +312,12 @@ class Tensor:
         """The inverse of the hyperbolic tangent."""
     def arctanh_(self) -> Tensor:
         """In-place form of `arctanh`."""
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Where the largest element stands along `dim`, or in the flattened tensor; the first of equals."""
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Where the smallest element stands along `dim`, or in the flattened tensor; the first of equals."""
     def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
-        """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+        """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
     def argwhere(self) -> Tensor:
         """The positions of the elements that are not zero, one in each row."""
     def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor:
@@ -457,9 +457,9 @@ class Tensor:
         """How many elements along `dim` (all without) are not 0, as int64."""
     def cpu(self, memory_format: memory_format | None = None) -> Tensor:
         """This tensor on the CPU; itself if it is there already."""
-    def cummax(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
+    def cummax(self, dim: _int) -> _return_types.cummax:
         """The largest element so far along `dim` and where it stands (the last of equals)."""
-    def cummin(self, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
+    def cummin(self, dim: _int) -> _return_types.cummin:
         """The smallest element so far along `dim` and where it stands (the last of equals)."""
     def cumprod(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
         """Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
@@ -709,9 +709,7 @@ class Tensor:
     def itemsize(self) -> _int: ...
     def kron(self, other: Tensor) -> Tensor:
         """The Kronecker product: each element times all of `other`, as blocks."""
-    def kthvalue(
-        self, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
-    ) -> _return_types.kthvalue:
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
     def le(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
@@ -749,10 +747,12 @@ class Tensor:
         """In-place form of `log2`."""
     def log_(self) -> Tensor:
         """In-place form of `log`."""
-    def log_softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+    def log_softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`x - log(sum(exp(x)))` along `dim`, without overflow."""
     def logaddexp(self, other: _Operand) -> Tensor:
         """The logarithm of the sum of the exponentials of both inputs."""
+    def logcumsumexp(self, dim: _int) -> Tensor:
+        """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
     def logical_and(self, other: _Operand) -> Tensor:
         """Whether both inputs are true (not zero)."""
     def logical_and_(self, other: _Operand) -> Tensor:
@@ -777,7 +777,7 @@ class Tensor:
         """In-place form of `logit`."""
     def logsigmoid(self) -> Tensor:
         """`log(sigmoid(x))`."""
-    def logsumexp(self, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    def logsumexp(self, dim: _Dims, keepdim: _bool = False) -> Tensor:
         """`log(sum(exp(x)))` over `dim`, without overflow."""
     def long(self) -> Tensor: ...
     def lt(self, other: _Operand) -> Tensor:
@@ -856,7 +856,7 @@ class Tensor:
         """In-place form of `mish`."""
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
-    def mode(self, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> _return_types.mode:
         """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
     def moveaxis(self, source: _Dims, destination: _Dims) -> Tensor:
         """Dimensions moved to other places; the rest keep their order."""
@@ -911,15 +911,8 @@ class Tensor:
         out: Tensor | None = None,
     ) -> Tensor:
         """As `quantile`, passing over nan."""
-    def nansum(
-        self,
-        dim: _Dims | None = None,
-        keepdim: _bool = False,
-        *,
-        dtype: _DType | None = None,
-        out: Tensor | None = None,
-    ) -> Tensor:
-        """The sum with nan counted as 0."""
+    def nansum(self, dim: _Dims | None = None, keepdim: _bool = False, *, dtype: _DType | None = None) -> Tensor:
+        """The sum over `dim` (all without), with nan counted as 0."""
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """`length` elements along `dim`, from `start` on."""
     @property
@@ -1175,15 +1168,13 @@ class Tensor:
         """The sizes of the dimensions, or that of one."""
     @overload
     def size(self, dim: _int) -> _int: ...
-    def softmax(self, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
+    def softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
     def softplus(self, beta: _Number = 1.0, threshold: _Number = 20.0) -> Tensor:
         """`log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold."""
     def softshrink(self, lambd: _float = 0.5) -> Tensor:
         """The input moved towards 0 by `lambd`."""
-    def sort(
-        self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
-    ) -> _return_types.sort:
+    def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None) -> _return_types.sort:
         """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
     def split(self, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
         """Parts of a size (the last one may be smaller), or of the sizes in a list."""
@@ -1297,9 +1288,7 @@ class Tensor:
     ) -> Tensor: ...
     def tolist(self) -> Any:
         """Nested lists of Python numbers; a number for a 0-d tensor."""
-    def topk(
-        self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
-    ) -> _return_types.topk:
+    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
         """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
@@ -1508,6 +1497,8 @@ def _call_site() -> _int:
 
 def _current_graph_task_id() -> _int:
     """The number of the backward pass that this thread is inside of, or -1."""
+
+_declared_functions: dict[_str, Any]
 
 def _describe_call_site() -> _str | None:
     """The file, line and function of the operation that is being called now, or None."""
@@ -1838,7 +1829,7 @@ def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, ou
 def argsort(
     input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """The places of elements in sorted order along `dim`; always stable, nan counts as the largest."""
+    """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
 
 def argwhere(input: Tensor) -> Tensor:
     """The positions of the elements that are not zero, one in each row."""
@@ -2026,10 +2017,10 @@ def cross_entropy(
 ) -> Tensor:
     """The cross entropy of `softmax(input)` and classes or probabilities."""
 
-def cummax(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummax:
+def cummax(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = None) -> _return_types.cummax:
     """The largest element so far along `dim` and where it stands (the last of equals)."""
 
-def cummin(input: Tensor, dim: _int, *, out: Tensor | None = None) -> _return_types.cummin:
+def cummin(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = None) -> _return_types.cummin:
     """The smallest element so far along `dim` and where it stands (the last of equals)."""
 
 def cumprod(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
@@ -2382,7 +2373,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element times all of `other`, as blocks."""
 
 def kthvalue(
-    input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None
+    input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
 ) -> _return_types.kthvalue:
     """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
 
@@ -2438,6 +2429,9 @@ def log_softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: T
 
 def logaddexp(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of the exponentials of both inputs."""
+
+def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
 
 def logical_and(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether both inputs are true (not zero)."""
@@ -2570,7 +2564,9 @@ def mish(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
 
-def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Tensor | None = None) -> _return_types.mode:
+def mode(
+    input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
+) -> _return_types.mode:
     """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
 
 def moveaxis(input: Tensor, source: _Dims, destination: _Dims) -> Tensor:
@@ -2651,7 +2647,7 @@ def nansum(
     dtype: _DType | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum with nan counted as 0."""
+    """The sum over `dim` (all without), with nan counted as 0."""
 
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """`length` elements along `dim`, from `start` on."""
@@ -3037,7 +3033,12 @@ def softshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None)
     """The input moved towards 0 by `lambd`."""
 
 def sort(
-    input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool | None = None, *, out: Tensor | None = None
+    input: Tensor,
+    dim: _int = -1,
+    descending: _bool = False,
+    stable: _bool | None = None,
+    *,
+    out: _tuple[Tensor, Tensor] | None = None,
 ) -> _return_types.sort:
     """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
 
@@ -3150,7 +3151,13 @@ def tile(input: Tensor, dims: _Dims) -> Tensor:
     """The tensor so many times along each dimension; missing numbers in front count as 1."""
 
 def topk(
-    input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Tensor | None = None
+    input: Tensor,
+    k: _int,
+    dim: _int = -1,
+    largest: _bool = True,
+    sorted: _bool = True,
+    *,
+    out: _tuple[Tensor, Tensor] | None = None,
 ) -> _return_types.topk:
     """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
 
@@ -3318,6 +3325,7 @@ __all__ = [
     "_before_fork",
     "_call_site",
     "_current_graph_task_id",
+    "_declared_functions",
     "_describe_call_site",
     "_disabled_torch_function_impl",
     "_enter_dual",
@@ -3574,6 +3582,7 @@ __all__ = [
     "log10",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
