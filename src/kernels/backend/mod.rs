@@ -1,4 +1,5 @@
-//! The contract of a backend: memory, and kernels over strided memory. A backend knows no derivative and no history.
+//! Backends: what they implement (`contract`), what they can be asked to compute (`requests`, plain data), which devices exist
+//! (`registry`), and the backends themselves, one folder each. Not here: derivatives, history, tensors.
 
 pub mod contract;
 pub mod cpu;

@@ -1,4 +1,6 @@
-//! The CPU backend: host memory, threads, and one module or folder of kernels for each family of requests.
+//! The CPU backend: host memory (`memory`), parallel loops (`threads`), numbers and functions for each instruction set (`num`, `math`), and
+//! one module or folder of kernels for each family of requests. `backend` implements the contract, `answer*` turn requests into calls of
+//! kernels. Not here: shapes and dtypes of results (`ops`), and the decision when a program runs (`array`).
 
 mod answer;
 mod answer_gather;

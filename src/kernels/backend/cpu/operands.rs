@@ -171,8 +171,8 @@ impl<'a> OrderedOperand<'a> {
     unsafe fn of(op: &str, ins: &[Operand<'a>], find: impl FnOnce(&View<'a>) -> Result<DenseOperand<'a>>) -> Result<OrderedOperand<'a>> {
         match ins.first() {
             Some(Operand::View(v)) => Ok(OrderedOperand::Memory(*v, find(v)?)),
-            // SAFETY: the caller's.
             Some(Operand::Made { program, shape, strides }) => {
+                // SAFETY: the caller's.
                 Ok(OrderedOperand::Made { blocks: unsafe { ProgramElements::new(program)? }, shape, strides })
             }
             _ => Err(malformed(op)),

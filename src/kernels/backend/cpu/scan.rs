@@ -272,11 +272,11 @@ instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accu
     x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Accumulator],
 ));
 
-/// `DownFn` of the instance number `LEVEL`.
+/// `DownFn` of the instance number `ISA`.
 ///
 /// # Safety
 /// As `DownFn` says, and the machine has the instructions.
-unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const LEVEL: usize>(
+unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const ISA: usize>(
     x: *const u8,
     out: *mut u8,
     n: usize,
@@ -286,7 +286,7 @@ unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const 
 ) {
     // SAFETY: the caller's. The instance takes a slice, so that the compiler knows that the accumulators alias neither input nor output.
     unsafe {
-        let instance = const { down_table::<R, O>()[LEVEL] };
+        let instance = const { down_table::<R, O>()[ISA] };
         instance(x, out, n, step, std::slice::from_raw_parts_mut(acc.cast(), width));
     }
 }

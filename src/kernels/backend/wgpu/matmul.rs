@@ -142,7 +142,7 @@ impl MatmulShader {
             s,
             "var next = begin;\n{fetch_a}{fetch_b}while (next < end) {{\n{put_a}{put_b}workgroupBarrier();\nnext += {depth}u;\nif (next < end) {{\n{fetch_a}{fetch_b}}}\n"
         );
-        // Where a part of the sum ends inside of a tile, what lies behind belongs to the next part: `split` is a multiple of the depth.
+        // Only the last part of the sum can end inside a tile, because `split` is a multiple of the depth.
         let _ = writeln!(s, "for (var p = 0u; p < {depth}u; p += 1u) {{");
         for j in 0..bn {
             let _ = writeln!(s, "let r{j} = right[p * {rb}u + tx + {}u];", j * (columns / 4 / bn));

@@ -1,6 +1,7 @@
 //! The WebGPU backend: `device` drives a device, `native` is the C interface of wgpu-native, `wgsl` the language of shaders, and each
 //! family of requests has a module or folder of kernels. wgpu-py owns the device; this backend uses it through the library that wgpu-py has
-//! loaded. Without a device only the generators of shaders can be used.
+//! loaded. Without a device only the generators of shaders can be used. Not here: shapes and dtypes of results (`ops`), and the decision
+//! when a program runs (`array`).
 //!
 //! Elements on the device: f32 and i32 unchanged; bool and uint8 as one `u32`, int8 and int16 as one sign-extended `i32` (WGSL cannot write
 //! single bytes without races); int64 as two words, low first; float64 if the adapter has it. Offsets and strides count elements.

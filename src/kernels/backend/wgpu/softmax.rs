@@ -269,7 +269,7 @@ struct SoftmaxRun<'a> {
 }
 
 impl<'a> SoftmaxRun<'a> {
-    /// Operands that lie as `x` and `g` do; None where there is nothing to compute.
+    /// The run for operands with the layouts of `x` and `g`; None if there is nothing to compute.
     fn new(
         op: &'static str,
         pass: SoftmaxPass,

@@ -5,23 +5,23 @@ use crate::backend::cpu::pointwise::{Func, StridedOperand, run_at};
 use crate::layout::DType;
 use crate::pointwise::RowId;
 
-fn levels() -> Vec<InstructionSet> {
+fn instruction_sets() -> Vec<InstructionSet> {
     [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|l| *l <= best()).collect()
 }
 
-fn run_f32(level: InstructionSet, row: RowId, x: &[f32]) -> Vec<f32> {
+fn run_f32(isa: InstructionSet, row: RowId, x: &[f32]) -> Vec<f32> {
     let mut out = vec![0f32; x.len()];
     let input = StridedOperand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F32 };
     // SAFETY: both slices have this length.
-    unsafe { run_at(level, Func::forward(row), DType::F32, &[x.len()], out.as_mut_ptr() as *mut u8, &[1], &[input], &[]) }.unwrap();
+    unsafe { run_at(isa, Func::forward(row), DType::F32, &[x.len()], out.as_mut_ptr() as *mut u8, &[1], &[input], &[]) }.unwrap();
     out
 }
 
-fn run_f64(level: InstructionSet, row: RowId, x: &[&[f64]]) -> Vec<f64> {
+fn run_f64(isa: InstructionSet, row: RowId, x: &[&[f64]]) -> Vec<f64> {
     let mut out = vec![0f64; x[0].len()];
     let inputs: Vec<_> = x.iter().map(|x| StridedOperand { ptr: x.as_ptr() as *const u8, strides: &[1], dtype: DType::F64 }).collect();
     // SAFETY: all slices have this length.
-    unsafe { run_at(level, Func::forward(row), DType::F64, &[x[0].len()], out.as_mut_ptr() as *mut u8, &[1], &inputs, &[]) }.unwrap();
+    unsafe { run_at(isa, Func::forward(row), DType::F64, &[x[0].len()], out.as_mut_ptr() as *mut u8, &[1], &inputs, &[]) }.unwrap();
     out
 }
 
@@ -96,7 +96,7 @@ fn share_f32(row: RowId, x: f32, got: f32, want: f64) -> f64 {
 }
 
 /// The worst of each function over the inputs with these bits.
-fn worst_f32(mut bits: impl Iterator<Item = u32>, levels: &[InstructionSet]) -> Vec<(f64, f32, f32)> {
+fn worst_f32(mut bits: impl Iterator<Item = u32>, instruction_sets: &[InstructionSet]) -> Vec<(f64, f32, f32)> {
     let rows = || UNARY.iter().copied().chain(COMPOSED.iter().map(|(row, f, _)| (*row, *f)));
     let mut worst = vec![(0f64, 0f32, 0f32); rows().count()];
     loop {
@@ -105,8 +105,8 @@ fn worst_f32(mut bits: impl Iterator<Item = u32>, levels: &[InstructionSet]) -> 
             return worst;
         }
         for (worst, (row, reference)) in worst.iter_mut().zip(rows()) {
-            for &level in levels {
-                for (x, got) in x.iter().zip(run_f32(level, row, &x)) {
+            for &isa in instruction_sets {
+                for (x, got) in x.iter().zip(run_f32(isa, row, &x)) {
                     let e = share_f32(row, *x, got, reference(*x as f64));
                     if e > worst.0 {
                         *worst = (e, *x, got);
@@ -117,12 +117,14 @@ fn worst_f32(mut bits: impl Iterator<Item = u32>, levels: &[InstructionSet]) -> 
     }
 }
 
-fn check_f32(step: usize, levels: &[InstructionSet]) {
+fn check_f32(step: usize, instruction_sets: &[InstructionSet]) {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     let part = (1u64 << 32).div_ceil(threads);
     let worst = std::thread::scope(|s| {
         let parts: Vec<_> = (0..threads)
-            .map(|t| s.spawn(move || worst_f32((t * part..((t + 1) * part).min(1 << 32)).step_by(step).map(|b| b as u32), levels)))
+            .map(|t| {
+                s.spawn(move || worst_f32((t * part..((t + 1) * part).min(1 << 32)).step_by(step).map(|b| b as u32), instruction_sets))
+            })
             .collect();
         parts
             .into_iter()
@@ -142,7 +144,7 @@ fn check_f32(step: usize, levels: &[InstructionSet]) {
 /// `tests/rust/accuracy.rs` looks at all inputs, with the same rows in `f64` as the truth.
 #[test]
 fn f32_functions_are_accurate_on_a_sample() {
-    check_f32(if cfg!(miri) { 100_000_007 } else { 16_381 }, &levels());
+    check_f32(if cfg!(miri) { 100_000_007 } else { 16_381 }, &instruction_sets());
 }
 
 /// A hexadecimal float as Python writes it.
@@ -176,14 +178,14 @@ fn true_values() -> Vec<(RowId, Vec<f64>, f64, f64)> {
 fn f64_functions_are_accurate_to_one_ulp() {
     let values = true_values();
     assert!(values.len() > 1000);
-    for level in levels() {
+    for isa in instruction_sets() {
         for (row, x, high, low) in &values {
             let operands: Vec<&[f64]> = x.iter().map(std::slice::from_ref).collect();
-            let got = run_f64(level, *row, &operands)[0];
+            let got = run_f64(isa, *row, &operands)[0];
             let exponent = ((high.to_bits() >> 52) & 0x7ff).max(1) as i32 - 1075;
             // Twice: the smallest unit is below the range of a reciprocal.
             let ulps = ((got - high) - low) / 2f64.powi(exponent / 2) / 2f64.powi(exponent - exponent / 2);
-            assert!(ulps.abs() <= 1.0, "{} {level:?} at {x:?}: {got:e} is {ulps:.3} ULP from {high:e}", row.info().name);
+            assert!(ulps.abs() <= 1.0, "{} {isa:?} at {x:?}: {got:e} is {ulps:.3} ULP from {high:e}", row.info().name);
         }
     }
 }

@@ -211,7 +211,7 @@ unsafe fn dense<T: SkinnyGemm>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat
 /// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k) times `b` (k x n).
 ///
 /// # Safety
-/// The machine has AVX-512; `b` lies as `lies` says, and `out` is dense along n where `b` is; the operands are readable, `out` is
+/// The machine has AVX-512; `b` has the memory order `lies`, and `out` is dense along n where `b` is; the operands are readable, `out` is
 /// writable and overlaps neither; k is at least 1.
 unsafe fn tiles<T: SkinnyGemm>(
     (m, n, k): (usize, usize, usize),

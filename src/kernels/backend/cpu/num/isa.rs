@@ -60,12 +60,12 @@ impl InstructionSet {
 }
 
 const UNKNOWN: u8 = u8::MAX;
-static LEVEL: AtomicU8 = AtomicU8::new(UNKNOWN);
+static SELECTED: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// The best instance for this machine. `RGRAD_ISA=base|avx2|avx512` selects a lower one.
 #[inline]
 pub fn instruction_set() -> InstructionSet {
-    match LEVEL.load(Ordering::Relaxed) {
+    match SELECTED.load(Ordering::Relaxed) {
         0 => InstructionSet::Base,
         1 => InstructionSet::Avx2,
         2 => InstructionSet::Avx512,
@@ -81,7 +81,7 @@ fn detect() -> InstructionSet {
         _ => InstructionSet::Avx512,
     };
     let isa = asked.min(best());
-    LEVEL.store(isa as u8, Ordering::Relaxed);
+    SELECTED.store(isa as u8, Ordering::Relaxed);
     isa
 }
 

@@ -315,7 +315,7 @@ macro_rules! by_dtype {
 
 // Arithmetic, comparisons and integers have no instance for AVX-512: they are bound by memory anyway, and every instance costs compile
 // time.
-macro_rules! levels {
+macro_rules! by_isa {
     ($base:expr, $avx2:expr, $avx512:expr) => {{
         #[cfg(target_arch = "x86_64")]
         {
@@ -379,7 +379,7 @@ macro_rules! vjp_levels {
 // Of sixteen `f32` at once with AVX-512.
 macro_rules! lanes_kernels {
     ($R:ident) => {
-        levels!(
+        by_isa!(
             by_dtype!(floats real_base $R Base),
             by_dtype!(floats real_avx2 $R Avx2),
             [None, None, None, None, Some(lanes::forward::<$R> as KernelFn), Some(real_avx512::<$R, F64<Avx512>>)]
@@ -417,35 +417,35 @@ macro_rules! forward_kernels {
     ($kind:ident Sin) => { lanes_kernels!(Sin) };
     ($kind:ident Cos) => { lanes_kernels!(Cos) };
     (divide $R:ident) => {
-        levels!(
+        by_isa!(
             by_dtype!(div_base $R Base, ints num_base),
             by_dtype!(div_avx2 $R Avx2, ints num_avx2),
             by_dtype!(div_avx2 $R Avx2, ints num_avx2)
         )
     };
     (@ $R:ident $top:ident $I:ident) => {
-        levels!(
+        by_isa!(
             by_dtype!(num_base $R Base, ints num_base),
             by_dtype!(num_avx2 $R Avx2, ints num_avx2),
             by_dtype!($top $R $I, ints num_avx2)
         )
     };
     (Cmp $R:ident) => {
-        levels!(
+        by_isa!(
             by_dtype!(cmp_base $R Base, ints cmp_base),
             by_dtype!(cmp_avx2 $R Avx2, ints cmp_avx2),
             by_dtype!(cmp_avx2 $R Avx2, ints cmp_avx2)
         )
     };
     (Real $R:ident) => {
-        levels!(
+        by_isa!(
             by_dtype!(floats real_base $R Base),
             by_dtype!(floats real_avx2 $R Avx2),
             by_dtype!(floats real_avx512 $R Avx512)
         )
     };
     (Int $R:ident) => {
-        levels!(by_dtype!(ints num_base $R), by_dtype!(ints num_avx2 $R), by_dtype!(ints num_avx2 $R))
+        by_isa!(by_dtype!(ints num_base $R), by_dtype!(ints num_avx2 $R), by_dtype!(ints num_avx2 $R))
     };
 }
 

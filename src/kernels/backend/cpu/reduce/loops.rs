@@ -117,15 +117,15 @@ instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp], [R
     p: *const u8, rows: (usize, isize), stride: isize, acc: &mut [R::Accumulator],
 ));
 
-/// `ColumnsFn` of the instance number `LEVEL`.
+/// `ColumnsFn` of the instance number `ISA`.
 ///
 /// # Safety
 /// As `ColumnsFn` says; all elements are readable, the accumulators are there, and the machine has the instructions.
-unsafe fn down_at<R: ReduceOp, const LEVEL: usize>(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
+unsafe fn down_at<R: ReduceOp, const ISA: usize>(p: *const u8, rows: (usize, isize), stride: isize, acc: *mut u8, columns: usize) {
     // SAFETY: the caller's. The instance takes a slice and is a function of its own, so the compiler knows that accumulators do not alias
     // elements. Otherwise it does not vectorise.
     unsafe {
-        let instance = const { down_table::<R>()[LEVEL] };
+        let instance = const { down_table::<R>()[ISA] };
         instance(p, rows, stride, std::slice::from_raw_parts_mut(acc.cast(), columns));
     }
 }

@@ -90,8 +90,8 @@ impl<'a> DeviceProgram<'a> {
     }
 }
 
-/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results lie from the start of
-/// their buffers on, with `out_strides`; `outputs` are steps and where their results go. A result may be written to the memory of an input
+/// Runs `code` over `shape`: one dispatch, or one for each step where a shader cannot have so many operands. Results start at the beginning
+/// of their buffers, with `out_strides`; `outputs` are steps and where their results go. A result may be written to the memory of an input
 /// that has no strides of its own and starts at the same element.
 ///
 /// # Errors
