@@ -1,48 +1,30 @@
-//! Tensors with history: the door through which operations pass, the graph they leave behind, and the engine that walks it.
+//! Tensors with history: how operations are dispatched and recorded, the graph that they leave, and the engine that walks it.
+//!
+//! `tensor` is the value with its history, `dispatch` runs an operation on it and records it, `graph` is what is recorded, `engine` runs
+//! backward, `transforms` are levels, batching and forward mode, `diagnostics` explains gradients, and `primitives` has the few operations
+//! that differentiation itself needs. Not here: kernels and devices (`array`, `backend`), the other operations (`ops`), Python.
 
-mod accumulate;
-pub mod anomaly;
-mod around;
-pub mod captured;
-pub mod cut;
-mod direct;
-mod door;
+pub mod diagnostics;
+pub mod dispatch;
 pub mod engine;
-mod flow;
-pub mod forking;
-mod handle;
-pub mod hooks;
-mod index;
-pub mod lanes;
-pub mod level;
-pub mod linear;
-pub mod kept;
-mod lock;
-pub mod mode;
-mod node;
-pub mod owned;
-pub mod packing;
-pub mod plan;
-mod pointwise;
-pub mod record;
-pub mod running;
-mod saved;
-mod sharing;
-pub mod tangent;
-pub mod site;
-pub mod slow;
-pub mod slot;
-mod tensor;
-mod view;
-mod view_op;
-pub mod writing;
+pub mod graph;
+pub mod primitives;
+pub mod tensor;
+pub mod transforms;
 
-pub use direct::{apply_direct, write_direct};
-pub use door::{Arrays, Devices, Old, Op, OpForm, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape};
-pub use hooks::Grads;
-pub use node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
-pub use pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
-pub use saved::Saved;
-pub use tangent::{Jvp, Tangent, Tangents};
-pub use tensor::{Tensor, Value, WeakTensor};
-pub use view::{Creation, Shows, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views};
+pub use diagnostics::{anomaly, missing_gradient};
+pub use dispatch::apply::{Arrays, Devices, Old, Op, OpForm, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape};
+pub use dispatch::fast_path::{apply_direct, write_direct};
+pub use dispatch::pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
+pub use dispatch::{call_site, mode, record};
+pub use engine::hooks::{self, Grads};
+pub use engine::{graph_task, task_plan};
+pub use graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
+pub use graph::saved::Saved;
+pub use graph::saved_hooks;
+pub use graph::view::{
+    Creation, Shows, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views,
+};
+pub use tensor::{Tensor, Value, WeakTensor, ownership};
+pub use transforms::forward_mode::{self, Jvp, Tangent, Tangents};
+pub use transforms::{batching, level, mutation_guard};

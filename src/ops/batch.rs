@@ -1,12 +1,12 @@
 //! The level of `vmap`: its tensors have the batch as a hidden first dimension.
 
 use super::join;
-use crate::autograd::captured::Trusted;
-use crate::autograd::lanes::{Lane, Lanes};
-use crate::autograd::level::{self, Level, wrap};
-use crate::autograd::mode;
-use crate::autograd::slow::{self, Slow};
-use crate::autograd::{Old, Op, Outputs, Tensor, ViewOp, apply, apply_inplace, linear, view};
+use crate::autograd::dispatch::mode;
+use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::transforms::level::{self, Level, wrap};
+use crate::autograd::transforms::mutation_guard::Trusted;
+use crate::autograd::transforms::slow_paths::{self, Slow};
+use crate::autograd::{Old, Op, Outputs, Tensor, ViewOp, apply, apply_inplace, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Scalar};
 use smallvec::SmallVec;
@@ -69,7 +69,7 @@ fn on_batch(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
 
 /// The slow way: the operation on each element of the batch, and the results stacked.
 fn one_by_one(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
-    slow::note(Slow::Loop, op.name());
+    slow_paths::note(Slow::Loop, op.name());
     let mut columns: SmallVec<[Vec<Tensor>; 2]> = SmallVec::new();
     for k in 0..lanes.size.max(1) {
         let one = |l: &Lane| match l.batched {
@@ -143,7 +143,7 @@ impl Level for Batch {
             for (i, l) in inputs.iter().enumerate() {
                 let tensor = match i {
                     // What is about to be overwritten is kept as a copy.
-                    0 if reads(0) && mode::is_grad_enabled() && target.requires_grad() => linear::clone(target)?,
+                    0 if reads(0) && mode::is_grad_enabled() && target.requires_grad() => primitives::clone(target)?,
                     _ => l.tensor.before_write_to(target)?,
                 };
                 before.push(Lane { tensor, batched: l.batched });
@@ -153,7 +153,7 @@ impl Level for Batch {
         if made.shape() != target.shape() {
             return Err(crate::autograd::inplace_shape(&inputs[0].shape(), &made.shape()[1..]));
         }
-        linear::copy_(target, &made)
+        primitives::copy_(target, &made)
     }
 
     fn batch(&self) -> Option<usize> {
@@ -163,7 +163,7 @@ impl Level for Batch {
     fn beside(&self, this: &Arc<dyn Level>, made: Tensor) -> Result<Tensor> {
         let mut shape = Dims::from_slice(&[self.size]);
         shape.extend(made.shape());
-        Ok(wrap(this, linear::contiguous_copy(&view(&made, ViewOp::Expand(shape))?)?))
+        Ok(wrap(this, primitives::contiguous_copy(&view(&made, ViewOp::Expand(shape))?)?))
     }
 
     fn is_alive(&self) -> bool {

@@ -5,8 +5,8 @@ use super::pointwise as pw;
 use super::reduce::{self};
 use super::shape::{self, Views};
 use crate::array::Array;
-use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
 use smallvec::{SmallVec, smallvec};
@@ -85,7 +85,7 @@ impl BlockDiag {
         let mut strips: SmallVec<[Tensor; 4]> = SmallVec::new();
         for (i, ((_, column), (rows, columns))) in self.blocks.iter().enumerate() {
             let zeros = |columns: usize| view(&zero, ViewOp::Expand(Dims::from_slice(&[lanes.size, *rows, columns])));
-            let block = linear::cast(&linear::reshape(&lanes.batched(i)?, &[lanes.size, *rows, *columns])?, self.dtype)?;
+            let block = primitives::cast(&primitives::reshape(&lanes.batched(i)?, &[lanes.size, *rows, *columns])?, self.dtype)?;
             strips.push(join::cat(&[zeros(*column)?, block, zeros(self.size.1 - column - columns)?], 2)?);
         }
         Ok(smallvec![join::cat(&strips, 1)?])
@@ -100,7 +100,7 @@ impl Vjp for BlockDiag {
         let mut out = Grads::from_elem(None, self.blocks.len());
         for (i, [rows, columns]) in self.parts().enumerate() {
             if cx.needs(i) {
-                out[i] = Some(linear::reshape(&view(&view(g, rows)?, columns)?, &self.shapes[i])?);
+                out[i] = Some(primitives::reshape(&view(&view(g, rows)?, columns)?, &self.shapes[i])?);
             }
         }
         Ok(out)
@@ -174,7 +174,7 @@ pub fn kron(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         pb.extend([1, *n]);
         out.push(m * n);
     }
-    shape::unsafe_view(&pw::mul(&linear::reshape(a, &pa)?, &linear::reshape(b, &pb)?)?, out)
+    shape::unsafe_view(&pw::mul(&primitives::reshape(a, &pa)?, &primitives::reshape(b, &pb)?)?, out)
 }
 
 // ---- differences and sums --------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ pub fn diff(t: &Tensor, n: i64, dim: i64, prepend: Option<&Tensor>, append: Opti
     let ends: Views = [prepend, Some(t), append].into_iter().flatten().cloned().collect();
     let mut x = if ends.len() > 1 { join::cat(&ends, d as i64)? } else { t.clone() };
     if n == 0 {
-        return linear::clone_as(&x, "CopyBackwards");
+        return primitives::clone_as(&x, "CopyBackwards");
     }
     for _ in 0..n.min(x.shape()[d] as i64) {
         let len = x.shape()[d];

@@ -2,7 +2,7 @@
 
 use super::pointwise::{Arg, StepKeeps, StepNode, call, call_as, call_inplace, cannot_cast, inplace_as, maximum, minimum, promote};
 use crate::array::Numbers;
-use crate::autograd::{Tensor, apply_direct, linear, write_direct};
+use crate::autograd::{Tensor, apply_direct, primitives, write_direct};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::RowId;
@@ -27,7 +27,7 @@ pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Ten
     }
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
     args.extend([min, max].into_iter().flatten().map(Arg::Scalar));
-    let x = linear::cast(x, promote(&args))?;
+    let x = primitives::cast(x, promote(&args))?;
     match (min, max) {
         (Some(lo), Some(hi)) => call(RowId::Clamp, &[(&x).into()], &[lo, hi]),
         (Some(lo), None) => one_bound(&x, RowId::ClampMin, lo, one_sided("max")),
@@ -50,7 +50,7 @@ pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
     let row = if max { RowId::ClampMax } else { RowId::ClampMin };
     match bound {
         Arg::Scalar(s) => one_bound(
-            &linear::cast(x, promote(&[x.into(), bound]))?,
+            &primitives::cast(x, promote(&[x.into(), bound]))?,
             row,
             s,
             StepNode { name: row.info().node_names[0], keeps: StepKeeps::All },
@@ -96,7 +96,7 @@ pub fn clamp_tensor_inplace(target: &Tensor, min: Option<Arg<'_>>, max: Option<A
     if !common.can_cast(target.dtype()) {
         return Err(cannot_cast(common, target.dtype()));
     }
-    linear::copy_(target, &clamp_tensor(target, min, max)?)
+    primitives::copy_(target, &clamp_tensor(target, min, max)?)
 }
 
 fn promote_bounds(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> DType {

@@ -33,7 +33,7 @@ pub fn isclose(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) ->
         return Ok(close);
     }
     let double =
-        |t: &Tensor| if t.dtype().is_float() { Ok(t.clone()) } else { crate::autograd::linear::cast(t, crate::layout::DType::F64) };
+        |t: &Tensor| if t.dtype().is_float() { Ok(t.clone()) } else { crate::autograd::primitives::cast(t, crate::layout::DType::F64) };
     let (a, b) = (double(&a)?, double(&b)?);
     let allowed = pw::add(&pw::mul(&pw::abs(&b)?, Scalar::Float(rtol))?, Scalar::Float(atol))?;
     let off = pw::abs(&pw::sub(&a, &b)?)?;

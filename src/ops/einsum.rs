@@ -3,7 +3,7 @@
 use super::matmul::matmul;
 use super::pointwise as pw;
 use super::reduce::sum;
-use crate::autograd::{Tensor, ViewOp, linear, view};
+use crate::autograd::{Tensor, ViewOp, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, wrap_dims};
 use smallvec::{SmallVec, smallvec};
@@ -189,7 +189,7 @@ fn contract(mut a: Named, mut b: Named, wanted: impl Fn(Label) -> bool) -> Resul
         let y = b.ordered(&join(&[&batch, &right]))?;
         let wide: Dims = sa.iter().chain(&sb.0).copied().chain(right.iter().map(|_| 1)).collect();
         let tall: Dims = sa.iter().copied().chain(left.iter().map(|_| 1)).chain(sb.1.iter().copied()).collect();
-        let t = pw::mul(&linear::reshape(&x, &wide)?, &linear::reshape(&y, &tall)?)?;
+        let t = pw::mul(&primitives::reshape(&x, &wide)?, &primitives::reshape(&y, &tall)?)?;
         return Ok(Named { t, labels });
     }
     let product = |d: &Dims| d.iter().product::<usize>();
@@ -199,13 +199,13 @@ fn contract(mut a: Named, mut b: Named, wanted: impl Fn(Label) -> bool) -> Resul
     let lead: Dims = if batch.is_empty() { Dims::new() } else { smallvec![product(&sa)] };
     let shaped = |t: &Tensor, rows: usize, cols: usize| {
         let shape: Dims = lead.iter().copied().chain([rows, cols]).collect();
-        if t.shape() == shape { Ok(t.clone()) } else { linear::reshape(t, &shape) }
+        if t.shape() == shape { Ok(t.clone()) } else { primitives::reshape(t, &shape) }
     };
     x = shaped(&x, m, k)?;
     y = shaped(&y, k, n)?;
     let t = matmul(&x, &y)?;
     let shape: Dims = sa.iter().chain(&sb.0).chain(&sb.1).copied().collect();
-    Ok(Named { t: if t.shape() == shape { t } else { linear::reshape(&t, &shape)? }, labels })
+    Ok(Named { t: if t.shape() == shape { t } else { primitives::reshape(&t, &shape)? }, labels })
 }
 
 /// `einsum(equation, operands)`: letters name dimensions, `...` stands for those that broadcast. Without `->` the output has the letters
@@ -307,7 +307,7 @@ pub fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
     // A dimension of size 1 that broadcast away everywhere it stood is still owed to the output.
     let t = acc.ordered(&output)?;
     let shape: Dims = output.iter().map(|l| sizes.iter().find(|(k, _)| k == l).map_or(1, |(_, s)| *s)).collect();
-    if t.shape() == shape { Ok(t) } else { linear::reshape(&t, &shape) }
+    if t.shape() == shape { Ok(t) } else { primitives::reshape(&t, &shape) }
 }
 
 /// The sum of products over dimensions `dims_a` of one tensor paired with `dims_b` of the other; the rest of both remain, in order.

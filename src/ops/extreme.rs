@@ -8,10 +8,10 @@ use super::reduce::{Over, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::Array;
 use crate::array::requests::{ArgReduce, CumulativeExtreme, Mode, Request, Sort};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::Lanes;
 use crate::autograd::{
-    Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view,
+    Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
@@ -40,7 +40,7 @@ struct Extreme {
 pub(super) fn share(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
     let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
     let dims = if dims.is_empty() { None } else { Some(&dims[..]) };
-    let count = if dims.is_none() { linear::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
+    let count = if dims.is_none() { primitives::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
     let each = pw::div(&over.restore(g)?, &count)?;
     pw::where_(mask, &each, 0.0)
 }
@@ -95,8 +95,8 @@ impl Op for Extreme {
                 // Behind the dimensions of batches, which are kept, is one group.
                 let lead = self.over.mask.iter().take_while(|m| !**m).count();
                 let (kept, rest) = x[0].shape().split_at(lead);
-                let rows = linear::reshape(&Tensor::new(x[0].clone()), &[kept.iter().product(), rest.iter().product()])?;
-                linear::reshape(&middle(&rows, 1, false, skip_nan)?.0, kept)?.array()
+                let rows = primitives::reshape(&Tensor::new(x[0].clone()), &[kept.iter().product(), rest.iter().product()])?;
+                primitives::reshape(&middle(&rows, 1, false, skip_nan)?.0, kept)?.array()
             }
         }])
     }
@@ -476,10 +476,10 @@ impl Op for ArgExtreme {
             Some(d) => Some(lanes.shifted(&ArgExtreme { dim: Some(d + 1), ..*self })),
             None => {
                 let one = || {
-                    let flat = linear::reshape(&lanes.batched(0)?, &[lanes.size, lanes.inputs[0].shape().iter().product()])?;
+                    let flat = primitives::reshape(&lanes.batched(0)?, &[lanes.size, lanes.inputs[0].shape().iter().product()])?;
                     let at = apply1(&ArgExtreme { dim: Some(1), keepdim: false, ..*self }, &[&flat])?;
                     let shape = Dims::from_elem(1, if self.keepdim { rank } else { 0 });
-                    Ok(smallvec![linear::reshape(&at, &lanes.with_batch(&shape))?])
+                    Ok(smallvec![primitives::reshape(&at, &lanes.with_batch(&shape))?])
                 };
                 Some(one())
             }

@@ -1,10 +1,10 @@
 //! Gathering and scattering along one dimension, and filling by a mask.
 
 use crate::array::{Array, Device, Write};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::Lanes;
 use crate::autograd::{
-    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, linear,
+    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, primitives,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
@@ -129,7 +129,7 @@ fn check_index(name: &str, x: &Tensor, index: &Tensor) -> Result<()> {
 }
 
 fn as_1d(t: &Tensor) -> Result<Tensor> {
-    if t.rank() == 0 { linear::reshape(t, &[1]) } else { Ok(t.clone()) }
+    if t.rank() == 0 { primitives::reshape(t, &[1]) } else { Ok(t.clone()) }
 }
 
 /// `out[i][j] = x[index[i][j]][j]` for dim 0, and so on: the index chooses along `dim`, its shape is the result's.
@@ -328,7 +328,7 @@ pub fn scatter(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, src: po
         }
     };
     if index.numel() == 0 && (place == WriteTarget::Same || index.rank() != x.rank() || index.rank() != src.rank()) {
-        return if place == WriteTarget::Same { Ok(x.clone()) } else { linear::clone_as(x, node) };
+        return if place == WriteTarget::Same { Ok(x.clone()) } else { primitives::clone_as(x, node) };
     }
     if !number && src.rank().max(1) != index.rank().max(1) {
         return Err(Error::runtime(format!(
@@ -442,7 +442,7 @@ pub fn masked_fill(place: WriteTarget, x: &Tensor, mask: &Tensor, value: pointwi
                 t.rank()
             )));
         }
-        pointwise::Arg::Tensor(t) => (linear::cast(t, x.dtype())?, "MaskedFillBackward1"),
+        pointwise::Arg::Tensor(t) => (primitives::cast(t, x.dtype())?, "MaskedFillBackward1"),
         pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, "MaskedFillBackward0"),
     };
     let all = broadcast(&x.shape(), &mask.shape())?;

@@ -1,10 +1,11 @@
 //! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
 use crate::array::{Array, Bounds, Device, IndexPlan, Write, index_shape};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::{Lane, Lanes};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::{Lane, Lanes};
 use crate::autograd::{
-    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1, linear, view,
+    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1, primitives,
+    view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
@@ -200,7 +201,7 @@ pub(crate) fn beside(index: &Tensor, x: &Tensor) -> Result<Tensor> {
             "indices should be either on cpu or on the same device as the indexed tensor ({there}): got positions on {at}; move them with .cpu()"
         )));
     }
-    linear::to_device(index, there)
+    primitives::to_device(index, there)
 }
 
 /// Refuses to record more index tensors than a node can save.
@@ -389,7 +390,7 @@ pub(super) fn put_at(
 
 /// A 0-d tensor counts as one with a single dimension of size 1.
 pub(super) fn at_least_1d(x: &Tensor) -> Result<Tensor> {
-    if x.rank() == 0 { linear::reshape(x, &[1]) } else { Ok(x.clone()) }
+    if x.rank() == 0 { primitives::reshape(x, &[1]) } else { Ok(x.clone()) }
 }
 
 pub(super) fn is_index_dtype(d: DType) -> bool {
@@ -410,8 +411,8 @@ pub fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         if i.numel() != 1 {
             return Err(Error::index("index_select(): Index to scalar can have only 1 value"));
         }
-        let row = take_rows(&linear::reshape(x, &[1])?, IndexPlan::one(0, Bounds::Select), &[i], &INDEX_SELECT)?;
-        return linear::reshape(&row, &[]);
+        let row = take_rows(&primitives::reshape(x, &[1])?, IndexPlan::one(0, Bounds::Select), &[i], &INDEX_SELECT)?;
+        return primitives::reshape(&row, &[]);
     }
     take_rows(x, IndexPlan::one(d, Bounds::Select), &[i], &INDEX_SELECT)
 }
@@ -421,7 +422,7 @@ pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
     if index.dtype() != DType::I64 {
         return Err(Error::runtime(format!("take(): Expected a long tensor for index, but got {}", index.dtype().type_name())));
     }
-    let flat = linear::reshape(x, &[x.numel()])?;
+    let flat = primitives::reshape(x, &[x.numel()])?;
     take_rows(&flat, IndexPlan::one(0, Bounds::Take), std::slice::from_ref(index), &TAKE)
 }
 
@@ -446,7 +447,7 @@ fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &IndexPlan, index: &[
     let rank = plan.shape(&x.shape(), &index_shape(&refs)?).len();
     let extra = shape.len().saturating_sub(rank);
     if extra > 0 && shape[..extra].iter().all(|n| *n == 1) {
-        return linear::reshape(values, &shape[extra..]);
+        return primitives::reshape(values, &shape[extra..]);
     }
     Ok(values.clone())
 }
@@ -505,7 +506,7 @@ pub(crate) fn on_dims(place: WriteTarget, x: &Tensor, f: impl FnOnce(&Tensor, Wr
     }
     let wide = crate::ops::shape::view(x, &[1])?;
     let out = f(&wide, place)?;
-    if place == WriteTarget::Same { Ok(x.clone()) } else { linear::reshape(&out, &[]) }
+    if place == WriteTarget::Same { Ok(x.clone()) } else { primitives::reshape(&out, &[]) }
 }
 
 /// `x` with the slices along `dim` that the index names replaced by those of `source`.

@@ -3,8 +3,8 @@
 use super::create::arange;
 use super::index::Refs;
 use crate::array::IndexPlan;
-use crate::autograd::lanes::{Lane, Lanes};
-use crate::autograd::{Tensor, ViewOp, linear, view};
+use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::{Tensor, ViewOp, primitives, view};
 use crate::error::Result;
 use crate::layout::{DType, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -30,12 +30,12 @@ impl Batched {
         let rank = lanes.inputs[from..].iter().map(Lane::rank).max().unwrap_or(0);
         let device = lanes.inputs[from].tensor.device();
         let numbers =
-            linear::to_device(&arange(Scalar::Int(0), Scalar::Int(lanes.size as i64), Scalar::Int(1), Some(DType::I64))?, device)?;
+            primitives::to_device(&arange(Scalar::Int(0), Scalar::Int(lanes.size as i64), Scalar::Int(1), Some(DType::I64))?, device)?;
         let mut shape = Dims::from_elem(1, rank + 1);
         shape[0] = lanes.size;
-        let mut index: SmallVec<[Tensor; 4]> = smallvec![linear::reshape(&numbers, &shape)?];
+        let mut index: SmallVec<[Tensor; 4]> = smallvec![primitives::reshape(&numbers, &shape)?];
         for lane in &lanes.inputs[from..] {
-            index.push(linear::cast(&lane.aligned(rank)?, DType::I64)?);
+            index.push(primitives::cast(&lane.aligned(rank)?, DType::I64)?);
         }
         let dims = std::iter::once(0).chain(plan.dims.iter().map(|d| d + 1)).collect();
         Ok(Batched { plan: IndexPlan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })

@@ -1,7 +1,7 @@
 //! `x[...]`, read and write: views first, then at most one read or write at positions given by tensors.
 
 use crate::array::{Array, Device, IndexPlan};
-use crate::autograd::{Tensor, ViewOp, linear, view};
+use crate::autograd::{Tensor, ViewOp, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::ops::index::{self, WriteTarget};
@@ -270,8 +270,10 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
     let values = match value {
         Arg::Scalar(s) => pointwise::number(s, x.dtype())?,
         // A tensor without dimensions is converted, as a number is.
-        Arg::Tensor(t) if t.rank() == 0 && x.device() == Device::CPU => linear::to_device(&linear::cast(t, x.dtype())?, Device::CPU)?,
-        Arg::Tensor(t) if t.rank() == 0 => linear::cast(t, x.dtype())?,
+        Arg::Tensor(t) if t.rank() == 0 && x.device() == Device::CPU => {
+            primitives::to_device(&primitives::cast(t, x.dtype())?, Device::CPU)?
+        }
+        Arg::Tensor(t) if t.rank() == 0 => primitives::cast(t, x.dtype())?,
         Arg::Tensor(t) => t.clone(),
     };
     index::index_put(WriteTarget::Same, target, plan, &p.index, &values, false)?;
@@ -281,7 +283,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
 /// Writes a number or a tensor, whose leading dimensions of size 1 may exceed the target's, over all of `x`.
 fn assign(x: &Tensor, value: Arg<'_>) -> Result<()> {
     match value {
-        Arg::Scalar(s) => linear::fill_(x, s),
+        Arg::Scalar(s) => primitives::fill_(x, s),
         Arg::Tensor(t) => {
             let (to, mut from) = (x.shape(), t.shape());
             let ones = from.iter().take_while(|n| **n == 1).count().min(from.len().saturating_sub(to.len()));
@@ -309,7 +311,7 @@ fn assign(x: &Tensor, value: Arg<'_>) -> Result<()> {
                     )));
                 }
             }
-            if ones > 0 { linear::copy_(x, &linear::reshape(t, &from)?) } else { linear::copy_(x, t) }
+            if ones > 0 { primitives::copy_(x, &primitives::reshape(t, &from)?) } else { primitives::copy_(x, t) }
         }
     }
 }

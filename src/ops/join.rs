@@ -1,10 +1,10 @@
 //! Joining, repeating and rearranging tensors with a copy.
 
 use crate::array::{Array, Bounds, IndexPlan};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::{Lane, Lanes, with_batch};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::{Lane, Lanes, with_batch};
 use crate::autograd::{
-    Arrays, Grads, Name, Old, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, linear, view,
+    Arrays, Grads, Name, Old, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, primitives, view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim};
@@ -246,8 +246,8 @@ impl Vjp for Repeat {
             pairs.extend([*t, *n]);
             sum.extend([1, *n]);
         }
-        let summed = linear::sum_to(&linear::reshape(g, &pairs)?, &sum)?;
-        Ok(smallvec![Some(linear::reshape(&summed, &self.from)?)])
+        let summed = primitives::sum_to(&primitives::reshape(g, &pairs)?, &sum)?;
+        Ok(smallvec![Some(primitives::reshape(&summed, &self.from)?)])
     }
 }
 
@@ -343,7 +343,7 @@ pub enum Repeats<'a> {
 /// Each slice along `dim` repeated in place of itself; without `dim`, each element of the flattened tensor.
 pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, output_size: Option<i64>) -> Result<Tensor> {
     let Some(dim) = dim else {
-        return repeat_interleave(&linear::reshape(t, &[t.numel()])?, repeats, Some(0), output_size);
+        return repeat_interleave(&primitives::reshape(t, &[t.numel()])?, repeats, Some(0), output_size);
     };
     let t = &if t.rank() == 0 { shape::view(t, &[1])? } else { t.clone() };
     let d = wrap_dim(dim, t.rank())?;
@@ -351,7 +351,9 @@ pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, out
     let repeats = match repeats {
         Repeats::Each(k) if k < 0 => return Err(Error::runtime("Repeats must be non-negative")),
         Repeats::Each(k) => return repeat_each(t, d, k as usize, output_size),
-        Repeats::Tensor(r) if r.rank() == 0 || (r.rank() == 1 && r.numel() == 1) => shape::expand(&linear::reshape(r, &[1])?, &[n as i64])?,
+        Repeats::Tensor(r) if r.rank() == 0 || (r.rank() == 1 && r.numel() == 1) => {
+            shape::expand(&primitives::reshape(r, &[1])?, &[n as i64])?
+        }
         Repeats::Tensor(r) if r.rank() == 1 && r.numel() != n => {
             return Err(Error::runtime(format!(
                 "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({d}) = {n}",
@@ -360,7 +362,7 @@ pub fn repeat_interleave(t: &Tensor, repeats: Repeats<'_>, dim: Option<i64>, out
         }
         Repeats::Tensor(r) => r.clone(),
     };
-    let at = linear::to_device(&repeat_positions(&repeats)?, t.device())?;
+    let at = primitives::to_device(&repeat_positions(&repeats)?, t.device())?;
     check_size(output_size, at.numel())?;
     index::take_rows(t, IndexPlan::one(d, Bounds::Select), &[at], &index::INDEX_SELECT)
 }
@@ -383,7 +385,7 @@ fn repeat_each(t: &Tensor, d: usize, k: usize, output_size: Option<i64>) -> Resu
     let wide = view(&view(t, ViewOp::Unsqueeze(d + 1))?, ViewOp::Expand(shape.clone()))?;
     shape.remove(d + 1);
     shape[d] = n;
-    view(&linear::contiguous_copy(&wide)?, ViewOp::View(shape))
+    view(&primitives::contiguous_copy(&wide)?, ViewOp::View(shape))
 }
 
 /// Coordinates of a grid from one vector for each of its dimensions. `xy` exchanges the first two, as NumPy does by default.
@@ -419,7 +421,7 @@ pub fn meshgrid(ts: &[Tensor], xy: bool) -> Result<Views> {
         .map(|(i, t)| {
             let mut s = Dims::from_elem(1, n);
             s[place(i)] = t.numel();
-            shape::expand_to(&linear::reshape(t, &s)?, &grid)
+            shape::expand_to(&primitives::reshape(t, &s)?, &grid)
         })
         .collect()
 }
@@ -542,7 +544,7 @@ pub fn diag_embed(t: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tenso
 pub fn diag(t: &Tensor, offset: i64) -> Result<Tensor> {
     match t.rank() {
         1 => diag_embed(t, offset, 0, 1),
-        2 => linear::clone_as(&shape::diagonal(t, offset, 0, 1)?, "DiagonalBackward0_copy"),
+        2 => primitives::clone_as(&shape::diagonal(t, offset, 0, 1)?, "DiagonalBackward0_copy"),
         n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
     }
 }
@@ -563,7 +565,7 @@ impl Vjp for Trace {
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.shape[0].min(self.shape[1]);
-        Ok(smallvec![Some(linear::unview(&shape::expand_to(g, &[n])?, &MAIN_DIAGONAL, &self.shape, None)?)])
+        Ok(smallvec![Some(primitives::unview(&shape::expand_to(g, &[n])?, &MAIN_DIAGONAL, &self.shape, None)?)])
     }
 }
 

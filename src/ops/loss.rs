@@ -6,9 +6,9 @@ use super::reduce::{mean_as, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
 use crate::array::requests::{self, Request};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear, view};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::pointwise::RowId;
@@ -172,10 +172,10 @@ impl Nll {
 impl Nll {
     /// The weight of each target, where every element of the batch has weights (one row each) of its own.
     fn of_targets(&self, weights: &Tensor, target: &Tensor, size: usize) -> Result<Tensor> {
-        let each = linear::cast(&linear::reshape(target, &[size, target.numel() / size.max(1)])?, DType::I64)?;
+        let each = primitives::cast(&primitives::reshape(target, &[size, target.numel() / size.max(1)])?, DType::I64)?;
         let ignored = pw::eq(&each, Scalar::Int(self.ignore))?;
         let picked = gather(weights, 1, &pw::where_(&ignored, Scalar::Int(0), &each)?)?;
-        linear::reshape(&pw::where_(&ignored, 0.0, &picked)?, &target.shape())
+        primitives::reshape(&pw::where_(&ignored, 0.0, &picked)?, &target.shape())
     }
 
     /// The same for a whole batch: its samples are samples of one loss that keeps them apart, and each element's own are put together after.
@@ -187,7 +187,7 @@ impl Nll {
             std::iter::once(first).chain(with_classes.then_some(classes)).chain(rest.iter().copied()).collect()
         };
         let (shape, target_shape) = (flat(lanes.size * n, true), flat(lanes.size * n, false));
-        let target = linear::reshape(&lanes.batched(1)?, &target_shape)?;
+        let target = primitives::reshape(&lanes.batched(1)?, &target_shape)?;
         let all = Nll { shape: shape.clone(), target_shape: target_shape.clone(), how: Reduction::None, ..self.clone() };
         let weight = lanes.inputs.get(2);
         let own_weights = weight.filter(|w| w.batched).map(|w| self.of_targets(&w.tensor, &target, lanes.size)).transpose()?;
@@ -199,7 +199,7 @@ impl Nll {
         };
         let own = lanes.with_batch(&self.target_shape);
         let of_each = |t: &Tensor| -> Result<Tensor> {
-            let t = linear::reshape(t, &[lanes.size, t.numel() / lanes.size.max(1)])?;
+            let t = primitives::reshape(t, &[lanes.size, t.numel() / lanes.size.max(1)])?;
             sum(&t, Some(&[1]), false, None)
         };
         // The loss of -1 everywhere is the weight of each target.
@@ -209,23 +209,23 @@ impl Nll {
         };
         let x = lanes.batched(0)?;
         if !self.adjoint {
-            let losses = run(&all, &linear::reshape(&x, &shape)?)?;
+            let losses = run(&all, &primitives::reshape(&x, &shape)?)?;
             return Ok(smallvec![match self.how {
-                Reduction::None => linear::reshape(&losses, &own)?,
+                Reduction::None => primitives::reshape(&losses, &own)?,
                 Reduction::Sum => of_each(&losses)?,
                 Reduction::Mean => pw::div(&of_each(&losses)?, &weights(&losses)?)?,
             }]);
         }
         let g = match self.how {
-            Reduction::None => linear::reshape(&x, &target_shape)?,
+            Reduction::None => primitives::reshape(&x, &target_shape)?,
             _ => {
                 let g = if self.how == Reduction::Mean { pw::div(&x, &weights(&x)?)? } else { x };
-                let per_sample = linear::reshape(&g, &[lanes.size, 1])?;
+                let per_sample = primitives::reshape(&g, &[lanes.size, 1])?;
                 let many = target_shape.iter().product::<usize>() / lanes.size.max(1);
-                linear::reshape(&view(&per_sample, ViewOp::Expand(Dims::from_slice(&[lanes.size, many])))?, &target_shape)?
+                primitives::reshape(&view(&per_sample, ViewOp::Expand(Dims::from_slice(&[lanes.size, many])))?, &target_shape)?
             }
         };
-        Ok(smallvec![linear::reshape(&run(&all, &g)?, &lanes.with_batch(&self.shape))?])
+        Ok(smallvec![primitives::reshape(&run(&all, &g)?, &lanes.with_batch(&self.shape))?])
     }
 }
 
@@ -434,5 +434,5 @@ fn check_probabilities(target: &Tensor, weight: Option<&Tensor>, c: usize, ignor
 fn along(w: &Tensor, dim: usize, rank: usize) -> Result<Tensor> {
     let mut shape: Dims = smallvec![1; rank];
     shape[dim] = w.numel();
-    linear::reshape(&w.detach(), &shape)
+    primitives::reshape(&w.detach(), &shape)
 }

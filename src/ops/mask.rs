@@ -2,7 +2,7 @@
 
 use super::index::{MASKED_SCATTER, MASKED_SELECT, WriteTarget, at_least_1d, on_dims, put_at, take_rows};
 use crate::array::{Array, IndexPlan};
-use crate::autograd::{Tensor, cut, linear};
+use crate::autograd::{Tensor, missing_gradient, primitives};
 use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{DType, fmt_shape};
@@ -14,14 +14,14 @@ pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
     let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0))? } else { a };
     let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out: SmallVec<[Tensor; 4]> = columns.into_iter().map(Tensor::new).collect();
-    out.iter().for_each(|t| cut::mark_result("nonzero", x, t));
+    out.iter().for_each(|t| missing_gradient::mark_result("nonzero", x, t));
     Ok(out)
 }
 
 /// The positions of the elements that are not zero, one in each row of an int64 matrix.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     let out = Tensor::new(positions(x.values_for_shape("nonzero")?)?);
-    cut::mark_result("nonzero", x, &out);
+    missing_gradient::mark_result("nonzero", x, &out);
     Ok(out)
 }
 
@@ -89,7 +89,7 @@ pub fn masked_scatter(place: WriteTarget, x: &Tensor, mask: &Tensor, source: &Te
             source.numel()
         )));
     }
-    let flat = linear::reshape(source, &[source.numel()])?;
+    let flat = primitives::reshape(source, &[source.numel()])?;
     let values = crate::ops::shape::narrow(&flat, 0, 0, n as i64)?;
     // In place the write must go to the tensor that was given.
     let target = if place == WriteTarget::Same { x } else { &wide };

@@ -2,10 +2,10 @@
 
 use super::pointwise as pw;
 use crate::array::Array;
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::{Lane, Lanes};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::{Lane, Lanes};
 use crate::autograd::{
-    Arrays, Creation, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, linear as lin, view,
+    Arrays, Creation, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives as lin, view,
     view_as,
 };
 use crate::error::{Error, Result};

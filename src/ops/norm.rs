@@ -5,9 +5,9 @@ use super::extreme::share;
 use super::pointwise as pw;
 use super::reduce::{Over, one};
 use crate::array::Array;
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::{Lane, Lanes};
-use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, broadcast};
 use crate::pointwise::RowId;
@@ -33,7 +33,7 @@ impl Vjp for Norm {
         keeps
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let x = linear::cast(&cx.input(0)?, g.dtype())?;
+        let x = primitives::cast(&cx.input(0)?, g.dtype())?;
         Ok(one(self.gradient(&x, || cx.output(0), g)?))
     }
 }
@@ -185,7 +185,7 @@ impl Op for Dist {
 /// The norm of order `p` of the difference of two tensors that broadcast.
 pub fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
     let common = pw::promote(&[x.into(), other.into()]);
-    let (x, other) = (linear::cast(x, common)?, linear::cast(other, common)?);
+    let (x, other) = (primitives::cast(x, common)?, primitives::cast(other, common)?);
     let shape = broadcast(&x.shape(), &other.shape())?;
     let over = Over { mask: SmallVec::from_elem(true, shape.len()), shape, keepdim: false };
     check(p, common, &over)?;
@@ -238,7 +238,7 @@ impl Op for LogSumExp {
 
 /// `log(sum(exp(x)))` over `dims`, without overflow.
 pub fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-    let x = if x.dtype().is_float() { x.clone() } else { linear::cast(x, pw::default_dtype())? };
+    let x = if x.dtype().is_float() { x.clone() } else { primitives::cast(x, pw::default_dtype())? };
     apply1(&LogSumExp { over: Over::new(&x, Some(dims), keepdim)? }, &[&x])
 }
 

@@ -1,10 +1,10 @@
 //! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
 
 use crate::array::{Array, Device, Numbers};
-use crate::autograd::kept::{Keeps, Kept};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
 use crate::autograd::{
     Arrays, Devices, Grads, Jvp, MAX_PARAMS, Name, Number, Old, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
-    apply_inplace, apply1, linear, write_direct,
+    apply_inplace, apply1, primitives, write_direct,
 };
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, PromotionRank, Scalar, broadcast, result_type};
@@ -159,7 +159,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
                     t.dtype()
                 )));
             }
-            Arg::Tensor(t) => Some(linear::cast(t, want)?),
+            Arg::Tensor(t) => Some(primitives::cast(t, want)?),
             Arg::Scalar(s) => {
                 op.number = if i == 0 { Number::First } else { Number::Later };
                 Some(number(*s, want)?)
@@ -527,8 +527,9 @@ pub fn pow_scalar(x: &Tensor, e: Scalar) -> Result<Tensor> {
     {
         return Err(Error::runtime("Integers to negative integer powers are not allowed."));
     }
-    let computed = call(RowId::PowScalar, &[(&linear::cast(x, if common == DType::Bool { DType::I64 } else { common })?).into()], &[e])?;
-    linear::cast(&computed, common)
+    let computed =
+        call(RowId::PowScalar, &[(&primitives::cast(x, if common == DType::Bool { DType::I64 } else { common })?).into()], &[e])?;
+    primitives::cast(&computed, common)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::gather::gather;
 use super::order::sort;
 use super::pointwise as pw;
 use super::{index, reduce, shape};
-use crate::autograd::{Creation, Tensor, ViewOp, linear, view_as};
+use crate::autograd::{Creation, Tensor, ViewOp, primitives, view_as};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::pointwise::RowId;
@@ -58,7 +58,11 @@ fn check(name: &str, x: &Tensor, q: Q<'_>) -> Result<()> {
             refuse(format!("q tensor must be same dtype as the input tensor, got {} and {}", t.dtype(), x.dtype()))
         }
         Q::Tensor(t)
-            if linear::cast(&t.detach(), DType::F64)?.values("quantile()")?.to_vec::<f64>()?.iter().any(|v| !(0.0..=1.0).contains(v)) =>
+            if primitives::cast(&t.detach(), DType::F64)?
+                .values("quantile()")?
+                .to_vec::<f64>()?
+                .iter()
+                .any(|v| !(0.0..=1.0).contains(v)) =>
         {
             refuse("q values must be in the range [0, 1]".into())
         }
@@ -75,21 +79,21 @@ pub fn quantile(x: &Tensor, q: Q<'_>, dim: Option<i64>, keepdim: bool, how: Inte
     let rank = x.rank();
     // Rows to the last dimension.
     let rows = match dim {
-        None => linear::reshape(x, &[x.numel()])?,
+        None => primitives::reshape(x, &[x.numel()])?,
         Some(d) if rank > 0 => shape::movedim(x, &[d], &[-1])?,
         Some(d) => shape::unsqueeze(x, d)?,
     };
     let (sorted, _) = sort(&rows, -1, false)?;
     let n = sorted.shape()[sorted.rank() - 1];
     let q = match q {
-        Q::Number(v) => linear::to_device(&pw::number(Scalar::Float(v), x.dtype())?, x.device())?,
+        Q::Number(v) => primitives::to_device(&pw::number(Scalar::Float(v), x.dtype())?, x.device())?,
         Q::Tensor(t) => t.clone(),
     };
-    let q = linear::reshape(&q, &[q.numel()])?;
+    let q = primitives::reshape(&q, &[q.numel()])?;
     let nan = pw::isnan(&sorted.detach())?;
     let ranks = if skip_nan {
         let last = pw::sub(&reduce::sum(&pw::logical_not(&nan)?, Some(&[-1]), true, None)?, Scalar::Int(1))?;
-        pw::maximum(&pw::mul(&q, &linear::cast(&last, x.dtype())?)?, 0.0)?
+        pw::maximum(&pw::mul(&q, &primitives::cast(&last, x.dtype())?)?, 0.0)?
     } else {
         // nan sorts last: a row that holds one is asked for its last element.
         let last = (n - 1) as f64;
@@ -102,7 +106,7 @@ pub fn quantile(x: &Tensor, q: Q<'_>, dim: Option<i64>, keepdim: bool, how: Inte
         Interpolation::Nearest => row(RowId::Round, &ranks)?,
         _ => ranks,
     };
-    let pick = |ranks: &Tensor| gather(&sorted, -1, &linear::cast(&ranks.detach(), DType::I64)?);
+    let pick = |ranks: &Tensor| gather(&sorted, -1, &primitives::cast(&ranks.detach(), DType::I64)?);
     let below = row(RowId::Floor, &ranks)?;
     let mut out = pick(&below)?;
     if matches!(how, Interpolation::Linear | Interpolation::Midpoint) {
@@ -123,7 +127,7 @@ fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: us
         (None, true) => {
             let mut s: Dims = Dims::from_elem(1, rank);
             s.push(out.numel());
-            linear::reshape(out, &s)?
+            primitives::reshape(out, &s)?
         }
         (Some(_), false) => out.clone(),
         (Some(d), true) if rank > 0 => shape::movedim(&shape::unsqueeze(out, -2)?, &[-2], &[if d < 0 { d - 1 } else { d }])?,
@@ -164,7 +168,7 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<
     if minlength < 0 {
         return Err(Error::runtime(format!("minlength should be >= 0, got {minlength}")));
     }
-    let at = linear::cast(x, DType::I64)?;
+    let at = primitives::cast(x, DType::I64)?;
     let mut n = 0;
     for v in at.values_for_shape("bincount")?.to_vec::<i64>()? {
         if v < 0 {
@@ -179,7 +183,7 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<
             return Err(Error::runtime("weights should be 1-d and have the same length as input"));
         }
         Some(w) if w.dtype() == DType::F32 => w.detach(),
-        Some(w) => linear::cast(&w.detach(), DType::F64)?,
+        Some(w) => primitives::cast(&w.detach(), DType::F64)?,
     };
     let zeros = super::create::full_on(x.device(), &[size], Scalar::Int(0), Some(weights.dtype()))?;
     index::index_add(index::WriteTarget::New, &zeros, 0, &at, &weights, Scalar::Int(1))

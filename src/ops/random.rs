@@ -3,7 +3,7 @@
 use super::batch;
 use super::create::make_room;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
-use crate::autograd::{Arrays, Name, Old, Op, Tangent, Tensor, Vjp, apply_inplace, level, linear};
+use crate::autograd::{Arrays, Name, Old, Op, Tangent, Tensor, Vjp, apply_inplace, level, primitives};
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
@@ -297,7 +297,7 @@ pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
     batch::check_random_beside(t, true)?;
     if t.level() > 0 && t.is_batched() {
         // For each slice its own numbers, or for all the same.
-        return linear::copy_(t, &sample_on(t.device(), &t.shape(), t.dtype(), dist, g)?);
+        return primitives::copy_(t, &sample_on(t.device(), &t.shape(), t.dtype(), dist, g)?);
     }
     let op = Fill { dist, generator: g.unwrap_or_else(|| default_generator()).clone() };
     apply_inplace(&op, dist.label(), &[t], Old::Overwritten)
@@ -311,7 +311,7 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
     if level::depth() > 0 {
         batch::check_random_beside(p, false)?;
         let u = sample_on(p.device(), &p.shape(), p.dtype(), Dist::Uniform { from: 0.0, to: 1.0 }, g)?;
-        return linear::cast(&super::pointwise::lt(&u, &p.detach())?, p.dtype());
+        return primitives::cast(&super::pointwise::lt(&u, &p.detach())?, p.dtype());
     }
     let a = p.array();
     host::unlocked_if_large(a.numel(), || tossed(&a, g.unwrap_or_else(|| default_generator()))).map(Tensor::new)
@@ -381,7 +381,7 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
             return Ok(Tensor::new(Array::empty(shape, dtype)?));
         }
         let orders = (0..lanes).map(|_| one()).collect::<Result<Vec<_>>>()?;
-        linear::reshape(&super::join::stack(&orders, 0)?, shape)
+        primitives::reshape(&super::join::stack(&orders, 0)?, shape)
     })
 }
 
@@ -439,9 +439,9 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
     let table = below.array();
     let (lead, own) = table.shape().split_at(levels.len());
     let rows: usize = lead.iter().chain(&own[..own.len() - 1]).product();
-    let drawn = plain(&linear::reshape(&Tensor::new(table.clone()), &[rows, k])?.array())?;
+    let drawn = plain(&primitives::reshape(&Tensor::new(table.clone()), &[rows, k])?.array())?;
     let shape: Dims = lead.iter().chain(&own[..own.len() - 1]).copied().chain([count]).collect();
-    let drawn = linear::reshape(&drawn, &shape)?;
+    let drawn = primitives::reshape(&drawn, &shape)?;
     Ok(levels.iter().rev().fold(drawn, |t, l| level::wrap(l, t)))
 }
 

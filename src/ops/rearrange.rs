@@ -1,9 +1,9 @@
 //! The same elements in another order: flipped, turned, rolled.
 
 use crate::array::Array;
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, wrap_dim, wrap_dims};
 use smallvec::{SmallVec, smallvec};
@@ -161,9 +161,9 @@ impl Op for Roll {
         let Some(dims) = &self.dims else {
             let one = || {
                 let x = &lanes.inputs[0];
-                let flat = linear::reshape(&x.tensor, &[lanes.size, x.shape().iter().product()])?;
+                let flat = primitives::reshape(&x.tensor, &[lanes.size, x.shape().iter().product()])?;
                 let rolled = apply1(&Roll { shifts: self.shifts.clone(), dims: Some(smallvec![1]) }, &[&flat])?;
-                Ok(smallvec![linear::reshape(&rolled, &x.tensor.shape())?])
+                Ok(smallvec![primitives::reshape(&rolled, &x.tensor.shape())?])
             };
             return Some(one());
         };
@@ -187,7 +187,7 @@ pub fn roll(t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         for d in dims {
             wrap_dim(*d, 0)?;
         }
-        return linear::clone(t);
+        return primitives::clone(t);
     }
     let dims = dims.iter().map(|d| Ok(wrap_dim(*d, t.rank())?)).collect::<Result<_>>()?;
     apply1(&Roll { shifts: SmallVec::from_slice(shifts), dims: Some(dims) }, &[t])

@@ -4,8 +4,8 @@ use super::declared::declare;
 use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, linear, view};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
 use crate::pointwise::RowId;
@@ -72,7 +72,7 @@ impl Over {
         if self.keepdim || t.rank() == 0 || self.mask.iter().all(|m| !m) {
             return Ok(t.clone());
         }
-        linear::reshape(t, &reduced_shape(&self.shape, &self.mask, true))
+        primitives::reshape(t, &reduced_shape(&self.shape, &self.mask, true))
     }
 
     /// A tensor of the result's shape repeated to the input's.
@@ -227,7 +227,7 @@ impl Vjp for Prod {
         keeps
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let x = linear::cast(&cx.input(0)?, g.dtype())?;
+        let x = primitives::cast(&cx.input(0)?, g.dtype())?;
         if x.rank() == 0 {
             return Ok(one(g.clone()));
         }
@@ -237,10 +237,10 @@ impl Vjp for Prod {
         // The product of all other factors, without a division: those before times those after.
         let (flat, dim) = match self.over.mask.iter().position(|m| *m) {
             Some(d) if self.named => (x.clone(), d),
-            _ => (linear::reshape(&x, &[x.numel()])?, 0),
+            _ => (primitives::reshape(&x, &[x.numel()])?, 0),
         };
         let others = pw::mul(&scan::products_before(&flat, dim)?, &scan::products_after(&flat, dim)?)?;
-        let others = linear::reshape(&others, &x.shape())?;
+        let others = primitives::reshape(&others, &x.shape())?;
         Ok(one(pw::mul(&self.over.restore(g)?, &others)?))
     }
 }

@@ -5,10 +5,10 @@ use super::pointwise as pw;
 use super::reduce::{one, one_dim, shifted};
 use crate::array::Array;
 use crate::array::requests::{Request, Scan, ScanKind, summed};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::Lanes;
 use crate::autograd::{
-    Arrays, Grads, Jvp, Name, Old, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, linear,
+    Arrays, Grads, Jvp, Name, Old, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, primitives,
 };
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -202,7 +202,7 @@ declare! {
 
 fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     match dtype {
-        Some(d) => linear::cast(x, d),
+        Some(d) => primitives::cast(x, d),
         None => Ok(x.clone()),
     }
 }

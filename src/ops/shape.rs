@@ -1,10 +1,10 @@
 //! Views by their PyTorch names: arguments are checked here, the layout arithmetic is `layout`'s, history is `autograd::view`'s.
 
 use crate::array::Array;
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::with_batch;
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::with_batch;
 use crate::autograd::{
-    Arrays, Creation, Grads, Name, NodeOp, Op, Shows, Tangent, Tensor, ViewName, ViewOp, Vjp, VjpCx, apply1, linear, view as make_view,
+    Arrays, Creation, Grads, Name, NodeOp, Op, Shows, Tangent, Tensor, ViewName, ViewOp, Vjp, VjpCx, apply1, primitives, view as make_view,
     view_as as make_view_as, view_inplace, views,
 };
 use crate::error::{Error, Result};
@@ -42,7 +42,7 @@ impl Vjp for ReshapeCopy {
         smallvec![("self_sym_sizes", Kept::sizes(&self.from))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
-        Ok(smallvec![grads[0].as_ref().map(|g| linear::reshape(g, &self.from)).transpose()?])
+        Ok(smallvec![grads[0].as_ref().map(|g| primitives::reshape(g, &self.from)).transpose()?])
     }
 }
 
@@ -614,5 +614,5 @@ pub fn squeeze_(t: &Tensor, dims: Option<&[i64]>) -> Result<()> {
 /// The tensor itself if row-major, else a row-major copy.
 #[inline]
 pub fn contiguous(t: &Tensor) -> Result<Tensor> {
-    if t.with_array(|a| a.is_contiguous()) { Ok(t.clone()) } else { linear::contiguous_copy(t) }
+    if t.with_array(|a| a.is_contiguous()) { Ok(t.clone()) } else { primitives::contiguous_copy(t) }
 }

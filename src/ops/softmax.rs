@@ -5,9 +5,9 @@ use super::pointwise as pw;
 use super::reduce::{one, one_dim, sum};
 use crate::array::Array;
 use crate::array::requests::{self, Request, SoftmaxPass};
-use crate::autograd::kept::{Keeps, Kept};
-use crate::autograd::lanes::Lanes;
-use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, linear, mode};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, mode, primitives};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::smallvec;
@@ -86,7 +86,7 @@ impl Op for Softmax {
 fn general(x: &Tensor, dim: i64, dtype: Option<DType>, log: bool) -> Result<Tensor> {
     let dim = one_dim(x, dim)?;
     let x = match dtype {
-        Some(d) => linear::cast(x, d)?,
+        Some(d) => primitives::cast(x, d)?,
         None => x.clone(),
     };
     if !x.dtype().is_float() {

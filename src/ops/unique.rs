@@ -6,7 +6,7 @@ use super::order::sort;
 use super::pointwise as pw;
 use super::{gather, join, scan, shape};
 use crate::array::Array;
-use crate::autograd::{Arrays, Grads, Name, Op, Tensor, Vjp, VjpCx, apply1, linear};
+use crate::autograd::{Arrays, Grads, Name, Op, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim};
 use smallvec::smallvec;
@@ -84,11 +84,11 @@ fn unsort(number: &Tensor, order: &Tensor) -> Result<Tensor> {
 /// The unique elements of all of `x` in ascending order; every nan is one of its own.
 pub fn unique(x: &Tensor) -> Result<Unique> {
     x.values_for_shape("unique")?;
-    let flat = linear::reshape(&x.detach(), &[x.numel()])?;
+    let flat = primitives::reshape(&x.detach(), &[x.numel()])?;
     let (sorted, order) = sort(&flat, 0, false)?;
     let g = groups(x.numel(), &differs(&sorted)?)?;
     let values = index_select(&sorted, 0, &g.first)?;
-    let inverse = linear::reshape(&unsort(&g.number, &order)?, &x.shape())?;
+    let inverse = primitives::reshape(&unsort(&g.number, &order)?, &x.shape())?;
     let values = chosen(x, &values, "_unique2", "Unique2Backward0")?;
     Ok(Unique { values, inverse, counts: g.counts })
 }
@@ -111,7 +111,7 @@ fn rows_of(x: &Tensor, dim: i64) -> Result<Tensor> {
         )));
     }
     let n = s[d];
-    linear::reshape(&shape::movedim(&x.detach(), &[dim], &[0])?, &[n, x.numel().checked_div(n).unwrap_or(0)])
+    primitives::reshape(&shape::movedim(&x.detach(), &[dim], &[0])?, &[n, x.numel().checked_div(n).unwrap_or(0)])
 }
 
 /// Whether some element of a row differs from the row before.
@@ -124,7 +124,7 @@ pub fn unique_along(x: &Tensor, dim: i64) -> Result<Unique> {
     let rows = rows_of(x, dim)?;
     let n = rows.shape()[0];
     let order = super::create::arange(Scalar::Int(0), Scalar::Int(n as i64), Scalar::Int(1), None)?;
-    let mut order = linear::to_device(&order, x.device())?;
+    let mut order = primitives::to_device(&order, x.device())?;
     // Columns from the least significant on: each stable sort keeps the order of what it takes for equal.
     for c in (0..rows.shape()[1] as i64).rev() {
         let key = index_select(&shape::select(&rows, 1, c)?, 0, &order)?;
@@ -149,7 +149,7 @@ pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
     let name = if dim.is_some() { "unique_dim_consecutive" } else { "unique_consecutive" };
     let (g, values, shape) = match dim {
         None => {
-            let flat = linear::reshape(&x.detach(), &[x.numel()])?;
+            let flat = primitives::reshape(&x.detach(), &[x.numel()])?;
             let g = groups(x.numel(), &differs(&flat)?)?;
             let values = index_select(&flat, 0, &g.first)?;
             (g, values, x.shape())
@@ -164,7 +164,7 @@ pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
     };
     Ok(Unique {
         values: chosen(x, &values, name, "UniqueConsecutiveBackward0")?,
-        inverse: linear::reshape(&g.number, &shape)?,
+        inverse: primitives::reshape(&g.number, &shape)?,
         counts: g.counts,
     })
 }

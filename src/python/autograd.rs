@@ -6,8 +6,8 @@ use super::hooks::{HookHandle, PyHook};
 use super::identity::{wrap, wrap_option};
 use super::node::node_object;
 use super::tensor::PyTensor;
-use crate::autograd::hooks::{Registration, TensorHook, next_id};
-use crate::autograd::mode::{self, Mode, Watch};
+use crate::autograd::dispatch::mode::{self, Mode, Watch};
+use crate::autograd::engine::hooks::{Registration, TensorHook, next_id};
 use crate::autograd::{Tensor, level};
 use crate::error::Error;
 use pyo3::exceptions::PyUserWarning;
@@ -290,7 +290,7 @@ fn _before_fork() {
     if FORKING.replace(true) {
         return;
     }
-    crate::autograd::forking::before_fork();
+    crate::autograd::engine::fork::before_fork();
     crate::array::fusion::before_fork();
     crate::backend::cpu::memory::alloc::before_fork();
 }
@@ -305,7 +305,7 @@ fn _after_fork(child: bool) {
     unsafe {
         crate::backend::cpu::memory::alloc::after_fork();
         crate::array::fusion::after_fork();
-        crate::autograd::forking::after_fork(child);
+        crate::autograd::engine::fork::after_fork(child);
         if child {
             crate::backend::cpu::threads::after_fork();
         }

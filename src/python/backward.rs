@@ -7,7 +7,7 @@ use super::identity::{release_pending, wrap_option};
 use super::node::PyNode;
 use super::tensor::PyTensor;
 use crate::array::Array;
-use crate::autograd::{Edge, Tensor, anomaly, cut, engine, level, running, site};
+use crate::autograd::{Edge, Tensor, anomaly, call_site, engine, graph_task, level, missing_gradient};
 use crate::error::Error;
 use crate::layout::{Dims, Scalar, fmt_shape};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
@@ -89,7 +89,7 @@ fn inputs_of(obj: &Bound<'_, PyAny>, caller: &str) -> PyResult<(Vec<Target>, Vec
 #[cold]
 fn no_graph(i: usize, t: &Tensor) -> PyErr {
     let e = Error::runtime(format!("element {i} of tensors does not require grad and does not have a grad_fn"));
-    match cut::explain_root(t) {
+    match missing_gradient::explain_root(t) {
         Some(why) => e.note(why).into(),
         None => e.into(),
     }
@@ -176,7 +176,7 @@ fn roots(outputs: &[Target], grads: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Te
 /// Runs the engine without the GIL.
 fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options) -> PyResult<Vec<Option<Tensor>>> {
     if options.create_graph && anomaly::is_on() {
-        options.here = site::current();
+        options.here = call_site::current();
     }
     let result = py.detach(|| engine::run(roots, &options));
     release_pending(py);
@@ -318,7 +318,7 @@ fn unused(i: usize, outputs: &[Target], input: &Target) -> PyErr {
          behavior."
     ));
     let roots: Vec<Edge> = outputs.iter().filter_map(|o| o.edge().ok().flatten()).collect();
-    match input.edge().ok().flatten().and_then(|input| cut::explain(&roots, &input)) {
+    match input.edge().ok().flatten().and_then(|input| missing_gradient::explain(&roots, &input)) {
         Some(why) => e.note(why).into(),
         None => e.into(),
     }
@@ -327,14 +327,14 @@ fn unused(i: usize, outputs: &[Target], input: &Target) -> PyErr {
 /// Has `callback()` called once the backward pass that this thread is inside of has ended.
 #[pyfunction]
 fn _queue_callback(callback: Py<PyAny>) -> PyResult<()> {
-    running::queue(Box::new(move || attach(|py| callback.call0(py).map(drop)).map_err(foreign)))?;
+    graph_task::queue(Box::new(move || attach(|py| callback.call0(py).map(drop)).map_err(foreign)))?;
     Ok(())
 }
 
 /// The number of the backward pass that this thread is inside of, or -1.
 #[pyfunction]
 fn _current_graph_task_id() -> i64 {
-    running::current_pass().map_or(-1, |id| id as i64)
+    graph_task::current_pass().map_or(-1, |id| id as i64)
 }
 
 /// Switches anomaly mode on or off, for all threads; `check_nan` says whether backward looks for nan in it.
@@ -358,12 +358,12 @@ fn is_anomaly_check_nan_enabled() -> bool {
 
 #[pyfunction]
 fn _is_multithreading_enabled() -> bool {
-    running::fresh_threads()
+    graph_task::fresh_threads()
 }
 
 #[pyfunction]
 fn _set_multithreading_enabled(on: bool) {
-    running::set_fresh_threads(on);
+    graph_task::set_fresh_threads(on);
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

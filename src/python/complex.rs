@@ -4,7 +4,7 @@ use super::args::as_tensor;
 use super::errors::{runtime, type_error};
 use super::rows::into_out;
 use super::tensor::PyTensor;
-use crate::autograd::linear;
+use crate::autograd::primitives;
 use pyo3::prelude::*;
 
 type Obj<'py> = Bound<'py, PyAny>;
@@ -84,7 +84,7 @@ impl PyTensor {
     #[setter]
     fn set_real(slf: &Bound<'_, Self>, value: &Obj<'_>) -> PyResult<()> {
         let Some(value) = as_tensor(value) else { return Err(type_error("real: a tensor is expected")) };
-        Ok(linear::copy_(Self::of(slf), value)?)
+        Ok(primitives::copy_(Self::of(slf), value)?)
     }
 
     /// The imaginary part. Tensors of real numbers have none.

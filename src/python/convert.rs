@@ -7,7 +7,7 @@ use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::numpy_memory::{self, NdArray};
 use crate::array::{Array, Device};
-use crate::autograd::{Tensor, linear};
+use crate::autograd::{Tensor, primitives};
 use crate::error::Error;
 use crate::layout::{Category, DType, Dims, NumberKind, Scalar};
 use crate::ops::create::make_room;
@@ -297,7 +297,7 @@ fn tensor(
     }
     let t = tensor_from(data, dtype)?;
     let device = device.unwrap_or_else(|| as_tensor(data).map_or(Device::CPU, Tensor::device));
-    let t = linear::to_device(&t, device)?;
+    let t = primitives::to_device(&t, device)?;
     require_grad(&t, requires_grad)?;
     wrap(py, t)
 }
@@ -313,7 +313,7 @@ fn as_tensor_(py: Python<'_>, data: &Obj<'_>, dtype: Option<&Obj<'_>>, device: O
         if (to, on) == (t.dtype(), t.device()) {
             return Ok(data.clone().unbind());
         }
-        return wrap(py, linear::cast(&linear::to_device(t, on)?, to)?);
+        return wrap(py, primitives::cast(&primitives::to_device(t, on)?, to)?);
     }
     let on = device.unwrap_or_default();
     if !is_builtin(data)
@@ -321,9 +321,9 @@ fn as_tensor_(py: Python<'_>, data: &Obj<'_>, dtype: Option<&Obj<'_>>, device: O
         && array.dtype().is_ok_and(|d| dtype.is_none_or(|want| want == d))
         && array.can_share()
     {
-        return wrap(py, linear::to_device(&Tensor::new(array.share()?), on)?);
+        return wrap(py, primitives::to_device(&Tensor::new(array.share()?), on)?);
     }
-    wrap(py, linear::to_device(&tensor_from(data, dtype)?, on)?)
+    wrap(py, primitives::to_device(&tensor_from(data, dtype)?, on)?)
 }
 
 /// As `as_tensor`; `copy=True` always copies, `copy=False` never does (ValueError where it would have to).
@@ -339,7 +339,7 @@ fn asarray(
 ) -> PyOut {
     let out = if copy == Some(true) {
         let on = device_or_default(device)?.unwrap_or_else(|| as_tensor(obj).map_or(Device::CPU, Tensor::device));
-        wrap(py, linear::to_device(&tensor_from(obj, dtype_option(dtype, "asarray()")?)?, on)?)?
+        wrap(py, primitives::to_device(&tensor_from(obj, dtype_option(dtype, "asarray()")?)?, on)?)?
     } else {
         as_tensor_(py, obj, dtype, device)?
     };

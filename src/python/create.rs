@@ -8,7 +8,7 @@ use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::array::Device;
-use crate::autograd::{Tensor, level, linear};
+use crate::autograd::{Tensor, level, primitives};
 use crate::error::Error;
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::create;
@@ -82,7 +82,7 @@ impl Options {
     pub(super) fn wrap(&self, py: Python<'_>, t: Tensor) -> PyOut {
         self.done()?;
         let t = match self.device {
-            Some(d) => linear::to_device(&t, d)?,
+            Some(d) => primitives::to_device(&t, d)?,
             None => t,
         };
         let t = if level::depth() > 0 { level::created(t)? } else { t };
@@ -296,7 +296,7 @@ macro_rules! triangles {
             fn $name(py: Python<'_>, row: i64, col: i64, offset: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
                 let o = Options::parse(stringify!($name), kwargs)?;
                 let t = create::triangle_indices(row, col, offset, $upper)?;
-                o.wrap(py, linear::cast(&t, o.dtype.unwrap_or(DType::I64))?)
+                o.wrap(py, primitives::cast(&t, o.dtype.unwrap_or(DType::I64))?)
             }
         )+
     };

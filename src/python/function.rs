@@ -10,12 +10,12 @@ use super::kept_outputs::{self, is_of};
 use super::node::PyNode;
 use super::saved::SavedTensor;
 use crate::array::Array;
-use crate::autograd::mode::{self, ModeGuard};
-use crate::autograd::packing;
-use crate::autograd::record::{self, Entry, History};
-use crate::autograd::site::{self, Inherit};
+use crate::autograd::dispatch::call_site::{self, Inherit};
+use crate::autograd::dispatch::mode::{self, ModeGuard};
+use crate::autograd::dispatch::record::{self, Entry, History};
+use crate::autograd::graph::saved_hooks;
 use crate::autograd::{Edge, Grads, Name, Node, NodeOp, OutMeta, Saved, Tensor, Vjp, VjpCx, WeakTensor, function_output};
-use crate::autograd::{level, owned, tangent};
+use crate::autograd::{forward_mode, level, ownership};
 use crate::backend::lock_order::Table;
 use crate::error::Result;
 use crate::layout::Scalar;
@@ -355,7 +355,7 @@ impl FunctionCtx {
         // The node's count of this context, which no tensor shows where several have the node.
         if !state.outputs.is_empty()
             && let Some(node) = state.node.as_ref().and_then(std::sync::Weak::upgrade)
-            && owned::sole_places(&node, &state.outputs).is_some_and(|n| n > 1)
+            && ownership::sole_places(&node, &state.outputs).is_some_and(|n| n > 1)
             && let Some(f) = node.foreign()
         {
             traverse(f, &visit)?;
@@ -407,7 +407,7 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
     };
     let seen = function_args::through_ended(args)?;
     let args = seen.as_ref().unwrap_or(args);
-    if level::depth() > 0 || tangent::depth() > 0 {
+    if level::depth() > 0 || forward_mode::depth() > 0 {
         return Ok(py.import("rgrad.autograd._function_transforms")?.getattr("apply")?.call1((cls, args))?.unbind());
     }
     Ok(apply_here(cls, args, None)?.0)
@@ -427,7 +427,7 @@ fn _function_apply_here(
 /// Runs `forward` without recording and makes one node of it.
 fn apply_here(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, forward: Option<&Bound<'_, PyAny>>) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
     let py = cls.py();
-    let site = site::current();
+    let site = call_site::current();
     let ctx = cls.getattr(intern!(py, "_backward_cls"))?.call0()?;
     let cell = ctx.cast::<FunctionCtx>()?;
     let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
@@ -464,7 +464,7 @@ fn finish(
     cls: &Bound<'_, PyType>,
     ctx: &Bound<'_, PyAny>,
     cell: &Bound<'_, FunctionCtx>,
-    site: site::Site,
+    site: call_site::Site,
     inputs: &Inputs,
     any: bool,
     output: &Bound<'_, PyAny>,
@@ -604,7 +604,7 @@ fn save(
     made: &[Option<Tensor>],
     rebased: &[usize],
 ) -> PyResult<()> {
-    let hooks = packing::current();
+    let hooks = saved_hooks::current();
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     let mut places = Vec::new();
     for (o, input) in to_save.into_iter().flatten().zip(inputs) {
@@ -622,7 +622,7 @@ fn save(
             None => (input, t),
         };
         saved.push(match &hooks {
-            Some(hooks) => packing::packed(&**hooks, kept, tensor)?,
+            Some(hooks) => saved_hooks::packed(&**hooks, kept, tensor)?,
             None => kept,
         });
     }

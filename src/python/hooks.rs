@@ -5,7 +5,7 @@ use super::errors::{foreign, runtime, type_error};
 use super::host::{EndsUnlocked, attach};
 use super::identity::{wrap, wrap_option};
 use crate::autograd::Tensor;
-use crate::autograd::hooks::{Grads, LeafHook, NodeHook, Registration, TensorHook};
+use crate::autograd::engine::hooks::{Grads, LeafHook, NodeHook, Registration, TensorHook};
 use crate::error::Result;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

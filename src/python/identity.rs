@@ -6,8 +6,8 @@
 
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
-use crate::autograd::owned::{self, Foreign};
-use crate::autograd::slot;
+use crate::autograd::tensor::ownership::{self, Foreign};
+use crate::autograd::tensor::slot;
 use crate::backend::lock_order::{Table, assert_no_guard};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -368,7 +368,7 @@ pub(super) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
         return Ok(());
     }
     let mut result = Ok(());
-    owned::visit_foreign(t, &mut |f| {
+    ownership::visit_foreign(t, &mut |f| {
         if result.is_err() {
             return;
         }
@@ -391,7 +391,7 @@ pub(super) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
 pub(super) fn clear(cell: &PyTensor) {
     let t = &cell.t;
     if !cell.link.preserved.load(Ordering::Relaxed) && t.holders() == 1 {
-        owned::clear(t);
+        ownership::clear(t);
     }
 }
 

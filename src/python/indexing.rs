@@ -388,7 +388,7 @@ fn choose(py: Python<'_>, condition: &Bound<'_, PyTensor>, a: Arg<'_>, b: Arg<'_
     let c = PyTensor::of(condition);
     if c.dtype() == DType::U8 {
         warn(py, c"where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version. Use a boolean condition instead.")?;
-        let truth = crate::autograd::linear::cast(c, DType::Bool)?;
+        let truth = crate::autograd::primitives::cast(c, DType::Bool)?;
         return wrap(py, pw::where_(&truth, a, b)?);
     }
     wrap(py, pw::where_(c, a, b)?)

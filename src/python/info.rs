@@ -8,7 +8,7 @@ use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::array::Device;
 use crate::array::Storage;
-use crate::autograd::linear;
+use crate::autograd::primitives;
 use crate::error::Error;
 use crate::layout::{DType, wrap_dim};
 use crate::ops::{compare, pointwise as pw};
@@ -69,13 +69,13 @@ impl PyStorage {
 fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) -> PyOut {
     let t = PyTensor::of(x);
     if t.dtype() == dtype && t.device() == device {
-        return if copy { wrap(x.py(), linear::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
+        return if copy { wrap(x.py(), primitives::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
     }
     // A device may lack a dtype that the CPU has: conversions happen on the CPU.
     let t = if t.device() == Device::CPU {
-        linear::to_device(&linear::cast(t, dtype)?, device)?
+        primitives::to_device(&primitives::cast(t, dtype)?, device)?
     } else {
-        linear::cast(&linear::to_device(t, device)?, dtype)?
+        primitives::cast(&primitives::to_device(t, device)?, dtype)?
     };
     wrap(x.py(), t)
 }

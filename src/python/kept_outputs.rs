@@ -2,7 +2,7 @@
 
 use super::args::as_tensor;
 use super::hooks::Keeps;
-use crate::autograd::hooks::next_id;
+use crate::autograd::engine::hooks::next_id;
 use crate::autograd::{Node, Tensor, WeakTensor};
 use pyo3::intern;
 use pyo3::prelude::*;

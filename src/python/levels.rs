@@ -3,9 +3,9 @@
 use super::args::tensor;
 use super::errors::runtime;
 use super::identity::wrap;
-use crate::autograd::level::{self, Level, Track};
-use crate::autograd::slow::{self, Slow};
-use crate::autograd::{Tensor, captured, tangent};
+use crate::autograd::transforms::level::{self, Level, Track};
+use crate::autograd::transforms::slow_paths::{self, Slow};
+use crate::autograd::{Tensor, forward_mode, mutation_guard};
 use crate::error::Error;
 use crate::layout::wrap_dim;
 use crate::ops::batch::{Batch, Randomness};
@@ -40,7 +40,7 @@ fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u
     match (kind, size) {
         ("track", None) => {
             let number = level::enter(|n| Arc::new(Track::new(n)));
-            tangent::enter(number);
+            forward_mode::enter(number);
             Ok(number)
         }
         ("batch", Some(size)) => Ok(level::enter(|n| Arc::new(Batch::new(n, size, how)))),
@@ -53,7 +53,7 @@ fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u
 fn _exit_level(number: u32) {
     for n in (number..=level::depth()).rev() {
         if level::open(n).is_some_and(|l| l.batch().is_none()) {
-            tangent::exit(n);
+            forward_mode::exit(n);
         }
         level::exit(n);
     }
@@ -103,7 +103,7 @@ fn _unwrap(py: Python<'_>, t: &Obj<'_>, number: u32) -> PyResult<(Py<PyAny>, boo
 /// Asks, before in-place writes, only levels below `number` whether they captured the target; returns which were asked before.
 #[pyfunction]
 fn _ask_below(number: u32) -> u32 {
-    captured::ask_below(number)
+    mutation_guard::ask_below(number)
 }
 
 /// `requires_grad_` for the transforms themselves.
@@ -119,7 +119,7 @@ fn _require_grad<'py>(t: &Obj<'py>, on: bool) -> PyResult<Obj<'py>> {
 fn _make_dual(py: Python<'_>, t: &Obj<'_>, tangent: &Obj<'_>) -> PyResult<Py<PyAny>> {
     // Of the derivatives around, or the tangent would be taken for one of a derivative outside of them.
     let t = level::created(given(t, "_make_dual")?.clone())?;
-    wrap(py, tangent::make_dual(&t, given(tangent, "_make_dual")?)?)
+    wrap(py, forward_mode::make_dual(&t, given(tangent, "_make_dual")?)?)
 }
 
 /// The tangent, or None: of those that `level` sees, where that is given.
@@ -127,7 +127,7 @@ fn _make_dual(py: Python<'_>, t: &Obj<'_>, tangent: &Obj<'_>) -> PyResult<Py<PyA
 #[pyo3(signature = (t, level=None))]
 fn _tangent(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
     let t = given(t, "_tangent")?;
-    if level.is_some_and(|l| !tangent::is_seen(t, l)) {
+    if level.is_some_and(|l| !forward_mode::is_seen(t, l)) {
         return Ok(None);
     }
     t.tangent().map(|x| wrap(py, x)).transpose()
@@ -138,33 +138,33 @@ fn _tangent(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Option<
 #[pyo3(signature = (t, level=None))]
 fn _primal(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
     let t = given(t, "_primal")?;
-    let as_it_is = level.is_some_and(|l| !tangent::is_seen(t, l));
+    let as_it_is = level.is_some_and(|l| !forward_mode::is_seen(t, l));
     wrap(py, if as_it_is { t.clone() } else { t.primal()? })
 }
 
 /// Opens a level of dual numbers; returns how many are open.
 #[pyfunction]
 fn _enter_dual() -> usize {
-    tangent::enter(level::depth())
+    forward_mode::enter(level::depth())
 }
 
 /// Closes the innermost level of dual numbers: tangents made in it are gone.
 #[pyfunction]
 fn _exit_dual(_number: usize) {
-    tangent::exit(level::depth());
+    forward_mode::exit(level::depth());
 }
 
 /// Whether operations carry tangents on; returns what held before.
 #[pyfunction]
 fn _set_tangents_enabled(on: bool) -> bool {
-    tangent::set_enabled(on)
+    forward_mode::set_enabled(on)
 }
 
 /// The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each element of a batch, since
 /// this thread was asked last.
 #[pyfunction]
 fn _take_slow_rules() -> (Vec<&'static str>, Vec<&'static str>) {
-    let all = slow::take();
+    let all = slow_paths::take();
     let of = |way| all.iter().filter(|(w, _)| *w == way).map(|(_, op)| *op).collect();
     (of(Slow::Transposed), of(Slow::Loop))
 }

@@ -6,7 +6,7 @@ use super::errors::{runtime, type_error};
 use super::hooks::{HookHandle, PyHook};
 use super::identity::{wrap, wrap_option};
 use super::saved;
-use crate::autograd::hooks::{Registration, next_id};
+use crate::autograd::engine::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine};
 use crate::backend::lock_order::Table;
 use pyo3::ffi;

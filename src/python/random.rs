@@ -331,7 +331,7 @@ impl PyTensor {
                 let t = args::tensor(p, "bernoulli_(): argument 'p'")?;
                 let wide = crate::ops::shape::expand_to(t, &Self::of(slf).shape())?;
                 let drawn = random::bernoulli(&wide, self::generator(generator)?.as_ref())?;
-                crate::autograd::linear::copy_(Self::of(slf), &drawn)?;
+                crate::autograd::primitives::copy_(Self::of(slf), &drawn)?;
                 Ok(slf.clone())
             }
             Some(p) => fill(slf, Dist::Bernoulli { p: p.extract()? }, generator),

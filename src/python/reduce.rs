@@ -286,7 +286,7 @@ impl PyTensor {
     fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = PyTensor::of(slf);
         match dtype_option(dtype, "cumsum_")?.filter(|d| *d != t.dtype()) {
-            Some(d) => crate::autograd::linear::copy_(t, &scan::cumsum(t, dim, Some(d))?)?,
+            Some(d) => crate::autograd::primitives::copy_(t, &scan::cumsum(t, dim, Some(d))?)?,
             None => scan::cumsum_(t, dim)?,
         }
         Ok(slf.clone())
@@ -297,7 +297,7 @@ impl PyTensor {
     fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = PyTensor::of(slf);
         match dtype_option(dtype, "cumprod_")?.filter(|d| *d != t.dtype()) {
-            Some(d) => crate::autograd::linear::copy_(t, &scan::cumprod(t, dim, Some(d))?)?,
+            Some(d) => crate::autograd::primitives::copy_(t, &scan::cumprod(t, dim, Some(d))?)?,
             None => scan::cumprod_(t, dim)?,
         }
         Ok(slf.clone())

@@ -6,8 +6,8 @@ use super::args::{as_tensor, operand, operand_of, scalar, type_name};
 use super::errors::{guarded, runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
-use crate::autograd::captured::Trusted;
-use crate::autograd::{Tensor, linear, tangent};
+use crate::autograd::transforms::mutation_guard::Trusted;
+use crate::autograd::{Tensor, forward_mode, primitives};
 use crate::error::Error;
 use crate::layout::Scalar;
 use crate::ops::pointwise::{self as pw, Arg};
@@ -64,12 +64,12 @@ fn parse<'py>(
 
 /// A write into `out=` has no place in a graph.
 fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyResult<()> {
-    if crate::autograd::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad())) {
+    if crate::autograd::dispatch::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad())) {
         return Err(runtime(format!(
             "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )));
     }
-    if tangent::is_enabled() && (target.tangent().is_some() || inputs.iter().any(|t| t.tangent().is_some())) {
+    if forward_mode::is_enabled() && (target.tangent().is_some() || inputs.iter().any(|t| t.tangent().is_some())) {
         return Err(Error::not_implemented(format!(
             "Trying to use forward AD with {function}_out that does not support it because it is an out= function"
         ))
@@ -105,12 +105,12 @@ pub(super) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
                 1,
             )?;
         }
-        target.set_data(&linear::clone(&linear::cast(result, target.dtype())?)?)?;
+        target.set_data(&primitives::clone(&primitives::cast(result, target.dtype())?)?)?;
         return Ok(out.clone().unbind());
     }
     // Not a write in place of a function that is being differentiated: that is refused above.
     let _trusted = Trusted::new();
-    linear::copy_(target, result)?;
+    primitives::copy_(target, result)?;
     Ok(out.clone().unbind())
 }
 
@@ -423,7 +423,7 @@ pub(super) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
                 )));
             }
             if common == crate::layout::DType::Bool {
-                return Ok(linear::copy_(t, &pw::pow_scalar(t, s)?)?);
+                return Ok(primitives::copy_(t, &pw::pow_scalar(t, s)?)?);
             }
             Ok(pw::call_inplace(RowId::PowScalar, "pow_", t, &[], &[s])?)
         }

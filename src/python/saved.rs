@@ -5,12 +5,12 @@ use super::errors::{foreign, type_error};
 use super::host::{EndsUnlocked, attach};
 use super::identity::wrap;
 use super::values::number;
-use crate::autograd::kept::Kept;
-use crate::autograd::packing::{self, Packed, Packer};
-use crate::autograd::record::{self, Entry};
-use crate::autograd::site::{self, Inherit};
-use crate::autograd::writing::{self, BeforeWrite};
-use crate::autograd::{Edges, Grads, Name, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, plan};
+use crate::autograd::dispatch::call_site::{self, Inherit};
+use crate::autograd::dispatch::record::{self, Entry};
+use crate::autograd::dispatch::write_callback::{self, BeforeWrite};
+use crate::autograd::graph::saved_attributes::Kept;
+use crate::autograd::graph::saved_hooks::{self, Packed, Packer};
+use crate::autograd::{Edges, Grads, Name, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, task_plan};
 use crate::error::Result;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -88,19 +88,19 @@ fn packer(pack: &Bound<'_, PyAny>, unpack: &Bound<'_, PyAny>, caller: &str) -> P
 /// Adds a pair of hooks for what this thread saves from now on.
 #[pyfunction]
 fn _push_saved_tensors_hooks(pack: &Bound<'_, PyAny>, unpack: &Bound<'_, PyAny>) -> PyResult<()> {
-    Ok(packing::push(Arc::new(packer(pack, unpack, "saved_tensors_hooks")?))?)
+    Ok(saved_hooks::push(Arc::new(packer(pack, unpack, "saved_tensors_hooks")?))?)
 }
 
 /// Takes the innermost pair of hooks away.
 #[pyfunction]
 fn _pop_saved_tensors_hooks() {
-    packing::pop();
+    saved_hooks::pop();
 }
 
 /// Refuses further hooks with this message, or with None allows them; gives the message that was in force before.
 #[pyfunction]
 fn _refuse_saved_tensors_hooks(message: Option<String>) -> PyResult<Option<String>> {
-    Ok(packing::refuse(message)?)
+    Ok(saved_hooks::refuse(message)?)
 }
 
 struct PyWatcher(Py<PyAny>, #[allow(dead_code)] EndsUnlocked);
@@ -115,7 +115,7 @@ impl BeforeWrite for PyWatcher {
 /// Sets the function that sees every tensor before this thread writes it in place; None takes it away.
 #[pyfunction]
 fn _set_before_write(f: Option<Py<PyAny>>) {
-    writing::set(f.map(|f| Arc::new(PyWatcher(f, EndsUnlocked)) as Arc<dyn BeforeWrite>));
+    write_callback::set(f.map(|f| Arc::new(PyWatcher(f, EndsUnlocked)) as Arc<dyn BeforeWrite>));
 }
 
 /// Where a gradient arrives, held weakly: hooks there may hold this.
@@ -127,7 +127,7 @@ enum Target {
 /// While one of these lives, backward passes can tell what they are going to run: for instance how many of these tensors' gradients.
 #[pyclass(module = "rgrad", frozen, name = "_PassesWanted")]
 struct PassesWanted {
-    _wanted: plan::Wanted,
+    _wanted: task_plan::Wanted,
     targets: Vec<Target>,
 }
 
@@ -144,7 +144,7 @@ impl PassesWanted {
                 None => Target::Leaf(t.downgrade()),
             });
         }
-        Ok(PassesWanted { _wanted: plan::Wanted::default(), targets })
+        Ok(PassesWanted { _wanted: task_plan::Wanted::default(), targets })
     }
 
     /// How many of the tensors' gradients the pass computes that this thread is inside of.
@@ -158,7 +158,7 @@ impl PassesWanted {
                     None => None,
                 },
             };
-            n += usize::from(node.is_some_and(|node| plan::runs(&node)));
+            n += usize::from(node.is_some_and(|node| task_plan::runs(&node)));
         }
         Ok(n)
     }
@@ -167,19 +167,19 @@ impl PassesWanted {
 /// A number for the backward pass that this thread is inside of; -1 outside.
 #[pyfunction]
 fn _plan_number() -> i64 {
-    plan::pass().and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
+    task_plan::pass().and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
 }
 
 /// Whether no pass that this thread is inside of is after certain inputs only.
 #[pyfunction]
 fn _is_checkpoint_valid() -> bool {
-    plan::whole()
+    task_plan::whole()
 }
 
 /// The file, line and function of the operation that is being called now, or None.
 #[pyfunction]
 fn _describe_call_site() -> Option<String> {
-    site::current().describe()
+    call_site::current().describe()
 }
 
 /// A value that a node saves for backward.
@@ -243,8 +243,8 @@ impl SavedTensor {
     fn register_hooks(&self, pack_hook: &Bound<'_, PyAny>, unpack_hook: &Bound<'_, PyAny>) -> PyResult<()> {
         let packer = packer(pack_hook, unpack_hook, "register_hooks")?;
         match self.place {
-            Some(place) => Ok(packing::pack_one(&self.node, place, &packer)?),
-            None => Err(packing::nothing_there().into()),
+            Some(place) => Ok(saved_hooks::pack_one(&self.node, place, &packer)?),
+            None => Err(saved_hooks::nothing_there().into()),
         }
     }
 }
@@ -267,12 +267,12 @@ impl Vjp for Holder {
 fn _make_saved_tensor(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let t = super::args::tensor(tensor, "_make_saved_tensor(): argument 'tensor'")?;
     let mut saved = Saved::input(t)?;
-    if let Some(hooks) = packing::current() {
-        saved = packing::packed(&*hooks, saved, t)?;
+    if let Some(hooks) = saved_hooks::current() {
+        saved = saved_hooks::packed(&*hooks, saved, t)?;
     }
     let mut entry = Entry::new(NodeOp::Other(Arc::new(Holder)), Edges::new(), SmallVec::new());
     entry.saved.push(saved);
-    let node = record::begin(entry, site::current());
+    let node = record::begin(entry, call_site::current());
     SavedTensor::object(py, node, Some(0))
 }
 

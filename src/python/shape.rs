@@ -181,7 +181,7 @@ both! {
     fn clone(x, memory_format: Option<&Obj<'_>>) sig(*, memory_format=None) {
         let contiguous = memory_format.is_some_and(|f| f.to_string().contains("contiguous_format"));
         let t = PyTensor::of(x);
-        let out = if contiguous { crate::autograd::linear::contiguous_copy(t)? } else { crate::autograd::linear::clone(t)? };
+        let out = if contiguous { crate::autograd::primitives::contiguous_copy(t)? } else { crate::autograd::primitives::clone(t)? };
         wrap(x.py(), out)
     }
 }

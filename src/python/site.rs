@@ -2,7 +2,7 @@
 
 use super::frames::{self, Place};
 use super::host::attach;
-use crate::autograd::site::{Site, Source, register as register_source};
+use crate::autograd::dispatch::call_site::{Site, Source, register as register_source};
 use crate::backend::lock_order::Table as Lock;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::ffi;

@@ -3,7 +3,7 @@
 use super::args::{operand, scalar, tensor};
 use super::errors::{runtime, type_error};
 use super::identity::{self, wrap};
-use crate::autograd::{Tensor, linear};
+use crate::autograd::{Tensor, primitives};
 use crate::ops::pointwise as pw;
 use crate::pointwise::RowId;
 use pyo3::prelude::*;
@@ -272,15 +272,15 @@ impl PyTensor {
     #[pyo3(signature = (other, non_blocking=false))]
     fn copy_<'py>(slf: &Bound<'py, Self>, other: &Obj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
-        linear::copy_(PyTensor::of(slf), tensor(other, "copy_(): argument 'other' (position 1)")?)?;
+        primitives::copy_(PyTensor::of(slf), tensor(other, "copy_(): argument 'other' (position 1)")?)?;
         Ok(slf.clone())
     }
 
     /// Overwrites every element with `value`, a number or a 0-d tensor.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &Obj<'py>) -> PyResult<Bound<'py, Self>> {
         match operand(value)? {
-            Some(pw::Arg::Scalar(s)) => linear::fill_(PyTensor::of(slf), s)?,
-            Some(pw::Arg::Tensor(t)) if t.rank() == 0 => linear::fill_tensor_(PyTensor::of(slf), t)?,
+            Some(pw::Arg::Scalar(s)) => primitives::fill_(PyTensor::of(slf), s)?,
+            Some(pw::Arg::Tensor(t)) if t.rank() == 0 => primitives::fill_tensor_(PyTensor::of(slf), t)?,
             Some(pw::Arg::Tensor(t)) => {
                 return Err(runtime(format!("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", t.rank())));
             }
@@ -291,7 +291,7 @@ impl PyTensor {
 
     /// Overwrites every element with 0.
     fn zero_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        linear::zero_(PyTensor::of(slf))?;
+        primitives::zero_(PyTensor::of(slf))?;
         Ok(slf.clone())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::errors::foreign;
 use super::host::attach;
-use crate::autograd::site;
+use crate::autograd::dispatch::call_site;
 use crate::backend::wgpu::Context;
 use crate::backend::wgpu::device::context::{Features, Identity, Limits};
 use crate::backend::wgpu::device::host::{Hooks, register as register_hooks};
@@ -158,7 +158,7 @@ fn install() -> Result<()> {
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_hooks(Hooks { site: || site::current().0, describe: |s| site::Site(s).describe(), install: || Ok(install()?) });
+    register_hooks(Hooks { site: || call_site::current().0, describe: |s| call_site::Site(s).describe(), install: || Ok(install()?) });
     m.add_function(wrap_pyfunction!(_wgpu_description, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_install, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_check_process, m)?)?;

@@ -3,7 +3,7 @@
 use rgrad::array::requests::{
     ArgReduce, Classes, CumulativeExtreme, Mode, Nll, Request, Scan, ScanKind, Softmax, SoftmaxPass, Sort, summed,
 };
-use rgrad::autograd::mode::ModeGuard;
+use rgrad::autograd::dispatch::mode::ModeGuard;
 use rgrad::autograd::{Tensor, engine};
 use rgrad::error::Result;
 use rgrad::ops::{pointwise as pw, reduce};

@@ -1,7 +1,7 @@
 //! Levels: one that counts what passes through it, nested twice, with history at each; derivatives and batches; tangents.
 
-use rgrad::autograd::level::{self, Level, Track, wrap};
-use rgrad::autograd::{Old, Op, Outputs, Tensor, apply, apply_inplace, engine, linear, tangent};
+use rgrad::autograd::transforms::level::{self, Level, Track, wrap};
+use rgrad::autograd::{Old, Op, Outputs, Tensor, apply, apply_inplace, engine, forward_mode, primitives};
 use rgrad::error::Result;
 use rgrad::layout::DType;
 use rgrad::ops::batch::{Batch, Randomness};
@@ -95,7 +95,7 @@ fn each_level_has_a_history_of_its_own() {
     top.set_requires_grad(true).unwrap();
     // f = sum(t^3)
     let y = pw::mul(&pw::mul(&top, &top).unwrap(), &top).unwrap();
-    let loss = linear::sum_to(&y, &[1]).unwrap();
+    let loss = primitives::sum_to(&y, &[1]).unwrap();
     let expected = [0.75, 3.0];
     for (mut out, input) in [(loss.clone(), top), (loss.lower(2).unwrap(), middle), (loss.lower(2).unwrap().lower(1).unwrap(), x)] {
         assert_eq!(out.level(), input.level());
@@ -194,11 +194,11 @@ fn a_batch_looks_like_one_of_its_elements_and_refuses_to_be_looked_at() {
 #[test]
 fn tangents_end_with_their_level() {
     let (x, t) = (leaf(&[0.5, 2.0]), leaf(&[1.0, 10.0]));
-    tangent::enter(0);
-    let dual = tangent::make_dual(&x, &t).unwrap();
+    forward_mode::enter(0);
+    let dual = forward_mode::make_dual(&x, &t).unwrap();
     let y = pw::mul(&dual, &dual).unwrap();
     assert_eq!(y.tangent().unwrap().array().to_vec::<f64>().unwrap(), [1.0, 40.0]);
-    tangent::exit(0);
+    forward_mode::exit(0);
     assert!(y.tangent().is_none() && dual.tangent().is_none());
-    assert_eq!(tangent::depth(), 0);
+    assert_eq!(forward_mode::depth(), 0);
 }

@@ -2,7 +2,7 @@
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 use super::common::{leaf, tensor, to_vec, values};
-use rgrad::autograd::hooks::TensorHook;
+use rgrad::autograd::engine::hooks::TensorHook;
 use rgrad::autograd::{Edge, Tensor, engine};
 use rgrad::error::{ErrorKind, Result};
 use rgrad::ops::pointwise as pw;

@@ -401,7 +401,7 @@ macro_rules! forward_kernels {
     (Test $R:ident) => { forward_kernels!(Cmp $R) };
     (Analytic $R:ident) => { forward_kernels!(Real $R) };
     (Phase $R:ident) => {
-        levels!(
+        by_isa!(
             by_dtype!(floats real_base $R Base),
             by_dtype!(floats real_avx2 $R Avx2),
             by_dtype!(floats real_avx2 $R Avx2)

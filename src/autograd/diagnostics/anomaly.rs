@@ -1,0 +1,90 @@
+//! Anomaly mode: operations remember the whole stack that called them, and backward looks for nan in what its nodes compute.
+//!
+//! The switch is one for all threads, as in PyTorch. It costs nothing where it is off: it changes which function finds call sites
+//! (`call_site::record_stacks`), and a pass looks at it once.
+
+use crate::array::Array;
+use crate::autograd::dispatch::call_site;
+use crate::autograd::engine::hooks::Grads;
+use crate::autograd::graph::node::Node;
+use crate::autograd::primitives;
+use crate::autograd::tensor::Tensor;
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const ON: u8 = 1;
+const CHECK_NAN: u8 = 2;
+static MODE: AtomicU8 = AtomicU8::new(CHECK_NAN);
+
+pub fn set(on: bool, check_nan: bool) {
+    MODE.store(if on { ON } else { 0 } | if check_nan { CHECK_NAN } else { 0 }, Ordering::Relaxed);
+    call_site::record_stacks(on);
+}
+
+pub fn is_on() -> bool {
+    MODE.load(Ordering::Relaxed) & ON != 0
+}
+
+/// Whether a pass in anomaly mode looks for nan; kept while the mode is off.
+pub fn checks_nan() -> bool {
+    MODE.load(Ordering::Relaxed) & CHECK_NAN != 0
+}
+
+/// What the mode asks of a pass: None if it is off, else whether to look for nan.
+pub(in crate::autograd) fn wanted() -> Option<bool> {
+    let mode = MODE.load(Ordering::Relaxed);
+    (mode & ON != 0).then_some(mode & CHECK_NAN != 0)
+}
+
+/// The first gradient with a nan.
+pub(in crate::autograd) fn first_nan(grads: &Grads) -> Result<Option<usize>> {
+    for (k, g) in grads.iter().enumerate() {
+        if let Some(g) = g
+            && has_nan(g)?
+        {
+            return Ok(Some(k));
+        }
+    }
+    Ok(None)
+}
+
+fn has_nan(t: &Tensor) -> Result<bool> {
+    let a = t.array();
+    if !a.dtype().is_float() || a.numel() == 0 {
+        return Ok(false);
+    }
+    // A sum over a nan is nan, and quick. A sum over infinities may be nan too; then each element is asked.
+    if !total(&a)?.is_nan() {
+        return Ok(false);
+    }
+    Ok(total(&primitives::is_nan(&a)?)? > 0.0)
+}
+
+fn total(a: &Array) -> Result<f64> {
+    let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, a.rank());
+    Ok(a.sum(&all, false)?.first()?.to_f64())
+}
+
+/// Warns about an error that a node raised, and adds what the node remembers of its forward call to it.
+#[cold]
+pub(in crate::autograd) fn report(e: Error, node: &Node) -> Error {
+    let Some(stack) = node.site().stack() else {
+        call_site::warn(&format!(
+            "Error detected in {}. No forward pass information available. Enable detect anomaly during forward pass for more information.",
+            node.name()
+        ));
+        return e;
+    };
+    let text = format!("Error detected in {}. Traceback of forward call that caused the error:\n{stack}", node.name());
+    call_site::warn(&text);
+    let mut e = e.note(text);
+    for (by, stack) in node.site().induced_by() {
+        let text = format!(
+            "\n\nPrevious calculation was induced by {by}. Traceback of forward call that induced the previous calculation:\n{stack}"
+        );
+        call_site::warn(&text);
+        e = e.note(text);
+    }
+    e
+}

@@ -1,0 +1,307 @@
+//! Where paths of gradients end: detach, no_grad, casts to integers and operations without derivative leave a light record on their
+//! results, so that a missing gradient can be explained.
+//!
+//! A record holds nothing alive but itself. Results of results inherit it; a node remembers the records of inputs that need no gradient.
+
+use crate::autograd::dispatch::call_site::{self, Site};
+use crate::autograd::dispatch::mode::{self, Mode};
+use crate::autograd::graph::node::{Edge, Node, NodeOp};
+use crate::autograd::tensor::{Tensor, WeakTensor};
+use crate::error::Error;
+use crate::layout::fmt_shape;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What ended a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    Detach,
+    Data,
+    NoGrad,
+    Inference,
+    /// A cast to a type without gradients.
+    Cast,
+    /// An operation, or an output of one, without derivative.
+    NoDerivative,
+}
+
+#[derive(Clone)]
+struct Entry {
+    why: Why,
+    op: &'static str,
+    site: Site,
+    /// What needed a gradient, and leaves close behind it: it may be gone itself when somebody asks.
+    from: SmallVec<[WeakTensor; 2]>,
+}
+
+/// The ends of paths that lead to one tensor.
+pub(crate) struct Cut(SmallVec<[Entry; 1]>);
+
+/// A record keeps at most this many ends, a walk for leaves looks at this many nodes and takes this many leaves.
+const ENDS: usize = 8;
+const NODES: usize = 24;
+const LEAVES: usize = 8;
+
+impl Entry {
+    fn new<'a>(why: Why, op: &'static str, sources: impl Iterator<Item = &'a Tensor>) -> Entry {
+        let mut from: SmallVec<[WeakTensor; 2]> = SmallVec::new();
+        for s in sources {
+            from.push(s.downgrade());
+            let edge = s.read().grad_fn.clone();
+            if let Some(e) = edge {
+                leaves_near(&e.node, &mut from);
+            }
+        }
+        Entry { why, op, site: call_site::current(), from }
+    }
+
+    fn same(&self, other: &Entry) -> bool {
+        self.why == other.why && self.site == other.site && self.op == other.op
+    }
+
+    fn text(&self) -> String {
+        let (op, line) = (self.op, self.site.text());
+        match self.why {
+            Why::Detach => format!("{op}() at {line}"),
+            Why::Data => format!(".data at {line}"),
+            Why::NoGrad => format!("{op} under no_grad at {line}"),
+            Why::Inference => format!("{op} in inference mode at {line}"),
+            Why::Cast => format!("a cast to a type without gradients at {line}"),
+            Why::NoDerivative => format!("{op}, which has no derivative, at {line}"),
+        }
+    }
+}
+
+fn leaves_near(node: &Arc<Node>, found: &mut SmallVec<[WeakTensor; 2]>) {
+    let mut seen: SmallVec<[*const Node; NODES]> = SmallVec::new();
+    let mut queue: VecDeque<Arc<Node>> = VecDeque::from([node.clone()]);
+    while let Some(n) = queue.pop_front() {
+        if seen.len() == NODES || found.len() > LEAVES {
+            break;
+        }
+        if seen.contains(&Arc::as_ptr(&n)) {
+            continue;
+        }
+        seen.push(Arc::as_ptr(&n));
+        if let NodeOp::Accumulate(leaf) = n.op() {
+            found.push(leaf.downgrade());
+        }
+        queue.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
+    }
+}
+
+/// The record of a result of `op` that was made from `source` without history.
+#[cold]
+pub(crate) fn ended(why: Why, op: &'static str, source: &Tensor) -> Option<Arc<Cut>> {
+    // What a node computes in backward is nobody's path.
+    if call_site::is_inherited() {
+        return None;
+    }
+    Some(Arc::new(Cut(SmallVec::from_elem(Entry::new(why, op, std::iter::once(source)), 1))))
+}
+
+fn add(to: &mut SmallVec<[Entry; 1]>, e: Entry) {
+    if to.len() < ENDS && !to.iter().any(|x| x.same(&e)) {
+        to.push(e);
+    }
+}
+
+/// Why an operation has recorded nothing; of a cast without a word from the mode it is the type.
+pub(crate) fn why(mode: Mode, is_cast: bool) -> Why {
+    match mode {
+        Mode { inference: true, .. } => Why::Inference,
+        Mode { grad: false, .. } => Why::NoGrad,
+        _ if is_cast => Why::Cast,
+        _ => Why::NoDerivative,
+    }
+}
+
+/// Marks the results of an operation that recorded nothing.
+#[cold]
+pub(crate) fn mark_results(op: &'static str, why: Why, inputs: &[&Tensor], outs: &[Tensor]) {
+    let mut sources: SmallVec<[&Tensor; 3]> = SmallVec::new();
+    let mut inherited: SmallVec<[Arc<Cut>; 2]> = SmallVec::new();
+    for t in inputs {
+        let (needs, cut) = {
+            let core = t.read();
+            (core.needs_grad(), core.cut().cloned())
+        };
+        if needs {
+            sources.push(t);
+        } else {
+            inherited.extend(cut);
+        }
+    }
+    let mut ends: SmallVec<[Entry; 1]> = SmallVec::new();
+    if !sources.is_empty() && !call_site::is_inherited() {
+        ends.push(Entry::new(why, op, sources.into_iter()));
+    }
+    let cut = match (ends.is_empty(), &inherited[..]) {
+        (true, []) => return,
+        (true, [one]) => one.clone(),
+        _ => {
+            for e in inherited.iter().flat_map(|c| c.0.iter()) {
+                add(&mut ends, e.clone());
+            }
+            Arc::new(Cut(ends))
+        }
+    };
+    for t in outs {
+        t.write().set_cut(Some(cut.clone()));
+    }
+}
+
+/// Marks the result of an operation without derivative that did not pass through the door.
+pub fn mark_result(op: &'static str, input: &Tensor, out: &Tensor) {
+    let marks = {
+        let core = input.read();
+        core.has_cut() || core.needs_grad()
+    };
+    if marks {
+        mark_results(op, why(mode::current(), false), &[input], std::slice::from_ref(out));
+    }
+}
+
+/// Lets a node remember the records of those inputs that it has no edge to.
+#[cold]
+pub(crate) fn mark_node(node: &Node, inputs: &[&Tensor]) {
+    let without_edge = inputs.iter().zip(node.edges()).filter(|(_, e)| e.is_none());
+    let cuts: Vec<Arc<Cut>> = without_edge.filter_map(|(t, _)| t.read().cut().cloned()).collect();
+    if !cuts.is_empty() {
+        node.with_hooks(|h| h.cuts = cuts);
+    }
+}
+
+/// Every node behind some edges, and the ends of paths that were met on the way.
+#[derive(Default)]
+struct Walk {
+    /// For each node the end that led there; None for those behind the roots themselves.
+    nodes: FxHashMap<*const Node, Option<usize>>,
+    ends: Vec<Entry>,
+}
+
+impl Walk {
+    fn go(&mut self, from: &Arc<Node>, by: Option<usize>) {
+        let mut work = vec![from.clone()];
+        while let Some(n) = work.pop() {
+            if self.nodes.contains_key(&Arc::as_ptr(&n)) {
+                continue;
+            }
+            self.nodes.insert(Arc::as_ptr(&n), by);
+            for cut in n.cuts() {
+                self.met(&cut);
+            }
+            if let NodeOp::Accumulate(leaf) = n.op()
+                && let Some(cut) = leaf.read().cut().cloned()
+            {
+                self.met(&cut);
+            }
+            work.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
+        }
+    }
+
+    fn met(&mut self, cut: &Cut) {
+        for e in &cut.0 {
+            if !self.ends.iter().any(|x| x.same(e) && x.from.len() == e.from.len() && x.from.iter().zip(&e.from).all(|(a, b)| a.same(b))) {
+                self.ends.push(e.clone());
+            }
+        }
+    }
+
+    /// The way from the roots, and on from every end as far as it can still be followed. Gives the nodes of leaves that only ends lead to.
+    fn explore(roots: &[Edge]) -> (Walk, Vec<Edge>) {
+        let mut walk = Walk::default();
+        for r in roots {
+            walk.go(&r.node, None);
+        }
+        let mut leaves = Vec::new();
+        let mut at = 0;
+        while at < walk.ends.len() {
+            let end = walk.ends[at].clone();
+            for t in &end.from {
+                let Some(t) = t.upgrade() else { continue };
+                let Ok(Some(edge)) = t.gradient_edge() else { continue };
+                let known = walk.nodes.contains_key(&Arc::as_ptr(&edge.node));
+                walk.go(&edge.node, Some(at));
+                if !known && edge.node.variable().is_some() {
+                    leaves.push(edge);
+                }
+            }
+            at += 1;
+        }
+        (walk, leaves)
+    }
+
+    /// The end that cut the path to a node off.
+    fn end_before(&self, node: &Arc<Node>) -> Option<&Entry> {
+        self.nodes.get(&Arc::as_ptr(node)).copied().flatten().map(|i| &self.ends[i])
+    }
+
+    fn is_reached(&self, node: &Arc<Node>) -> bool {
+        matches!(self.nodes.get(&Arc::as_ptr(node)), Some(None))
+    }
+
+    fn all_ends(&self) -> Option<String> {
+        let mut texts: Vec<String> = self.ends.iter().map(Entry::text).collect();
+        texts.sort();
+        texts.dedup();
+        texts.truncate(ENDS);
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+}
+
+/// What a tensor says about the end of its path, if it has no history because of one.
+pub fn explain_root(t: &Tensor) -> Option<String> {
+    let cut = t.read().cut().cloned()?;
+    let texts: Vec<String> = cut.0.iter().map(Entry::text).collect();
+    Some(format!("the path to it was cut by {}", texts.join("; ")))
+}
+
+/// Why the roots do not lead to `input`, as far as that is known.
+pub fn explain(roots: &[Edge], input: &Edge) -> Option<String> {
+    let (walk, _) = Walk::explore(roots);
+    match walk.end_before(&input.node) {
+        Some(end) => Some(format!("the path to it was cut by {}", end.text())),
+        None => walk.all_ends().map(|ends| format!("the graph of the outputs ends at {ends}")),
+    }
+}
+
+/// How an error names an input: by the name that the caller knows, else by what it looks like.
+pub(in crate::autograd) fn label(name: Option<&String>, node: &Node) -> String {
+    let shape = fmt_shape(&node.outs()[0].shape);
+    match (name, node.variable(), node.site().describe()) {
+        (Some(n), ..) => format!("{n} of shape {shape}"),
+        (None, Some(_), Some(line)) => format!("the leaf of shape {shape} that was first used at {line}"),
+        (None, Some(_), None) => format!("a leaf of shape {shape}"),
+        (None, None, _) => format!("the output of {} at {}", node.name(), node.site().text()),
+    }
+}
+
+/// An error that names every input, or without inputs every leaf that a cut path leads to, which the roots do not lead to.
+pub fn unreached(roots: &[Edge], inputs: &[Edge], names: &[String]) -> Option<Error> {
+    let (walk, leaves) = Walk::explore(roots);
+    let wanted = if inputs.is_empty() { &leaves } else { inputs };
+    let mut lines = Vec::new();
+    for (i, e) in wanted.iter().enumerate() {
+        if walk.is_reached(&e.node) {
+            continue;
+        }
+        let who = label(names.get(i), &e.node);
+        lines.push(match (walk.end_before(&e.node), walk.all_ends()) {
+            (Some(end), _) => format!("{who}: the path was cut by {}", end.text()),
+            (None, Some(ends)) => format!("{who}: not reached; the graph of the outputs ends at {ends}"),
+            (None, None) => format!("{who}: it took no part in computing the outputs"),
+        });
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    Some(Error::graph(format!(
+        "backward(strict=True): {} of {} would get no gradient\n  {}",
+        lines.len(),
+        if inputs.is_empty() { "the leaves that cut paths come from".into() } else { format!("{} inputs", inputs.len()) },
+        lines.join("\n  ")
+    )))
+}

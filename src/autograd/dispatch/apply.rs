@@ -1,0 +1,620 @@
+//! The door: the one function through which every operation passes. Grad mode, tape, call sites and levels live here and nowhere else.
+
+use crate::array::{Access, Array, Change, Device, Version, fusion};
+use crate::autograd::diagnostics::missing_gradient;
+use crate::autograd::dispatch::call_site::{self, Inherit};
+use crate::autograd::dispatch::mode::{self, Watch};
+use crate::autograd::dispatch::record::{self, Entry, History};
+use crate::autograd::dispatch::write_callback;
+use crate::autograd::engine::hooks::Grads;
+use crate::autograd::graph::node::{Edge, Node, NodeOp, OutMeta, Vjp};
+use crate::autograd::graph::saved::Saved;
+use crate::autograd::graph::saved_hooks;
+use crate::autograd::graph::view::{self, ViewName, ViewOp};
+use crate::autograd::primitives;
+use crate::autograd::tensor::lock::ReadGuard;
+use crate::autograd::tensor::{Core, Tensor, Value};
+use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::transforms::forward_mode::{self, Jvp, Tangent, Tangents};
+use crate::autograd::transforms::level;
+use crate::autograd::transforms::mutation_guard::{self, Trusted};
+use crate::backend::host;
+use crate::error::{Error, Result, within};
+use crate::layout::fmt_shape;
+use smallvec::SmallVec;
+
+pub type Arrays = SmallVec<[Array; 1]>;
+pub type Outputs = SmallVec<[Tensor; 1]>;
+
+/// What a vjp reads: bit i for input i, bit `FIRST_OUTPUT` + j for output j.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saves(u32);
+
+impl Saves {
+    pub const NOTHING: Saves = Saves(0);
+    /// The bit of output 0, and how many inputs can be named.
+    pub const FIRST_OUTPUT: usize = 28;
+    /// How many inputs an operation may save; who takes more refuses them.
+    pub const INPUTS: usize = Saves::FIRST_OUTPUT;
+    pub const OUTPUTS: usize = u32::BITS as usize - Saves::FIRST_OUTPUT;
+
+    /// # Panics
+    /// There is no such input; of a constant that is found when it is compiled.
+    #[must_use]
+    #[inline]
+    pub const fn input(self, i: usize) -> Saves {
+        assert!(i < Saves::INPUTS, "an operation saves an input beyond those that a node can name");
+        Saves(self.0 | 1 << i)
+    }
+
+    /// # Panics
+    /// As for `input`.
+    #[must_use]
+    #[inline]
+    pub const fn output(self, j: usize) -> Saves {
+        assert!(j < Saves::OUTPUTS, "an operation saves an output beyond those that a node can name");
+        Saves(self.0 | 1 << (Saves::FIRST_OUTPUT + j))
+    }
+
+    /// What a row's derivative reads: a bit for each operand, and whether it reads the result.
+    #[inline]
+    pub const fn of_row(operands: u8, output: bool) -> Saves {
+        const { assert!(u8::BITS as usize <= Saves::INPUTS) };
+        Saves(operands as u32 | (output as u32) << Saves::FIRST_OUTPUT)
+    }
+
+    /// The place in a node's list of saved tensors where the value of `bit` lies.
+    #[inline]
+    pub const fn place(self, bit: usize) -> usize {
+        (self.0 & ((1u32 << bit) - 1)).count_ones() as usize
+    }
+
+    #[inline]
+    pub const fn has(self, bit: usize) -> bool {
+        bit < u32::BITS as usize && self.0 >> bit & 1 == 1
+    }
+}
+
+/// Where an operation's inputs may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Devices {
+    /// All on one device; a 0-d input on the CPU is brought there.
+    Same,
+    /// As `Same`, but the operation takes 0-d inputs from the CPU itself.
+    Numbers,
+    /// Anywhere.
+    Any,
+}
+
+/// An operation: its forward on arrays, beside the vjp that a node will run. Where it says nothing, it has the common properties: inputs on
+/// one device, values that are there, nothing saved, a tangent by transposing the vjp, no batching rule.
+pub trait Op: Vjp + OpForm {
+    fn name(&self) -> &'static str;
+
+    fn forward(&self, inputs: &[&Array]) -> Result<Arrays>;
+
+    /// Which inputs may lie on another device than the rest.
+    fn devices(&self) -> Devices {
+        Devices::Same
+    }
+
+    /// Whether the forward knows what to do with inputs (and, in place, with a target) whose values are pending; others get them computed.
+    fn takes_pending(&self) -> bool {
+        false
+    }
+
+    /// Writes the first result into `out`, which is the first input itself. An operation that can do without a temporary says how.
+    fn forward_into(&self, out: &Array, inputs: &[&Array]) -> Result<()> {
+        let made = self.forward(inputs)?;
+        if made[0].shape() != out.shape() {
+            return Err(inplace_shape(out.shape(), made[0].shape()));
+        }
+        out.copy_from(&made[0])
+    }
+
+    /// About how many elements or products the forward goes over. From `host::LARGE` on it runs without the host's lock.
+    fn work(&self, inputs: &[&Array]) -> usize {
+        inputs.iter().map(|a| a.numel()).sum()
+    }
+
+    /// What the vjp reads, given which inputs need a gradient.
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING
+    }
+
+    /// Whether an output has a gradient at all (indices have none).
+    fn differentiable(&self, _output: usize) -> bool {
+        true
+    }
+
+    /// Whether it converts to another type: where that has no gradients the path ends.
+    fn is_cast(&self) -> bool {
+        false
+    }
+
+    /// The view that the operation is, with the name its node bears; None where it makes something new.
+    fn view(&self) -> Option<(&ViewOp, Option<ViewName>)> {
+        None
+    }
+
+    /// Whether `forward` runs operations on tensors. No tensor is locked then.
+    fn is_composed(&self) -> bool {
+        false
+    }
+
+    /// Whether each element of the result depends on the elements in the same place of the inputs, broadcast, and on nothing else.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
+    /// The operation on inputs that all have a batch dimension of this size in front, which all results then have: mostly the same with its
+    /// dimensions shifted by one. None: there is no such operation.
+    fn shifted(&self, _batch: usize) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// The batching rule: the operation on inputs of which some have a batch dimension in front, which all results then have. None: it has
+    /// no rule, and runs on each element of the batch.
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        self.batch_shifted(lanes)
+    }
+
+    /// How the tangents of the results come from those of the inputs.
+    fn tangent(&self) -> Tangent {
+        Tangent::General
+    }
+
+    /// The tangents of the results (None: zero), of an operation for which `tangent` has no word.
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        cx.of_kind(self.tangent())
+    }
+}
+
+/// What every operation has, in the forms in which `dyn Op` needs it.
+pub trait OpForm {
+    /// The operation as a node keeps it.
+    fn node_op(&self) -> NodeOp;
+
+    /// The batching rule that `Op::shifted` gives: all inputs get a batch dimension.
+    fn batch_shifted(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>>;
+}
+
+impl<T: Op + Clone> OpForm for T {
+    #[inline]
+    fn node_op(&self) -> NodeOp {
+        self.clone().into_node()
+    }
+
+    fn batch_shifted(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        self.shifted(lanes.size).map(|op| lanes.shifted(&op))
+    }
+}
+
+#[cold]
+pub fn inplace_shape(have: &[usize], broadcast: &[usize]) -> Error {
+    Error::shape(format!("output with shape {} doesn't match the broadcast shape {}", fmt_shape(have), fmt_shape(broadcast)))
+}
+
+/// Applies an operation and gives its first result.
+#[inline]
+pub fn apply1(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    let mut out = apply(op, inputs)?;
+    Ok(out.swap_remove(0))
+}
+
+/// As `apply1`, for an operation whose result may be larger than the product of its inputs' sizes.
+pub fn apply1_growing(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    let mut out = run(op, inputs, true, true)?;
+    Ok(out.swap_remove(0))
+}
+
+/// Applies an operation: the door itself.
+#[inline]
+pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
+    run(op, inputs, false, true)
+}
+
+/// As the door, but blind to tangents.
+pub(in crate::autograd) fn run_recorded(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
+    run(op, inputs, grows, false)
+}
+
+fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<Outputs> {
+    if fusion::has_left() {
+        make_room(op, inputs);
+    }
+    // Loops that push: collecting into small vectors costs more than some operations.
+    let (outs, history) = {
+        let mut cores: SmallVec<[ReadGuard<'_, Core>; 3]> = SmallVec::new();
+        for t in inputs {
+            cores.push(t.read());
+        }
+        let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
+        let mut history = History::new(mode::current());
+        for c in &cores {
+            history.input(c);
+            if let Value::Array(a) = &c.value {
+                arrays.push(a);
+            }
+        }
+        let History { leveled, dual, .. } = history;
+        let outs: SmallVec<[Value; 1]> = if leveled || dual && tangents {
+            drop(arrays);
+            drop(cores);
+            // Before tangents: an input of an ended level has that of the tensor below.
+            if leveled && let Some(now) = level::without_ended(inputs) {
+                let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
+                return run(op, &refs, grows, tangents);
+            }
+            if dual && tangents {
+                return forward_mode::through(op, inputs, grows);
+            }
+            let (outs, number) = apply_level(op, inputs)?;
+            history.at_level(number);
+            outs
+        } else {
+            let made = if op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
+                // Another thread may wait for one of these tensors with the host's lock in its hands.
+                let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
+                drop(arrays);
+                drop(cores);
+                forward_apart(op, &kept)
+            } else {
+                within(|| op.name().into(), || op.forward(&arrays))
+            };
+            let made = made?;
+            if !history.is_recorded() && !history.ends {
+                return Ok(unrecorded(made));
+            }
+            let mut outs = SmallVec::new();
+            for a in made {
+                outs.push(Value::Array(a));
+            }
+            outs
+        };
+        (outs, history)
+    };
+    if !history.is_recorded() {
+        let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
+        if history.ends {
+            missing_gradient::mark_results(op.name(), missing_gradient::why(history.mode, op.is_cast()), inputs, &outs);
+        }
+        return Ok(outs);
+    }
+    recorded(op, inputs, &history, outs)
+}
+
+/// The results of an operation that nothing is said about.
+#[inline]
+fn unrecorded(mut made: Arrays) -> Outputs {
+    let mut outs = Outputs::new();
+    if made.len() > 1 {
+        outs.extend(made.into_iter().map(|a| Tensor::from_value(Value::Array(a))));
+    } else if let Some(one) = made.pop() {
+        outs.push(Tensor::from_value(Value::Array(one)));
+    }
+    outs
+}
+
+/// A safe point: runs deferred programs that keep more memory alive than they give, before an operation asks for memory. Not for one that
+/// becomes a step of a program: of what such a step leaves, most is taken up by the next one.
+#[cold]
+fn make_room(op: &dyn Op, inputs: &[&Tensor]) {
+    let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
+    let is_step =
+        op.takes_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
+    // Few numbers lie in their storage.
+    if !is_step && looks(|a| a.numel() > 16) {
+        fusion::run_left();
+    }
+}
+
+/// Whether some arrays lie on the CPU and some elsewhere.
+#[inline]
+fn is_mixed(arrays: &[&Array]) -> bool {
+    arrays.iter().any(|a| a.device() != arrays[0].device())
+}
+
+fn with_moved<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> SmallVec<[&'a Array; 3]> {
+    let mut out: SmallVec<[&Array; 3]> = SmallVec::from_slice(arrays);
+    for (at, a) in moved {
+        out[*at] = a;
+    }
+    out
+}
+
+/// The inputs that have to be brought to the others' device, or an error if that would be a transfer that nobody asked for.
+#[cold]
+fn brought(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
+    let mut out = Vec::new();
+    let Some(there) = arrays.iter().find(|a| a.device() != Device::CPU) else { return Ok(out) };
+    if op.devices() == Devices::Any {
+        return Ok(out);
+    }
+    for (i, a) in arrays.iter().enumerate().filter(|(_, a)| a.device() == Device::CPU) {
+        if a.rank() > 0 {
+            return Err(Error::runtime(format!(
+                "Expected all tensors to be on the same device, but found at least two devices, {} and cpu! ({}: input {i} of shape {} is on \
+                 cpu; move it with .to(\"{}\"))",
+                there.device(),
+                op.name(),
+                fmt_shape(a.shape()),
+                there.device()
+            )));
+        }
+        if op.devices() == Devices::Same {
+            out.push((i, a.to_device_of(there)?));
+        }
+    }
+    Ok(out)
+}
+
+/// Whether the host's lock is worth releasing. The work of an operation that does not grow is at most the product of its inputs' sizes:
+/// small operations pay for no more than this product.
+#[inline]
+fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
+    let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
+    let large = fusion::large();
+    (grows || most >= large) && op.work(arrays) >= large
+}
+
+/// Runs an operation that is large, or that a device runs, while no lock of ours is held. Who waits for a device releases the host's
+/// lock by himself.
+#[cold]
+fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
+    let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
+    let moved = if is_mixed(&refs) { brought(op, &refs)? } else { Vec::new() };
+    let refs = with_moved(&refs, &moved);
+    if is_quick(&refs) {
+        return within(|| op.name().into(), || op.forward(&refs));
+    }
+    // Whoever records a pending result there asks for its line, which cannot be seen without the host's lock.
+    let _line = Inherit::new(call_site::current());
+    host::unlocked(|| {
+        if !op.takes_pending() {
+            refs.iter().try_for_each(|a| a.ready())?;
+        }
+        within(|| op.name().into(), || op.forward(&refs))
+    })
+}
+
+/// Whether a device may be told of an operation at once: nothing is pending, or large enough to become so.
+fn is_quick(arrays: &[&Array]) -> bool {
+    arrays.iter().any(|a| a.device() != Device::CPU) && arrays.iter().all(|a| a.numel() < host::LARGE && !a.storage().is_pending())
+}
+
+/// The highest level among the inputs applies its rule; the results are values of that level.
+#[cold]
+fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<(SmallVec<[Value; 1]>, u32)> {
+    let Some(level) = level::highest(inputs) else {
+        return Err(Error::runtime(format!("{}: no level among the inputs", op.name())));
+    };
+    // History at this level is recorded by the caller from the very inputs; below it, by the rule's own calls.
+    let outs = level.apply(&level, op, inputs)?;
+    Ok((outs.into_iter().map(|t| t.read().value.clone()).collect(), level.number()))
+}
+
+/// The results of an operation that has run, with the history that they have in common.
+fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
+    let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::new();
+    let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
+    for (j, v) in outs.iter().enumerate() {
+        let meta = out_meta(v);
+        with_grad.push(meta.dtype.is_float() && op.differentiable(j));
+        metas.push(meta);
+    }
+    if !with_grad.contains(&true) {
+        let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
+        missing_gradient::mark_results(op.name(), missing_gradient::why(history.mode, op.is_cast()), inputs, &outs);
+        return Ok(outs);
+    }
+    let saves = op.saves(&history.needs);
+    let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+    for (i, t) in inputs.iter().enumerate() {
+        if saves.has(i) {
+            saved.push(Saved::input(t)?);
+        }
+    }
+    for (j, v) in outs.iter().enumerate() {
+        if saves.has(Saves::FIRST_OUTPUT + j) {
+            saved.push(Saved::output_value(v.clone(), Version::Shared, j as u32));
+        }
+    }
+    let edges = history.edges(inputs.iter().copied())?;
+    let node = record::begin(Entry { op: op.node_op(), edges, outs: metas, saves, saved }, call_site::current());
+    let mut made = Outputs::new();
+    for (j, v) in outs.into_iter().enumerate() {
+        let edge = with_grad[j].then(|| Edge { node: node.clone(), nr: j as u32 });
+        made.push(Tensor::with_history(v, Version::Shared, edge));
+    }
+    let outs = made;
+    for (t, _) in outs.iter().zip(&with_grad).filter(|(_, g)| !**g) {
+        missing_gradient::mark_results(op.name(), missing_gradient::why(history.mode, op.is_cast()), inputs, std::slice::from_ref(t));
+    }
+    record::finish(&node, history.ends.then_some(inputs), &outs)?;
+    Ok(outs)
+}
+
+pub(crate) fn out_meta(v: &Value) -> OutMeta {
+    match v {
+        Value::Array(a) => OutMeta::of(a),
+        Value::Leveled(l) => l.with_array(OutMeta::of),
+    }
+}
+
+/// What an in-place operation does with what stood there before. (Either way the old value's history goes on: an overwritten value
+/// has a gradient of zero.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Old {
+    /// `add_`: the old value is the first input.
+    Read,
+    /// `copy_`, `fill_`: the old value is lost.
+    Overwritten,
+}
+
+/// Applies an operation whose result overwrites its first input. Nothing is changed if it fails.
+pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+    write_inplace(op, label, inputs, old, true)
+}
+
+/// As `apply_inplace`, for inputs of which some have tangents.
+#[cold]
+fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+    if let Some(now) = level::without_ended(inputs) {
+        let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
+        return apply_inplace(op, label, &refs, old);
+    }
+    let Some(looked) = forward_mode::Inputs::of(inputs)? else { return write_inplace(op, label, inputs, old, false) };
+    let primals = looked.primals(inputs)?;
+    let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
+    // A history of the tangents, here or at a level below, keeps the old value.
+    let recorded = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
+    let kept = forward_mode::kept_apart(inputs[0], old == Old::Read && mode::is_grad_enabled() && recorded())?;
+    let rest = inputs[1..].iter().map(|t| forward_mode::beside_write(t, inputs[0]));
+    let ins: SmallVec<[Tensor; 3]> = std::iter::once(Ok(kept)).chain(rest).collect::<Result<_>>()?;
+    let ins: SmallVec<[&Tensor; 3]> = ins.iter().collect();
+    let made = forward_mode::of_results(op, &ins, &looked, &apply(op, &refs)?)?.swap_remove(0);
+    let mut written: SmallVec<[&Tensor; 3]> = looked.below.iter().collect();
+    written[0] = inputs[0];
+    write_inplace(op, label, &written, old, false)?;
+    // The tangent belongs to the target, wherever its memory is from.
+    let _trusted = Trusted::new();
+    forward_mode::written(inputs[0], made)
+}
+
+fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old, tangents: bool) -> Result<()> {
+    let target = inputs[0];
+    if fusion::has_left() {
+        make_room(op, inputs);
+    }
+    let mode = mode::current();
+    debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
+    let mut history = History::new(mode);
+    for (i, t) in inputs.iter().enumerate() {
+        let core = t.read();
+        if i == 0 {
+            history.target(&core);
+        } else {
+            history.input(&core);
+        }
+    }
+    let History { leveled, dual, .. } = history;
+    let level = if leveled { level::highest(inputs) } else { None };
+    if let Some(level) = &level
+        && mutation_guard::raise(target, level)
+    {
+        return write_inplace(op, label, inputs, old, tangents);
+    }
+    if dual && tangents && forward_mode::is_enabled() {
+        return with_tangents(op, label, inputs, old);
+    }
+    if leveled && let Some(now) = level::without_ended(inputs) {
+        let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
+        return apply_inplace(op, label, &refs, old);
+    }
+    if let Some(level) = &level {
+        history.at_level(level.number());
+    }
+    let any = history.is_recorded() && target.dtype().is_float();
+    view::check_inplace(target, any, label)?;
+
+    let out = target.array();
+    if !out.storage().is_writable()
+        && let Some(e) = target.refuses_write(label)
+    {
+        return Err(e);
+    }
+    if out.layout().has_zero_stride() {
+        return Err(Error::runtime(format!(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the \
+             tensor before performing the operation ({label})."
+        )));
+    }
+    let node = if any {
+        let saves = op.saves(&history.needs);
+        let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+        let edges = history.edges(inputs.iter().copied())?;
+        for (i, t) in inputs.iter().enumerate().filter(|(i, _)| saves.has(*i)) {
+            // What is about to be overwritten is kept as a copy. The target in another role is not: its version tells, as in PyTorch.
+            saved.push(if i == 0 {
+                let copy = match &level {
+                    None => Value::Array(t.array().clone_dense()?),
+                    Some(_) => primitives::clone(&t.detach_here())?.read().value.clone(),
+                };
+                Saved::Copy(Box::new((copy, t.gradient_edge()?)))
+            } else {
+                Saved::input_of_write(t, out.storage())?
+            });
+        }
+        let outs = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
+        let node = record::begin(Entry { op: op.node_op(), edges, outs, saves, saved }, call_site::current());
+        if let Some(hooks) = saved_hooks::current() {
+            // Hooks see inputs while these have the values and the history that are saved.
+            saved_hooks::pack_node(&node, &*hooks, &[])?;
+            if mode.watches(Watch::Writing) {
+                // What has been packed just now is about to be overwritten, too.
+                write_callback::announce(target)?;
+            }
+        }
+        Some(node)
+    } else {
+        None
+    };
+    if let Some(level) = &level {
+        level.apply_inplace(level, op, label, inputs, old)?;
+    } else {
+        let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
+        let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
+        let mut moved = Vec::new();
+        if is_mixed(&refs) {
+            if out.device() == Device::CPU && op.devices() != Devices::Any {
+                return Err(Error::runtime(format!(
+                    "Expected all tensors to be on the same device: {label} writes to a tensor on cpu, but another input is on a device; move \
+                     one of them with .to() first"
+                )));
+            }
+            moved = brought(op, &refs)?;
+        }
+        let refs = with_moved(&refs, &moved);
+        let large = out.numel() >= host::LARGE || is_large(op, &refs, false) || refs.iter().any(|a| a.storage().is_pending());
+        if large && !is_quick(&refs) {
+            let _line = Inherit::new(call_site::current());
+            host::unlocked(|| {
+                if !op.takes_pending() {
+                    refs.iter().try_for_each(|a| a.ready())?;
+                    out.storage().settle(Access::Write)?;
+                }
+                within(|| op.name().into(), || op.forward_into(&out, &refs))
+            })?;
+        } else {
+            within(|| op.name().into(), || op.forward_into(&out, &refs))?;
+        }
+    }
+    let site = node.as_ref().map_or_else(call_site::current, |n| n.site());
+    target.bump_version(Change { site: site.0, op: label });
+    let Some(node) = node else {
+        // What was written in here has a path that ends, unless the target's own goes on.
+        if history.ends && !target.requires_grad() {
+            missing_gradient::mark_results(label, missing_gradient::why(mode, op.is_cast()), inputs, std::slice::from_ref(target));
+        }
+        return Ok(());
+    };
+    if node.saves.has(Saves::FIRST_OUTPUT) {
+        node.save_more(Saved::output(target, 0));
+    }
+    view::rebase(target, node.clone())?;
+    record::finish(&node, history.ends.then_some(inputs), std::slice::from_ref(target))
+}
+
+/// Runs a node's vjp and gives gradients for its edges, not yet fitted.
+pub(crate) fn run_vjp(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads) -> Result<Grads> {
+    let cx = crate::autograd::graph::node::VjpCx::new(node, needs);
+    match node.op() {
+        NodeOp::Pointwise(p) => p.vjp(&cx, grads),
+        NodeOp::Other(o) => o.vjp(&cx, grads),
+        NodeOp::Accumulate(_) => Ok(Grads::new()),
+    }
+}

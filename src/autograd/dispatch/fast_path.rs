@@ -1,0 +1,237 @@
+//! The short way of pointwise rows on a few floats that lie alike: through the door what `apply::apply` and `apply::apply_inplace` do for them,
+//! and in backward what `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
+
+use crate::array::{Array, Change, Numbers, Version, fusion};
+use crate::autograd::dispatch::apply::{Op, Saves};
+use crate::autograd::dispatch::call_site;
+use crate::autograd::dispatch::mode;
+use crate::autograd::dispatch::pointwise::{MAX_PARAMS, Number, Passes, PointwiseOp};
+use crate::autograd::dispatch::record;
+use crate::autograd::graph::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
+use crate::autograd::graph::saved::Saved;
+use crate::autograd::primitives::NEG;
+use crate::autograd::tensor::lock::ReadGuard;
+use crate::autograd::tensor::{Core, Tensor, Value};
+use crate::backend::cpu::pointwise::Func;
+use crate::error::Result;
+use crate::layout::Scalar;
+use crate::pointwise::RowId;
+use smallvec::SmallVec;
+
+/// Applies a row to inputs of one floating type, of which some may be Python's numbers (in their places stands any of the tensors). None, and
+/// nothing done, where dispatch itself must be asked: levels, tensors that stand for numbers, other types, promotion, broadcasting, sizes that
+/// are worth a thread, somebody who watches.
+#[inline]
+pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> Result<Option<Tensor>> {
+    let mode = mode::current();
+    if !mode.short_way() {
+        return Ok(None);
+    }
+    let cores = inputs.map(Tensor::read);
+    let Some(first) = cores[0].plain() else { return Ok(None) };
+    if fusion::has_left() && first.numel() > 16 {
+        // Memory is asked for: programs that nobody waits for run first, at the door.
+        return Ok(None);
+    }
+    let mut arrays = [first; N];
+    for i in 1..N {
+        let Some(a) = cores[i].plain() else { return Ok(None) };
+        arrays[i] = a;
+    }
+    let dtype = first.dtype();
+    let mut op = PointwiseOp::of(row, dtype);
+    op.params[..params.len()].copy_from_slice(params);
+    let mut needs = [false; N];
+    for i in 0..N {
+        if numbers.has(i) {
+            op.number = if i == 0 { Number::First } else { Number::Later };
+        } else {
+            needs[i] = cores[i].needs_grad();
+        }
+    }
+    let any = needs.contains(&true);
+    if any && (!record::records(mode) || !op.differentiable(0)) {
+        // Dispatch says on the result why it has no history.
+        return Ok(None);
+    }
+    let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, numbers, &op.params) else { return Ok(None) };
+    if !any {
+        // SAFETY: the first operand.
+        return Ok(Some(Tensor::in_mode(mode, Value::Array(unsafe { made.laid_out_as(first) }))));
+    }
+    // SAFETY: the first operand.
+    let out = unsafe { made.laid_out_as(first) };
+
+    let saves = op.saves(&needs);
+    let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+    let mut edges = Edges::new();
+    let mut late = false;
+    for i in 0..N {
+        if saves.has(i) {
+            saved.push(match numbers.get(i) {
+                Some(value) => Saved::Number(value),
+                None => Saved::input_of(inputs[i], &cores[i])?,
+            });
+        }
+        let edge = if needs[i] { cores[i].known_edge() } else { Some(None) };
+        late |= edge.is_none();
+        edges.push(edge.flatten());
+    }
+    // What follows may have to write to an input (a leaf's first node) or run foreign code (the call site).
+    drop(cores);
+    if late {
+        for i in (0..N).filter(|&i| needs[i]) {
+            edges[i] = inputs[i].gradient_edge()?;
+        }
+    }
+    if saves.has(Saves::FIRST_OUTPUT) {
+        saved.push(Saved::output_value(Value::Array(out.clone()), Version::Shared, 0));
+    }
+    let mut outs: SmallVec<[OutMeta; 1]> = SmallVec::new();
+    outs.push(OutMeta::of(&out));
+    let node = record::node(NodeOp::Pointwise(op), edges, outs, saves, saved, call_site::current());
+    Ok(Some(Tensor::with_history(Value::Array(out), Version::Shared, Some(Edge { node, nr: 0 }))))
+}
+
+/// As `apply_direct`, with the result written over the first input, which is no number. Also false where history is recorded, or the path of an
+/// operand ends.
+#[inline]
+pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> bool {
+    let mode = mode::current();
+    if !mode.short_writes() {
+        return false;
+    }
+    let cores = inputs.map(Tensor::read);
+    let Some(target) = cores[0].plain() else { return false };
+    let records = record::records(mode);
+    if records && cores[0].needs_grad() || cores[0].inference && !mode.inference || fusion::has_left() && target.numel() > 16 {
+        return false;
+    }
+    let mut arrays = [target; N];
+    for i in (1..N).filter(|&i| !numbers.has(i)) {
+        let Some(a) = cores[i].plain() else { return false };
+        if cores[i].needs_grad() {
+            return false;
+        }
+        arrays[i] = a;
+    }
+    let mut all = [Scalar::Int(0); MAX_PARAMS];
+    all[..params.len()].copy_from_slice(params);
+    if !target.storage().is_writable() || !target.pointwise_direct_into(Func::forward(row), &arrays, numbers, &all) {
+        return false;
+    }
+    // What follows may run foreign code (the call site).
+    drop(cores);
+    inputs[0].bump_version(Change { site: call_site::current().0, op: label });
+    true
+}
+
+/// The gradients of a row's operands, for a pass that records nothing; then what the node has saved is freed, unless it is to `keep` it.
+/// None, and nothing done, where the node itself must be asked: hooks, freed or changed values, rows without a kernel of their own.
+#[inline]
+pub(in crate::autograd) fn vjp_direct(
+    node: &Node,
+    op: &PointwiseOp,
+    needs: &[bool],
+    g: &Array,
+    keep: bool,
+) -> Option<SmallVec<[Option<Array>; 2]>> {
+    let mut state = node.state();
+    if state.freed || state.hooks.as_ref().is_some_and(|h| !h.is_empty()) {
+        return None;
+    }
+    let made = gradients(node, op, needs, g, &state)?;
+    if !keep && !state.saved.is_empty() {
+        let saved = std::mem::take(&mut state.saved);
+        state.freed = true;
+        drop(state);
+        // Outside the lock: the last holder of a tensor may own foreign objects.
+        drop(saved);
+    }
+    Some(made)
+}
+
+#[inline]
+fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &State) -> Option<SmallVec<[Option<Array>; 2]>> {
+    let n = needs.len();
+    debug_assert_eq!(n, op.row.info().arity());
+    let mut cores: [Option<ReadGuard<'_, Core>>; 3] = [None, None, None];
+    let mut output = g;
+    let mut numbers = Numbers::NONE;
+    for (i, core) in cores.iter_mut().enumerate().take(n) {
+        if node.saves.has(i) {
+            let (tensor, version) = match state.saved.get(node.saves.place(i)) {
+                Some(Saved::Input { tensor, version }) => (tensor, version),
+                Some(Saved::Number(value)) => {
+                    numbers.set(i, *value);
+                    continue;
+                }
+                _ => return None,
+            };
+            let read = tensor.read();
+            if read.has_tangent() || read.with_storage(|s| read.version.current(s)) != *version {
+                return None;
+            }
+            *core = Some(read);
+        }
+    }
+    if node.saves.has(Saves::FIRST_OUTPUT) {
+        let Some(Saved::Output(saved)) = state.saved.get(node.saves.place(Saves::FIRST_OUTPUT)) else { return None };
+        output = saved.unchanged()?;
+    }
+    let mut read: [Option<&Array>; 3] = [None; 3];
+    for (at, core) in read.iter_mut().zip(&cores) {
+        match core.as_ref().map(|c| &c.value) {
+            None => {}
+            Some(Value::Array(a)) => *at = Some(a),
+            Some(Value::Leveled(_)) => return None,
+        }
+    }
+    let mut like = g;
+    if let Some(value) = spread(g) {
+        // The gradient of a sum, for one: a number everywhere.
+        numbers.set(Numbers::COTANGENT, value);
+        like = read.iter().flatten().copied().chain([output]).find(|a| a.shape() == g.shape())?;
+    }
+    // Places that a derivative does not read are filled with any of the arrays.
+    let mut ins = [like; 5];
+    for (at, read) in ins[1..].iter_mut().zip(read) {
+        *at = read.unwrap_or(like);
+    }
+    if node.saves.has(Saves::FIRST_OUTPUT) {
+        ins[1 + n] = output;
+    }
+    let mut made = SmallVec::new();
+    for (i, need) in needs.iter().enumerate() {
+        if !*need {
+            made.push(None);
+            continue;
+        }
+        // An array is large: it goes to its place as it is.
+        made.push(Array::pointwise_direct(Func::vjp(op.row, i), op.compute, &ins[..n + 2], &numbers, &op.params));
+        if matches!(made.last(), Some(None)) {
+            made.pop();
+            made.push(Some(passed_on(op, i, g)?));
+        }
+    }
+    Some(made)
+}
+
+/// The one value of an array that repeats it everywhere.
+#[inline]
+fn spread(g: &Array) -> Option<f64> {
+    if g.numel() < 2 || g.strides().iter().any(|s| *s != 0) || !g.storage().is_plain() {
+        return None;
+    }
+    g.first().ok().map(Scalar::to_f64)
+}
+
+/// The gradient of an operand that is the cotangent itself, but for its sign: no kernel computes it.
+#[inline]
+fn passed_on(op: &PointwiseOp, operand: usize, g: &Array) -> Option<Array> {
+    match op.passes(operand) {
+        Passes::On => Some(g.clone()),
+        Passes::Negated => Array::pointwise_direct(NEG, op.compute, &[g], &Numbers::NONE, &op.params),
+        Passes::No => None,
+    }
+}

@@ -1,0 +1,404 @@
+//! The one operation descriptor of all pointwise rows, and the scalar language spoken by tensors, which gives every higher derivative.
+
+use crate::array::{Array, fusion};
+use crate::autograd::dispatch::apply::{Arrays, Devices, Op, Saves, apply1};
+use crate::autograd::dispatch::mode;
+use crate::autograd::engine::hooks::Grads;
+use crate::autograd::graph::node::{Name, NodeOp, Vjp, VjpCx};
+use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::graph::view::{ViewOp, view};
+use crate::autograd::tensor::{Tensor, Value};
+use crate::autograd::transforms::forward_mode::{self, Jvp, Tangents};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Scalar};
+use crate::pointwise::Func;
+use crate::pointwise::{Analytic, Cond, Constant, Field, Num, OUTPUT, Real, RowId};
+use smallvec::{SmallVec, smallvec};
+use std::cell::RefCell;
+use std::ops::{Add, Mul, Neg, Sub};
+use std::sync::OnceLock;
+
+pub use crate::backend::cpu::pointwise::kernels::MAX_PARAMS;
+
+/// Which operand of an operation is a Python number: PyTorch names some nodes differently then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Number {
+    None,
+    Later,
+    First,
+}
+
+/// Whether an operand's gradient is the cotangent itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::autograd) enum Passes {
+    On,
+    /// But for its sign.
+    Negated,
+    No,
+}
+
+/// A row with its parameters and the types it computes in and gives.
+#[derive(Debug, Clone, Copy)]
+pub struct PointwiseOp {
+    pub row: RowId,
+    pub compute: DType,
+    pub out: DType,
+    pub params: [Scalar; MAX_PARAMS],
+    pub number: Number,
+}
+
+impl PointwiseOp {
+    /// A row that computes in `dtype`; its kind says what the result is. Parameters are the caller's to fill in.
+    #[inline]
+    pub fn of(row: RowId, dtype: DType) -> Self {
+        let out = Func::forward(row).out_dtype(dtype);
+        PointwiseOp { row, compute: dtype, out, params: [Scalar::Int(0); MAX_PARAMS], number: Number::None }
+    }
+
+    #[inline]
+    fn params(&self) -> &[Scalar] {
+        &self.params[..self.row.info().params.len()]
+    }
+
+    pub fn node_name(&self) -> &'static str {
+        self.row.info().node_names[self.number as usize]
+    }
+
+    /// What the node keeps, by PyTorch's names.
+    pub fn kept(&self) -> Keeps {
+        let info = self.row.info();
+        let saves = info.saves(info.differentiable());
+        let mut keeps = Keeps::new();
+        for (i, operand) in info.operands.iter().enumerate() {
+            if saves >> i & 1 == 1 {
+                keeps.push((operand.public, Kept::Input(i)));
+            }
+        }
+        if saves & OUTPUT != 0 {
+            keeps.push(("result", Kept::Output(0)));
+        }
+        for (name, value) in info.params.iter().zip(self.params()).filter(|(name, _)| !info.hidden.contains(name)) {
+            keeps.push((name, Kept::Number(*value)));
+        }
+        keeps.extend(info.constants.iter().map(|(name, constant)| {
+            let kept = match constant {
+                Constant::Whole(i) => Kept::Int(*i),
+                Constant::Word(s) => Kept::Text(s),
+                Constant::Nothing => Kept::Nothing,
+            };
+            (*name, kept)
+        }));
+        if let (Number::Later, Some(names)) = (self.number, info.kept_with_number) {
+            keeps.retain(|k| names.contains(&k.0));
+        }
+        keeps
+    }
+
+    /// Whether the gradient of an operand is the cotangent itself, as the row's formula tells. Such derivatives have no kernels.
+    #[inline]
+    pub(in crate::autograd) fn passes(&self, operand: usize) -> Passes {
+        static ALL: OnceLock<Vec<[Passes; 3]>> = OnceLock::new();
+        let of_row = |row: &RowId| {
+            std::array::from_fn(|i| match row.vjp_formula(i).as_deref() {
+                Some("g") => Passes::On,
+                Some("-g") => Passes::Negated,
+                _ => Passes::No,
+            })
+        };
+        ALL.get_or_init(|| RowId::ALL.iter().map(of_row).collect())[self.row as usize][operand]
+    }
+
+    fn forward_func(&self) -> Func {
+        Func::forward(self.row)
+    }
+
+    /// The gradient of operand `i`.
+    pub(in crate::autograd) fn grad(&self, i: usize, cx: &VjpCx<'_>, g: &Tensor) -> Result<Option<Tensor>> {
+        let info = self.row.info();
+        let Some(reads) = info.operands[i].saves else { return Ok(None) };
+        let n = info.arity();
+        // Places that the derivative does not read are filled with `g`.
+        let mut xs: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
+        for k in 0..n {
+            xs.push(if reads & (1 << k) != 0 { Some(cx.input(k)?) } else { None });
+        }
+        let y = if reads & OUTPUT != 0 { Some(cx.output(0)?) } else { None };
+        let recorded = mode::is_grad_enabled() && (y.is_some() || g.requires_grad() || xs.iter().flatten().any(Tensor::requires_grad));
+        let dual = g.has_tangent() || y.iter().chain(xs.iter().flatten()).any(Tensor::has_tangent);
+        let func = Func::vjp(self.row, i);
+        // Without a fused kernel the derivative is composed of forward ones.
+        if reads != 0 && !recorded && !dual && g.with_array(|a| a.has_row(func, self.compute)) {
+            let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
+            let run = |arrays: &[&Array]| Array::pointwise(func, self.compute, self.compute, arrays, self.params());
+            let mut kept: SmallVec<[Array; 5]> = SmallVec::new();
+            {
+                let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
+                let arrays: Option<SmallVec<[&Array; 5]>> = cores
+                    .iter()
+                    .map(|c| match &c.value {
+                        Value::Array(a) => Some(a),
+                        Value::Leveled(_) => None,
+                    })
+                    .collect();
+                if let Some(arrays) = arrays {
+                    if arrays.iter().all(|a| a.numel() < fusion::large() && a.storage().is_plain()) {
+                        return Ok(Some(Tensor::new(run(&arrays)?)));
+                    }
+                    kept.extend(arrays.into_iter().cloned());
+                }
+            }
+            // Programs may run here, and a device may be waited for: no tensor is locked.
+            if !kept.is_empty() {
+                return Ok(Some(Tensor::new(run(&kept.iter().collect::<SmallVec<[&Array; 5]>>())?)));
+            }
+        }
+        self.composed(i, g, xs, y).map(Some)
+    }
+
+    /// The gradient of operand `i` in tensor operations, so that it has a history of its own.
+    fn composed(&self, i: usize, g: &Tensor, xs: SmallVec<[Option<Tensor>; 3]>, y: Option<Tensor>) -> Result<Tensor> {
+        let or_g = |t: Option<Tensor>| Expr::of(t.unwrap_or_else(|| g.clone()));
+        let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(or_g).collect();
+        let p: SmallVec<[Expr; 3]> =
+            self.params().iter().map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?)))).collect::<Result<_>>()?;
+        let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &or_g(y), &p).finish()?;
+        // A derivative may be a bare number, of the CPU.
+        let shape = g.shape();
+        let v = crate::autograd::primitives::to_device(&v, g.device())?;
+        if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape)) } else { Ok(v) }
+    }
+}
+
+impl Vjp for PointwiseOp {
+    fn node_name(&self) -> Name {
+        PointwiseOp::node_name(self).into()
+    }
+
+    #[inline]
+    fn into_node(self) -> NodeOp {
+        NodeOp::Pointwise(self)
+    }
+
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
+        let n = self.row.info().arity();
+        let mut out = Grads::new();
+        for i in 0..n {
+            out.push(if cx.needs(i) { self.grad(i, cx, g)? } else { None });
+        }
+        Ok(out)
+    }
+}
+
+impl Op for PointwiseOp {
+    fn name(&self) -> &'static str {
+        self.row.info().name
+    }
+
+    fn devices(&self) -> Devices {
+        Devices::Numbers
+    }
+
+    fn takes_pending(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![Array::pointwise(self.forward_func(), self.compute, self.out, x, self.params())?])
+    }
+
+    fn work(&self, x: &[&Array]) -> usize {
+        let rank = x.iter().map(|a| a.rank()).max().unwrap_or(0);
+        // Operands that do not broadcast together are for the forward to refuse.
+        let size = |a: &Array, d: usize| a.rank().checked_sub(d + 1).map_or(1, |i| a.shape()[i]);
+        (0..rank).map(|d| x.iter().map(|a| size(a, d)).max().unwrap_or(1)).product()
+    }
+
+    fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        for a in &x[1..] {
+            if a.shape() != out.shape() {
+                let all = crate::layout::broadcast(out.shape(), a.shape())?;
+                if all[..] != *out.shape() {
+                    return Err(crate::autograd::dispatch::apply::inplace_shape(out.shape(), &all));
+                }
+            }
+        }
+        if x[1..].iter().any(|a| a.overlaps_partly(out)) {
+            return Err(Error::runtime(format!(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please \
+                 clone() the tensor before performing the operation ({}_).",
+                self.name()
+            )));
+        }
+        if self.out == out.dtype() {
+            return out.pointwise_into(self.forward_func(), self.compute, x, self.params());
+        }
+        let made = Array::pointwise(self.forward_func(), self.compute, self.out, x, self.params())?;
+        out.copy_from(&made)
+    }
+
+    fn saves(&self, needs: &[bool]) -> Saves {
+        let mut needed = 0u8;
+        for (i, n) in needs.iter().enumerate() {
+            needed |= u8::from(*n) << i;
+        }
+        let mask = self.row.info().saves(needed);
+        Saves::of_row(mask & !OUTPUT, mask & OUTPUT != 0)
+    }
+
+    fn differentiable(&self, _output: usize) -> bool {
+        self.row.info().differentiable() != 0
+    }
+
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        forward_mode::pointwise(self, cx)
+    }
+}
+
+thread_local! {
+    /// The first error of the expression that is being built on this thread: the language's operators cannot return one.
+    static FAILED: RefCell<Option<Error>> = const { RefCell::new(None) };
+}
+
+/// A tensor as a number of the scalar language; None after an error.
+#[derive(Clone)]
+pub struct Expr(Option<Tensor>);
+
+impl Expr {
+    pub fn of(t: Tensor) -> Expr {
+        Expr(Some(t))
+    }
+
+    /// The value, or the first error on the way to it.
+    pub fn finish(self) -> Result<Tensor> {
+        let failed = FAILED.with(|f| f.borrow_mut().take());
+        match (failed, self.0) {
+            (None, Some(t)) => Ok(t),
+            (Some(e), _) => Err(e),
+            (None, None) => Err(Error::runtime("an expression over tensors lost its value")),
+        }
+    }
+
+    fn keep(result: Result<Tensor>) -> Expr {
+        match result {
+            Ok(t) => Expr(Some(t)),
+            Err(e) => {
+                FAILED.with(|f| {
+                    f.borrow_mut().get_or_insert(e);
+                });
+                Expr(None)
+            }
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        self.0.as_ref().map_or(DType::F32, Tensor::dtype)
+    }
+
+    fn row(row: RowId, xs: &[&Expr]) -> Expr {
+        let Some(ts) = xs.iter().map(|x| x.0.as_ref()).collect::<Option<SmallVec<[&Tensor; 3]>>>() else {
+            return Expr(None);
+        };
+        // Masks come first where there are any; the type to compute in is that of the last operand.
+        let dtype = xs.last().map_or(DType::F32, |x| x.dtype());
+        Expr::keep(apply1(&PointwiseOp::of(row, dtype), &ts))
+    }
+}
+
+impl Cond for Expr {
+    fn and(self, other: Self) -> Self {
+        Expr::row(RowId::LogicalAnd, &[&self, &other])
+    }
+    fn or(self, other: Self) -> Self {
+        Expr::row(RowId::LogicalOr, &[&self, &other])
+    }
+    fn not(self) -> Self {
+        Expr::row(RowId::LogicalNot, &[&self])
+    }
+}
+
+impl Add for Expr {
+    type Output = Expr;
+    fn add(self, o: Expr) -> Expr {
+        Expr::row(RowId::Add, &[&self, &o])
+    }
+}
+impl Sub for Expr {
+    type Output = Expr;
+    fn sub(self, o: Expr) -> Expr {
+        Expr::row(RowId::Sub, &[&self, &o])
+    }
+}
+impl Mul for Expr {
+    type Output = Expr;
+    fn mul(self, o: Expr) -> Expr {
+        Expr::row(RowId::Mul, &[&self, &o])
+    }
+}
+impl Neg for Expr {
+    type Output = Expr;
+    fn neg(self) -> Expr {
+        Expr::row(RowId::Neg, &[&self])
+    }
+}
+
+macro_rules! unary {
+    ($($f:ident => $row:ident),* $(,)?) => { $(fn $f(self) -> Self { Expr::row(RowId::$row, &[&self]) })* };
+}
+macro_rules! binary {
+    ($($f:ident => $row:ident),* $(,)?) => { $(fn $f(self, o: Self) -> Self { Expr::row(RowId::$row, &[&self, &o]) })* };
+}
+
+impl Field for Expr {
+    type Cond = Expr;
+    rgrad_kernels::without_imaginary_part!();
+
+    fn lit(&self, v: f64) -> Self {
+        Expr::keep(Array::scalar(Scalar::Float(v), self.dtype()).map(Tensor::number))
+    }
+    fn eq(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Eq, &[self, o])
+    }
+    fn ne(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Ne, &[self, o])
+    }
+    fn is_nan(&self) -> Expr {
+        Expr::row(RowId::IsNan, &[self])
+    }
+    fn is_inf(&self) -> Expr {
+        Expr::row(RowId::IsInf, &[self])
+    }
+    fn select(c: Expr, a: Self, b: Self) -> Self {
+        Expr::row(RowId::Where, &[&c, &a, &b])
+    }
+    binary!(pow => Pow);
+}
+
+impl Num for Expr {
+    fn lt(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Lt, &[self, o])
+    }
+    fn le(&self, o: &Self) -> Expr {
+        Expr::row(RowId::Le, &[self, o])
+    }
+    unary!(abs => Abs, sign => Sign, floor => Floor, ceil => Ceil, round => Round, trunc => Trunc);
+    binary!(max => Maximum, min => Minimum, div_floor => DivFloor, div_trunc => DivTrunc, fmod => Fmod, remainder => Remainder);
+}
+
+impl Analytic for Expr {
+    unary!(
+        sqrt => Sqrt, exp => Exp, exp2 => Exp2, expm1 => Expm1, log => Log, log2 => Log2, log10 => Log10, log1p => Log1p,
+        sin => Sin, cos => Cos, tan => Tan, asin => Asin, acos => Acos, atan => Atan, sinh => Sinh, cosh => Cosh, tanh => Tanh,
+        asinh => Asinh, acosh => Acosh, atanh => Atanh, sigmoid => Sigmoid,
+    );
+    binary!(div => Div);
+}
+
+impl Real for Expr {
+    unary!(erf => Erf, erfc => Erfc);
+    binary!(atan2 => Atan2, hypot => Hypot, copysign => Copysign);
+}

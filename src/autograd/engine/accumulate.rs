@@ -1,0 +1,93 @@
+//! Where gradients end: `.grad` of leaves, and of other tensors that were asked to keep theirs.
+
+use crate::autograd::dispatch::call_site::Inherit;
+use crate::autograd::primitives;
+use crate::autograd::tensor::Tensor;
+use crate::backend::host;
+use crate::backend::lock_order::{HeldLock, Rank, Way, enter};
+use crate::error::Result;
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+
+/// Passes of several threads may come to one leaf: what they add is added one after the other. Leaves share these by their number.
+/// A thread may take one again: what it computes in its turn may run foreign code (a signal's handler, a watcher of writes).
+static TURNS: [ReentrantMutex<()>; 64] = [const { ReentrantMutex::new(()) }; 64];
+
+/// This thread's turn at a leaf.
+struct Turn {
+    _turn: ReentrantMutexGuard<'static, ()>,
+    _held: HeldLock,
+}
+
+/// Waits for this thread's turn at a leaf. The thread that has it may ask for the host's lock, which is therefore released meanwhile.
+fn turn(leaf: &Tensor) -> Turn {
+    let _held = enter(Rank::Turn, Way::Beside);
+    let place = &TURNS[leaf.id() / 64 % TURNS.len()];
+    Turn { _turn: place.try_lock().unwrap_or_else(|| host::unlocked(|| place.lock())), _held }
+}
+
+/// Adds a gradient to a leaf's `.grad`. The first one is taken over if nobody else holds it, else copied; later ones
+/// are added in place, out of place if the sum is to have a history itself.
+pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
+    let old = {
+        let _turn = turn(leaf);
+        add(leaf, grad, create_graph)?
+    };
+    // Not in its turn: it may own foreign objects.
+    drop(old);
+    let hooks = leaf.meta(|m| m.map(|m| m.hooks.post_accumulate.clone())).unwrap_or_default();
+    if !hooks.is_empty() {
+        let _lines = Inherit::suspend();
+        for (_, hook) in hooks {
+            hook.call(leaf)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds to `.grad`, and gives back what stood there.
+fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>> {
+    let Some(have) = leaf.grad() else {
+        // `.grad` lies in memory as the leaf does.
+        let same = leaf.with_array(|l| grad.with_array(|g| l.strides() == g.strides() && g.storage().is_sole_owner()));
+        let own = if create_graph || !grad.is_bare() {
+            primitives::clone(&grad)?
+        } else if same && grad.holders() == 1 {
+            grad
+        } else {
+            let like = leaf.array();
+            let copy = like.empty_like(like.dtype())?;
+            copy.copy_from(&grad.array())?;
+            Tensor::new(copy)
+        };
+        return Ok(leaf.meta_mut(|m| m.grad.replace(own)));
+    };
+    let in_place = !create_graph
+        && have.is_bare()
+        && grad.is_bare()
+        && have.with_array(|a| a.storage().is_writable() && !a.layout().has_zero_stride());
+    if in_place {
+        // Recorded as a write, so that a graph that saved this `.grad` notices.
+        primitives::add_into(&have, &grad)?;
+        have.increment_version("accumulate_grad");
+    } else {
+        let sum = primitives::add(&have, &grad)?;
+        leaf.meta_mut(|m| m.grad = Some(sum));
+    }
+    Ok(Some(have))
+}
+
+/// `.grad` of a tensor that is no leaf but keeps its gradient: the same pass may not change it later, so it is copied.
+pub(crate) fn retain(t: &Tensor, grad: &Tensor) -> Result<()> {
+    match t.grad() {
+        None => {
+            let own = primitives::clone(grad)?;
+            t.meta_mut(|m| m.grad = Some(own));
+        }
+        Some(have) => {
+            let sum = primitives::add(&have, grad)?;
+            let old = t.meta_mut(|m| m.grad.replace(sum));
+            drop(old);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,506 @@
+//! The engine: walks the graph from its roots, newest node first, and brings gradients to leaves and to whoever asked for them.
+
+use crate::array::fusion;
+use crate::autograd::diagnostics::anomaly;
+use crate::autograd::diagnostics::missing_gradient;
+use crate::autograd::dispatch::apply::run_vjp;
+use crate::autograd::dispatch::call_site::{self, Inherit, Site};
+use crate::autograd::dispatch::fast_path::vjp_direct;
+use crate::autograd::dispatch::mode::{self, Mode, ModeGuard};
+use crate::autograd::engine::accumulate;
+use crate::autograd::engine::flow::{Flow, NOWHERE, Sums};
+use crate::autograd::engine::fork::{self, Aside, Work};
+use crate::autograd::engine::graph_task::{self, Inside, MAX_DEPTH};
+use crate::autograd::engine::hooks::{Grads, NodeHooks};
+use crate::autograd::engine::node_hooks;
+use crate::autograd::engine::node_index::Index;
+use crate::autograd::engine::task_plan;
+use crate::autograd::graph::node::{Edge, Node, NodeOp};
+use crate::autograd::graph::saved_hooks;
+use crate::autograd::primitives;
+use crate::autograd::tensor::Tensor;
+use crate::autograd::transforms::level::{self, Quiet};
+use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
+use smallvec::SmallVec;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// How a backward pass is to run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    pub retain_graph: bool,
+    pub create_graph: bool,
+    /// Where gradients are wanted: they are returned. Empty: at all leaves, whose `.grad` they are added to.
+    pub inputs: Vec<Edge>,
+    /// The gradients at `inputs` are not returned but left to the leaves among them, and to tensors that keep theirs.
+    pub accumulate: bool,
+    /// It is an error if no gradient comes to one of `inputs`, or to a leaf that is known.
+    pub strict: bool,
+    /// The level of the tensors that the pass starts from.
+    pub level: u32,
+    /// How errors name `inputs`.
+    pub names: Vec<String>,
+    /// The line that calls for the pass; asked for where the pass records in anomaly mode.
+    pub here: Site,
+}
+
+/// What the engine knows of a node during one pass. The roots keep it alive.
+struct Visit<'a> {
+    node: &'a Arc<Node>,
+    /// Edges that point here from nodes that have not run yet.
+    waiting: u32,
+    /// Whether a wanted input lies here or behind it.
+    needed: bool,
+    /// Whether a gradient that arrives here is to be returned.
+    captured: bool,
+    /// For each of the node's outputs the place of its gradient; `NOWHERE` where none has arrived.
+    grads: SmallVec<[u32; 4]>,
+    /// For each of the node's edges the place of the node that it points to; `NOWHERE` where it points to none.
+    targets: SmallVec<[u32; 4]>,
+}
+
+/// A node that is ready, ordered by its sequence number.
+struct Ready(u64, usize);
+
+impl PartialEq for Ready {
+    fn eq(&self, o: &Self) -> bool {
+        self.0 == o.0
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, o: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, o: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&o.0)
+    }
+}
+
+const FRESH_STACK: usize = 16 << 20;
+
+/// Runs backward from `roots` with the gradients given for them. Returns the gradients at `options.inputs`.
+pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    let Some(inside) = Inside::enter() else { return on_fresh_thread(roots, options) };
+    let _work = Work::begin();
+    let found = run_here(roots, options)?;
+    inside.finish()?;
+    Ok(found)
+}
+
+fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    if !graph_task::fresh_threads() {
+        return Err(Error::runtime(format!(
+            "backward: {MAX_DEPTH} passes run inside each other on this thread, and set_multithreading_enabled(False) keeps the next one from \
+             going on on another"
+        )));
+    }
+    let mode: Mode = mode::current();
+    let hooks = saved_hooks::stack();
+    let levels = level::here();
+    let _aside = Aside::begin();
+    std::thread::scope(|s| {
+        let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
+            mode::set(mode);
+            saved_hooks::install(hooks);
+            level::install(levels);
+            // The thread that waits for this one learns of a panic as of any other error.
+            caught(|| run(roots, options))
+        });
+        match thread {
+            Ok(t) => t.join().unwrap_or_else(|payload| Err(of_panic(panic_message(&*payload)))),
+            Err(e) => Err(Error::runtime(format!("backward: no thread for a pass nested {MAX_DEPTH} deep: {e}"))),
+        }
+    })
+}
+
+/// The state of one pass.
+struct Pass<'a> {
+    options: &'a Options,
+    visits: Vec<Visit<'a>>,
+    sums: Sums,
+    /// (node, output) of each wanted input, and its result.
+    captures: Vec<(usize, u32, Option<Tensor>)>,
+    ready: BinaryHeap<Ready>,
+    keep: bool,
+    /// Whether gradients go on into `.grad`.
+    into_leaves: bool,
+    /// Whether nodes may run the short way.
+    direct: bool,
+    /// In anomaly mode, whether to look for nan.
+    anomaly: Option<bool>,
+    /// In strict mode: nodes that gave no gradient to the node at a place, and leaves that none has come to.
+    withheld: Vec<(usize, &'a Arc<Node>)>,
+    without: Vec<usize>,
+}
+
+fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
+    let (edges, grads): (Vec<Edge>, Vec<Tensor>) = roots.into_iter().unzip();
+    let anomaly = anomaly::wanted();
+    if options.strict
+        && let Some(e) = missing_gradient::unreached(&edges, &options.inputs, &options.names)
+    {
+        return Err(e);
+    }
+    let mut pass = Pass {
+        options,
+        visits: Vec::with_capacity(16),
+        sums: Sums::default(),
+        captures: Vec::new(),
+        ready: BinaryHeap::new(),
+        keep: options.retain_graph,
+        into_leaves: options.inputs.is_empty() || options.accumulate,
+        direct: !options.create_graph && anomaly.is_none() && mode::current().short_way(),
+        anomaly,
+        withheld: Vec::new(),
+        without: Vec::new(),
+    };
+    let starts = {
+        // No foreign code runs in here.
+        let mut index = Index::new();
+        let starts = pass.discover(&mut index, &edges);
+        pass.mark_needed(&index);
+        starts
+    };
+    let _plan = task_plan::show(options.inputs.is_empty(), || pass.visits.iter().filter(|v| v.needed).map(|v| v.node));
+    // Above level 0 lower levels go on recording as before.
+    let quiet = (options.level > 0 && !options.create_graph).then(|| Quiet::at(options.level));
+    let _mode = ModeGuard::grad(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
+    for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
+        let meta = &edge.node.outs()[edge.nr as usize];
+        let grad = primitives::fit(grad, meta)?;
+        pass.add(at, edge.nr as usize, Flow::Tensor(grad))?;
+    }
+    for i in 0..pass.visits.len() {
+        if pass.visits[i].waiting == 0 {
+            pass.ready.push(Ready(pass.visits[i].node.seq(), i));
+        }
+    }
+    while let Some(Ready(_, i)) = pass.ready.pop() {
+        fork::stand_still_for_forks();
+        fusion::run_stale();
+        if let Err(e) = pass.run_node(i) {
+            return Err(if anomaly.is_some() { anomaly::report(e, pass.visits[i].node) } else { e });
+        }
+    }
+    if options.strict {
+        pass.check_all_arrived()?;
+    }
+    Ok(pass.captures.into_iter().map(|(_, _, g)| g).collect())
+}
+
+impl<'a> Pass<'a> {
+    #[inline]
+    fn visit(&mut self, index: &mut Index, node: &'a Arc<Node>) -> usize {
+        let next = self.visits.len();
+        let at = index.place(node, next as u32) as usize;
+        if at == next {
+            let grads = SmallVec::from_elem(NOWHERE, node.outs().len());
+            self.visits.push(Visit { node, waiting: 0, needed: true, captured: false, grads, targets: SmallVec::new() });
+        }
+        at
+    }
+
+    /// Finds every node behind the roots and counts the edges that point to each. Returns the places of the roots.
+    fn discover(&mut self, index: &mut Index, roots: &'a [Edge]) -> Vec<usize> {
+        let starts = roots.iter().map(|e| self.visit(index, &e.node)).collect();
+        let mut at = 0;
+        while at < self.visits.len() {
+            let node = self.visits[at].node;
+            let mut targets = SmallVec::new();
+            for e in node.edges() {
+                targets.push(match e {
+                    Some(e) => {
+                        let i = self.visit(index, &e.node);
+                        self.visits[i].waiting += 1;
+                        i as u32
+                    }
+                    None => NOWHERE,
+                });
+            }
+            self.visits[at].targets = targets;
+            at += 1;
+        }
+        starts
+    }
+
+    /// With wanted inputs only the nodes on the way to one of them run.
+    fn mark_needed(&mut self, index: &Index) {
+        if self.options.inputs.is_empty() {
+            return;
+        }
+        for v in &mut self.visits {
+            v.needed = false;
+        }
+        for e in &self.options.inputs {
+            let at = index.find(&e.node);
+            if !self.options.accumulate {
+                // An input that is not reached keeps its None.
+                self.captures.push((at.unwrap_or(usize::MAX), e.nr, None));
+            }
+            if let Some(i) = at {
+                self.visits[i].needed = true;
+                self.visits[i].captured = !self.options.accumulate;
+            }
+        }
+        // Every edge points to a smaller number (or to an accumulate node, which has no edges).
+        let mut order: Vec<usize> = (0..self.visits.len()).collect();
+        order.sort_unstable_by_key(|&i| self.visits[i].node.seq());
+        for i in order {
+            if self.behind_is_needed(i) {
+                self.visits[i].needed = true;
+            }
+        }
+    }
+
+    /// Whether a wanted input lies behind a node.
+    fn behind_is_needed(&self, i: usize) -> bool {
+        self.visits[i].targets.iter().any(|&t| t != NOWHERE && self.visits[t as usize].needed)
+    }
+
+    /// Adds a gradient to what has arrived at a node's output.
+    #[inline]
+    fn add(&mut self, at: usize, nr: usize, grad: Flow) -> Result<()> {
+        self.sums.add(&mut self.visits[at].grads[nr], grad, false, self.options.create_graph)
+    }
+
+    fn run_node(&mut self, i: usize) -> Result<()> {
+        let Visit { node, needed, captured, .. } = self.visits[i];
+        if self.direct && needed && !captured && within(|| node.name(), || self.run_direct(i, node))? {
+            return Ok(());
+        }
+        let places = std::mem::take(&mut self.visits[i].grads);
+        let mut grads: Grads = places.iter().map(|p| self.sums.take(*p).map(Flow::into_tensor)).collect();
+        if !needed {
+            self.settle(i);
+            return Ok(());
+        }
+        let hooks = node.hooks();
+        node_hooks::tensor_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| at_forward(e, node))?;
+        if captured {
+            for (_, nr, out) in self.captures.iter_mut().filter(|(at, ..)| *at == i) {
+                *out = grads.get(*nr as usize).cloned().flatten();
+            }
+        }
+        if let NodeOp::Accumulate(leaf) = node.op() {
+            if self.into_leaves {
+                self.accumulate(i, leaf, hooks.as_ref(), grads).map_err(|e| at_forward(e, node))?;
+            }
+            return Ok(());
+        }
+        // Nothing behind a wanted input may be wanted any more.
+        if self.options.inputs.is_empty() || self.behind_is_needed(i) {
+            node_hooks::pre_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| at_forward(e, node))?;
+            self.run_vjp(i, node, hooks.as_ref(), grads)
+        } else {
+            self.settle(i);
+            Ok(())
+        }
+    }
+
+    /// Brings a gradient to a leaf, between the hooks of its node.
+    fn accumulate(&mut self, i: usize, leaf: &Tensor, hooks: Option<&NodeHooks>, mut grads: Grads) -> Result<()> {
+        node_hooks::pre_hooks(self.visits[i].node, hooks, &mut grads)?;
+        let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
+        match grads[0].take() {
+            Some(g) => accumulate::into_leaf(leaf, g, self.options.create_graph)?,
+            None if self.options.strict => self.without.push(i),
+            None => {}
+        }
+        match given {
+            Some(given) => node_hooks::post_hooks(hooks, &mut Grads::new(), &given),
+            None => Ok(()),
+        }
+    }
+
+    /// In strict mode, the error for wanted inputs to which the pass brought nothing.
+    fn check_all_arrived(&self) -> Result<()> {
+        let returned = self.captures.iter().filter(|(at, _, g)| g.is_none() && *at != usize::MAX).map(|(at, ..)| *at);
+        let mut lines = Vec::new();
+        for at in returned.chain(self.without.iter().copied()) {
+            let node = self.visits[at].node;
+            let name = self.options.inputs.iter().position(|e| Arc::ptr_eq(&e.node, node)).and_then(|k| self.options.names.get(k));
+            let by: Vec<String> = self
+                .withheld
+                .iter()
+                .filter(|(to, _)| *to == at)
+                .map(|(_, by)| format!("{}, recorded at {}", by.name(), by.site().text()))
+                .collect();
+            lines.push(match &by[..] {
+                [] => missing_gradient::label(name, node),
+                _ => format!("{}: None was returned by {}", missing_gradient::label(name, node), by.join("; ")),
+            });
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        Err(Error::graph(format!("backward(strict=True): {} reached, but given no gradient\n  {}", lines.len(), lines.join("\n  "))))
+    }
+
+    /// Runs a pointwise node the short way, on bare gradients; false, and nothing done, where it takes the long one.
+    #[inline]
+    fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
+        let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
+        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
+        let place = self.visits[i].grads[0];
+        let Some(made) = self.sums.get(place).and_then(|g| g.with_array(|g| vjp_direct(node, op, &needs, g, self.keep))) else {
+            return Ok(false);
+        };
+        self.sums.take(place);
+        for (k, (made, e)) in made.into_iter().zip(node.edges()).enumerate() {
+            let Some(e) = e else { continue };
+            let target = self.visits[i].targets[k] as usize;
+            if let Some(made) = made {
+                let meta = &e.node.outs()[e.nr as usize];
+                let grad = if made.shape() == &meta.shape[..] && made.dtype() == meta.dtype {
+                    Flow::Bare(made)
+                } else {
+                    Flow::Tensor(primitives::fit(Tensor::new(made), meta)?)
+                };
+                self.add(target, e.nr as usize, grad)?;
+            }
+            self.arrived(target);
+        }
+        Ok(true)
+    }
+
+    /// A node that does not run still lets the nodes behind it go.
+    fn settle(&mut self, i: usize) {
+        for t in std::mem::take(&mut self.visits[i].targets) {
+            if t != NOWHERE {
+                self.arrived(t as usize);
+            }
+        }
+    }
+
+    #[inline]
+    fn arrived(&mut self, at: usize) {
+        let v = &mut self.visits[at];
+        v.waiting -= 1;
+        if v.waiting == 0 {
+            self.ready.push(Ready(v.node.seq(), at));
+        }
+    }
+
+    fn run_vjp(&mut self, i: usize, node: &'a Arc<Node>, hooks: Option<&NodeHooks>, grads: Grads) -> Result<()> {
+        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
+        let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
+        if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
+            self.settle(i);
+            return Ok(());
+        }
+        let site = match self.anomaly {
+            Some(_) if self.options.create_graph => call_site::derive(self.options.here, node.site(), node.name()),
+            _ => node.site(),
+        };
+        let _site = Inherit::new(site);
+        let mut outs = within(|| node.name(), || run_vjp(node, &needs, &grads)).map_err(|e| at_forward(e, node))?;
+        drop(grads);
+        if let Some(given) = &given {
+            self.check_count(node, &outs)?;
+            for (k, (g, e)) in outs.iter_mut().zip(node.edges()).enumerate() {
+                // A hook sees the gradients that the node's inputs will get.
+                *g = match (g.take(), e) {
+                    (Some(g), Some(e)) if needs[k] => Some(fit_at(g, e, k, node)?),
+                    (g, _) => g,
+                };
+            }
+            node_hooks::post_hooks(hooks, &mut outs, given).map_err(|e| at_forward(e, node))?;
+        }
+        if !self.keep {
+            node.release();
+        }
+        if self.anomaly == Some(true)
+            && let Some(k) = anomaly::first_nan(&outs)?
+        {
+            let e = Error::runtime(format!("Function '{}' returned nan values in its {k}th output.", node.name()));
+            return Err(at_forward(e, node));
+        }
+        self.deliver(i, node, outs, &needs)
+    }
+
+    fn check_count(&self, node: &Node, outs: &Grads) -> Result<()> {
+        let n = node.edges().len();
+        if outs.len() == n {
+            return Ok(());
+        }
+        let text = format!("{} returned an incorrect number of gradients (expected {n}, got {})", node.name(), outs.len());
+        Err(at_forward(Error::runtime(text), node))
+    }
+
+    /// Fits gradients to a node's edges and hands them on.
+    fn deliver(&mut self, i: usize, node: &'a Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
+        self.check_count(node, &outs)?;
+        for (k, g) in outs.into_iter().enumerate() {
+            let Some(e) = &node.edges()[k] else { continue };
+            let target = self.visits[i].targets[k] as usize;
+            if needs[k] {
+                match g {
+                    Some(g) => {
+                        let g = fit_at(g, e, k, node)?;
+                        self.add(target, e.nr as usize, Flow::Tensor(g))?;
+                    }
+                    None if self.options.strict => self.withheld.push((target, node)),
+                    None => {}
+                }
+            }
+            self.arrived(target);
+        }
+        Ok(())
+    }
+}
+
+/// Fits the gradient that a node gives for its edge `k` to the edge.
+fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
+    primitives::fit(g, &e.node.outs()[e.nr as usize]).map_err(|err| {
+        let text = format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message());
+        at_forward(Error::new(err.kind(), text), node)
+    })
+}
+
+/// Names the forward line on an error that a node's backward raised.
+fn at_forward(e: Error, node: &Node) -> Error {
+    if node.is_freed() && e.kind() == ErrorKind::Graph {
+        return e;
+    }
+    match node.site().describe() {
+        Some(line) => e.note(format!("{} was recorded by the forward call at {line}", node.name())),
+        None => e,
+    }
+}
+
+/// Calls one node by hand with gradients for its outputs, as `grad_fn(grad)` does. Frees nothing.
+pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
+    if grads.len() != node.outs().len() {
+        return Err(Error::type_(format!("{}: expected {} gradients, got {}", node.name(), node.outs().len(), grads.len())));
+    }
+    let _work = Work::begin();
+    if let NodeOp::Accumulate(leaf) = node.op() {
+        if let Some(g) = grads.into_iter().next().flatten() {
+            let meta = &node.outs()[0];
+            let g = primitives::fit(g, meta)?;
+            accumulate::into_leaf(leaf, g, mode::is_grad_enabled())?;
+        }
+        return Ok(Grads::new());
+    }
+    let needs: SmallVec<[bool; 4]> = node.edges().iter().map(Option::is_some).collect();
+    let outs = {
+        let _site = Inherit::new(node.site());
+        run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?
+    };
+    let mut fitted = Grads::new();
+    for (k, g) in outs.into_iter().enumerate() {
+        fitted.push(match (g, node.edges().get(k).and_then(Option::as_ref)) {
+            (Some(g), Some(e)) => {
+                // Nobody promises that a gradient given by hand has the output's shape.
+                let meta = &e.node.outs()[e.nr as usize];
+                let fits = primitives::is_broadcast_of(&g.shape(), &meta.shape);
+                Some(if fits { primitives::fit(g, meta)? } else { g })
+            }
+            (g, _) => g,
+        });
+    }
+    Ok(fitted)
+}

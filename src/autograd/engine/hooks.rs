@@ -1,0 +1,116 @@
+//! Hooks: foreign code that sees, and may replace, gradients on their way.
+
+use crate::autograd::diagnostics::missing_gradient::Cut;
+use crate::autograd::graph::node::Node;
+use crate::autograd::tensor::Tensor;
+use crate::error::Result;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub type Grads = smallvec::SmallVec<[Option<Tensor>; 2]>;
+
+/// A hook on one gradient. Returning a tensor replaces the gradient.
+pub trait TensorHook: Send + Sync {
+    fn call(&self, grad: &Tensor) -> Result<Option<Tensor>>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A hook before (`grads` go into the node) or after (`outputs` came out of it) a node.
+pub trait NodeHook: Send + Sync {
+    /// Before: may replace the gradients that go in.
+    fn before(&self, _grads: &Grads) -> Result<Option<Grads>> {
+        Ok(None)
+    }
+    /// After: may replace the gradients that came out.
+    fn after(&self, _outputs: &Grads, _grads: &Grads) -> Result<Option<Grads>> {
+        Ok(None)
+    }
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A hook that runs once a leaf's `.grad` is complete.
+pub trait LeafHook: Send + Sync {
+    fn call(&self, leaf: &Tensor) -> Result<()>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A number that names a registration, never used twice.
+pub fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Registered hooks with the numbers under which they can be removed, in order of registration.
+pub type List<H> = Vec<(u64, H)>;
+
+/// What hangs on a node.
+#[derive(Default)]
+pub struct NodeHooks {
+    /// Hooks of the tensors that are the node's outputs: (registration, output number, hook).
+    pub tensor: Vec<(u64, u32, Arc<dyn TensorHook>)>,
+    /// Outputs whose gradient is kept, after all tensor hooks.
+    pub retain: Vec<(u32, crate::autograd::tensor::WeakTensor)>,
+    pub pre: List<Arc<dyn NodeHook>>,
+    pub post: List<Arc<dyn NodeHook>>,
+    /// No hooks: where the paths of inputs end that need no gradient.
+    pub(in crate::autograd) cuts: Vec<Arc<Cut>>,
+}
+
+impl NodeHooks {
+    /// Whether nothing is to be called.
+    pub fn is_empty(&self) -> bool {
+        self.tensor.is_empty() && self.retain.is_empty() && self.pre.is_empty() && self.post.is_empty()
+    }
+
+    pub fn remove(&mut self, id: u64) {
+        self.tensor.retain(|h| h.0 != id);
+        self.pre.retain(|h| h.0 != id);
+        self.post.retain(|h| h.0 != id);
+    }
+}
+
+/// What hangs on a leaf.
+#[derive(Default, Clone)]
+pub struct LeafHooks {
+    pub tensor: List<Arc<dyn TensorHook>>,
+    pub post_accumulate: List<Arc<dyn LeafHook>>,
+}
+
+impl LeafHooks {
+    pub fn remove(&mut self, id: u64) {
+        self.tensor.retain(|h| h.0 != id);
+        self.post_accumulate.retain(|h| h.0 != id);
+    }
+}
+
+/// Where a hook was registered, so that its handle can take it away again. Holds nothing alive.
+#[derive(Clone)]
+pub enum Registration {
+    Node(std::sync::Weak<Node>, u64),
+    Leaf(crate::autograd::tensor::WeakTensor, u64),
+}
+
+impl Registration {
+    pub fn id(&self) -> u64 {
+        match self {
+            Registration::Node(_, id) | Registration::Leaf(_, id) => *id,
+        }
+    }
+
+    /// Takes the hook away. A run that has begun to call hooks finishes with the ones it started with.
+    pub fn remove(&self) {
+        match self {
+            Registration::Node(n, id) => {
+                if let Some(n) = n.upgrade() {
+                    n.remove_hook(*id);
+                }
+            }
+            Registration::Leaf(t, id) => {
+                if let Some(t) = t.upgrade() {
+                    t.remove_leaf_hook(*id);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What runs around a node in backward: hooks of its outputs, hooks of its own, and the checks of what they put in a gradient's place.
+
+use crate::autograd::dispatch::call_site::Inherit;
+use crate::autograd::engine::accumulate;
+use crate::autograd::engine::hooks::{Grads, NodeHooks};
+use crate::autograd::graph::node::{Node, NodeOp, OutMeta};
+use crate::autograd::tensor::Tensor;
+use crate::error::{Error, Result};
+use crate::layout::{DType, fmt_shape};
+use std::sync::Arc;
+
+/// The hooks of the tensors that are the node's outputs, then `.grad` of those that keep it.
+pub(in crate::autograd) fn tensor_hooks(node: &Arc<Node>, hooks: Option<&NodeHooks>, grads: &mut Grads) -> Result<()> {
+    if let NodeOp::Accumulate(leaf) = node.op() {
+        let hooks = leaf.meta(|m| m.map(|m| m.hooks.tensor.clone())).unwrap_or_default();
+        if !hooks.is_empty() {
+            let _lines = Inherit::suspend();
+            for (_, hook) in hooks {
+                if let Some(g) = &grads[0]
+                    && let Some(new) = hook.call(g)?
+                {
+                    grads[0] = Some(fits(new, node, 0)?);
+                }
+            }
+        }
+    }
+    let Some(hooks) = hooks else { return Ok(()) };
+    let _lines = Inherit::suspend();
+    for (_, nr, hook) in &hooks.tensor {
+        let nr = *nr as usize;
+        if let Some(g) = &grads[nr]
+            && let Some(new) = hook.call(g)?
+        {
+            grads[nr] = Some(fits(new, node, nr)?);
+        }
+    }
+    for (nr, weak) in &hooks.retain {
+        if let (Some(t), Some(g)) = (weak.upgrade(), &grads[*nr as usize]) {
+            accumulate::retain(&t, g)?;
+        }
+    }
+    Ok(())
+}
+
+/// The node's own hooks before it runs.
+pub(in crate::autograd) fn pre_hooks(node: &Node, hooks: Option<&NodeHooks>, grads: &mut Grads) -> Result<()> {
+    for (_, hook) in hooks.into_iter().flat_map(|h| &h.pre) {
+        let _lines = Inherit::suspend();
+        if let Some(new) = hook.before(grads)? {
+            *grads = in_place_of(grads, new, |nr| node.outs().get(nr).map(|m| (&m.shape[..], m.dtype)))?;
+        }
+    }
+    Ok(())
+}
+
+/// The node's own hooks after it has run.
+pub(in crate::autograd) fn post_hooks(hooks: Option<&NodeHooks>, outs: &mut Grads, given: &Grads) -> Result<()> {
+    for (_, hook) in hooks.into_iter().flat_map(|h| &h.post) {
+        let _lines = Inherit::suspend();
+        if let Some(new) = hook.after(outs, given)? {
+            let have: Vec<_> = outs.iter().map(|g| g.as_ref().map(|g| (g.shape(), g.dtype()))).collect();
+            *outs = in_place_of(outs, new, |k| have[k].as_ref().map(|(s, d)| (&s[..], *d)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What a hook put in the place of a node's gradients: as many, none where there was none, each of the right kind.
+fn in_place_of<'a>(old: &Grads, new: Grads, meta: impl Fn(usize) -> Option<(&'a [usize], DType)>) -> Result<Grads> {
+    if new.len() != old.len() {
+        return Err(Error::runtime(format!(
+            "hook has returned an incorrect number of values (got {}, but expected {})",
+            new.len(),
+            old.len()
+        )));
+    }
+    for (k, (o, n)) in old.iter().zip(&new).enumerate() {
+        match (o, n, meta(k)) {
+            (None, Some(_), _) => return Err(Error::runtime("can't replace a None gradient with a non-None value")),
+            (Some(_), Some(n), Some((shape, dtype))) => alike(n, shape, dtype)?,
+            _ => {}
+        }
+    }
+    Ok(new)
+}
+
+fn fits(new: Tensor, node: &Node, nr: usize) -> Result<Tensor> {
+    let OutMeta { shape, dtype, .. } = &node.outs()[nr];
+    alike(&new, shape, *dtype)?;
+    Ok(new)
+}
+
+fn alike(new: &Tensor, shape: &[usize], dtype: DType) -> Result<()> {
+    if new.shape()[..] != *shape {
+        return Err(Error::runtime(format!(
+            "hook has changed the size of value (was {} got {}): return a gradient of the shape that the hook was given",
+            fmt_shape(shape),
+            fmt_shape(&new.shape())
+        )));
+    }
+    if new.dtype() != dtype {
+        return Err(Error::runtime(format!(
+            "hook has changed the type of value (was rgrad.{}Tensor got rgrad.{}Tensor): return it .to() the dtype that the hook was given",
+            dtype.type_name(),
+            new.dtype().type_name()
+        )));
+    }
+    Ok(())
+}

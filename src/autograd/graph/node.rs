@@ -1,0 +1,571 @@
+//! Node and Edge: the graph that backward walks.
+
+use crate::array::{Array, Device};
+use crate::autograd::diagnostics::missing_gradient::Cut;
+use crate::autograd::dispatch::apply::Saves;
+use crate::autograd::dispatch::call_site::Site;
+use crate::autograd::engine::hooks::{Grads, NodeHooks};
+use crate::autograd::graph::saved::Saved;
+use crate::autograd::graph::saved_attributes::Keeps;
+use crate::autograd::tensor::Tensor;
+use crate::autograd::tensor::lock::{Brief, BriefGuard};
+use crate::autograd::tensor::slot::Slot;
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Points from a node to the node that made one of its inputs, and says which of that node's outputs the input was.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    pub node: Arc<Node>,
+    pub nr: u32,
+}
+
+pub type Edges = SmallVec<[Option<Edge>; 2]>;
+
+/// Shape, dtype and device of a node's output: what its gradient must fit.
+#[derive(Clone, Debug)]
+pub struct OutMeta {
+    pub shape: Dims,
+    pub dtype: DType,
+    pub device: Device,
+}
+
+impl OutMeta {
+    #[inline]
+    pub fn of(array: &Array) -> OutMeta {
+        OutMeta { shape: array.layout().dims(), dtype: array.dtype(), device: array.device() }
+    }
+}
+
+/// The name of a node: for all but custom Functions a piece of data.
+pub type Name = Cow<'static, str>;
+
+/// A derivative: what a node runs. Some have no forward (custom Functions, writes through views), so `Op` extends it.
+pub trait Vjp: Send + Sync + 'static {
+    /// PyTorch's name of the node ("MulBackward0").
+    fn node_name(&self) -> Name;
+
+    /// The gradients of the inputs (None: no gradient), given those of the outputs (None: zero). May give a gradient in the broadcast
+    /// shape; the engine fits it to its edge. Written in tensor operations, so that it has derivatives itself.
+    fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        match &grads[0] {
+            Some(g) => self.pull(cx, g),
+            None => Ok(Grads::from_elem(None, cx.needs.len())),
+        }
+    }
+
+    /// `vjp` of an operation that has one output, or whose others have no gradients. Without one no input has a gradient.
+    fn pull(&self, cx: &VjpCx<'_>, _g: &Tensor) -> Result<Grads> {
+        Ok(Grads::from_elem(None, cx.needs.len()))
+    }
+
+    /// What the node keeps, by PyTorch's names.
+    fn keeps(&self) -> Keeps {
+        Keeps::new()
+    }
+
+    /// Frees what the operation itself keeps, once it has run for the last time.
+    fn release(&self) {}
+
+    /// The foreign object that stands for the node, where there is one.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+
+    /// The form in which a node holds it.
+    fn into_node(self) -> NodeOp
+    where
+        Self: Sized,
+    {
+        NodeOp::Other(Arc::new(self))
+    }
+}
+
+/// What a node's vjp can ask for.
+pub struct VjpCx<'a> {
+    pub node: &'a Arc<Node>,
+    /// Which edges need a gradient.
+    pub needs: &'a [bool],
+    /// What hooks have unpacked, by place: each is asked once.
+    unpacked: OnceCell<Unpacked>,
+}
+
+type Unpacked = SmallVec<[Option<Tensor>; 2]>;
+
+impl<'a> VjpCx<'a> {
+    #[inline]
+    pub fn new(node: &'a Arc<Node>, needs: &'a [bool]) -> VjpCx<'a> {
+        VjpCx { node, needs, unpacked: OnceCell::new() }
+    }
+
+    #[inline]
+    fn at(&self, place: usize) -> Result<Tensor> {
+        match self.node.saved_at(place)? {
+            Saved::Packed(_) => self.unpacked(place),
+            saved => saved.unpack(self.node),
+        }
+    }
+
+    #[cold]
+    fn unpacked(&self, place: usize) -> Result<Tensor> {
+        let all = match self.unpacked.get() {
+            Some(all) => all,
+            None => {
+                let made = self.node.unpack_packed()?;
+                self.unpacked.get_or_init(|| made)
+            }
+        };
+        match all.get(place) {
+            Some(Some(t)) => Ok(t.clone()),
+            // Hooks that came while this node ran.
+            _ => self.node.unpack(place),
+        }
+    }
+
+    #[inline]
+    pub fn needs(&self, input: usize) -> bool {
+        self.needs.get(input).copied().unwrap_or(false)
+    }
+
+    /// The saved input `i` of the operation.
+    #[inline]
+    pub fn input(&self, i: usize) -> Result<Tensor> {
+        self.at(self.node.saves.place(i))
+    }
+
+    /// The saved output `j` of the operation.
+    #[inline]
+    pub fn output(&self, j: usize) -> Result<Tensor> {
+        self.at(self.node.saves.place(Saves::FIRST_OUTPUT + j))
+    }
+
+    /// Whether input `i` was saved.
+    #[inline]
+    pub fn has_input(&self, i: usize) -> bool {
+        self.node.saves.has(i)
+    }
+
+    /// Whether output `j` was saved.
+    #[inline]
+    pub fn has_output(&self, j: usize) -> bool {
+        self.node.saves.has(Saves::FIRST_OUTPUT + j)
+    }
+}
+
+/// The operation inside a node. Pointwise rows are the common case and need no allocation.
+pub enum NodeOp {
+    Pointwise(crate::autograd::dispatch::pointwise::PointwiseOp),
+    Other(Arc<dyn Vjp>),
+    /// A leaf: gradients end in its `.grad`.
+    Accumulate(Tensor),
+}
+
+pub struct Node {
+    seq: u64,
+    op: NodeOp,
+    edges: Edges,
+    outs: SmallVec<[OutMeta; 1]>,
+    /// Which inputs and outputs lie in `State::saved`.
+    pub(in crate::autograd) saves: Saves,
+    site: Site,
+    state: Brief<State>,
+    slot: Slot,
+    pub(in crate::autograd) mark: Mark,
+}
+
+/// Where the pass that last looked for nodes found this one (see `engine::Index`).
+#[derive(Default)]
+pub(in crate::autograd) struct Mark {
+    pub pass: AtomicU64,
+    pub at: AtomicU32,
+}
+
+#[derive(Default)]
+pub(in crate::autograd) struct State {
+    pub saved: SmallVec<[Saved; 2]>,
+    pub freed: bool,
+    pub hooks: Option<Box<NodeHooks>>,
+    /// What the embedding language wants to keep with the node.
+    metadata: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// Drawn after a node's edges are known, so every edge points to a smaller number. Accumulate nodes come first whenever they are ready.
+fn next_seq() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Node {
+    /// For `record::begin` alone.
+    #[inline(always)]
+    pub(in crate::autograd) fn new(
+        op: NodeOp,
+        edges: Edges,
+        outs: SmallVec<[OutMeta; 1]>,
+        saved: SmallVec<[Saved; 2]>,
+        saves: Saves,
+        site: Site,
+    ) -> Arc<Node> {
+        // Written where it will lie: `Arc::new` would copy it there.
+        let place = Arc::into_raw(Arc::<Node>::new_uninit()).cast_mut();
+        // SAFETY: a new Arc has one owner, which writes it before it is used as what it was made for.
+        unsafe {
+            (*place).write(Node {
+                seq: next_seq(),
+                op,
+                edges,
+                outs,
+                saves,
+                site,
+                state: Brief::new(State { saved, ..State::default() }),
+                slot: Slot::default(),
+                mark: Mark::default(),
+            });
+            Arc::from_raw(place.cast::<Node>())
+        }
+    }
+
+    pub(crate) fn accumulate(variable: Tensor, meta: OutMeta, site: Site) -> Arc<Node> {
+        Arc::new(Node {
+            seq: u64::MAX,
+            op: NodeOp::Accumulate(variable),
+            edges: Edges::new(),
+            outs: SmallVec::from_elem(meta, 1),
+            saves: Saves::NOTHING,
+            site,
+            state: Brief::default(),
+            slot: Slot::default(),
+            mark: Mark::default(),
+        })
+    }
+
+    #[inline]
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    #[inline]
+    pub fn op(&self) -> &NodeOp {
+        &self.op
+    }
+
+    #[inline]
+    pub fn edges(&self) -> &[Option<Edge>] {
+        &self.edges
+    }
+
+    #[inline]
+    pub fn outs(&self) -> &[OutMeta] {
+        &self.outs
+    }
+
+    #[inline]
+    pub fn site(&self) -> Site {
+        self.site
+    }
+
+    #[inline]
+    pub fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    pub fn name(&self) -> String {
+        match &self.op {
+            NodeOp::Pointwise(p) => p.node_name().into(),
+            NodeOp::Other(o) => o.node_name().into_owned(),
+            NodeOp::Accumulate(_) => "AccumulateGrad".into(),
+        }
+    }
+
+    /// The leaf of an accumulate node.
+    pub fn variable(&self) -> Option<&Tensor> {
+        match &self.op {
+            NodeOp::Accumulate(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The foreign backward of a custom Function.
+    pub fn foreign(&self) -> Option<&dyn Any> {
+        match &self.op {
+            NodeOp::Other(o) => o.as_any(),
+            _ => None,
+        }
+    }
+
+    /// What changes in a node's life. No foreign code may run while it is held.
+    #[inline]
+    pub(in crate::autograd) fn state(&self) -> BriefGuard<'_, State> {
+        self.state.lock()
+    }
+
+    // ---- saved tensors -----------------------------------------------------------------------------------------------
+
+    pub fn saved_len(&self) -> usize {
+        self.state.lock().saved.len()
+    }
+
+    /// Saves more after the node was made (custom Functions save when their forward has run).
+    pub fn save(&self, saved: SmallVec<[Saved; 2]>) {
+        let old = std::mem::replace(&mut self.state.lock().saved, saved);
+        drop(old);
+    }
+
+    /// Saves one value more.
+    pub(in crate::autograd) fn save_more(&self, saved: Saved) {
+        self.state.lock().saved.push(saved);
+    }
+
+    /// Keeps the tangent of output `j` with it, if the output is saved.
+    pub(in crate::autograd) fn keep_tangent(&self, j: usize, tangent: &Tensor) -> bool {
+        let mut old = None;
+        self.each_output(|nr, kept| {
+            let here = nr as usize == j;
+            if here {
+                old = kept.replace(tangent.clone());
+            }
+            here
+        })
+    }
+
+    /// Forgets the tangents of saved outputs.
+    pub(in crate::autograd) fn forget_tangents(&self) {
+        let mut old = Vec::new();
+        self.each_output(|_, kept| {
+            old.extend(kept.take());
+            false
+        });
+    }
+
+    /// Whether `f`, which sees each saved output's number and tangent, says yes to one.
+    fn each_output(&self, mut f: impl FnMut(u32, &mut Option<Tensor>) -> bool) -> bool {
+        let mut state = self.state.lock();
+        state.saved.iter_mut().any(|s| match s {
+            Saved::Output(o) => {
+                let nr = o.nr();
+                f(nr, o.tangent_mut())
+            }
+            _ => false,
+        })
+    }
+
+    pub fn is_freed(&self) -> bool {
+        self.state.lock().freed
+    }
+
+    /// A copy of what is saved in each place.
+    pub(in crate::autograd) fn saved(&self) -> SmallVec<[Saved; 2]> {
+        self.state.lock().saved.clone()
+    }
+
+    /// What is saved in a place.
+    pub fn saved_at(&self, place: usize) -> Result<Saved> {
+        {
+            let state = self.state.lock();
+            if !state.freed {
+                return Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing));
+            }
+        }
+        // Not under the lock: the error names lines, which asks the host.
+        Err(self.freed_error())
+    }
+
+    pub fn unpack(self: &Arc<Node>, place: usize) -> Result<Tensor> {
+        self.saved_at(place)?.unpack(self)
+    }
+
+    /// Unpacks all that hooks have packed, in order; None in other places.
+    fn unpack_packed(self: &Arc<Node>) -> Result<Unpacked> {
+        let all = self.saved();
+        let mut out = Unpacked::from_elem(None, all.len());
+        for place in self.saved_order() {
+            if let Some(Saved::Packed(p)) = all.get(place) {
+                out[place] = Some(p.unpack(self)?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Frees saved tensors; asking for them again is an error.
+    pub(crate) fn release(&self) {
+        let saved = {
+            let mut state = self.state.lock();
+            if state.saved.is_empty() && !matches!(self.op, NodeOp::Other(_)) {
+                return;
+            }
+            state.freed = true;
+            std::mem::take(&mut state.saved)
+        };
+        // Outside the lock: the last holder of a tensor may own foreign objects.
+        drop(saved);
+        if let NodeOp::Other(o) = &self.op {
+            o.release();
+        }
+    }
+
+    /// The hooks and saved tensors, unless somebody holds the lock.
+    pub(crate) fn try_parts(&self, hook: &mut dyn FnMut(&dyn Any), saved: &mut dyn FnMut(&Tensor)) {
+        let Some(state) = self.state.try_lock() else { return };
+        if let Some(h) = &state.hooks {
+            h.tensor.iter().for_each(|(_, _, h)| hook(h.as_any()));
+            h.pre.iter().chain(&h.post).for_each(|(_, h)| hook(h.as_any()));
+        }
+        for s in &state.saved {
+            match s {
+                Saved::Input { tensor, .. } => saved(tensor),
+                Saved::Alias(a) => saved(a.apart()),
+                Saved::Packed(p) if Arc::strong_count(p) == 1 && Arc::strong_count(p.packed()) == 1 => hook(p.packed().as_any()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Frees everything that the node keeps, hooks too.
+    pub(crate) fn release_for_good(&self) {
+        let (saved, hooks) = {
+            let mut state = self.state.lock();
+            state.freed = true;
+            (std::mem::take(&mut state.saved), state.hooks.take())
+        };
+        drop(saved);
+        drop(hooks);
+        if let NodeOp::Other(o) = &self.op {
+            o.release();
+        }
+    }
+
+    #[cold]
+    pub fn freed_error(&self) -> Error {
+        Error::graph(
+            "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). \
+             Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if \
+             you need to backward through the graph a second time or if you need to access saved tensors after calling backward.",
+        )
+        .note(format!("{} was recorded by the forward call at {}", self.name(), self.site.text()))
+    }
+
+    /// What the embedding language keeps with the node; made by `make` when first asked for.
+    pub fn metadata(&self, make: impl FnOnce() -> Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
+        if let Some(m) = &self.state.lock().metadata {
+            return m.clone();
+        }
+        let made = make();
+        // Another thread may have come first; then `made` ends here, after the lock.
+        self.state.lock().metadata.get_or_insert_with(|| made.clone()).clone()
+    }
+
+    // ---- hooks -------------------------------------------------------------------------------------------------------
+
+    pub fn with_hooks<R>(&self, f: impl FnOnce(&mut NodeHooks) -> R) -> R {
+        f(self.state.lock().hooks.get_or_insert_default())
+    }
+
+    /// A copy of the hooks as they are now, or None.
+    pub(crate) fn hooks(&self) -> Option<NodeHooks> {
+        let state = self.state.lock();
+        let h = state.hooks.as_ref().filter(|h| !h.is_empty())?;
+        Some(NodeHooks { tensor: h.tensor.clone(), retain: h.retain.clone(), pre: h.pre.clone(), post: h.post.clone(), cuts: Vec::new() })
+    }
+
+    /// Where the paths of those inputs end that the node has no edge to.
+    pub(in crate::autograd) fn cuts(&self) -> Vec<Arc<Cut>> {
+        self.state.lock().hooks.as_ref().map_or_else(Vec::new, |h| h.cuts.clone())
+    }
+
+    pub(crate) fn remove_hook(&self, id: u64) {
+        let removed = {
+            let mut state = self.state.lock();
+            let before = state.hooks.as_ref().map(|h| NodeHooks {
+                tensor: h.tensor.clone(),
+                retain: Vec::new(),
+                pre: h.pre.clone(),
+                post: h.post.clone(),
+                cuts: Vec::new(),
+            });
+            if let Some(h) = state.hooks.as_mut() {
+                h.remove(id);
+            }
+            before
+        };
+        drop(removed);
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{} seq {}>", self.name(), self.seq)
+    }
+}
+
+// ---- dropping a graph without recursion ------------------------------------------------------------------------------
+
+thread_local! {
+    /// Nodes that wait to be dropped while a drop is under way on this thread; None when none is.
+    static DOOMED: RefCell<Option<Vec<Arc<Node>>>> = const { RefCell::new(None) };
+}
+
+/// Drops a node; if this happens inside the drop of another, it waits until that is done.
+#[inline]
+pub(crate) fn defer_drop(node: Arc<Node>) {
+    let node = if Arc::strong_count(&node) > 1 {
+        // Probably not the last holder. If it turns out to be, `Drop for Node` defers what the node holds.
+        node
+    } else {
+        // Thread-local storage is gone while a thread ends; then the plain drop below must do.
+        match DOOMED.try_with(|d| match &mut *d.borrow_mut() {
+            Some(queue) => {
+                queue.push(node.clone());
+                true
+            }
+            None => false,
+        }) {
+            Ok(true) | Ok(false) | Err(_) => node,
+        }
+    };
+    drop(node);
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if self.edges.is_empty() && self.state.get_mut().saved.is_empty() {
+            return;
+        }
+        let outermost = DOOMED
+            .try_with(|d| {
+                let mut d = d.borrow_mut();
+                let first = d.is_none();
+                let queue = d.get_or_insert_default();
+                for e in self.edges.drain(..).flatten() {
+                    queue.push(e.node);
+                }
+                first
+            })
+            .unwrap_or(false);
+        // Saved tensors hold nodes too; theirs are queued by `defer_drop`.
+        drop(std::mem::take(&mut self.state.get_mut().saved));
+        if outermost {
+            while let Ok(Some(node)) = DOOMED.try_with(|d| d.borrow_mut().as_mut().and_then(Vec::pop)) {
+                drop(node);
+            }
+            let _ = DOOMED.try_with(|d| *d.borrow_mut() = None);
+        }
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    /// Every recorded operation keeps one until backward has run. A larger node costs memory and time in each of them.
+    #[test]
+    fn a_node_is_no_larger_than_it_was() {
+        assert_eq!((size_of::<Node>(), size_of::<Saved>(), size_of::<Edge>(), size_of::<OutMeta>()), (272, 16, 16, 48));
+    }
+}

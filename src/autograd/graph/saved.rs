@@ -1,0 +1,243 @@
+//! Saved tensors: values kept for backward, with the version they had, so that a write in between is noticed and named.
+
+use crate::array::{Array, Change, Storage, Version};
+use crate::autograd::dispatch::call_site::Site;
+use crate::autograd::graph::node::{Edge, Node, NodeOp};
+use crate::autograd::graph::saved_hooks::PackedSaved;
+use crate::autograd::tensor::{Core, Tensor, Value, WeakTensor};
+use crate::error::{Error, Result};
+use crate::layout::Scalar;
+use std::sync::Arc;
+
+/// A value kept by a node.
+#[derive(Clone)]
+pub enum Saved {
+    Nothing,
+    /// An input, kept as the very tensor it was.
+    Input {
+        tensor: Tensor,
+        version: Option<u32>,
+    },
+    /// An output of the node itself, kept without its `grad_fn` (else node and tensor would keep each other alive) and given it again
+    /// when unpacked.
+    Output(Box<SavedOutput>),
+    /// An input that shares memory with what the node's operation gives or writes.
+    Alias(Box<SavedAlias>),
+    /// Any of the others, as hooks have packed it.
+    Packed(Arc<PackedSaved>),
+    /// A Python number that the short way took as an input of a pointwise operation, in the type computed in.
+    Number(f64),
+    /// A copy of an input that an in-place operation then overwrote, with the history it had.
+    Copy(Box<(Value, Option<Edge>)>),
+}
+
+/// An output of a node, as the node keeps it. Boxed: nodes that save inputs only are the common case and stay small.
+#[derive(Clone)]
+pub struct SavedOutput {
+    value: Value,
+    follows: Version,
+    version: Option<u32>,
+    nr: u32,
+    /// The output's tangent, while its dual level is open.
+    tangent: Option<Tensor>,
+    /// The output itself, unpacked while it lives, if it is a view whose own node is not this one but made anew from the base's.
+    view: Option<WeakTensor>,
+}
+
+impl SavedOutput {
+    /// Which of the node's outputs it is.
+    pub(in crate::autograd) fn nr(&self) -> u32 {
+        self.nr
+    }
+
+    pub(in crate::autograd) fn tangent_mut(&mut self) -> &mut Option<Tensor> {
+        &mut self.tangent
+    }
+
+    /// The array, if it still has the version it was saved with, is of level 0, and has no tangent.
+    #[inline]
+    pub(in crate::autograd) fn unchanged(&self) -> Option<&Array> {
+        match &self.value {
+            Value::Array(a) if self.tangent.is_none() && self.follows.current(a.storage()) == self.version => Some(a),
+            _ => None,
+        }
+    }
+}
+
+/// An input that shares memory with a tensor whose history the node becomes: that tensor itself, its base, or a view of either. Kept as the
+/// tensor it is, it would lead to the node, and the two would keep each other alive. So a tensor is kept that has its value, its version and
+/// the history it had before, and no part in what later writes do to histories.
+#[derive(Clone)]
+pub struct SavedAlias {
+    apart: Tensor,
+    version: Option<u32>,
+    original: WeakTensor,
+    /// Whether the original, while it lives, is what is unpacked. Not where the operation overwrote it: its history is no longer this value's.
+    as_original: bool,
+}
+
+impl SavedAlias {
+    /// The input itself while it lives, else what is kept of it.
+    pub fn tensor(&self) -> Tensor {
+        self.original.upgrade().unwrap_or_else(|| self.apart.clone())
+    }
+
+    /// What is kept.
+    pub(in crate::autograd) fn apart(&self) -> &Tensor {
+        &self.apart
+    }
+}
+
+/// The version of a tensor that is about to be saved.
+#[inline]
+fn version_to_save(core: &Core) -> Result<Option<u32>> {
+    let version = core.with_storage(|s| core.version.current(s));
+    if version.is_none() && core.inference {
+        return Err(Error::runtime(
+            "Inference tensors cannot be saved for backward. Please do not save Tensors created in inference mode in computation tracked by \
+             autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use no_grad instead of \
+             inference_mode.",
+        ));
+    }
+    Ok(version)
+}
+
+impl Saved {
+    pub fn input(tensor: &Tensor) -> Result<Saved> {
+        Self::input_of(tensor, &tensor.read())
+    }
+
+    /// As `input`, of a tensor that is being read already.
+    #[inline]
+    pub(crate) fn input_of(tensor: &Tensor, core: &Core) -> Result<Saved> {
+        let version = version_to_save(core)?;
+        Ok(Saved::Input { tensor: tensor.clone(), version })
+    }
+
+    /// As `input`, for an operation that is about to write to `memory`. The input's `grad_fn` is true to its version.
+    pub(in crate::autograd) fn input_of_write(tensor: &Tensor, memory: &Storage) -> Result<Saved> {
+        {
+            let core = tensor.read();
+            if !core.with_storage(|s| s.same(memory)) {
+                return Self::input_of(tensor, &core);
+            }
+        }
+        Self::alias(tensor, false)
+    }
+
+    /// An input of a custom Function, given the outputs that the Function's node is about to become the history of.
+    pub fn input_beside(tensor: &Tensor, outputs: &[Option<Tensor>]) -> Result<Saved> {
+        if outputs.iter().flatten().any(|o| o.shares_memory_with(tensor)) { Self::alias(tensor, true) } else { Self::input(tensor) }
+    }
+
+    #[cold]
+    fn alias(tensor: &Tensor, as_original: bool) -> Result<Saved> {
+        let version = {
+            let core = tensor.read();
+            if core.requires_grad && core.grad_fn.is_none() {
+                // A leaf's history leads nowhere, and no write that is recorded gives it another.
+                return Self::input_of(tensor, &core);
+            }
+            version_to_save(&core)?
+        };
+        Ok(Saved::Alias(Box::new(SavedAlias { apart: tensor.as_it_is(), version, original: tensor.downgrade(), as_original })))
+    }
+
+    pub fn output(tensor: &Tensor, nr: u32) -> Saved {
+        let core = tensor.read();
+        Self::output_value(core.value.clone(), core.version.clone(), nr)
+    }
+
+    /// As `output`, of a view that a custom Function has written.
+    pub fn output_as_view(tensor: &Tensor, nr: u32) -> Saved {
+        let mut saved = Self::output(tensor, nr);
+        if let Saved::Output(o) = &mut saved {
+            o.view = Some(tensor.downgrade());
+        }
+        saved
+    }
+
+    pub(crate) fn output_value(value: Value, follows: Version, nr: u32) -> Saved {
+        let version = match &value {
+            Value::Array(a) => follows.current(a.storage()),
+            Value::Leveled(_) => follows.current(value.bottom().storage()),
+        };
+        Saved::Output(Box::new(SavedOutput { value, follows, version, nr, tangent: None, view: None }))
+    }
+
+    /// The tensor, if it still has the version it was saved with.
+    pub(crate) fn unpack(self, node: &Arc<Node>) -> Result<Tensor> {
+        match self {
+            Saved::Nothing => Err(Error::runtime(format!("{}: nothing was saved in this place", node.name()))),
+            Saved::Input { tensor, version } => {
+                let now = tensor.version();
+                if now != version {
+                    return Err(modified(&tensor, None, node, version, now, last_change(&tensor)));
+                }
+                Ok(tensor)
+            }
+            Saved::Alias(saved) => {
+                let now = saved.apart.version();
+                if now != saved.version {
+                    return Err(modified(&saved.tensor(), None, node, saved.version, now, last_change(&saved.apart)));
+                }
+                Ok(if saved.as_original { saved.tensor() } else { saved.apart })
+            }
+            Saved::Output(saved) => {
+                let SavedOutput { value, follows, version, nr, tangent, view } = *saved;
+                let array = value.bottom();
+                let now = follows.current(array.storage());
+                let edge = Edge { node: node.clone(), nr };
+                let tensor = Tensor::with_history(value, follows.clone(), Some(edge));
+                if now != version {
+                    return Err(modified(&tensor, Some(nr), node, version, now, follows.last_change(array.storage())));
+                }
+                if let Some(view) = view.and_then(|v| v.upgrade()) {
+                    return Ok(view);
+                }
+                if tangent.is_some() {
+                    tensor.set_tangent(tangent);
+                }
+                Ok(tensor)
+            }
+            Saved::Packed(saved) => saved.unpack(node),
+            Saved::Number(value) => {
+                let NodeOp::Pointwise(op) = node.op() else {
+                    return Err(Error::runtime(format!("{}: a number was saved by something that is no row", node.name())));
+                };
+                Ok(Tensor::number(Array::scalar(Scalar::Float(value), op.compute)?))
+            }
+            Saved::Copy(saved) => Ok(Tensor::with_history(saved.0, Version::fresh(), saved.1)),
+        }
+    }
+}
+
+#[cold]
+fn last_change(tensor: &Tensor) -> Option<Change> {
+    let core = tensor.read();
+    core.with_storage(|s| core.version.last_change(s))
+}
+
+#[cold]
+fn modified(tensor: &Tensor, output: Option<u32>, node: &Node, expected: Option<u32>, got: Option<u32>, last: Option<Change>) -> Error {
+    let what = match output {
+        Some(nr) => format!(", which is output {nr} of {},", node.name()),
+        None => {
+            let edge = tensor.read().grad_fn.clone();
+            edge.map_or_else(String::new, |e| format!(", which is output {} of {},", e.nr, e.node.name()))
+        }
+    };
+    let number = |v: Option<u32>| v.map_or_else(|| "untracked".into(), |v| v.to_string());
+    let saved_at = node.site().text();
+    let (op, changed_at) = last.map_or(("an in-place operation", "an unknown line".to_string()), |c| (c.op, Site(c.site).text()));
+    Error::graph(format!(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: [rgrad.{}Tensor {:?}]{what} is at \
+         version {}; expected version {} instead. Saved for {} at {saved_at}; changed by {op} at {changed_at}. Hint: use the \
+         out-of-place operation there, or write to a clone().",
+        tensor.dtype().type_name(),
+        &tensor.shape()[..],
+        number(got),
+        number(expected),
+        node.name(),
+    ))
+}

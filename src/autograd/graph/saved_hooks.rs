@@ -1,0 +1,266 @@
+//! Hooks around saved tensors: `pack` turns what a node saves into anything at all, `unpack` makes a tensor of it again when backward
+//! asks.
+
+use crate::array::Version;
+use crate::autograd::dispatch::apply::out_meta;
+use crate::autograd::dispatch::mode::{ModeGuard, Watch, current as mode, set_watch};
+use crate::autograd::graph::node::{Edge, Node, OutMeta, defer_drop};
+use crate::autograd::graph::saved::Saved;
+use crate::autograd::tensor::{Tensor, Value};
+use crate::error::{Error, Result};
+use crate::layout::fmt_shape;
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// What a packing hook made of a tensor.
+pub trait Packed: Send + Sync {
+    fn unpack(&self) -> Result<Tensor>;
+
+    /// The foreign object, for the embedding language.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A pair of hooks.
+pub trait Packer: Send + Sync {
+    /// Called while recording is off.
+    fn pack(&self, t: &Tensor) -> Result<Arc<dyn Packed>>;
+}
+
+/// The hooks in force on a thread, the innermost last.
+#[derive(Default, Clone)]
+pub struct Stack {
+    hooks: Vec<Arc<dyn Packer>>,
+    /// Why no hooks may be added now.
+    refused: Option<String>,
+}
+
+thread_local! {
+    static STACK: RefCell<Stack> = RefCell::default();
+}
+
+/// Adds hooks for what this thread saves from now on; the innermost pair packs.
+///
+/// # Errors
+/// The message given to `refuse`, while that is in force.
+pub fn push(hooks: Arc<dyn Packer>) -> Result<()> {
+    STACK.with(|s| {
+        let mut s = s.borrow_mut();
+        if let Some(why) = &s.refused {
+            return Err(Error::runtime(why.clone()));
+        }
+        s.hooks.push(hooks);
+        set_watch(Watch::Saving, true);
+        Ok(())
+    })
+}
+
+/// Takes the innermost hooks away.
+pub fn pop() {
+    let gone = STACK.with(|s| {
+        let mut s = s.borrow_mut();
+        let gone = s.hooks.pop();
+        set_watch(Watch::Saving, !s.hooks.is_empty());
+        gone
+    });
+    // Outside the borrow: hooks may own foreign objects.
+    drop(gone);
+}
+
+/// Refuses new hooks with this message (None: allows them again) and gives what was in force before.
+///
+/// # Errors
+/// The message itself, if hooks are in force already.
+pub fn refuse(why: Option<String>) -> Result<Option<String>> {
+    STACK.with(|s| {
+        let mut s = s.borrow_mut();
+        match why {
+            Some(why) if !s.hooks.is_empty() => Err(Error::runtime(why)),
+            why => Ok(std::mem::replace(&mut s.refused, why)),
+        }
+    })
+}
+
+/// The hooks of this thread, for another one that goes on with its work.
+pub(in crate::autograd) fn stack() -> Stack {
+    STACK.with(|s| s.borrow().clone())
+}
+
+/// Puts another thread's hooks in force on this one, which has none of its own.
+pub(in crate::autograd) fn install(stack: Stack) {
+    set_watch(Watch::Saving, !stack.hooks.is_empty());
+    STACK.with(|s| *s.borrow_mut() = stack);
+}
+
+/// The hooks in force on this thread.
+#[inline]
+pub fn current() -> Option<Arc<dyn Packer>> {
+    if !mode().watches(Watch::Saving) {
+        return None;
+    }
+    STACK.with(|s| s.borrow().hooks.last().cloned())
+}
+
+/// A value in the hands of hooks, with the history that it gets back.
+pub struct PackedSaved {
+    packed: Arc<dyn Packed>,
+    was: Was,
+    meta: OutMeta,
+}
+
+enum Was {
+    Plain,
+    /// A leaf that requires grad. Its accumulate node is held, so that gradients still find it.
+    Leaf(Arc<Node>),
+    /// The result of another node.
+    Computed(Edge),
+    /// This output of the node that saves it.
+    Output(u32),
+}
+
+impl Drop for PackedSaved {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.was, Was::Plain) {
+            Was::Leaf(node) | Was::Computed(Edge { node, .. }) => defer_drop(node),
+            Was::Plain | Was::Output(_) => {}
+        }
+    }
+}
+
+impl PackedSaved {
+    pub fn packed(&self) -> &Arc<dyn Packed> {
+        &self.packed
+    }
+
+    pub(in crate::autograd) fn unpack(&self, node: &Arc<Node>) -> Result<Tensor> {
+        let made = self.packed.unpack()?;
+        let (value, version) = {
+            let core = made.read();
+            (core.value.clone(), core.version.clone())
+        };
+        let value = self.fitted(value, node)?;
+        Ok(match &self.was {
+            Was::Plain => Tensor::with_history(value, version, None),
+            Was::Computed(edge) => Tensor::with_history(value, version, Some(edge.clone())),
+            Was::Output(nr) => Tensor::with_history(value, version, Some(Edge { node: node.clone(), nr: *nr })),
+            Was::Leaf(accumulate) => {
+                let leaf = Tensor::with_history(value, version, None);
+                leaf.meta_mut(|m| m.accumulate = Arc::downgrade(accumulate));
+                leaf.write().requires_grad = true;
+                leaf
+            }
+        })
+    }
+
+    /// The value, if it can stand for what was packed: of that shape, on that device, and of that type or another float.
+    fn fitted(&self, value: Value, node: &Node) -> Result<Value> {
+        let OutMeta { shape, dtype, device } = &self.meta;
+        let got = out_meta(&value);
+        let expected = format!("{}: Output of saved tensor unpack_hook expected to be a Tensor like the one that was packed", node.name());
+        if got.shape != *shape {
+            return Err(Error::shape(format!("{expected}, of shape {}, but got shape {}", fmt_shape(shape), fmt_shape(&got.shape))));
+        }
+        if got.device != *device {
+            return Err(Error::runtime(format!("{expected}, on device {device}, but got one on {}", got.device)));
+        }
+        match value {
+            value if got.dtype == *dtype => Ok(value),
+            Value::Array(a) if dtype.is_float() && got.dtype.is_float() => Ok(Value::Array(a.cast(*dtype)?)),
+            _ => Err(Error::dtype(format!("{expected}, of dtype {dtype}, but got dtype {}", got.dtype))),
+        }
+    }
+}
+
+/// Packs one saved value. `shown` is the tensor that the hook is given. None where there is nothing to pack: no value, a number, or
+/// something packed already.
+fn pack(hooks: &dyn Packer, saved: &Saved, shown: &Tensor) -> Result<Option<Saved>> {
+    let of = |edge: Option<Edge>| edge.map_or(Was::Plain, Was::Computed);
+    let was = match saved {
+        Saved::Nothing | Saved::Packed(_) | Saved::Number(_) => return Ok(None),
+        Saved::Input { tensor, .. } if tensor.is_number() => return Ok(None),
+        Saved::Input { tensor, .. } => match tensor.grad_fn()? {
+            None => tensor.gradient_edge()?.map_or(Was::Plain, |e| Was::Leaf(e.node)),
+            edge => of(edge),
+        },
+        Saved::Output(o) => Was::Output(o.nr()),
+        Saved::Alias(a) => of(a.apart().read().grad_fn.clone()),
+        Saved::Copy(c) => of(c.1.clone()),
+    };
+    let before = shown.version();
+    let packed = {
+        let _off = ModeGuard::grad(false);
+        hooks.pack(shown)?
+    };
+    if shown.version() != before {
+        return Err(Error::runtime(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place \
+             operations as this can lead to unexpected side-effects. Please write to a clone() of it.",
+        ));
+    }
+    let meta = shown.with_array(OutMeta::of);
+    Ok(Some(Saved::Packed(Arc::new(PackedSaved { packed, was, meta }))))
+}
+
+/// Lets hooks pack all that a node has saved and they have not packed yet, in PyTorch's order; `outs` are the node's outputs.
+///
+/// # Errors
+/// A hook's own; then the node keeps what it had.
+pub(in crate::autograd) fn pack_node(node: &Node, hooks: &dyn Packer, outs: &[Tensor]) -> Result<()> {
+    let mut all = node.saved();
+    for place in node.saved_order() {
+        let shown = match all.get(place) {
+            None | Some(Saved::Nothing | Saved::Packed(_) | Saved::Number(_)) => continue,
+            Some(Saved::Input { tensor, .. }) => tensor.clone(),
+            Some(Saved::Alias(a)) => a.tensor(),
+            Some(Saved::Output(o)) => outs[o.nr() as usize].clone(),
+            Some(Saved::Copy(c)) => Tensor::with_history(c.0.clone(), Version::fresh(), c.1.clone()),
+        };
+        if let Some(packed) = pack(hooks, &all[place], &shown)? {
+            all[place] = packed;
+        }
+    }
+    node.save(all);
+    Ok(())
+}
+
+/// Packs a value that a custom Function saves; `output` is the tensor, if it is one of the Function's outputs.
+pub fn packed(hooks: &dyn Packer, saved: Saved, tensor: &Tensor) -> Result<Saved> {
+    Ok(pack(hooks, &saved, tensor)?.unwrap_or(saved))
+}
+
+/// Gives hooks to one value that a node has saved already. They see it without its history.
+///
+/// # Errors
+/// The node was freed, nothing was saved there, or it has hooks; a hook's own error, and then the value stays.
+pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn Packer) -> Result<()> {
+    if node.is_freed() {
+        return Err(Error::graph(
+            "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when you \
+             call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if \
+             you need to access saved variables after calling backward.",
+        ));
+    }
+    let mut all = node.saved();
+    let shown = match all.get(place) {
+        None | Some(Saved::Nothing) => return Err(nothing_there()),
+        Some(Saved::Packed(_)) => {
+            return Err(Error::runtime(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.",
+            ));
+        }
+        Some(Saved::Input { tensor, .. }) => tensor.detach(),
+        Some(Saved::Alias(a)) => a.apart().detach(),
+        Some(other) => other.clone().unpack(node)?.detach(),
+    };
+    match pack(hooks, &all[place], &shown)? {
+        Some(packed) => all[place] = packed,
+        None => return Err(Error::runtime("Calling register_hooks on a Python number, which no hook is asked for, is forbidden")),
+    }
+    node.save(all);
+    Ok(())
+}
+
+#[cold]
+pub fn nothing_there() -> Error {
+    Error::runtime("Calling register_hooks on a saved tensor with value None is forbidden")
+}

@@ -1,0 +1,531 @@
+//! Views: tensors that share a base's memory, how they are made again from it, and what a write through one does to history.
+
+use crate::array::Array;
+use crate::autograd::diagnostics::missing_gradient::{self, Why};
+use crate::autograd::dispatch::apply::{Arrays, Op, Outputs, out_meta, run_vjp};
+use crate::autograd::dispatch::call_site;
+use crate::autograd::dispatch::mode::{self, ModeGuard, Watch};
+use crate::autograd::dispatch::record::{self, Entry, History};
+use crate::autograd::engine::hooks::Grads;
+use crate::autograd::graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
+use crate::autograd::graph::saved_attributes::Keeps;
+pub use crate::autograd::graph::view_op::{Shows, ViewName, ViewOp};
+use crate::autograd::primitives;
+use crate::autograd::tensor::{Core, Tensor, Value};
+use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::transforms::forward_mode::{self, Tangent};
+use crate::autograd::transforms::level::Leveled;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Strides};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// How a view came to be; decides whether a write through it can be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Creation {
+    Normal,
+    /// One of several views that one call returned (`unbind`, `split`, `chunk`).
+    Several,
+    /// Made while grad mode was off.
+    NoGrad,
+    /// Made in inference mode.
+    Inference,
+    /// Returned by a custom Function.
+    Function,
+}
+
+/// What a view knows of its base.
+#[derive(Clone, Debug)]
+pub struct ViewInfo {
+    pub base: Tensor,
+    /// From the base to the view.
+    pub ops: SmallVec<[ViewOp; 1]>,
+    pub creation: Creation,
+    /// The version for which the view's `grad_fn` is true.
+    pub(crate) seen: Option<u32>,
+    /// The base's layout that `ops` start from, as `Meta::relaid` counts them.
+    pub(crate) relaid: u32,
+}
+
+impl ViewInfo {
+    #[inline]
+    pub(crate) fn is_stale(&self, core: &Core) -> bool {
+        core.with_storage(|s| core.version.current(s)) != self.seen && (core.grad_fn.is_some() || self.base.requires_grad())
+    }
+}
+
+/// A view operation as it stands in the graph.
+#[derive(Debug, Clone)]
+pub struct ViewCall {
+    pub op: ViewOp,
+    /// Another name than the operation's own (`t`, `unbind`, ...).
+    name: Option<ViewName>,
+    in_shape: Dims,
+    /// Strides and offset of an input that `as_strided` looked past.
+    in_geometry: Option<(Strides, usize)>,
+}
+
+impl Op for ViewCall {
+    fn name(&self) -> &'static str {
+        "view"
+    }
+    fn forward(&self, inputs: &[&Array]) -> Result<Arrays> {
+        Ok(SmallVec::from_elem(self.op.apply_to(inputs[0])?, 1))
+    }
+    fn view(&self) -> Option<(&ViewOp, Option<ViewName>)> {
+        Some((&self.op, self.name))
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let lane = &lanes.inputs[0];
+        let rank = if let ViewOp::Expand(shape) = &self.op { shape.len() } else { 0 };
+        let one = || {
+            let t = lane.aligned(rank)?;
+            let stride = Some(t.with_array(|a| a.strides()[0]));
+            let Some(op) = self.op.shifted(lanes.size, stride) else { return Err(Error::runtime("vmap: a view by place lost its stride")) };
+            Ok(SmallVec::from_elem(view(&t, op)?, 1))
+        };
+        Some(one())
+    }
+}
+
+impl Vjp for ViewCall {
+    fn node_name(&self) -> Name {
+        self.name.map_or(self.op.node_names()[0], |n| n.node).into()
+    }
+
+    fn keeps(&self) -> Keeps {
+        let mut keeps = self.op.keeps(&self.in_shape);
+        match self.name.map_or(Shows::All, |n| n.shows) {
+            Shows::All => {}
+            Shows::AllBut(name) => keeps.retain(|k| k.0 != name),
+            Shows::Nothing => keeps.clear(),
+        }
+        keeps
+    }
+
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
+        let out = match &self.op {
+            // Fitting to the edge's shape sums over what was expanded.
+            ViewOp::Expand(_) | ViewOp::Alias => g.clone(),
+            ViewOp::View(_) | ViewOp::Unsqueeze(_) | ViewOp::Squeeze(_) => primitives::reshape(g, &self.in_shape)?,
+            ViewOp::Transpose(a, b) => view(g, ViewOp::Transpose(*a, *b))?,
+            ViewOp::Permute(dims) => {
+                let mut inverse = dims.clone();
+                for (i, d) in dims.iter().enumerate() {
+                    inverse[*d] = i;
+                }
+                view(g, ViewOp::Permute(inverse))?
+            }
+            ViewOp::Select(..) | ViewOp::Slice { .. } | ViewOp::Diagonal { .. } | ViewOp::Unfold { .. } | ViewOp::AsStrided { .. } => {
+                primitives::unview(g, &self.op, &self.in_shape, self.in_geometry.as_ref())?
+            }
+        };
+        Ok(Grads::from_elem(Some(out), 1))
+    }
+}
+
+/// Applies a view operation.
+#[inline]
+pub fn view(t: &Tensor, op: ViewOp) -> Result<Tensor> {
+    view_as(t, op, None, Creation::Normal)
+}
+
+/// Applies a view operation under another node name, or as one of several results.
+pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creation) -> Result<Tensor> {
+    let mode = mode::current();
+    if t.level() > 0
+        && let Some(now) = t.outlived()
+    {
+        return view_as(&now, op, name, creation);
+    }
+    // A level's rule comes through the door again, so before the tensor is looked at.
+    let of_level = t.leveled().map(|l| lower_view(t, &l, &op, name)).transpose()?;
+    let (value, version, history, needs, inherited, tangent, mut info) = {
+        let core = t.read();
+        let value = match (of_level, &core.value) {
+            (Some(made), _) => made,
+            (None, Value::Array(a)) => Value::Array(op.apply_to(a)?),
+            // Another thread has made it a tensor of a level meanwhile.
+            (None, Value::Leveled(_)) => return Err(Error::runtime("a view of a tensor that another thread takes into a transform")),
+        };
+        if core.inference {
+            let version = core.version.clone();
+            drop(core);
+            let out = Tensor::with_history(value, version, None);
+            out.write().inference = true;
+            return Ok(out);
+        }
+        let how = if mode.inference {
+            Creation::Inference
+        } else if !mode.grad && creation == Creation::Normal {
+            Creation::NoGrad
+        } else {
+            creation
+        };
+        let seen = core.with_storage(|s| core.version.current(s));
+        let info = match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
+            None => {
+                let relaid = core.meta.as_ref().map_or(0, |m| m.relaid);
+                ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, seen, relaid }
+            }
+            Some(v) => {
+                let mut ops = v.ops.clone();
+                ops.push(op.clone());
+                let creation = if v.creation == Creation::Normal { how } else { v.creation };
+                ViewInfo { base: v.base.clone(), ops, creation, seen, relaid: v.relaid }
+            }
+        };
+        let mut history = History::new(mode);
+        history.input(&core);
+        history.at_level(core.value.level());
+        let needs = core.needs_grad() && !crate::autograd::transforms::level::is_quiet(core.value.level());
+        let dual = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
+        (value, core.version.clone(), history, needs, core.cut().cloned(), dual, info)
+    };
+    let tangent = tangent.map(|x| forward_mode::of_view(t, &x, &op)).transpose()?;
+    let meta = out_meta(&value);
+    let grad_fn = if history.is_recorded() && meta.dtype.is_float() {
+        let call = t.with_array(|a| ViewCall {
+            in_geometry: matches!(op, ViewOp::AsStrided { .. }).then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
+            in_shape: Dims::from_slice(a.shape()),
+            op,
+            name,
+        });
+        let entry = Entry::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, meta);
+        Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 })
+    } else {
+        None
+    };
+    if info.ops.len() > 1 && info.ops.iter().all(|o| *o == ViewOp::Alias) {
+        info.ops.truncate(1);
+    }
+    let out = Tensor::with_history(value, version, grad_fn);
+    out.meta_mut(|m| m.view = Some(info));
+    if tangent.is_some() {
+        out.set_tangent(tangent);
+    }
+    if needs && !history.is_recorded() {
+        let cut = missing_gradient::ended(if mode.inference { Why::Inference } else { Why::NoGrad }, "a view", t);
+        out.write().set_cut(cut);
+    } else if inherited.is_some() && !needs {
+        out.write().set_cut(inherited);
+    }
+    Ok(out)
+}
+
+/// What a view of a tensor of a level is, by the level's rule.
+#[cold]
+fn lower_view(t: &Tensor, l: &Leveled, op: &ViewOp, name: Option<ViewName>) -> Result<Value> {
+    let call = ViewCall { op: op.clone(), name, in_shape: Dims::from_slice(l.bottom().shape()), in_geometry: None };
+    let made = l.level.apply(&l.level, &call, &[t])?;
+    let value = made[0].read().value.clone();
+    Ok(value)
+}
+
+/// Several views of one tensor as the outputs of one node; its vjp puts their gradients together again.
+pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
+    let one = |op: &ViewOp| view_as(t, op.clone(), None, Creation::Several);
+    let history = History::of(mode::current(), [t]);
+    if ops.is_empty() || !history.is_recorded() || history.leveled || !t.dtype().is_float() {
+        return ops.iter().map(one).collect();
+    }
+    let edges = history.edges([t])?;
+    let outs: SmallVec<[Tensor; 4]> = {
+        let _off = ModeGuard::grad(false);
+        // No path ends here: the views get their history below.
+        let _site = call_site::Inherit::new(call_site::Site::UNKNOWN);
+        ops.iter().map(one).collect::<Result<_>>()?
+    };
+    let metas = outs.iter().map(|o| o.with_array(OutMeta::of)).collect();
+    let node = record::begin(Entry::new(node(), edges, metas), call_site::current());
+    for (i, o) in outs.iter().enumerate() {
+        record::link(o, Edge { node: node.clone(), nr: i as u32 });
+    }
+    Ok(outs)
+}
+
+/// Makes a tensor look at its own memory through a view operation (`transpose_` and its kin).
+pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into<ViewName>) -> Result<()> {
+    let mut history = History::of(mode::current(), [t]);
+    history.at_level(t.level());
+    let records = history.is_recorded() && t.dtype().is_float();
+    check_inplace(t, records, label)?;
+    if let Some(e) = t.refuses_write(label) {
+        return Err(e);
+    }
+    let call = ViewCall { op: op.clone(), name: Some(name.into()), in_shape: t.shape(), in_geometry: None };
+    let new = match t.leveled() {
+        None => Value::Array(op.apply_to(&t.array())?),
+        Some(l) => l.level.apply(&l.level, &call, &[t])?[0].read().value.clone(),
+    };
+    let tangent = t.tangent().map(|x| forward_mode::of_view(t, &x, &op)).transpose()?;
+    let grad_fn = if records {
+        let entry = Entry::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, out_meta(&new));
+        Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 })
+    } else {
+        None
+    };
+    t.increment_version(label);
+    let now = t.version();
+    let old;
+    {
+        let mut core = t.write();
+        old = std::mem::replace(&mut core.value, new);
+        let meta = core.meta.get_or_insert_default();
+        match meta.view.as_mut() {
+            Some(v) => {
+                v.ops.push(op);
+                v.seen = now;
+            }
+            None => meta.relaid = meta.relaid.wrapping_add(1),
+        }
+    }
+    drop(old);
+    if tangent.is_some() {
+        t.set_tangent(tangent);
+    }
+    if let Some(edge) = grad_fn {
+        record::link(t, edge);
+    }
+    Ok(())
+}
+
+/// The operations that make `t` from its base as that lies now. After an in-place view (`transpose_`) of the base the recorded ones lead
+/// elsewhere; then the view is named by its place in memory.
+fn way_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
+    if info.base.meta(|m| m.map_or(0, |m| m.relaid)) == info.relaid {
+        return info.ops.clone();
+    }
+    t.with_array(|a| {
+        let (shape, strides) = (Dims::from_slice(a.shape()), Strides::from_slice(a.strides()));
+        SmallVec::from_elem(ViewOp::AsStrided { shape, strides, offset: a.layout().offset() }, 1)
+    })
+}
+
+/// Makes the `grad_fn` of a view anew after its base was written.
+pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
+    let Some(info) = t.meta(|m| m.and_then(|m| m.view.clone())) else { return Ok(()) };
+    if info.creation != Creation::Normal {
+        return Err(write_refused(t, info.creation, true, "an in-place operation"));
+    }
+    let _grad = ModeGuard::grad(true);
+    let mut made = info.base.clone();
+    for op in way_from_base(t, &info) {
+        made = view(&made, op)?;
+    }
+    let mut grad_fn = made.read().grad_fn.clone();
+    if grad_fn.is_none() && t.read().grad_fn.is_some() {
+        // The base has lost its history; what the view is now comes from there, so its gradients go nowhere.
+        let op = info.ops.last().cloned().unwrap_or(ViewOp::Alias);
+        let call = ViewCall { op, name: None, in_shape: info.base.shape(), in_geometry: None };
+        let entry = Entry::single(NodeOp::Other(Arc::new(call)), Edges::from_elem(None, 1), t.with_array(OutMeta::of));
+        grad_fn = Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 });
+    }
+    let now = t.version();
+    let old = {
+        let mut core = t.write();
+        if let Some(v) = core.meta.as_mut().and_then(|m| m.view.as_mut()) {
+            v.seen = now;
+        }
+        std::mem::replace(&mut core.grad_fn, grad_fn)
+    };
+    drop(old);
+    Ok(())
+}
+
+#[cold]
+fn write_refused(t: &Tensor, creation: Creation, indirect: bool, label: &str) -> Error {
+    let edge = t.read().grad_fn.clone();
+    let of_view = edge.is_some();
+    let (nr, by) = edge.map_or((0, "a function".into()), |e| (e.nr, e.node.name()));
+    let made_in = |mode: &str| match of_view {
+        true => format!("Output {nr} of {by} is a view of a view which was created in {mode} mode"),
+        false => format!("A view was created in {mode} mode"),
+    };
+    let what = if indirect { "its base or another view of its base has been modified inplace" } else { "is being modified inplace" };
+    Error::runtime(match creation {
+        Creation::Several => format!(
+            "Output {nr} of {by} is a view and {what} ({label}). This view is the output of a function that \
+             returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace \
+             operation by an out-of-place one."
+        ),
+        Creation::NoGrad => format!(
+            "{} and {what} with grad mode enabled ({label}). Given that this use case is ambiguous and \
+             error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the no_grad \
+             block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+            made_in("no_grad")
+        ),
+        Creation::Inference => format!(
+            "{} and {what} in normal mode ({label}). Given that this use case is ambiguous and error-prone, \
+             it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the inference_mode block \
+             or both outside.",
+            made_in("inference")
+        ),
+        Creation::Function => format!(
+            "Output {nr} of {by} is a view and {what} ({label}). This view was created inside a custom Function (or because an input \
+             was returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom \
+             Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom \
+             Function."
+        ),
+        Creation::Normal => format!("a view {what} ({label})"),
+    })
+}
+
+/// Whether an in-place operation may write to `t` and be recorded.
+pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<()> {
+    let mode = mode::current();
+    if t.is_inference() && !mode.inference {
+        return Err(Error::runtime(format!(
+            "Inplace update to inference tensor outside InferenceMode is not allowed ({label}). You can make a clone to get a normal tensor \
+             before doing inplace update."
+        )));
+    }
+    if mode.watch != 0 {
+        if mode.watches(Watch::Captured) {
+            crate::autograd::transforms::mutation_guard::check(t, label)?;
+        }
+        if mode.watches(Watch::Writing) {
+            crate::autograd::dispatch::write_callback::announce(t)?;
+        }
+    }
+    if !records || !mode.grad {
+        return Ok(());
+    }
+    if let Some(v) = t.meta(|m| m.and_then(|m| m.view.clone())) {
+        if v.creation != Creation::Normal {
+            return Err(write_refused(t, v.creation, false, label));
+        }
+        if v.base.is_leaf() && t.requires_grad() {
+            return Err(Error::runtime(format!(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation ({label}). Write under no_grad, or to a \
+                 clone()."
+            )));
+        }
+    }
+    if t.read().requires_grad && t.is_leaf() {
+        return Err(Error::runtime(format!(
+            "a leaf Variable that requires grad is being used in an in-place operation ({label}). Write under no_grad, or to a clone()."
+        )));
+    }
+    Ok(())
+}
+
+/// Makes `node` the history of `t` after a recorded in-place write. A write through a view becomes a write to a part of the base.
+pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
+    let info = t.meta(|m| m.and_then(|m| m.view.clone()));
+    let Some(info) = info else {
+        record::link(t, Edge { node, nr: 0 });
+        return Ok(());
+    };
+    let base = &info.base;
+    let mut edges = Edges::new();
+    edges.push(if base.requires_grad() { base.gradient_edge()? } else { None });
+    edges.extend(node.edges()[1..].iter().cloned());
+    let meta = out_meta(&base.read().value);
+    let site = node.site();
+    let ops = way_from_base(t, &info);
+    let by_place = ops.iter().any(|o| matches!(o, ViewOp::AsStrided { .. }));
+    let geometry = by_place.then(|| base.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset())));
+    let slices = CopySlices { ops, geometry, inner: node };
+    let node = record::begin(Entry::single(NodeOp::Other(Arc::new(slices)), edges, meta), site);
+    record::link(base, Edge { node, nr: 0 });
+    regenerate(t)
+}
+
+/// Gives an output of a custom Function its history. An input that comes back as it is becomes a view of itself, one that was written
+/// in place gets the node as its own history; a view of an input remembers that a Function made it.
+pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -> Result<Tensor> {
+    if is_dirty {
+        if is_input {
+            rebase(t, edge.node)?;
+        } else {
+            record::link(t, edge);
+        }
+        return Ok(t.clone());
+    }
+    if is_input {
+        let out = {
+            let _no_grad = ModeGuard::grad(false);
+            let _site = call_site::Inherit::new(call_site::Site::UNKNOWN);
+            view(t, ViewOp::Alias)?
+        };
+        out.meta_mut(|m| {
+            if let Some(v) = m.view.as_mut() {
+                v.creation = Creation::Function;
+            }
+        });
+        record::link(&out, edge);
+        return Ok(out);
+    }
+    let own = t.read().requires_grad && t.read().grad_fn.is_none();
+    if own {
+        // A leaf from elsewhere keeps its own gradient; the Function's output is another tensor.
+        let out = t.detach_here();
+        record::link(&out, edge);
+        return Ok(out);
+    }
+    if t.base().is_some() {
+        t.meta_mut(|m| {
+            if let Some(v) = m.view.as_mut() {
+                v.creation = Creation::Function;
+            }
+        });
+    }
+    record::link(t, edge);
+    Ok(t.clone())
+}
+
+/// A write to a part of a base: the gradient of the written part goes through the operation that wrote it.
+struct CopySlices {
+    ops: SmallVec<[ViewOp; 1]>,
+    /// Strides and offset of the base, where one of `ops` looks past them.
+    geometry: Option<(Strides, usize)>,
+    inner: Arc<Node>,
+}
+
+impl Vjp for CopySlices {
+    fn node_name(&self) -> Name {
+        "CopySlices".into()
+    }
+
+    fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
+        let result = match &self.geometry {
+            None => primitives::contiguous_copy(g)?,
+            Some(geometry) => primitives::in_geometry(g, geometry, &self.ops)?,
+        };
+        let mut part = result.clone();
+        for op in &self.ops {
+            part = view(&part, op.clone())?;
+        }
+        let mut needs: SmallVec<[bool; 4]> = SmallVec::from_slice(cx.needs);
+        needs[0] &= self.inner.edges()[0].is_some();
+        let inner = run_vjp(&self.inner, &needs, &Grads::from_elem(Some(primitives::contiguous_copy(&part)?), 1))?;
+        let mut out = Grads::new();
+        for (i, r) in inner.into_iter().enumerate() {
+            if i > 0 {
+                out.push(r);
+                continue;
+            }
+            if cx.needs(0) {
+                match r {
+                    Some(r) => primitives::copy_(&part, &primitives::fit(r, &part.with_array(OutMeta::of))?)?,
+                    None => primitives::zero_(&part)?,
+                }
+                out.push(Some(result.clone()));
+            } else {
+                out.push(None);
+            }
+        }
+        Ok(out)
+    }
+
+    fn release(&self) {
+        // A derivative of a higher order may lead to the inner node itself, by an output that it saved; then it is freed when it has run.
+        if Arc::strong_count(&self.inner) == 1 {
+            self.inner.release();
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Views as arithmetic on layouts.
+
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout, Strides};
+
+/// A zero-copy view: arithmetic on a layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ViewOp {
+    /// Another shape with the same elements.
+    View(Dims),
+    Expand(Dims),
+    Transpose(usize, usize),
+    Permute(Dims),
+    Unsqueeze(usize),
+    /// Drops these dimensions of size 1.
+    Squeeze(Dims),
+    Select(usize, usize),
+    Slice {
+        dim: usize,
+        start: usize,
+        end: usize,
+        step: usize,
+    },
+    Diagonal {
+        offset: i64,
+        dim1: usize,
+        dim2: usize,
+    },
+    Unfold {
+        dim: usize,
+        size: usize,
+        step: usize,
+    },
+    AsStrided {
+        shape: Dims,
+        strides: Strides,
+        offset: usize,
+    },
+    /// The same layout: what a custom Function's view of its input becomes.
+    Alias,
+}
+
+impl ViewOp {
+    /// The view's layout over an array of `capacity` elements.
+    fn layout(&self, of: &Layout, capacity: usize) -> Result<Layout> {
+        Ok(match self {
+            ViewOp::View(shape) => of.view(shape).ok_or_else(|| {
+                Error::runtime(
+                    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous \
+                     subspaces). Use .reshape(...) instead.",
+                )
+            })?,
+            ViewOp::Expand(shape) => of.expand(shape)?,
+            ViewOp::Transpose(a, b) => of.transpose(*a, *b),
+            ViewOp::Permute(dims) => of.permute(dims),
+            ViewOp::Unsqueeze(dim) => of.unsqueeze(*dim),
+            ViewOp::Squeeze(dims) => of.squeeze(|d| dims.contains(&d)),
+            ViewOp::Select(dim, i) => of.select(*dim, *i as i64)?,
+            ViewOp::Slice { dim, start, end, step } => of.slice(*dim, *start, *end, *step),
+            ViewOp::Diagonal { offset, dim1, dim2 } => of.diagonal(*offset, *dim1, *dim2)?,
+            ViewOp::Unfold { dim, size, step } => of.unfold(*dim, *size, *step)?,
+            ViewOp::AsStrided { shape, strides, offset } => Layout::as_strided(shape, strides, *offset, capacity)?,
+            ViewOp::Alias => of.clone(),
+        })
+    }
+
+    /// The operation behind a batch dimension. Views by place know the batch's stride; None without.
+    pub(crate) fn shifted(&self, size: usize, stride: Option<isize>) -> Option<ViewOp> {
+        let with = |shape: &Dims| {
+            let mut out = Dims::from_slice(&[size]);
+            out.extend_from_slice(shape);
+            out
+        };
+        let behind = |dims: &Dims| dims.iter().map(|d| d + 1).collect::<Dims>();
+        Some(match self {
+            ViewOp::View(shape) => ViewOp::View(with(shape)),
+            ViewOp::Expand(shape) => ViewOp::Expand(with(shape)),
+            ViewOp::Transpose(a, b) => ViewOp::Transpose(a + 1, b + 1),
+            ViewOp::Permute(dims) => {
+                let mut out = Dims::from_slice(&[0]);
+                out.extend(behind(dims));
+                ViewOp::Permute(out)
+            }
+            ViewOp::Unsqueeze(d) => ViewOp::Unsqueeze(d + 1),
+            ViewOp::Squeeze(dims) => ViewOp::Squeeze(behind(dims)),
+            ViewOp::Select(d, i) => ViewOp::Select(d + 1, *i),
+            ViewOp::Slice { dim, start, end, step } => ViewOp::Slice { dim: dim + 1, start: *start, end: *end, step: *step },
+            ViewOp::Diagonal { offset, dim1, dim2 } => ViewOp::Diagonal { offset: *offset, dim1: dim1 + 1, dim2: dim2 + 1 },
+            ViewOp::Unfold { dim, size, step } => ViewOp::Unfold { dim: dim + 1, size: *size, step: *step },
+            ViewOp::AsStrided { shape, strides, offset } => {
+                let mut all = Strides::from_slice(&[stride?]);
+                all.extend_from_slice(strides);
+                ViewOp::AsStrided { shape: with(shape), strides: all, offset: *offset }
+            }
+            ViewOp::Alias => ViewOp::Alias,
+        })
+    }
+
+    pub(crate) fn apply_to(&self, a: &Array) -> Result<Array> {
+        let capacity = a.storage().bytes() / a.storage().element_size(a.dtype());
+        a.with_layout(self.layout(a.layout(), capacity)?)
+    }
+
+    /// The names of the nodes of the view and of its adjoint.
+    pub(in crate::autograd) fn node_names(&self) -> [&'static str; 2] {
+        match self {
+            ViewOp::View(_) => ["ViewBackward0", "ViewBackwardBackward0"],
+            ViewOp::Expand(_) => ["ExpandBackward0", "ExpandBackwardBackward0"],
+            ViewOp::Transpose(..) => ["TransposeBackward0", "TransposeBackwardBackward0"],
+            ViewOp::Permute(_) => ["PermuteBackward0", "PermuteBackwardBackward0"],
+            ViewOp::Unsqueeze(_) => ["UnsqueezeBackward0", "UnsqueezeBackwardBackward0"],
+            ViewOp::Squeeze(_) => ["SqueezeBackward0", "SqueezeBackwardBackward0"],
+            ViewOp::Select(..) => ["SelectBackward0", "SelectBackwardBackward0"],
+            ViewOp::Slice { .. } => ["SliceBackward0", "SliceBackwardBackward0"],
+            ViewOp::Diagonal { .. } => ["DiagonalBackward0", "DiagonalBackwardBackward0"],
+            ViewOp::Unfold { .. } => ["UnfoldBackward0", "UnfoldBackwardBackward0"],
+            ViewOp::AsStrided { .. } => ["AsStridedBackward0", "AsStridedBackwardBackward0"],
+            ViewOp::Alias => ["AliasBackward0", "AliasBackwardBackward0"],
+        }
+    }
+}
+
+/// Another name of a view's node than its operation's own, and which parameters the node then has for PyTorch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewName {
+    pub node: &'static str,
+    pub shows: Shows,
+}
+
+/// Which of a view's parameters its node shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    All,
+    AllBut(&'static str),
+    Nothing,
+}
+
+impl From<&'static str> for ViewName {
+    fn from(node: &'static str) -> ViewName {
+        ViewName { node, shows: Shows::All }
+    }
+}

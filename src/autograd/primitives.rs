@@ -1,0 +1,519 @@
+//! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
+
+use crate::array::{Array, Device};
+use crate::autograd::dispatch::apply::{Arrays, Devices, Old, Op, Outputs, apply_inplace, apply1, apply1_growing};
+use crate::autograd::dispatch::pointwise::PointwiseOp;
+use crate::autograd::engine::hooks::Grads;
+use crate::autograd::graph::node::{Name, OutMeta, Vjp, VjpCx};
+use crate::autograd::graph::view::{ViewOp, view};
+use crate::autograd::tensor::Tensor;
+use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::transforms::forward_mode::{Jvp, Tangent, Tangents};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
+use crate::pointwise::RowId;
+use crate::pointwise::{Func, Part};
+use smallvec::{SmallVec, smallvec};
+
+// ---- cast ------------------------------------------------------------------------------------------------------------
+
+/// Converts to another dtype.
+#[derive(Debug, Clone)]
+struct Cast(DType);
+
+impl Vjp for Cast {
+    fn node_name(&self) -> Name {
+        "ToCopyBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        // The engine casts to the edge's dtype.
+        Ok(grads.clone())
+    }
+}
+
+impl Op for Cast {
+    fn name(&self) -> &'static str {
+        "to"
+    }
+    fn is_cast(&self) -> bool {
+        true
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].converted(self.0)?])
+    }
+    fn takes_pending(&self) -> bool {
+        true
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+}
+
+/// The tensor in another dtype; itself if it has it already.
+pub fn cast(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype() == dtype {
+        return Ok(t.clone());
+    }
+    let out = apply1(&Cast(dtype), &[t])?;
+    if t.is_number() {
+        out.mark_number();
+    }
+    Ok(out)
+}
+
+// ---- devices ---------------------------------------------------------------------------------------------------------
+
+/// Copies to another device.
+#[derive(Debug, Clone)]
+struct ToDevice {
+    from: Device,
+    to: Device,
+}
+
+impl Vjp for ToDevice {
+    fn node_name(&self) -> Name {
+        "ToCopyBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![grads[0].as_ref().map(|g| to_device(g, self.from)).transpose()?])
+    }
+}
+
+impl Op for ToDevice {
+    fn name(&self) -> &'static str {
+        "to"
+    }
+    fn devices(&self) -> Devices {
+        Devices::Any
+    }
+    fn work(&self, _x: &[&Array]) -> usize {
+        // However small: a device may be waited for, or be brought in by foreign code.
+        usize::MAX
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].to_device(self.to)?])
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+}
+
+/// The tensor on another device; itself if it is there already.
+pub fn to_device(t: &Tensor, to: Device) -> Result<Tensor> {
+    let from = t.device();
+    if from == to {
+        return Ok(t.clone());
+    }
+    apply1_growing(&ToDevice { from, to }, &[t])
+}
+
+// ---- sum to a shape --------------------------------------------------------------------------------------------------
+
+#[derive(Debug, Clone)]
+struct SumTo {
+    shape: Dims,
+    from: Dims,
+}
+
+impl Vjp for SumTo {
+    fn node_name(&self) -> Name {
+        "SumToSizeBackward0".into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![grads[0].as_ref().map(|g| view(g, ViewOp::Expand(self.from.clone()))).transpose()?])
+    }
+}
+
+impl Op for SumTo {
+    fn name(&self) -> &'static str {
+        "sum_to_size"
+    }
+    fn takes_pending(&self) -> bool {
+        true
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let extra = x[0].rank() - self.shape.len();
+        let reduced: SmallVec<[bool; 8]> =
+            (0..x[0].rank()).map(|i| i < extra || (self.shape[i - extra] == 1 && x[0].shape()[i] != 1)).collect();
+        let summed = x[0].sum(&reduced, true)?;
+        let layout = summed.layout().squeeze(|d| d < extra);
+        Ok(smallvec![summed.with_layout(layout)?])
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        let one = || {
+            let mut kept = Dims::from_elem(1, self.from.len() - self.shape.len());
+            kept.extend_from_slice(&self.shape);
+            let op = SumTo { shape: lanes.with_batch(&kept), from: lanes.with_batch(&self.from) };
+            Ok(smallvec![reshape(&apply1(&op, &[&lanes.batched(0)?])?, &lanes.with_batch(&self.shape))?])
+        };
+        Some(one())
+    }
+}
+
+/// Sums over the dimensions by which `t` was broadcast from `shape`.
+pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let from = t.shape();
+    if from[..] == *shape {
+        return Ok(t.clone());
+    }
+    apply1(&SumTo { shape: Dims::from_slice(shape), from }, &[t])
+}
+
+/// Whether a gradient of shape `have` can be summed to `want`.
+pub(crate) fn is_broadcast_of(have: &[usize], want: &[usize]) -> bool {
+    have.len() >= want.len() && want.iter().rev().zip(have.iter().rev()).all(|(w, h)| w == h || *w == 1)
+}
+
+/// A gradient as its edge wants it: summed to the edge's shape, converted to its dtype, on its device.
+#[inline]
+pub fn fit(g: Tensor, OutMeta { shape, dtype, device }: &OutMeta) -> Result<Tensor> {
+    let (same_shape, same_dtype, same_device) = g.with_array(|a| (a.shape() == &shape[..], a.dtype() == *dtype, a.device() == *device));
+    let g = if same_shape {
+        g
+    } else {
+        let have = g.shape();
+        if !is_broadcast_of(&have, shape) {
+            return Err(Error::shape(format!("got {} but expected shape compatible with {}", fmt_shape(&have), fmt_shape(shape))));
+        }
+        sum_to(&g, shape)?
+    };
+    let g = if same_dtype { g } else { cast(&g, *dtype)? };
+    if same_device { Ok(g) } else { brought(&g, *device) }
+}
+
+/// A 0-d gradient follows its tensor to another device, as in PyTorch; a larger one was made in the wrong place.
+#[cold]
+fn brought(g: &Tensor, device: Device) -> Result<Tensor> {
+    if g.rank() > 0 {
+        return Err(Error::runtime(format!(
+            "expected a gradient on device {device} but got one of shape {} on {}",
+            fmt_shape(&g.shape()),
+            g.device()
+        )));
+    }
+    to_device(g, device)
+}
+
+// ---- copies ----------------------------------------------------------------------------------------------------------
+
+/// How a copy lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    RowMajor,
+    Preserve,
+}
+
+#[derive(Debug, Clone)]
+struct CloneOp(Order, &'static str);
+
+impl Vjp for CloneOp {
+    fn node_name(&self) -> Name {
+        self.1.into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(grads.clone())
+    }
+}
+
+impl Op for CloneOp {
+    fn name(&self) -> &'static str {
+        "clone"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![match self.0 {
+            Order::RowMajor => x[0].contiguous_copy()?,
+            Order::Preserve => x[0].clone_dense()?,
+        }])
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+}
+
+/// A row-major copy.
+pub fn contiguous_copy(t: &Tensor) -> Result<Tensor> {
+    apply1(&CloneOp(Order::RowMajor, "CloneBackward0"), &[t])
+}
+
+/// A copy that keeps the order of dimensions (`clone`).
+pub fn clone(t: &Tensor) -> Result<Tensor> {
+    clone_as(t, "CloneBackward0")
+}
+
+/// `clone` as the last step of an operation whose name the node bears.
+pub fn clone_as(t: &Tensor, node: &'static str) -> Result<Tensor> {
+    apply1(&CloneOp(Order::Preserve, node), &[t])
+}
+
+/// The same elements in another shape: a view where possible, else a copy.
+pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let possible = t.with_array(|a| a.layout().view(shape).is_some());
+    let op = ViewOp::View(Dims::from_slice(shape));
+    if possible { view(t, op) } else { view(&contiguous_copy(t)?, op) }
+}
+
+/// The gradient of what was overwritten.
+fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
+    g.map(|g| Ok(Tensor::new(g.array().full_beside(&g.shape(), Scalar::Int(0), g.dtype())?))).transpose()
+}
+
+/// Keeps where its source lies.
+#[derive(Debug, Clone)]
+struct CopyInto(Device, &'static str);
+
+impl Vjp for CopyInto {
+    fn node_name(&self) -> Name {
+        self.1.into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![zeros_like(grads[0].as_ref())?, grads[0].as_ref().map(|g| to_device(g, self.0)).transpose()?])
+    }
+}
+
+impl Op for CopyInto {
+    fn name(&self) -> &'static str {
+        "copy_"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[1].to_device_of(x[0])?.clone_dense()?])
+    }
+    fn devices(&self) -> Devices {
+        Devices::Any
+    }
+    fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        out.copy_from(x[1])
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        // The old value is lost, and its tangent with it.
+        Ok(smallvec![cx.tangent(1).cloned()])
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+}
+
+/// Writes `src`, broadcast and converted, over `dst`.
+pub fn copy_(dst: &Tensor, src: &Tensor) -> Result<()> {
+    copy_as(dst, src, "copy_", "CopyBackwards")
+}
+
+fn copy_as(dst: &Tensor, src: &Tensor, label: &'static str, node: &'static str) -> Result<()> {
+    let (to, from) = (dst.shape(), src.shape());
+    if to != from && !(from.len() <= to.len() && is_broadcast_of(&to, &from)) {
+        return Err(Error::shape(format!(
+            "{label}: the size of the source {} must be broadcastable to the size of the target {}",
+            fmt_shape(&from),
+            fmt_shape(&to)
+        )));
+    }
+    apply_inplace(&CopyInto(src.device(), node), label, &[dst, src], Old::Overwritten)
+}
+
+#[derive(Debug, Clone)]
+struct FillOp {
+    value: Scalar,
+    node: &'static str,
+}
+
+impl Vjp for FillOp {
+    fn node_name(&self) -> Name {
+        self.node.into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![zeros_like(grads[0].as_ref())?])
+    }
+}
+
+impl Op for FillOp {
+    fn name(&self) -> &'static str {
+        "fill_"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![x[0].full_beside(x[0].shape(), self.value, x[0].dtype())?])
+    }
+    fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
+        out.fill(self.value)
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Zero
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+}
+
+/// Writes one number everywhere.
+pub fn fill_(t: &Tensor, value: Scalar) -> Result<()> {
+    if !value.has_value_in(t.dtype()) {
+        return Err(Error::runtime(format!("value cannot be converted to type {} without overflow: got {value}", t.dtype())));
+    }
+    apply_inplace(&FillOp { value, node: "FillBackward2" }, "fill_", &[t], Old::Overwritten)
+}
+
+/// Writes the value of a 0-d tensor everywhere.
+pub fn fill_tensor_(t: &Tensor, value: &Tensor) -> Result<()> {
+    copy_as(t, value, "fill_", "FillBackward3")
+}
+
+/// Writes zero everywhere.
+pub fn zero_(t: &Tensor) -> Result<()> {
+    apply_inplace(&FillOp { value: Scalar::Int(0), node: "ZeroBackward0" }, "zero_", &[t], Old::Overwritten)
+}
+
+// ---- the rows that differentiation itself needs ----------------------------------------------------------------------
+
+/// Where paths meet, gradients are added.
+pub(super) const ADD: Func = Func { row: RowId::Add, part: Part::Forward };
+
+/// What a difference hands to what is subtracted.
+pub(super) const NEG: Func = Func { row: RowId::Neg, part: Part::Forward };
+
+/// `t + other`, out of place.
+pub fn add(t: &Tensor, other: &Tensor) -> Result<Tensor> {
+    apply1(&PointwiseOp::of(RowId::Add, t.dtype()), &[t, other])
+}
+
+/// `t * other`.
+pub(super) fn mul(t: &Tensor, other: &Tensor) -> Result<Tensor> {
+    apply1(&PointwiseOp::of(RowId::Mul, t.dtype()), &[t, other])
+}
+
+/// Which elements are nan.
+pub(super) fn is_nan(a: &Array) -> Result<Array> {
+    Array::pointwise(Func::forward(RowId::IsNan), a.dtype(), DType::Bool, &[a], &[])
+}
+
+/// Adds to memory that nobody else sees or that is meant to change (a leaf's `.grad`).
+pub(crate) fn add_into(t: &Tensor, other: &Tensor) -> Result<()> {
+    let (a, b) = (t.array(), other.array());
+    a.pointwise_into(ADD, a.dtype(), &[&a, &b], &[])
+}
+
+// ---- adjoints of views -----------------------------------------------------------------------------------------------
+
+/// Zeros everywhere but in the part that a view sees; elements that the view sees several times get the sum.
+#[derive(Debug, Clone)]
+struct Unview {
+    op: ViewOp,
+    shape: Dims,
+    geometry: Option<(Strides, usize)>,
+}
+
+impl Vjp for Unview {
+    fn node_name(&self) -> Name {
+        self.op.node_names()[1].into()
+    }
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
+        let g = match &self.geometry {
+            None => g.clone(),
+            Some(geometry) => in_geometry(g, geometry, std::slice::from_ref(&self.op))?,
+        };
+        Ok(smallvec![Some(view(&g, self.op.clone())?)])
+    }
+}
+
+/// How far memory must go for a layout and for the views by place among `ops`.
+fn end_of(layout: &Layout, ops: &[ViewOp]) -> Result<usize> {
+    let ends = ops.iter().map(|op| match op {
+        ViewOp::AsStrided { shape, strides, offset } => end(&Layout::from_parts(shape.clone(), strides.clone(), *offset)?),
+        _ => Ok(0),
+    });
+    ends.chain([end(layout)]).try_fold(0, |a, b| Ok(a.max(b?)))
+}
+
+fn end(layout: &Layout) -> Result<usize> {
+    layout.end().ok_or_else(|| {
+        let (shape, strides) = (layout.shape(), layout.strides());
+        Error::runtime(format!("as_strided: no memory has places for sizes {shape:?} with strides {strides:?} from {} on", layout.offset()))
+    })
+}
+
+/// A copy of `g` that lies in memory as the input of `ops` did, which look at places in memory.
+pub(crate) fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize), ops: &[ViewOp]) -> Result<Tensor> {
+    let layout = Layout::from_parts(g.shape(), strides.clone(), *offset)?;
+    let flat = g.beside(Tensor::new(g.array().full_beside(&[end_of(&layout, ops)?], Scalar::Int(0), g.dtype())?))?;
+    let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
+    copy_(&shaped, g)?;
+    Ok(shaped)
+}
+
+impl Op for Unview {
+    fn name(&self) -> &'static str {
+        "unview"
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        let g = x[0];
+        let out = match &self.geometry {
+            None => g.full_beside(&self.shape, Scalar::Int(0), g.dtype())?,
+            Some((strides, offset)) => {
+                let layout = Layout::from_parts(self.shape.clone(), strides.clone(), *offset)?;
+                let end = end_of(&layout, std::slice::from_ref(&self.op))?;
+                g.full_beside(&[end], Scalar::Int(0), g.dtype())?.with_layout(layout)?
+            }
+        };
+        add_overlapping(&self.op.apply_to(&out)?, g)?;
+        Ok(smallvec![out])
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
+    }
+    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+        if self.geometry.is_some() {
+            return None;
+        }
+        let op = self.op.shifted(lanes.size, None)?;
+        Some(lanes.shifted(&Unview { op, shape: lanes.with_batch(&self.shape), geometry: None }))
+    }
+}
+
+/// Adds `src` to `dst` element by element where `dst` may name one place several times: outer dimensions are peeled off until the rest
+/// does not overlap, so each pass is a plain addition and the order is fixed.
+fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
+    if !dst.layout().may_overlap() {
+        return dst.pointwise_into(ADD, dst.dtype(), &[dst, src], &[]);
+    }
+    let dim = (0..dst.rank()).filter(|&d| dst.shape()[d] > 1).min_by_key(|&d| dst.shape()[d]).unwrap_or(0);
+    for i in 0..dst.shape()[dim] {
+        let d = dst.with_layout(dst.layout().select(dim, i as i64)?)?;
+        let s = src.with_layout(src.layout().select(dim, i as i64)?)?;
+        add_overlapping(&d, &s)?;
+    }
+    Ok(())
+}
+
+/// The adjoint of a view operation: a tensor of the input's shape from a gradient of the view's.
+pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<&(Strides, usize)>) -> Result<Tensor> {
+    if let Some((strides, offset)) = geometry {
+        let layout = Layout::from_parts(Dims::from_slice(shape), strides.clone(), *offset)?;
+        if layout.may_overlap() {
+            return unview_shared(g, op, layout);
+        }
+    }
+    apply1(&Unview { op: op.clone(), shape: Dims::from_slice(shape), geometry: geometry.cloned() }, &[g])
+}
+
+/// `unview` for an input several of whose elements are one place in memory: they share its gradient evenly, as in PyTorch.
+fn unview_shared(g: &Tensor, op: &ViewOp, layout: Layout) -> Result<Tensor> {
+    let (end, dtype) = (end_of(&layout, std::slice::from_ref(op))?, g.dtype());
+    let place = ViewOp::AsStrided { shape: layout.shape().into(), strides: layout.strides().into(), offset: layout.offset() };
+    let beside = g.array();
+    let (counts, one) = (beside.full_beside(&[end], Scalar::Int(0), dtype)?, beside.full_beside(&[], Scalar::Int(1), dtype)?);
+    add_overlapping(&place.apply_to(&counts)?, &one.with_layout(one.layout().expand(layout.shape())?)?)?;
+    // Places that no element of the input looks at are not divided.
+    counts.pointwise_into(Func { row: RowId::Maximum, part: Part::Forward }, dtype, &[&counts, &one], &[])?;
+    let memory = unview(g, op, &[end], None)?;
+    let shared = apply1(&PointwiseOp::of(RowId::Div, dtype), &[&memory, &Tensor::new(counts)])?;
+    contiguous_copy(&view(&shared, place)?)
+}

@@ -1,0 +1,114 @@
+//! What a tensor alone keeps alive: for the garbage collector of the embedding language.
+//!
+//! Only single owners are followed, without waiting for locks: an object behind a shared handle may be reachable from elsewhere, and
+//! counting it would free it too early.
+
+use crate::autograd::graph::node::{Node, NodeOp};
+use crate::autograd::tensor::{Tensor, WeakTensor};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A foreign object that a tensor's history keeps alive.
+pub enum Foreign<'a> {
+    /// Held by a tensor's slot.
+    Slot(*mut ()),
+    /// A hook.
+    Hook(&'a dyn Any),
+    /// The backward of a custom Function.
+    Function(&'a dyn Any),
+}
+
+enum Work {
+    Tensor(Tensor),
+    Node(Arc<Node>),
+}
+
+/// Calls `f` with every foreign object that is reachable from `t` through single owners. `t` itself must be held once (by the caller's
+/// object). Iterative, as graphs are deep.
+pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
+    let mut work = vec![Work::Tensor(t.clone())];
+    // The clone in the work list is the second holder.
+    let mut first = true;
+    while let Some(w) = work.pop() {
+        match w {
+            Work::Tensor(t) => {
+                if !first && let Some((p, true)) = t.slot().get() {
+                    f(Foreign::Slot(p));
+                }
+                first = false;
+                let Some(core) = t.try_read() else { continue };
+                if let Some(m) = &core.meta {
+                    for (_, h) in &m.hooks.tensor {
+                        f(Foreign::Hook(h.as_any()));
+                    }
+                    for (_, h) in &m.hooks.post_accumulate {
+                        f(Foreign::Hook(h.as_any()));
+                    }
+                    if let Some(g) = &m.grad
+                        && g.holders() == 1
+                    {
+                        work.push(Work::Tensor(g.clone()));
+                    }
+                }
+                if let Some(e) = &core.grad_fn
+                    && Arc::strong_count(&e.node) == 1
+                {
+                    work.push(Work::Node(e.node.clone()));
+                }
+            }
+            Work::Node(n) => {
+                if let NodeOp::Other(o) = n.op()
+                    && Arc::strong_count(o) == 1
+                    && let Some(a) = o.as_any()
+                {
+                    f(Foreign::Function(a));
+                }
+                n.try_parts(&mut |h| f(Foreign::Hook(h)), &mut |s| {
+                    if s.holders() == 1 {
+                        work.push(Work::Tensor(s.clone()));
+                    }
+                });
+                for e in n.edges().iter().flatten() {
+                    if Arc::strong_count(&e.node) == 1 {
+                        work.push(Work::Node(e.node.clone()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// In how many places the histories of these tensors hold `node`, each of them held by one tensor alone, if nobody else holds it.
+pub fn sole_places(node: &Arc<Node>, tensors: &[WeakTensor]) -> Option<usize> {
+    let mut places = 0;
+    let mut work: Vec<Arc<Node>> = Vec::new();
+    for t in tensors.iter().filter_map(WeakTensor::upgrade) {
+        let mut reached = t.try_read().and_then(|core| core.grad_fn.as_ref().map(|e| e.node.clone()));
+        while let Some(n) = reached.take().or_else(|| work.pop()) {
+            if Arc::ptr_eq(&n, node) {
+                places += 1;
+            } else if Arc::strong_count(&n) == 2 {
+                // Held by what led here, and by this walk: an operation that wrote to the tensor.
+                work.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
+            }
+        }
+    }
+    // The caller holds it, too.
+    (Arc::strong_count(node) == places + 1).then_some(places)
+}
+
+/// Cuts what `t` alone keeps alive: hooks, gradient and history. Called when a cycle through it is garbage.
+pub fn clear(t: &Tensor) {
+    let (meta, edge) = {
+        let mut core = t.write();
+        let meta = core.meta.as_mut().map(|m| (std::mem::take(&mut m.hooks), m.grad.take()));
+        (meta, core.grad_fn.take())
+    };
+    if let Some(e) = &edge
+        && Arc::strong_count(&e.node) == 1
+    {
+        e.node.release_for_good();
+    }
+    drop(meta);
+    drop(edge);
+}

@@ -1,0 +1,188 @@
+//! Tensors that share memory without sharing history, other memory under the same tensor, and memory that nobody may write.
+
+use crate::array::{Storage, Version};
+use crate::autograd::diagnostics::missing_gradient::{self, Why};
+use crate::autograd::dispatch::call_site::{self, Site};
+use crate::autograd::tensor::{Core, Tensor, Value};
+use crate::autograd::transforms::level::Leveled;
+use crate::error::{Error, Result};
+use std::sync::Weak;
+
+impl Tensor {
+    /// Shares memory and version, has no history.
+    ///
+    /// In a transform it has none at the levels below either: what is constant inside is constant outside.
+    pub fn detach(&self) -> Tensor {
+        self.without_history(Why::Detach, "detach")
+    }
+
+    /// Shares memory and has no history of its own level; those below keep theirs.
+    pub fn detach_here(&self) -> Tensor {
+        let out = self.without_history(Why::Detach, "detach");
+        if self.level() > 0 {
+            let value = self.read().value.clone();
+            let old = std::mem::replace(&mut out.write().value, value);
+            drop(old);
+        }
+        out
+    }
+
+    /// Shares memory; has no history and a version counter of its own (`.data`).
+    pub fn data(&self) -> Tensor {
+        self.without_history(Why::Data, "data")
+    }
+
+    /// This tensor as it is now, with its version counter, history and tangent, as one that no write gives another history. Not a view: the
+    /// `grad_fn` of a view must be true to its version. A leaf that requires grad is its own history, and is given back itself.
+    pub(in crate::autograd) fn as_it_is(&self) -> Tensor {
+        let (mut value, version, edge, tangent, inference) = {
+            let core = self.read();
+            if core.requires_grad && core.grad_fn.is_none() {
+                return self.clone();
+            }
+            let tangent = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
+            (core.value.clone(), core.version.clone(), core.grad_fn.clone(), tangent, core.inference)
+        };
+        if let Value::Leveled(l) = &mut value {
+            l.inner = l.inner.as_it_is();
+        }
+        let out = Tensor::with_history(value, version, edge);
+        if inference {
+            out.write().inference = true;
+        }
+        if tangent.is_some() {
+            out.set_tangent(tangent);
+        }
+        out
+    }
+
+    /// Whether the two share memory.
+    pub fn shares_memory_with(&self, other: &Tensor) -> bool {
+        let (here, there) = (self.array(), other.array());
+        here.storage().same(there.storage())
+    }
+
+    /// This tensor, or, if it shares memory with `target`, what it is before a write to that. For an operation that computes its result from
+    /// this tensor first and then writes it over `target`: what the first step saves must not lead to the node of the second.
+    pub fn before_write_to(&self, target: &Tensor) -> Result<Tensor> {
+        if !self.shares_memory_with(target) {
+            return Ok(self.clone());
+        }
+        self.gradient_edge()?;
+        Ok(self.as_it_is())
+    }
+
+    fn without_history(&self, why: Why, op: &'static str) -> Tensor {
+        let (value, version, inference, needs, inherited) = {
+            let core = self.read();
+            (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.cut().cloned())
+        };
+        // What is cut off here is cut off at every level.
+        let value = match value {
+            Value::Leveled(l) => {
+                let inner = l.inner.without_history(why, op);
+                Value::Leveled(Box::new(Leveled { level: l.level.clone(), inner }))
+            }
+            array => array,
+        };
+        let cut = if needs { missing_gradient::ended(why, op, self) } else { inherited };
+        let version = if why == Why::Data && !inference { Version::fresh() } else { version };
+        let mut core = Core { value, version, requires_grad: false, number: false, odd: false, inference, grad_fn: None, meta: None };
+        core.set_cut(cut);
+        Tensor::from_core(core)
+    }
+
+    // ---- freezing ----------------------------------------------------------------------------------------------------
+
+    /// Makes every later write to this tensor's memory an error, through whatever shares it.
+    pub fn freeze(&self) {
+        let site = call_site::current();
+        let core = self.read();
+        core.with_storage(|s| s.freeze(site.0));
+    }
+
+    /// Lets this tensor's memory be written again.
+    pub fn unfreeze(&self) {
+        let core = self.read();
+        core.with_storage(Storage::unfreeze);
+    }
+
+    /// Where this tensor's memory was frozen, if it was.
+    pub fn frozen(&self) -> Option<crate::autograd::dispatch::call_site::Site> {
+        let core = self.read();
+        core.with_storage(|s| s.frozen()).map(Site)
+    }
+
+    /// The error for a write by `op` to memory that may not be written; None where it may.
+    pub fn refuses_write(&self, op: &str) -> Option<Error> {
+        {
+            let core = self.read();
+            if core.with_storage(|s| s.is_writable()) {
+                return None;
+            }
+        }
+        Some(match self.frozen() {
+            Some(site) => Error::runtime(format!(
+                "{op}: this tensor was frozen by freeze_() at {}, so nothing may write to its memory in place. Write to a clone(), or call \
+                 unfreeze_() first.",
+                site.text()
+            )),
+            None => {
+                Error::runtime(format!("{op}: the tensor's memory is read-only (it was made from a read-only buffer); write to a clone()"))
+            }
+        })
+    }
+
+    /// Makes this tensor look at `new`'s memory and shape; its history stays (`x.data = new`).
+    pub fn set_data(&self, new: &Tensor) -> Result<()> {
+        let value = new.read().value.clone();
+        if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_float() {
+            return Err(Error::runtime("data set to a tensor that requires gradients must be floating point or complex dtype"));
+        }
+        if self.frozen().is_some()
+            && let Some(e) = self.refuses_write("data")
+        {
+            return Err(e);
+        }
+        // Before the lock: what lies at lower levels has locks of its own.
+        let version = {
+            let (version, before) = {
+                let core = self.read();
+                (core.version.clone(), core.value.clone())
+            };
+            version.moved(before.bottom().storage(), value.bottom().storage())
+        };
+        let old = {
+            let mut core = self.write();
+            let same = matches!((&core.value, &value), (Value::Array(a), Value::Array(b)) if a.layout() == b.layout());
+            if !same {
+                let meta = core.meta.get_or_insert_default();
+                meta.relaid = meta.relaid.wrapping_add(1);
+            }
+            if let Some(m) = core.meta.as_mut() {
+                m.accumulate = Weak::new();
+            }
+            (std::mem::replace(&mut core.version, version), std::mem::replace(&mut core.value, value))
+        };
+        drop(old);
+        Ok(())
+    }
+
+    /// Forgets this tensor's history, which views forbid.
+    pub fn detach_in_place(&self) -> Result<()> {
+        if self.base().is_some() {
+            return Err(Error::runtime(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and \
+                 gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these \
+                 gradients.",
+            ));
+        }
+        let old = {
+            let mut core = self.write();
+            core.requires_grad = false;
+            core.grad_fn.take()
+        };
+        drop(old);
+        Ok(())
+    }
+}

@@ -1,0 +1,599 @@
+//! Tensor: a value together with its history.
+
+use crate::array::{Array, Change, Device, Version};
+use crate::autograd::diagnostics::missing_gradient::Cut;
+use crate::autograd::dispatch::mode::{self, Mode};
+use crate::autograd::engine::hooks::{LeafHooks, Registration, TensorHook, next_id};
+use crate::autograd::graph::node::{Edge, Node, defer_drop};
+use crate::autograd::graph::view::ViewInfo;
+use crate::autograd::tensor::handle::{Handle, WeakHandle};
+use crate::autograd::tensor::lock::{ReadGuard, Shared, WriteGuard};
+use crate::autograd::tensor::slot::Slot;
+use crate::autograd::transforms::level::Leveled;
+use crate::backend::lock_order::assert_no_guard;
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, PromotionRank};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// An array, or above level 0 a tensor of the next lower level.
+#[derive(Clone, Debug)]
+pub enum Value {
+    Array(Array),
+    Leveled(Box<Leveled>),
+}
+
+impl Value {
+    /// The array at the bottom of all levels.
+    #[inline]
+    pub fn bottom(&self) -> Array {
+        match self {
+            Value::Array(a) => a.clone(),
+            Value::Leveled(l) => l.bottom(),
+        }
+    }
+
+    #[inline]
+    pub fn level(&self) -> u32 {
+        match self {
+            Value::Array(_) => 0,
+            Value::Leveled(l) => l.level.number(),
+        }
+    }
+}
+
+/// A shared handle of a tensor. Clones are the same tensor.
+#[derive(Clone)]
+pub struct Tensor(Handle<Inner>);
+
+/// Does not keep the tensor alive.
+#[derive(Clone)]
+pub struct WeakTensor(WeakHandle<Inner>);
+
+impl WeakTensor {
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+
+    pub(crate) fn same(&self, other: &WeakTensor) -> bool {
+        self.0.same(&other.0)
+    }
+}
+
+pub(crate) struct Inner {
+    core: Shared<Core>,
+    slot: Slot,
+    /// Made as nothing but memory of this crate, and never changed since: its end runs no foreign code.
+    simple: AtomicBool,
+}
+
+pub(crate) struct Core {
+    pub value: Value,
+    pub version: Version,
+    /// Set by the user on a leaf; a non-leaf has a `grad_fn` instead.
+    pub requires_grad: bool,
+    /// Made from a Python number: has the lowest rank in promotion.
+    pub number: bool,
+    /// Stands for a number, has a cut or a tangent: not for the short way of operations.
+    pub odd: bool,
+    pub inference: bool,
+    pub grad_fn: Option<Edge>,
+    /// What few tensors have.
+    pub meta: Option<Box<Meta>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Meta {
+    pub grad: Option<Tensor>,
+    /// The leaf's accumulate node, alive while some graph points to it.
+    pub accumulate: Weak<Node>,
+    pub hooks: LeafHooks,
+    pub retains_grad: bool,
+    /// Why there is no history, where an operation on what had one gave this.
+    pub cut: Option<Arc<Cut>>,
+    pub view: Option<ViewInfo>,
+    /// The derivative in the direction that forward mode goes.
+    pub tangent: Option<Tensor>,
+    /// How often an in-place view or `.data = ` has changed this tensor's layout: operations that views recorded before start elsewhere.
+    pub relaid: u32,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Graphs are long: the chain grad_fn -> saved tensor -> grad_fn must not become a chain of destructors.
+        let core = self.core.get_mut();
+        if let Some(e) = core.grad_fn.take() {
+            // A history may own foreign objects.
+            assert_no_guard("dropping a tensor with a history");
+            defer_drop(e.node);
+        }
+    }
+}
+
+impl Tensor {
+    #[inline(always)]
+    pub(in crate::autograd) fn from_core(core: Core) -> Tensor {
+        let own = matches!(&core.value, Value::Array(a) if a.storage().is_own());
+        let simple = own && core.grad_fn.is_none() && core.meta.is_none();
+        // Field by field, each from where its caller has it: as a whole it would be copied from place to place.
+        let Core { value, version, requires_grad, number, odd, inference, grad_fn, meta } = core;
+        // SAFETY: all fields are written.
+        unsafe {
+            Tensor(Handle::emplace(|place: *mut Inner| {
+                Shared::emplace(&raw mut (*place).core, |at: *mut Core| {
+                    (&raw mut (*at).value).write(value);
+                    (&raw mut (*at).version).write(version);
+                    (&raw mut (*at).requires_grad).write(requires_grad);
+                    (&raw mut (*at).number).write(number);
+                    (&raw mut (*at).odd).write(odd);
+                    (&raw mut (*at).inference).write(inference);
+                    (&raw mut (*at).grad_fn).write(grad_fn);
+                    (&raw mut (*at).meta).write(meta);
+                });
+                (&raw mut (*place).slot).write(Slot::default());
+                (&raw mut (*place).simple).write(AtomicBool::new(simple));
+            }))
+        }
+    }
+
+    /// A leaf without gradient, made under the thread's mode.
+    #[inline]
+    pub fn new(array: Array) -> Tensor {
+        Self::from_value(Value::Array(array))
+    }
+
+    #[inline]
+    pub fn from_value(value: Value) -> Tensor {
+        Self::in_mode(mode::current(), value)
+    }
+
+    /// As `from_value`, under a mode that the caller has asked for already.
+    #[inline]
+    pub(crate) fn in_mode(mode: Mode, value: Value) -> Tensor {
+        let inference = mode.inference;
+        let version = if inference { Version::Untracked } else { Version::Shared };
+        Tensor::from_core(Core { value, version, requires_grad: false, number: false, odd: false, inference, grad_fn: None, meta: None })
+    }
+
+    #[inline]
+    pub(crate) fn with_history(value: Value, version: Version, grad_fn: Option<Edge>) -> Tensor {
+        Tensor::from_core(Core { value, version, requires_grad: false, number: false, odd: false, inference: false, grad_fn, meta: None })
+    }
+
+    /// A 0-d tensor that stands for a Python number in promotion.
+    pub fn number(array: Array) -> Tensor {
+        let t = Tensor::new(array);
+        t.mark_number();
+        t
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> ReadGuard<'_, Core> {
+        // Recursive: an operation may hold the same tensor twice.
+        self.0.core.read()
+    }
+
+    pub(crate) fn try_read(&self) -> Option<ReadGuard<'_, Core>> {
+        self.0.core.try_read()
+    }
+
+    #[inline]
+    pub(crate) fn write(&self) -> WriteGuard<'_, Core> {
+        self.0.simple.store(false, Ordering::Relaxed);
+        self.0.core.write()
+    }
+
+    #[inline]
+    pub fn slot(&self) -> &Slot {
+        &self.0.slot
+    }
+
+    /// How many handles (variables, saved tensors, objects) hold this tensor.
+    #[inline]
+    pub fn holders(&self) -> usize {
+        self.0.strong_count()
+    }
+
+    /// Whether letting go of this handle frees memory of this crate at most. May say no too often.
+    #[inline]
+    pub fn ends_quietly(&self) -> bool {
+        self.0.simple.load(Ordering::Relaxed) || self.holders() > 1
+    }
+
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(self.0.downgrade())
+    }
+
+    #[inline]
+    pub fn same(&self, other: &Tensor) -> bool {
+        self.0.same(&other.0)
+    }
+
+    /// A number that names this tensor while it lives.
+    pub fn id(&self) -> usize {
+        self.0.address()
+    }
+
+    // ---- value -------------------------------------------------------------------------------------------------------
+
+    /// The array under the tensor (under all of its levels).
+    #[inline]
+    pub fn array(&self) -> Array {
+        let value = self.read().value.clone();
+        value.bottom()
+    }
+
+    #[inline]
+    pub fn level(&self) -> u32 {
+        self.read().value.level()
+    }
+
+    /// Runs `f` on the array without cloning it. `f` looks and computes nothing: the tensor is locked meanwhile, and on a device even
+    /// an allocation may wait for the host's lock, which a thread that waits for this tensor may hold.
+    #[inline]
+    pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
+        let core = self.read();
+        let leveled = match &core.value {
+            Value::Array(a) => return f(a),
+            Value::Leveled(l) => l.clone(),
+        };
+        drop(core);
+        leveled.with_array(f)
+    }
+
+    pub fn shape(&self) -> Dims {
+        self.with_array(|a| Dims::from_slice(a.shape()))
+    }
+
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.with_array(Array::dtype)
+    }
+
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.with_array(Array::rank)
+    }
+
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.with_array(Array::numel)
+    }
+
+    pub fn device(&self) -> Device {
+        self.with_array(Array::device)
+    }
+
+    /// The tensor's say in type promotion.
+    #[inline]
+    pub fn promotion_rank(&self) -> PromotionRank {
+        let core = self.read();
+        if core.number {
+            PromotionRank::Number
+        } else if core.value_rank() == 0 {
+            PromotionRank::ZeroDim
+        } else {
+            PromotionRank::Dims
+        }
+    }
+
+    /// The dtype, and whether the tensor stands for a Python number, in one look.
+    #[inline]
+    pub fn dtype_and_number(&self) -> (DType, bool) {
+        let core = self.read();
+        match &core.value {
+            Value::Array(a) => (a.dtype(), core.number),
+            Value::Leveled(l) => (l.inner.dtype(), core.number),
+        }
+    }
+
+    /// Makes the tensor stand for a Python number in promotion.
+    pub fn mark_number(&self) {
+        let mut core = self.write();
+        core.number = true;
+        core.odd = true;
+    }
+
+    pub fn is_number(&self) -> bool {
+        self.read().number
+    }
+
+    pub fn is_inference(&self) -> bool {
+        self.read().inference
+    }
+
+    // ---- version -----------------------------------------------------------------------------------------------------
+
+    pub fn version(&self) -> Option<u32> {
+        let core = self.read();
+        core.with_storage(|s| core.version.current(s))
+    }
+
+    pub(crate) fn bump_version(&self, change: Change) {
+        let core = self.read();
+        core.with_storage(|s| core.version.bump(s, change));
+    }
+
+    /// Adds one to the version counter, as a write by `op` would.
+    pub fn increment_version(&self, op: &'static str) {
+        self.bump_version(Change { site: crate::autograd::dispatch::call_site::current().0, op });
+    }
+
+    /// Sets the version counter (torch's `_unsafe_set_version_counter`).
+    pub fn set_version(&self, count: u32) {
+        let core = self.read();
+        core.with_storage(|s| core.version.set(s, count));
+    }
+
+    // ---- history -----------------------------------------------------------------------------------------------------
+
+    /// Whether backward reaches this tensor. A view also requires grad when its base has come to.
+    pub fn requires_grad(&self) -> bool {
+        let core = self.read();
+        core.requires_grad
+            || core.grad_fn.is_some()
+            || core.meta.as_ref().and_then(|m| m.view.as_ref()).is_some_and(|v| v.base.requires_grad())
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        !self.requires_grad() || self.grad_fn().ok().flatten().is_none()
+    }
+
+    pub fn set_requires_grad(&self, on: bool) -> Result<()> {
+        if !self.is_leaf() {
+            return if on {
+                Ok(())
+            } else {
+                Err(Error::runtime(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph \
+                     that doesn't require differentiation use var_no_grad = var.detach().",
+                ))
+            };
+        }
+        if on && !self.dtype().is_float() {
+            return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
+        }
+        if on && self.is_inference() && !mode::current().inference {
+            return Err(Error::runtime("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."));
+        }
+        let mut core = self.write();
+        core.requires_grad = on;
+        core.settle();
+        Ok(())
+    }
+
+    /// The node that made this tensor; None for a leaf. Of a view whose base was written since, the node is made anew.
+    pub fn grad_fn(&self) -> Result<Option<Edge>> {
+        let stale = {
+            let core = self.read();
+            match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
+                None => return Ok(core.grad_fn.clone()),
+                Some(v) => v.is_stale(&core),
+            }
+        };
+        if stale {
+            crate::autograd::graph::view::regenerate(self)?;
+        }
+        Ok(self.read().grad_fn.clone())
+    }
+
+    /// Where a gradient of this tensor goes: its node, or the accumulate node of a leaf. None if it needs no gradient.
+    pub fn gradient_edge(&self) -> Result<Option<Edge>> {
+        {
+            let core = self.read();
+            if core.meta.is_none() {
+                if core.grad_fn.is_some() {
+                    return Ok(core.grad_fn.clone());
+                }
+                if !core.requires_grad {
+                    return Ok(None);
+                }
+            }
+        }
+        if let Some(e) = self.grad_fn()? {
+            return Ok(Some(e));
+        }
+        if let Some(node) = self.meta(|m| m.and_then(|m| m.accumulate.upgrade())) {
+            return Ok(Some(Edge { node, nr: 0 }));
+        }
+        // Not under the lock: finding it may run foreign code.
+        let site = crate::autograd::dispatch::call_site::current();
+        // Nor this: it may read tensors of lower levels.
+        let out = { crate::autograd::dispatch::apply::out_meta(&self.read().value) };
+        let mut core = self.write();
+        if !core.requires_grad {
+            return Ok(None);
+        }
+        let meta = core.meta.get_or_insert_default();
+        if let Some(node) = meta.accumulate.upgrade() {
+            return Ok(Some(Edge { node, nr: 0 }));
+        }
+        let node = Node::accumulate(self.clone(), out, site);
+        if let Some(meta) = core.meta.as_mut() {
+            meta.accumulate = Arc::downgrade(&node);
+        }
+        Ok(Some(Edge { node, nr: 0 }))
+    }
+
+    pub(crate) fn meta<R>(&self, f: impl FnOnce(Option<&Meta>) -> R) -> R {
+        f(self.read().meta.as_deref())
+    }
+
+    pub(crate) fn meta_mut<R>(&self, f: impl FnOnce(&mut Meta) -> R) -> R {
+        f(self.write().meta.get_or_insert_default())
+    }
+
+    pub fn grad(&self) -> Option<Tensor> {
+        self.meta(|m| m.and_then(|m| m.grad.clone()))
+    }
+
+    /// Sets or clears `.grad`; shape, dtype and device must be this tensor's own.
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        if let Some(g) = &grad {
+            if g.same(self) {
+                return Err(Error::runtime("can't assign Variable as its own grad"));
+            }
+            if g.shape() != self.shape() {
+                return Err(Error::runtime(format!(
+                    "attempting to assign a gradient of size '{:?}' to a tensor of size '{:?}'. Please ensure that the gradient and the tensor \
+                     are the same size",
+                    g.shape(),
+                    self.shape()
+                )));
+            }
+            if g.dtype() != self.dtype() {
+                return Err(Error::runtime(format!(
+                    "attempting to assign a gradient with dtype '{}' to a tensor with dtype '{}': the two must be the same",
+                    g.dtype(),
+                    self.dtype()
+                )));
+            }
+        }
+        let old = {
+            if grad.is_none() && self.read().meta.is_none() {
+                return Ok(());
+            }
+            self.meta_mut(|m| std::mem::replace(&mut m.grad, grad))
+        };
+        // Dropped here, outside the lock: it may own foreign objects.
+        drop(old);
+        Ok(())
+    }
+
+    /// The tensor that this one is a view of.
+    pub fn base(&self) -> Option<Tensor> {
+        self.meta(|m| m.and_then(|m| m.view.as_ref()).map(|v| v.base.clone()))
+    }
+
+    pub fn retains_grad(&self) -> bool {
+        self.meta(|m| m.is_some_and(|m| m.retains_grad))
+    }
+
+    /// Makes backward keep this tensor's gradient in `.grad`; nothing to do for a leaf.
+    pub fn retain_grad(&self) -> Result<()> {
+        if !self.requires_grad() {
+            return Err(Error::runtime("can't retain_grad on Tensor that has requires_grad=False"));
+        }
+        let Some(e) = self.grad_fn()? else { return Ok(()) };
+        if self.retains_grad() {
+            return Ok(());
+        }
+        self.meta_mut(|m| m.retains_grad = true);
+        let weak = self.downgrade();
+        e.node.with_hooks(|h| h.retain.push((e.nr, weak)));
+        Ok(())
+    }
+
+    // ---- hooks -------------------------------------------------------------------------------------------------------
+
+    /// Registers a hook on this tensor's gradient: on the leaf itself, or on the node that made it.
+    pub fn register_hook(&self, hook: Arc<dyn TensorHook>) -> Result<Registration> {
+        let id = next_id();
+        Ok(match self.grad_fn()? {
+            Some(e) => {
+                e.node.with_hooks(|h| h.tensor.push((id, e.nr, hook)));
+                Registration::Node(Arc::downgrade(&e.node), id)
+            }
+            None => {
+                self.with_leaf_hooks(|h| h.tensor.push((id, hook)));
+                Registration::Leaf(self.downgrade(), id)
+            }
+        })
+    }
+
+    pub fn with_leaf_hooks<R>(&self, f: impl FnOnce(&mut LeafHooks) -> R) -> R {
+        self.meta_mut(|m| f(&mut m.hooks))
+    }
+
+    pub(crate) fn remove_leaf_hook(&self, id: u64) {
+        let mut removed = LeafHooks::default();
+        self.meta_mut(|m| {
+            removed = m.hooks.clone();
+            m.hooks.remove(id);
+        });
+        drop(removed);
+    }
+}
+
+impl Core {
+    #[inline]
+    pub fn with_storage<R>(&self, f: impl FnOnce(&crate::array::Storage) -> R) -> R {
+        match &self.value {
+            Value::Array(a) => f(a.storage()),
+            Value::Leveled(l) => l.inner.with_array(|a| f(a.storage())),
+        }
+    }
+
+    /// Sets or clears the record of why there is no history.
+    pub fn set_cut(&mut self, cut: Option<Arc<Cut>>) {
+        if cut.is_some() || self.meta.is_some() {
+            self.meta.get_or_insert_default().cut = cut;
+        }
+        self.settle();
+    }
+
+    /// Whether there is a record of why there is no history. May say yes for a number that has none.
+    #[inline]
+    pub fn has_cut(&self) -> bool {
+        self.odd && self.meta.is_some()
+    }
+
+    pub fn cut(&self) -> Option<&Arc<Cut>> {
+        self.meta.as_ref().and_then(|m| m.cut.as_ref())
+    }
+
+    /// Makes `odd` true to the other fields.
+    pub fn settle(&mut self) {
+        let dual = self.meta.as_ref().is_some_and(|m| m.tangent.is_some());
+        self.odd = self.number || dual || self.cut().is_some() && !self.requires_grad && self.grad_fn.is_none();
+    }
+
+    /// The array of a tensor of level 0 that is not odd.
+    #[inline]
+    pub fn plain(&self) -> Option<&Array> {
+        match &self.value {
+            Value::Array(a) if !self.odd => Some(a),
+            _ => None,
+        }
+    }
+
+    /// `Tensor::gradient_edge`, where it can be told without changing anything; None where it cannot.
+    #[inline]
+    pub fn known_edge(&self) -> Option<Option<Edge>> {
+        let accumulate = match &self.meta {
+            None => None,
+            Some(m) if m.view.is_some() => return None,
+            Some(m) => Some(&m.accumulate),
+        };
+        if self.grad_fn.is_some() || !self.requires_grad {
+            return Some(self.grad_fn.clone());
+        }
+        accumulate?.upgrade().map(|node| Some(Edge { node, nr: 0 }))
+    }
+
+    #[inline]
+    pub fn value_rank(&self) -> usize {
+        match &self.value {
+            Value::Array(a) => a.rank(),
+            Value::Leveled(l) => l.rank(),
+        }
+    }
+
+    /// Whether the tensor may need a gradient, looking at the base of a view too.
+    #[inline]
+    pub fn needs_grad(&self) -> bool {
+        self.requires_grad
+            || self.grad_fn.is_some()
+            || match &self.meta {
+                None => false,
+                Some(m) => m.view.as_ref().is_some_and(|v| v.base.requires_grad()),
+            }
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({:?}, {})", &self.shape()[..], self.dtype())
+    }
+}

@@ -1,0 +1,98 @@
+//! What a batching rule sees: inputs of which some have a batch dimension in front.
+
+use crate::autograd::dispatch::apply::{Op, Outputs, apply};
+use crate::autograd::graph::view::{ViewOp, view};
+use crate::autograd::primitives;
+use crate::autograd::tensor::Tensor;
+use crate::error::Result;
+use crate::layout::Dims;
+use smallvec::SmallVec;
+
+/// An input one level below its batch.
+#[derive(Clone)]
+pub struct Lane {
+    pub tensor: Tensor,
+    /// Whether the first dimension is the batch's; else the same tensor stands for every element of it.
+    pub batched: bool,
+}
+
+impl Lane {
+    /// The rank without the batch dimension.
+    pub fn rank(&self) -> usize {
+        self.tensor.rank() - usize::from(self.batched)
+    }
+
+    /// The shape without the batch dimension.
+    pub fn shape(&self) -> Dims {
+        let s = self.tensor.shape();
+        Dims::from_slice(&s[usize::from(self.batched)..])
+    }
+
+    /// The tensor with sizes of 1 put in behind the batch dimension until it has `rank` dimensions beside it.
+    pub fn aligned(&self, rank: usize) -> Result<Tensor> {
+        if !self.batched || self.rank() >= rank {
+            return Ok(self.tensor.clone());
+        }
+        let mut t = self.tensor.clone();
+        for _ in self.rank()..rank {
+            t = view(&t, ViewOp::Unsqueeze(1))?;
+        }
+        Ok(t)
+    }
+}
+
+/// A shape with a batch of this size in front.
+pub fn with_batch(batch: usize, shape: &[usize]) -> Dims {
+    let mut out = Dims::from_slice(&[batch]);
+    out.extend_from_slice(shape);
+    out
+}
+
+/// The inputs of an operation for which there is a batching rule.
+pub struct Lanes<'a> {
+    /// How many elements the batch has.
+    pub size: usize,
+    pub inputs: &'a [Lane],
+}
+
+impl Lanes<'_> {
+    /// Input `i` with a batch dimension in front, repeated without a copy where it had none.
+    pub fn batched(&self, i: usize) -> Result<Tensor> {
+        let lane = &self.inputs[i];
+        if lane.batched {
+            return Ok(lane.tensor.clone());
+        }
+        view(&lane.tensor, ViewOp::Expand(self.with_batch(&lane.tensor.shape())))
+    }
+
+    /// All inputs, each with a batch dimension.
+    pub fn all_batched(&self) -> Result<SmallVec<[Tensor; 3]>> {
+        (0..self.inputs.len()).map(|i| self.batched(i)).collect()
+    }
+
+    /// A shape with the batch's size in front.
+    pub fn with_batch(&self, shape: &[usize]) -> Dims {
+        with_batch(self.size, shape)
+    }
+
+    /// Runs `op`, the operation with its dimensions moved by one, on all inputs with a batch dimension each.
+    pub fn shifted(&self, op: &dyn Op) -> Result<Outputs> {
+        let all = self.all_batched()?;
+        let refs: SmallVec<[&Tensor; 3]> = all.iter().collect();
+        apply(op, &refs)
+    }
+
+    /// Runs `op` on the numbers of the batch, each as a row of one element; its results are numbers again.
+    pub fn rows_of_numbers(&self, op: &dyn Op) -> Result<Outputs> {
+        let rows: SmallVec<[Tensor; 3]> =
+            (0..self.inputs.len()).map(|i| view(&self.batched(i)?, ViewOp::Unsqueeze(1))).collect::<Result<_>>()?;
+        let refs: SmallVec<[&Tensor; 3]> = rows.iter().collect();
+        apply(op, &refs)?.into_iter().map(|t| primitives::reshape(&t, &[self.size])).collect()
+    }
+
+    /// Inputs aligned from the right, for an operation that works element by element and broadcasts.
+    pub fn aligned(&self) -> Result<SmallVec<[Tensor; 3]>> {
+        let rank = self.inputs.iter().map(Lane::rank).max().unwrap_or(0);
+        self.inputs.iter().map(|l| l.aligned(rank)).collect()
+    }
+}

@@ -1,0 +1,584 @@
+//! Forward mode: the tangents that tensors carry, and how an operation makes those of its results.
+//!
+//! A tensor has a place for a tangent as it has one for a history. What computes tangents sees primals only: the same values with the
+//! same history, without tangents; so tangents are ordinary tensors, and backward goes through them.
+
+use crate::autograd::dispatch::apply::{Op, Outputs, Saves, apply, out_meta, run_recorded, run_vjp};
+use crate::autograd::dispatch::call_site;
+use crate::autograd::dispatch::mode::{self, ModeGuard};
+use crate::autograd::dispatch::pointwise::PointwiseOp;
+use crate::autograd::dispatch::record::{self, Entry};
+use crate::autograd::engine;
+use crate::autograd::engine::hooks::Grads;
+use crate::autograd::graph::node::{Edges, Node, OutMeta, VjpCx};
+use crate::autograd::graph::saved::Saved;
+use crate::autograd::graph::view::{ViewOp, view};
+use crate::autograd::primitives;
+use crate::autograd::tensor::{Core, Tensor, WeakTensor};
+use crate::autograd::transforms::slow_paths::{self, Slow};
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Scalar, Strides, fmt_shape};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Weak};
+
+/// One tangent (or None for zero) of each output.
+pub type Tangents = Grads;
+
+thread_local! {
+    static ENABLED: Cell<bool> = const { Cell::new(true) };
+    /// The dual levels that are open: the lowest level of the tensors that they are for, and what was given tangents.
+    static MADE: RefCell<Vec<(u32, Vec<Given>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether operations carry tangents on: not in inference mode either.
+pub fn is_enabled() -> bool {
+    ENABLED.with(Cell::get) && !mode::current().inference
+}
+
+/// Switches tangents on or off; returns what was switched before.
+pub fn set_enabled(on: bool) -> bool {
+    ENABLED.with(|e| e.replace(on))
+}
+
+/// What was given tangents inside a dual level: cleared at its end.
+enum Given {
+    Tensor(WeakTensor),
+    /// A saved output of a node; the tangent's own history may lead back to that node.
+    Node(Weak<Node>),
+}
+
+/// Opens a level of dual numbers for tensors of `level` and above; returns how many are open.
+pub fn enter(level: u32) -> usize {
+    MADE.with(|m| {
+        let mut m = m.borrow_mut();
+        m.push((level, Vec::new()));
+        m.len()
+    })
+}
+
+/// Closes the innermost level of dual numbers that was opened for `level`, and what was left open inside it: their tangents are gone.
+pub fn exit(level: u32) {
+    let made = MADE.with(|m| {
+        let mut m = m.borrow_mut();
+        let from = m.iter().rposition(|(of, _)| *of == level).unwrap_or(m.len());
+        m.split_off(from)
+    });
+    for g in made.into_iter().flat_map(|(_, made)| made) {
+        match g {
+            Given::Tensor(t) => {
+                if let Some(t) = t.upgrade() {
+                    t.set_tangent(None);
+                }
+            }
+            Given::Node(n) => {
+                if let Some(n) = n.upgrade() {
+                    n.forget_tangents();
+                }
+            }
+        }
+    }
+}
+
+/// Notes what the dual level that `level` belongs to has to clear.
+fn note(level: u32, given: Given) {
+    MADE.with(|m| {
+        let mut m = m.borrow_mut();
+        let at = m.iter().rposition(|(of, _)| *of <= level).or(m.len().checked_sub(1));
+        if let Some((_, made)) = at.and_then(|i| m.get_mut(i)) {
+            made.push(given);
+        }
+    });
+}
+
+/// How many levels of dual numbers are open on this thread.
+pub fn depth() -> usize {
+    MADE.with(|m| m.borrow().len())
+}
+
+impl Tensor {
+    #[inline]
+    pub(crate) fn has_tangent(&self) -> bool {
+        self.read().has_tangent()
+    }
+
+    pub fn tangent(&self) -> Option<Tensor> {
+        let core = self.read();
+        if core.has_tangent() { core.meta.as_ref().and_then(|m| m.tangent.clone()) } else { None }
+    }
+
+    pub fn set_tangent(&self, tangent: Option<Tensor>) {
+        if tangent.is_some() {
+            note(self.level(), Given::Tensor(self.downgrade()));
+        }
+        let old = {
+            let mut core = self.write();
+            if tangent.is_none() && core.meta.is_none() {
+                return;
+            }
+            let old = std::mem::replace(&mut core.meta.get_or_insert_default().tangent, tangent);
+            core.settle();
+            old
+        };
+        drop(old);
+    }
+
+    /// The same value with the same history, without a tangent.
+    pub fn primal(&self) -> Result<Tensor> {
+        if !self.has_tangent() {
+            return Ok(self.clone());
+        }
+        self.alias()
+    }
+
+    fn alias(&self) -> Result<Tensor> {
+        let edge = self.gradient_edge()?;
+        let (value, version, inference) = {
+            let core = self.read();
+            (core.value.clone(), core.version.clone(), core.inference)
+        };
+        let out = Tensor::with_history(value, version, edge);
+        if inference {
+            out.write().inference = true;
+        }
+        Ok(out)
+    }
+
+    /// Whether the value is an array and no tangent goes with it: memory that can be computed on without the door.
+    pub fn is_bare(&self) -> bool {
+        let core = self.read();
+        matches!(core.value, crate::autograd::tensor::Value::Array(_)) && !core.has_tangent()
+    }
+}
+
+impl Core {
+    #[inline]
+    pub fn has_tangent(&self) -> bool {
+        self.odd && self.meta.as_ref().is_some_and(|m| m.tangent.is_some())
+    }
+}
+
+/// A view of `t` that carries `tangent`.
+pub fn make_dual(t: &Tensor, tangent: &Tensor) -> Result<Tensor> {
+    let refuse = |what: &str, have: String, got: String| {
+        Err(Error::runtime(format!("Expected tangent to have the same {what} as the primal (make_dual): expected {have}, got {got}")))
+    };
+    if !t.dtype().is_float() {
+        return Err(Error::value(format!("Expected primal to be floating point or complex, but got: {}", t.dtype().name())));
+    }
+    if !tangent.dtype().is_float() {
+        return Err(Error::value(format!("Expected tangent to be floating point or complex, but got: {}", tangent.dtype().name())));
+    }
+    if t.shape() != tangent.shape() {
+        return refuse("shape", fmt_shape(&t.shape()), fmt_shape(&tangent.shape()));
+    }
+    if t.dtype() != tangent.dtype() {
+        return refuse("dtype", t.dtype().name().into(), tangent.dtype().name().into());
+    }
+    if t.device() != tangent.device() {
+        return refuse("device", t.device().to_string(), tangent.device().to_string());
+    }
+    if tangent.has_tangent() {
+        return Err(Error::runtime(
+            "Setting a forward grad that itself has a forward gradient at the same level is not supported (make_dual: unpack the tangent first)",
+        ));
+    }
+    let out = view(&t.primal()?, ViewOp::Alias)?;
+    out.set_tangent(Some(raised(laid_as(tangent, t)?, t)));
+    Ok(out)
+}
+
+/// A tangent that lies in memory as its primal does, so that views of the one are views of the other.
+fn laid_as(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
+    let shared = primal.with_array(|p| tangent.with_array(|t| p.storage().same(t.storage())));
+    let same = primal.with_array(|p| tangent.with_array(|t| p.strides() == t.strides()));
+    if !shared && (same || primal.with_array(|p| p.layout().has_zero_stride())) {
+        return Ok(tangent.clone());
+    }
+    let like = primal.array();
+    let place = Tensor::new(like.empty_like(like.dtype())?);
+    let out = if tangent.level() > primal.level() { tangent.beside(place)? } else { primal.beside(place)? };
+    primitives::copy_(&out, tangent)?;
+    Ok(out)
+}
+
+/// How the tangents of an operation's results come from those of its inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tangent {
+    /// The operation is linear in all of its floating inputs together: it is its own rule.
+    Linear,
+    /// The operation has one output and is linear in each of its inputs by itself.
+    Multilinear,
+    /// The operation has one input, and its Jacobian is symmetric: the rule is its vjp.
+    Symmetric,
+    /// Each element of an input goes into one element of each result at most; the shape is that of a result with the inputs' rank.
+    Reduced(Dims),
+    /// The results do not depend on the inputs smoothly.
+    Zero,
+    /// Any operation: its vjp is transposed, which costs about two vjps.
+    General,
+}
+
+/// What the tangents of an operation's results are made from.
+pub struct Jvp<'a> {
+    op: &'a dyn Op,
+    primals: &'a [Tensor],
+    tangents: &'a [Option<Tensor>],
+    outputs: &'a [Tensor],
+}
+
+impl Jvp<'_> {
+    /// How many inputs there are.
+    pub fn inputs(&self) -> usize {
+        self.primals.len()
+    }
+
+    /// Input `i` without its tangent.
+    pub fn primal(&self, i: usize) -> &Tensor {
+        &self.primals[i]
+    }
+
+    /// Output `j`, which has no tangent yet.
+    pub fn output(&self, j: usize) -> &Tensor {
+        &self.outputs[j]
+    }
+
+    /// The tangent of input `i`; None for zero.
+    pub fn tangent(&self, i: usize) -> Option<&Tensor> {
+        self.tangents[i].as_ref()
+    }
+
+    /// The tangent of input `i`, as zeros where there is none.
+    pub fn tangent_or_zeros(&self, i: usize) -> Result<Tensor> {
+        match &self.tangents[i] {
+            Some(t) => Ok(t.clone()),
+            None => zeros_like(&self.primals[i]),
+        }
+    }
+
+    /// The tangents of an operation of a kind.
+    pub fn of_kind(&self, kind: Tangent) -> Result<Tangents> {
+        match kind {
+            Tangent::Linear => self.linear(),
+            Tangent::Multilinear => self.multilinear(),
+            Tangent::Symmetric => self.symmetric(),
+            Tangent::Reduced(kept) => self.reduced(&kept),
+            Tangent::Zero => Ok(Tangents::from_elem(None, self.outputs.len())),
+            Tangent::General => self.transposed(),
+        }
+    }
+
+    /// Of an operation that is linear in all of its floating inputs together: the operation itself.
+    pub fn linear(&self) -> Result<Tangents> {
+        let ins: SmallVec<[Tensor; 3]> = (0..self.primals.len())
+            .map(|i| if self.primals[i].dtype().is_float() { self.tangent_or_zeros(i) } else { Ok(self.primals[i].clone()) })
+            .collect::<Result<_>>()?;
+        let refs: SmallVec<[&Tensor; 3]> = ins.iter().collect();
+        Ok(apply(self.op, &refs)?.into_iter().map(Some).collect())
+    }
+
+    /// Of an operation with one output that is linear in each of its inputs by itself: the sum over the inputs.
+    pub fn multilinear(&self) -> Result<Tangents> {
+        let mut sum: Option<Tensor> = None;
+        for (i, t) in self.tangents.iter().enumerate() {
+            let Some(t) = t else { continue };
+            let mut refs: SmallVec<[&Tensor; 3]> = self.primals.iter().collect();
+            refs[i] = t;
+            sum = plus(sum, crate::autograd::dispatch::apply::apply1(self.op, &refs)?)?;
+        }
+        Ok(Grads::from_elem(sum, 1))
+    }
+
+    /// Of an operation with one input whose Jacobian is symmetric: its vjp.
+    pub fn symmetric(&self) -> Result<Tangents> {
+        let t = self.tangents[0].clone();
+        self.vjp(&Grads::from_elem(t, 1))
+    }
+
+    /// Of an operation each element of whose inputs goes into one element of each result at most; a result has the inputs' common rank with
+    /// sizes of 1 when its shape is made to `kept`.
+    pub fn reduced(&self, kept: &[usize]) -> Result<Tangents> {
+        let mut made = Tangents::new();
+        for (j, out) in self.outputs.iter().enumerate() {
+            let mut seeds = Grads::from_elem(None, self.outputs.len());
+            seeds[j] = Some(filled(out, 1)?);
+            let mut sum = None;
+            for (g, t) in self.vjp(&seeds)?.into_iter().zip(self.tangents) {
+                let (Some(g), Some(t)) = (g, t) else { continue };
+                let t = primitives::cast(t, out.dtype())?;
+                let weighted = primitives::mul(&g, &t)?;
+                sum = plus(sum, primitives::reshape(&primitives::sum_to(&weighted, kept)?, &out.shape())?)?;
+            }
+            made.push(sum);
+        }
+        Ok(made)
+    }
+
+    /// Of any operation: what its vjp is linear in is transposed once more. Costs about two vjps.
+    pub fn transposed(&self) -> Result<Tangents> {
+        slow_paths::note(Slow::Transposed, self.op.name());
+        let outside = mode::is_grad_enabled();
+        let mut seeds: SmallVec<[Option<Tensor>; 2]> = SmallVec::new();
+        let (mut roots, mut wanted) = (Vec::new(), Vec::new());
+        {
+            let _on = ModeGuard::grad(true);
+            for (j, out) in self.outputs.iter().enumerate() {
+                seeds.push(if out.dtype().is_float() && self.op.differentiable(j) {
+                    let seed = filled(out, 0)?;
+                    seed.set_requires_grad(true)?;
+                    wanted.push(seed.gradient_edge()?.ok_or_else(lost)?);
+                    Some(seed)
+                } else {
+                    None
+                });
+            }
+            let grads: Grads = seeds.iter().cloned().collect();
+            for (i, g) in self.vjp(&grads)?.into_iter().enumerate() {
+                let (Some(g), Some(t)) = (g, &self.tangents[i]) else { continue };
+                let g = primitives::fit(g, &out_meta(&self.primals[i].read().value))?;
+                let Some(edge) = g.gradient_edge()? else { continue };
+                roots.push((edge, t.clone()));
+            }
+        }
+        let mut found = if roots.is_empty() {
+            Vec::new()
+        } else {
+            engine::run(roots, &engine::Options { inputs: wanted, create_graph: outside, retain_graph: outside, ..Default::default() })?
+        }
+        .into_iter();
+        Ok(seeds.iter().map(|s| s.as_ref().and_then(|_| found.next().flatten())).collect())
+    }
+
+    /// The gradients of the inputs, given those of the outputs.
+    pub fn vjp(&self, grads: &Grads) -> Result<Grads> {
+        let needs: SmallVec<[bool; 4]> = self.tangents.iter().map(Option::is_some).collect();
+        let node = self.node(&needs)?;
+        run_vjp(&node, &needs, grads)
+    }
+
+    /// A node that nothing points to, for the rules of backward.
+    pub(in crate::autograd) fn node(&self, needs: &[bool]) -> Result<Arc<Node>> {
+        let saves = self.op.saves(needs);
+        let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
+        for (i, t) in self.primals.iter().enumerate() {
+            if saves.has(i) {
+                saved.push(Saved::input(t)?);
+            }
+        }
+        for (j, t) in self.outputs.iter().enumerate() {
+            if saves.has(Saves::FIRST_OUTPUT + j) {
+                saved.push(Saved::input(t)?);
+            }
+        }
+        let outs: SmallVec<[OutMeta; 1]> = self.outputs.iter().map(|t| out_meta(&t.read().value)).collect();
+        let edges = Edges::from_elem(None, self.primals.len());
+        Ok(record::begin(Entry { op: self.op.node_op(), edges, outs, saves, saved }, call_site::current()))
+    }
+}
+
+#[cold]
+fn lost() -> Error {
+    Error::runtime("forward mode: a seed lost its history")
+}
+
+fn filled(like: &Tensor, value: i64) -> Result<Tensor> {
+    Ok(Tensor::new(like.array().full_beside(&like.shape(), Scalar::Int(value), like.dtype())?))
+}
+
+pub(in crate::autograd) fn zeros_like(t: &Tensor) -> Result<Tensor> {
+    t.beside(filled(t, 0)?)
+}
+
+fn plus(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
+    Ok(Some(match sum {
+        None => more,
+        Some(s) => primitives::add(&s, &more)?,
+    }))
+}
+
+/// The tangent of a pointwise row: the gradient of each operand with the operand's tangent in the place of the cotangent, summed.
+pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<Tangents> {
+    let needs: SmallVec<[bool; 4]> = cx.tangents.iter().map(Option::is_some).collect();
+    let node = cx.node(&needs)?;
+    let vjp = VjpCx::new(&node, &needs);
+    let mut sum = None;
+    for (i, t) in cx.tangents.iter().enumerate() {
+        let Some(t) = t else { continue };
+        let t = primitives::to_device(&primitives::cast(t, op.compute)?, cx.outputs[0].device())?;
+        if let Some(made) = op.grad(i, &vjp, &t)? {
+            sum = plus(sum, made)?;
+        }
+    }
+    Ok(Grads::from_elem(sum, 1))
+}
+
+/// The dual level that tangents of tensors of a level belong to.
+fn dual_level(level: u32) -> Option<usize> {
+    MADE.with(|m| m.borrow().iter().rposition(|(of, _)| *of <= level))
+}
+
+/// Whether what happens at `level` sees the tangent of a tensor. One of a lower level is looked after there, when the level's rule has come
+/// down to it (to a derivative inside of the one that gave the tangent, the tensor is a constant); unless its tangent is of this level.
+pub fn is_seen(t: &Tensor, level: u32) -> bool {
+    let Some(tangent) = t.tangent() else { return false };
+    let own = t.level();
+    own >= level || tangent.level() >= level && dual_level(own) == dual_level(level)
+}
+
+/// The inputs of an operation as its level sees them.
+pub(in crate::autograd) struct Inputs {
+    seen: SmallVec<[bool; 3]>,
+    /// Without what the levels below would take for their own: tangents of this level on tensors of lower ones.
+    pub below: SmallVec<[Tensor; 3]>,
+}
+
+impl Inputs {
+    /// None where no tangent is seen.
+    pub fn of(inputs: &[&Tensor]) -> Result<Option<Inputs>> {
+        let top = inputs.iter().map(|t| t.level()).max().unwrap_or(0);
+        let seen: SmallVec<[bool; 3]> = inputs.iter().map(|t| is_seen(t, top)).collect();
+        if !seen.contains(&true) {
+            return Ok(None);
+        }
+        let below = inputs.iter().zip(&seen).map(|(t, s)| if *s && t.level() < top { t.primal() } else { Ok((*t).clone()) });
+        Ok(Some(Inputs { below: below.collect::<Result<_>>()?, seen }))
+    }
+
+    /// The inputs without the tangents that are seen.
+    pub fn primals(&self, inputs: &[&Tensor]) -> Result<SmallVec<[Tensor; 3]>> {
+        inputs.iter().zip(&self.seen).map(|(t, s)| if *s { t.primal() } else { Ok((*t).clone()) }).collect()
+    }
+}
+
+/// The door for inputs of which some have tangents.
+#[cold]
+pub(in crate::autograd) fn through(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
+    let looked = if is_enabled() { Inputs::of(inputs)? } else { None };
+    let Some(looked) = looked else { return run_recorded(op, inputs, grows) };
+    let refs: SmallVec<[&Tensor; 3]> = looked.below.iter().collect();
+    let outs = run_recorded(op, &refs, grows)?;
+    let made = of_results(op, inputs, &looked, &outs)?;
+    give(&outs, made)?;
+    Ok(outs)
+}
+
+/// The tangents of results that have none yet.
+pub(in crate::autograd) fn of_results(op: &dyn Op, inputs: &[&Tensor], looked: &Inputs, outs: &[Tensor]) -> Result<Tangents> {
+    let primals = looked.primals(inputs)?;
+    let tangents: SmallVec<[Option<Tensor>; 3]> =
+        inputs.iter().zip(&looked.seen).map(|(t, s)| if *s { t.tangent() } else { None }).collect();
+    let outputs: SmallVec<[Tensor; 1]> = outs.iter().map(Tensor::alias).collect::<Result<_>>()?;
+    let mut made = op.jvp(&Jvp { op, primals: &primals, tangents: &tangents, outputs: &outputs })?;
+    for t in made.iter_mut().flatten() {
+        // Each tangent has memory of its own, as its primal has: an in-place operation writes to both.
+        let shared = |given: &Tensor| given.with_array(|g| t.with_array(|t| g.storage().same(t.storage())));
+        if tangents.iter().flatten().any(shared) {
+            *t = primitives::clone(t)?;
+        }
+    }
+    Ok(made)
+}
+
+/// Gives results their tangents, fitted; the node that made them keeps them with what it saved.
+fn give(outs: &[Tensor], made: Tangents) -> Result<()> {
+    for (j, (out, t)) in outs.iter().zip(made).enumerate() {
+        let Some(t) = t else { continue };
+        if !out.dtype().is_float() {
+            continue;
+        }
+        let t = fitted(t, out)?;
+        let node = out.read().grad_fn.as_ref().map(|e| e.node.clone());
+        if let Some(node) = node
+            && node.keep_tangent(j, &t)
+        {
+            note(out.level(), Given::Node(Arc::downgrade(&node)));
+        }
+        out.set_tangent(Some(t));
+    }
+    Ok(())
+}
+
+/// A tangent of the result's dtype, shape and device.
+pub(in crate::autograd) fn fitted(t: Tensor, out: &Tensor) -> Result<Tensor> {
+    let t = primitives::to_device(&primitives::cast(&t, out.dtype())?, out.device())?;
+    let shape = out.shape();
+    let t = if t.shape() == shape { t } else { primitives::contiguous_copy(&view(&t, ViewOp::Expand(shape))?)? };
+    Ok(raised(t, out))
+}
+
+/// A tangent as a tensor of its primal's derivative level, so that it can be written in place as the primal can.
+fn raised(t: Tensor, primal: &Tensor) -> Tensor {
+    match primal.leveled() {
+        Some(l) if l.level.batch().is_none() && t.level() < l.level.number() => crate::autograd::transforms::level::wrap(&l.level, t),
+        _ => t,
+    }
+}
+
+/// `target` with a copy of its tangent, for rules that run before both are written; with a copy of its value if a history may keep that.
+pub(in crate::autograd) fn kept_apart(target: &Tensor, value_too: bool) -> Result<Tensor> {
+    let out = if value_too { primitives::clone(&target.primal()?)? } else { target.alias()? };
+    if let Some(t) = target.tangent() {
+        out.set_tangent(Some(primitives::clone(&t)?));
+    }
+    Ok(out)
+}
+
+/// An input beside `target`, for rules that run before the target's tangent is written: what they save of a tangent that shares memory with
+/// that one must not lead to what is written there.
+pub(in crate::autograd) fn beside_write(t: &Tensor, target: &Tensor) -> Result<Tensor> {
+    match (t.tangent(), target.tangent()) {
+        (Some(own), Some(written)) if own.shares_memory_with(&written) => {
+            let out = t.alias()?;
+            out.set_tangent(Some(own.before_write_to(&written)?));
+            Ok(out)
+        }
+        _ => Ok(t.clone()),
+    }
+}
+
+/// After a write over `target`: its tangent becomes `made` (zero for None), in place where it has one, so that views see it.
+pub(in crate::autograd) fn written(target: &Tensor, made: Option<Tensor>) -> Result<()> {
+    let have = target.tangent();
+    let Some(t) = made else { return have.map_or(Ok(()), |have| primitives::zero_(&have)) };
+    let t = fitted(t, target)?;
+    if let Some(have) = &have
+        && (have.is_batched() || !t.is_batched())
+    {
+        return primitives::copy_(have, &t);
+    }
+    let Some(info) = target.meta(|m| m.and_then(|m| m.view.clone())) else {
+        target.set_tangent(Some(t));
+        return Ok(());
+    };
+    // The base has a tangent from now on, of which this view's is a part.
+    let mut whole = match info.base.tangent() {
+        Some(whole) => whole,
+        None => zeros_like(&info.base)?,
+    };
+    if t.is_batched() && !whole.is_batched() {
+        whole = primitives::add(&whole, &t.beside(filled(&whole, 0)?)?)?;
+    }
+    let mut part = whole.clone();
+    for op in &info.ops {
+        part = view(&part, op.clone())?;
+    }
+    primitives::copy_(&part, &t)?;
+    info.base.set_tangent(Some(whole));
+    target.set_tangent(Some(part));
+    Ok(())
+}
+
+/// The part of a tangent that belongs to a view of its primal.
+pub(in crate::autograd) fn of_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
+    let ViewOp::AsStrided { .. } = op else { return view(tangent, op.clone()) };
+    let (mut strides, offset) = primal.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset()));
+    let mut tangent = tangent.clone();
+    // Of elements that share a place the first speaks.
+    for d in (0..strides.len()).rev() {
+        if strides[d] == 0 && tangent.with_array(|a| a.shape()[d] > 0) {
+            strides.remove(d);
+            tangent = view(&tangent, ViewOp::Select(d, 0))?;
+        }
+    }
+    view(&primitives::in_geometry(&tangent, &(strides, offset), std::slice::from_ref(op))?, op.clone())
+}

@@ -1,0 +1,372 @@
+//! Levels: vmap and nested transforms wrap tensors of the next lower level.
+//!
+//! The door takes the highest level among an operation's inputs, lets that level apply its rule, and the rule re-enters the door one
+//! level lower. Only level 0 sees arrays. History and tangents are kept at every level by the same code.
+
+use crate::array::{Array, new_age};
+use crate::autograd::dispatch::apply::{Old, Op, Outputs, apply, apply_inplace};
+use crate::autograd::dispatch::mode::{self, ModeGuard, Watch, set_watch};
+use crate::autograd::graph::view::{Creation, view_as};
+use crate::autograd::tensor::{Tensor, Value};
+use crate::autograd::transforms::mutation_guard::{self, Trusted};
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout, Strides};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One level of a transform.
+pub trait Level: Send + Sync + fmt::Debug {
+    /// 1 for a level right above plain tensors; a level entered inside it has a higher number.
+    fn number(&self) -> u32;
+
+    /// Applies `op` to inputs of which at least one is of this level and none of a higher one. The results are of this level or lower.
+    fn apply(&self, this: &Arc<dyn Level>, op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs>;
+
+    /// Writes the result of `op` over its first input; the other conditions are those of `apply`.
+    fn apply_inplace(&self, this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()>;
+
+    /// The size of the batch that tensors of this level have as a hidden first dimension; None where they have none.
+    fn batch(&self) -> Option<usize> {
+        None
+    }
+
+    /// What a tensor that was made beside one of this level (`zeros_like`, `new_zeros`) becomes.
+    fn beside(&self, this: &Arc<dyn Level>, made: Tensor) -> Result<Tensor>;
+
+    /// Whether the call that made the level still runs.
+    fn is_alive(&self) -> bool {
+        true
+    }
+
+    fn end(&self) {}
+
+    /// For who knows what kind of level it is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A tensor of the next lower level together with the level that wrapped it.
+#[derive(Clone)]
+pub struct Leveled {
+    pub level: Arc<dyn Level>,
+    pub inner: Tensor,
+}
+
+impl Leveled {
+    /// Runs `f` on the array as it looks from this level: of a batch, the first of its tensors stands for all.
+    pub(in crate::autograd) fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
+        // Not a closure in a closure: the type of `f` would grow with every level.
+        let a = self.bottom();
+        f(&a)
+    }
+
+    pub(in crate::autograd) fn bottom(&self) -> Array {
+        // Of an empty batch the array is made here, which nothing may be locked for.
+        let below = self.inner.read().value.clone();
+        let below = below.bottom();
+        match self.level.batch() {
+            None => below,
+            Some(_) => {
+                let l = below.layout();
+                let (shape, strides) = (Dims::from_slice(&l.shape()[1..]), Strides::from_slice(&l.strides()[1..]));
+                // An empty batch has no first tensor: its sizes are told with memory that nobody reads.
+                let first = Layout::from_parts(shape, strides, l.offset()).and_then(|l| Ok(below.with_layout(l)?));
+                first.or_else(|_| below.empty_beside(&below.shape()[1..], below.dtype())).unwrap_or(below)
+            }
+        }
+    }
+
+    /// Whether the derivative that made the level has ended. What was its tensor is from then on the tensor below it, wherever it is met.
+    pub(in crate::autograd) fn is_over(&self) -> bool {
+        self.level.batch().is_none() && !self.level.is_alive()
+    }
+
+    /// The rank as it looks from this level.
+    pub(in crate::autograd) fn rank(&self) -> usize {
+        self.inner.read().value_rank() - usize::from(self.level.batch().is_some())
+    }
+}
+
+impl fmt::Debug for Leveled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Leveled({}, {:?})", self.level.number(), self.inner)
+    }
+}
+
+/// Puts a tensor of the next lower level under `level`.
+pub fn wrap(level: &Arc<dyn Level>, inner: Tensor) -> Tensor {
+    Tensor::from_value(Value::Leveled(Box::new(Leveled { level: level.clone(), inner })))
+}
+
+/// The highest level among some tensors.
+pub(in crate::autograd) fn highest(inputs: &[&Tensor]) -> Option<Arc<dyn Level>> {
+    let mut top: Option<Arc<dyn Level>> = None;
+    for t in inputs {
+        if let Value::Leveled(l) = &t.read().value
+            && top.as_ref().is_none_or(|have| have.number() < l.level.number())
+        {
+            top = Some(l.level.clone());
+        }
+    }
+    top
+}
+
+impl Tensor {
+    /// What this tensor is below `level`, if it is of that very level (numbers are used again).
+    pub fn below<L: Level + ?Sized>(&self, level: &L) -> Option<Tensor> {
+        match &self.read().value {
+            Value::Leveled(l) if std::ptr::addr_eq(Arc::as_ptr(&l.level), level) => Some(l.inner.clone()),
+            _ => None,
+        }
+    }
+
+    /// What this tensor is below level `number`, if it is of a level of that number.
+    pub fn lower(&self, number: u32) -> Option<Tensor> {
+        match &self.read().value {
+            Value::Leveled(l) if l.level.number() == number => Some(l.inner.clone()),
+            _ => None,
+        }
+    }
+
+    /// The tensor that this one stood for, where its transform has ended; None where it has not.
+    pub fn outlived(&self) -> Option<Tensor> {
+        let mut at = match &self.read().value {
+            Value::Leveled(l) if l.is_over() => l.inner.clone(),
+            _ => return None,
+        };
+        while let Some(lower) = at.leveled().filter(Leveled::is_over) {
+            at = lower.inner;
+        }
+        Some(at)
+    }
+
+    /// The level that wrapped this tensor, and what it wrapped.
+    pub fn leveled(&self) -> Option<Leveled> {
+        match &self.read().value {
+            Value::Leveled(l) => Some((**l).clone()),
+            Value::Array(_) => None,
+        }
+    }
+
+    /// `made` as a tensor of the levels that this one is of.
+    pub fn beside(&self, made: Tensor) -> Result<Tensor> {
+        match self.leveled() {
+            None => Ok(made),
+            Some(l) => {
+                let lower = l.inner.beside(made)?;
+                l.level.beside(&l.level, lower)
+            }
+        }
+    }
+
+    /// Whether `asked` is true of one of the levels that this tensor is of.
+    fn any_level(&self, asked: impl Fn(&Arc<dyn Level>) -> bool) -> bool {
+        let mut at = self.leveled();
+        while let Some(l) = at {
+            if asked(&l.level) {
+                return true;
+            }
+            at = l.inner.leveled();
+        }
+        false
+    }
+
+    /// Whether this is a tensor of `level`, or of a level above with one of `level` inside.
+    pub fn is_of(&self, level: &Arc<dyn Level>) -> bool {
+        self.any_level(|l| std::ptr::addr_eq(Arc::as_ptr(l), Arc::as_ptr(level)))
+    }
+
+    /// Whether one tensor stands for a batch of them, so that it has no values that could be looked at.
+    pub fn is_batched(&self) -> bool {
+        self.any_level(|l| l.batch().is_some())
+    }
+
+    /// The array, for an operation whose result has a shape that depends on values.
+    pub fn values_for_shape(&self, op: &str) -> Result<Array> {
+        if self.level() > 0 && self.is_batched() {
+            return Err(Error::runtime(format!(
+                "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {op}, the shape of whose \
+                 result depends on the values of each element of the batch; use operations of a fixed shape (`where` with a mask), or call it \
+                 outside vmap."
+            )));
+        }
+        Ok(self.array())
+    }
+
+    /// The array, for an operation whose result depends on values in a way that a batch cannot follow.
+    pub fn values(&self, op: &str) -> Result<Array> {
+        if self.level() > 0 && self.is_batched() {
+            return Err(Error::runtime(format!(
+                "vmap: It looks like you're calling {op} on a Tensor, whose result depends on the values of each element of the batch. We \
+                 don't support vmap over {op}; rewrite it with other operations (`where` instead of a branch), or call it outside vmap."
+            )));
+        }
+        Ok(self.array())
+    }
+}
+
+/// The level of a derivative (`grad`, `vjp`, `jvp`): its tensors have a history, and tangents, of their own.
+#[derive(Debug)]
+pub struct Track {
+    number: u32,
+    /// The grad mode outside, which holds for all below this level.
+    outside: bool,
+    /// The age that began with it: what was made since is the function's own.
+    since: u32,
+    alive: AtomicBool,
+}
+
+impl Track {
+    pub fn new(number: u32) -> Track {
+        Track { number, outside: mode::is_grad_enabled(), since: new_age(), alive: AtomicBool::new(true) }
+    }
+
+    pub(in crate::autograd) fn since(&self) -> u32 {
+        self.since
+    }
+
+    /// The inputs one level lower.
+    fn below(&self, inputs: &[&Tensor]) -> SmallVec<[Tensor; 3]> {
+        inputs.iter().map(|t| t.below(self).unwrap_or_else(|| (*t).clone())).collect()
+    }
+}
+
+impl Level for Track {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn apply(&self, this: &Arc<dyn Level>, op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
+        let lower = self.below(inputs);
+        let refs: SmallVec<[&Tensor; 3]> = lower.iter().collect();
+        let outs = {
+            let _outside = ModeGuard::grad(self.outside && mode::is_grad_enabled());
+            match op.view() {
+                // A write through it reaches its base at every level.
+                Some((op, name)) => Outputs::from_elem(view_as(refs[0], op.clone(), name, Creation::Normal)?, 1),
+                None => apply(op, &refs)?,
+            }
+        };
+        Ok(outs.into_iter().map(|t| wrap(this, t)).collect())
+    }
+
+    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+        if inputs[0].below(self).is_none() {
+            return Err(mutation_guard::refused(label));
+        }
+        let _trusted = Trusted::new();
+        let lower = self.below(inputs);
+        let refs: SmallVec<[&Tensor; 3]> = lower.iter().collect();
+        let _outside = ModeGuard::grad(self.outside && mode::is_grad_enabled());
+        apply_inplace(op, label, &refs, old)
+    }
+
+    fn beside(&self, this: &Arc<dyn Level>, made: Tensor) -> Result<Tensor> {
+        Ok(if self.is_alive() { wrap(this, made) } else { made })
+    }
+
+    fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    fn end(&self) {
+        self.alive.store(false, Ordering::Relaxed);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The inputs as they are now that transforms of some of them have ended; None where none has.
+#[cold]
+pub(in crate::autograd) fn without_ended(inputs: &[&Tensor]) -> Option<SmallVec<[Tensor; 3]>> {
+    let lower: SmallVec<[Option<Tensor>; 3]> = inputs.iter().map(|t| t.outlived()).collect();
+    if lower.iter().all(Option::is_none) {
+        return None;
+    }
+    Some(lower.into_iter().zip(inputs).map(|(l, t)| l.unwrap_or_else(|| (*t).clone())).collect())
+}
+
+thread_local! {
+    /// The level at which the running pass records nothing; 0 for none.
+    static QUIET: Cell<u32> = const { Cell::new(0) };
+    /// The transforms that this thread is inside of, outermost first.
+    static STACK: RefCell<Vec<Arc<dyn Level>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps what runs at one level from being recorded there; lower levels have their own histories. Puts the old state back when dropped.
+pub(in crate::autograd) struct Quiet(u32);
+
+impl Quiet {
+    pub fn at(level: u32) -> Quiet {
+        Quiet(QUIET.with(|q| q.replace(level)))
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        QUIET.with(|q| q.set(self.0));
+    }
+}
+
+pub(in crate::autograd) fn is_quiet(level: u32) -> bool {
+    QUIET.with(|q| q.get() == level && level > 0)
+}
+
+/// The transforms that a thread is inside of, for another one that goes on in its place.
+pub(in crate::autograd) struct Here(Vec<Arc<dyn Level>>, u32);
+
+pub(in crate::autograd) fn here() -> Here {
+    Here(STACK.with(|s| s.borrow().clone()), QUIET.with(Cell::get))
+}
+
+pub(in crate::autograd) fn install(Here(levels, quiet): Here) {
+    STACK.with(|s| *s.borrow_mut() = levels);
+    QUIET.with(|q| q.set(quiet));
+    watch_writes();
+}
+
+/// Watches writes while this thread is inside of a derivative.
+fn watch_writes() {
+    set_watch(Watch::Captured, STACK.with(|s| s.borrow().iter().any(|l| l.batch().is_none())));
+}
+
+/// How many transforms this thread is inside of.
+pub fn depth() -> u32 {
+    STACK.with(|s| s.borrow().len() as u32)
+}
+
+/// Enters the level that `make` makes for its number, which is returned.
+pub fn enter(make: impl FnOnce(u32) -> Arc<dyn Level>) -> u32 {
+    let number = depth() + 1;
+    let level = make(number);
+    STACK.with(|s| s.borrow_mut().push(level));
+    watch_writes();
+    number
+}
+
+/// The open level of a number.
+pub fn open(number: u32) -> Option<Arc<dyn Level>> {
+    STACK.with(|s| s.borrow().get((number as usize).checked_sub(1)?).cloned())
+}
+
+/// Leaves level `number` and all that were left open inside it.
+pub fn exit(number: u32) {
+    let left = STACK.with(|s| {
+        let mut s = s.borrow_mut();
+        let from = s.len().min(number.saturating_sub(1) as usize);
+        s.split_off(from)
+    });
+    left.iter().for_each(|l| l.end());
+    watch_writes();
+}
+
+/// A tensor made from nothing, as one of the derivative levels that this thread is inside of: what has gradients may be written to it.
+pub fn created(made: Tensor) -> Result<Tensor> {
+    let levels: Vec<Arc<dyn Level>> = STACK.with(|s| s.borrow().iter().filter(|l| l.batch().is_none()).cloned().collect());
+    levels.iter().try_fold(made, |made, level| if made.level() < level.number() { level.beside(level, made) } else { Ok(made) })
+}
