@@ -354,11 +354,21 @@ impl Op for FillOp {
     }
 }
 
+/// Refuses a number that does not fit into `dtype`.
+#[inline]
+pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
+    if value.fits(dtype) { Ok(()) } else { Err(overflow(value, dtype)) }
+}
+
+#[cold]
+fn overflow(value: Scalar, dtype: DType) -> Error {
+    let word = if dtype == DType::I32 { "int".to_string() } else { format!("{dtype}_t") };
+    Error::runtime(format!("value cannot be converted to type {word} without overflow: got {value}"))
+}
+
 /// Writes one number everywhere.
 pub fn fill_(t: &Tensor, value: Scalar) -> Result<()> {
-    if !value.has_value_in(t.dtype()) {
-        return Err(Error::runtime(format!("value cannot be converted to type {} without overflow: got {value}", t.dtype())));
-    }
+    check_fits(value, t.dtype())?;
     apply_inplace(&FillOp { value, node: "FillBackward2" }, "fill_", &[t], Old::Overwritten)
 }
 

@@ -111,6 +111,10 @@ fn both_bounds<'a>(min: Option<Arg<'a>>, max: Option<Arg<'a>>) -> [Arg<'a>; 2] {
 
 /// Clamps in place to what is given; at least one bound.
 pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<()> {
+    let common = promote_bounds(target, min.map(Arg::Scalar), max.map(Arg::Scalar));
+    if !common.can_cast(target.dtype()) {
+        return Err(cannot_cast(common, target.dtype()));
+    }
     let one = |row, bound: Scalar, missing| {
         if !matches!(bound, Scalar::Bool(_)) && write_direct(row, "clamp_", [target], &Numbers::NONE, &[bound]) {
             return Ok(());

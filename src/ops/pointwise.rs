@@ -98,28 +98,10 @@ fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
     }
 }
 
-#[cold]
-fn overflow(s: Scalar, dtype: DType) -> Error {
-    Error::runtime(format!("value cannot be converted to type {} without overflow: got {s}", dtype.name()))
-}
-
 /// A number as a 0-d tensor of `dtype`, refused where it does not fit.
 pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
-    check_number(s, dtype)?;
+    linear::check_fits(s, dtype)?;
     Ok(Tensor::number(Array::scalar(s, dtype)?))
-}
-
-/// Refuses a number that does not fit into `dtype`.
-pub(crate) fn check_number(s: Scalar, dtype: DType) -> Result<()> {
-    if let (Scalar::Int(i), Some((low, high))) = (s, dtype.integers())
-        && !(low..=high).contains(&i)
-    {
-        return Err(overflow(s, dtype));
-    }
-    if !s.has_value_in(dtype) {
-        return Err(overflow(s, dtype));
-    }
-    Ok(())
 }
 
 /// Everything about a call but its operands' values.
@@ -147,6 +129,9 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     let mut op = PointwiseOp::of(row, compute);
     op.params[..params.len()].copy_from_slice(params);
     debug_assert!(params.len() <= MAX_PARAMS);
+    if !compute.is_float() {
+        params.iter().try_for_each(|p| linear::check_fits(*p, compute))?;
+    }
     let mut made: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
     for (i, a) in args.iter().enumerate() {
         let want = if info.operands[i].mask { DType::Bool } else { compute };
@@ -162,7 +147,8 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
             Arg::Tensor(t) => Some(primitives::cast(t, want)?),
             Arg::Scalar(s) => {
                 op.number = if i == 0 { Number::First } else { Number::Later };
-                Some(number(*s, want)?)
+                // As an operand it wraps around; beside a mask it is a value to write.
+                Some(if info.masks { number(*s, want)? } else { Tensor::number(Array::scalar(*s, want)?) })
             }
         });
     }
@@ -341,7 +327,18 @@ pub(crate) fn call_as(row: RowId, node: impl Into<StepNode>, args: &[Arg<'_>], p
     apply1(&LastStep { op: plan.op, node: node.into() }, &plan.inputs(args))
 }
 
+/// The operand that a call gives back as it is, where the row's rule says so.
+fn given_back<'a>(row: RowId, args: &[Arg<'a>]) -> Option<&'a Tensor> {
+    match args {
+        [Arg::Tensor(x)] if row.info().rule == DTypeRule::FloatElseSame && !x.dtype().is_float() => Some(x),
+        _ => None,
+    }
+}
+
 fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+    if let Some(x) = given_back(row, args) {
+        return linear::clone(x);
+    }
     let plan = plan(row, args, params)?;
     let out = apply1(&plan.op, &plan.inputs(args))?;
     if args.iter().all(|a| matches!(a, Arg::Scalar(_)) || matches!(a, Arg::Tensor(t) if t.is_number())) && plan.op.out == plan.op.compute {
@@ -385,6 +382,9 @@ pub(super) fn inplace_as(
     args.push(Arg::Tensor(target));
     args.extend_from_slice(rest);
     let have = target.dtype();
+    if given_back(row, &args).is_some() {
+        return linear::copy_(target, target);
+    }
     if row.info().rule == DTypeRule::Bitwise && !promote(&args).can_cast(have) {
         return Err(cannot_cast(promote(&args), have));
     }
@@ -429,6 +429,9 @@ impl Op for Over {
 /// Applies a row and writes the result into `target`, which nothing records. False, and nothing done, unless it can be computed there:
 /// the target has the result's type and shape, lies on the CPU with all inputs, and shares memory with none but element for element.
 pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tensor) -> Result<bool> {
+    if given_back(row, args).is_some() {
+        return Ok(false);
+    }
     let plan = plan(row, args, params)?;
     let inputs = plan.inputs(args);
     let outside = |t: &Tensor| !t.is_bare() || t.device() != Device::CPU;
@@ -490,14 +493,14 @@ pub fn add_scaled<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>, alpha: Scala
 /// `a - alpha * b`.
 pub fn sub_scaled<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>, alpha: Scalar) -> Result<Tensor> {
     let (a, b) = (a.into(), b.into());
-    check_alpha(alpha, promote(&[a, b]))?;
+    let alpha = subtracted(alpha, promote(&[a, b]))?;
     if alpha == Scalar::Int(1) { call(RowId::Sub, &[a, b], &[]) } else { call(RowId::SubScaled, &[a, b], &[alpha]) }
 }
 
 /// `b - alpha * a`.
 pub fn rsub<'a>(a: impl Into<Arg<'a>>, b: impl Into<Arg<'a>>, alpha: Scalar) -> Result<Tensor> {
     let (a, b) = (a.into(), b.into());
-    check_alpha(alpha, promote(&[a, b]))?;
+    let alpha = subtracted(alpha, promote(&[a, b]))?;
     let node = RowId::Rsub.info().node_names[usize::from(matches!(b, Arg::Scalar(_)))];
     if alpha == Scalar::Int(1) { call(RowId::Rsub, &[a, b], &[]) } else { call_as(RowId::SubScaled, node, &[b, a], &[alpha]) }
 }
@@ -511,6 +514,18 @@ pub(crate) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<()> {
         return Err(Error::runtime("For integral input tensors, argument alpha must not be a floating point number."));
     }
     Ok(())
+}
+
+/// The factor of what is subtracted. As in PyTorch, it is its negative that must fit.
+pub(crate) fn subtracted(alpha: Scalar, dtype: DType) -> Result<Scalar> {
+    check_alpha(alpha, dtype)?;
+    match (alpha, dtype.integers()) {
+        (Scalar::Int(i), Some((low, _))) => {
+            linear::check_fits(Scalar::Int(i.wrapping_neg()), dtype)?;
+            Ok(if alpha.fits(dtype) { alpha } else { Scalar::Int(low) })
+        }
+        _ => Ok(alpha),
+    }
 }
 
 /// `x` to the power of a number.

@@ -193,8 +193,8 @@ impl PyTensor {
     /// Subtracts `alpha * other` from this tensor in place.
     #[pyo3(signature = (other, *, alpha=None))]
     fn sub_<'py>(slf: &Bound<'py, Self>, other: &Obj<'py>, alpha: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
-        let (t, other, alpha) = (Self::of(slf), operand_of(other, "sub_", 1, "other")?, alpha_of(alpha)?);
-        pw::check_alpha(alpha, pw::promote(&[Arg::Tensor(t), other]))?;
+        let (t, other) = (Self::of(slf), operand_of(other, "sub_", 1, "other")?);
+        let alpha = pw::subtracted(alpha_of(alpha)?, pw::promote(&[Arg::Tensor(t), other]))?;
         if alpha == Scalar::Int(1) {
             pw::call_inplace(RowId::Sub, "sub_", t, &[other], &[])?;
         } else {

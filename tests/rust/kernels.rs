@@ -100,7 +100,7 @@ fn rows_for(dtype: DType) -> Vec<RowId> {
         .iter()
         .copied()
         .filter(|r| match r.info().rule {
-            DTypeRule::Float | DTypeRule::FloatOnly => dtype.is_float(),
+            DTypeRule::Float | DTypeRule::FloatOnly | DTypeRule::FloatElseSame => dtype.is_float(),
             DTypeRule::Any | DTypeRule::Compare | DTypeRule::Logic => true,
             DTypeRule::NoBool | DTypeRule::Subtract | DTypeRule::Negate | DTypeRule::BoolAsInt => dtype != DType::Bool,
             DTypeRule::Bitwise => !dtype.is_float(),

@@ -293,6 +293,17 @@ impl Scalar {
         }
     }
 
+    /// Whether PyTorch takes this number for a parameter, or a value, of `dtype`. An unsigned type also takes the negatives of its numbers, which
+    /// wrap around.
+    pub fn fits(self, dtype: DType) -> bool {
+        let Some((low, high)) = dtype.integers() else { return true };
+        match self {
+            Scalar::Bool(_) => true,
+            Scalar::Int(i) => (if low == 0 { -high } else { low }..=high).contains(&i),
+            Scalar::Float(f) => f >= low as f64 && f <= high as f64 && self.has_value_in(dtype),
+        }
+    }
+
     #[inline]
     pub fn category(self) -> Category {
         match self {

@@ -45,6 +45,8 @@ pub enum DTypeRule {
     Float,
     /// Only floats are taken.
     FloatOnly,
+    /// Floats are computed; integers and booleans are given back as they are.
+    FloatElseSame,
     /// Any type, kept.
     Any,
     /// Any type but bool, kept.

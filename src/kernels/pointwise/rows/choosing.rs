@@ -81,7 +81,7 @@ macro_rules! choosing {
         value(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }
     }
     /// The input with numbers in place of nan, plus and minus infinity.
-    Real NanToNum = "nan_to_num" FloatOnly [NanToNumBackward0](
+    Real NanToNum = "nan_to_num" FloatElseSame [NanToNumBackward0](
         x;
         nan = 0.5 default 0.0 shown "None", posinf = 7.0 default 1.7976931348623157e308 shown "None",
         neginf = -7.0 default -1.7976931348623157e308 shown "None"
