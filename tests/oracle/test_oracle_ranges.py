@@ -1,4 +1,4 @@
-"""Numbers at and beyond the ends of an integer dtype beside torch: operands wrap around, parameters and values are refused."""
+"""Numbers beyond an integer dtype beside torch: operands wrap around, parameters and values are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers beyond the ends of an integer dtype: as operands they wrap around, as parameters and values they are refused."""
+"""Numbers beyond an integer dtype: as operands they wrap around, as parameters and values they are refused."""
 
 from __future__ import annotations
 
