@@ -1,7 +1,7 @@
 //! New tensors from sizes and numbers.
 
 use crate::array::{Array, Device, Element, fusion};
-use crate::autograd::{Tensor, linear};
+use crate::autograd::{Tensor, primitives};
 use crate::backend::cpu::threads::parallel_for;
 use crate::backend::host;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tens
 pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| value.dtype(default_dtype()));
     // Refuses what does not fit.
-    linear::check_fits(value, dtype)?;
+    primitives::check_fits(value, dtype)?;
     let n: usize = shape.iter().fold(1, |n, d| n.saturating_mul(*d));
     make_room(n);
     Ok(Tensor::new(host::unlocked_if_large(n, || Array::full_on(device, shape, value, dtype))?))
@@ -66,7 +66,7 @@ pub fn full_like(t: &Tensor, value: Scalar, dtype: Option<DType>) -> Result<Tens
 /// As `full_like`, on a device if one is given.
 pub fn full_like_on(t: &Tensor, value: Scalar, dtype: Option<DType>, device: Option<Device>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
-    linear::check_fits(value, dtype)?;
+    primitives::check_fits(value, dtype)?;
     make_room(t.numel());
     let a = t.array().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?;
     host::unlocked_if_large(a.numel(), || a.fill(value))?;

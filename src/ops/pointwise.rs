@@ -100,7 +100,7 @@ fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
 
 /// A number as a 0-d tensor of `dtype`, refused where it does not fit.
 pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
-    linear::check_fits(s, dtype)?;
+    primitives::check_fits(s, dtype)?;
     Ok(Tensor::number(Array::scalar(s, dtype)?))
 }
 
@@ -130,7 +130,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
     op.params[..params.len()].copy_from_slice(params);
     debug_assert!(params.len() <= MAX_PARAMS);
     if !compute.is_float() {
-        params.iter().try_for_each(|p| linear::check_fits(*p, compute))?;
+        params.iter().try_for_each(|p| primitives::check_fits(*p, compute))?;
     }
     let mut made: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
     for (i, a) in args.iter().enumerate() {
@@ -337,7 +337,7 @@ fn given_back<'a>(row: RowId, args: &[Arg<'a>]) -> Option<&'a Tensor> {
 
 fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     if let Some(x) = given_back(row, args) {
-        return linear::clone(x);
+        return primitives::clone(x);
     }
     let plan = plan(row, args, params)?;
     let out = apply1(&plan.op, &plan.inputs(args))?;
@@ -383,7 +383,7 @@ pub(super) fn inplace_as(
     args.extend_from_slice(rest);
     let have = target.dtype();
     if given_back(row, &args).is_some() {
-        return linear::copy_(target, target);
+        return primitives::copy_(target, target);
     }
     if row.info().rule == DTypeRule::Bitwise && !promote(&args).can_cast(have) {
         return Err(cannot_cast(promote(&args), have));
@@ -521,7 +521,7 @@ pub(crate) fn subtracted(alpha: Scalar, dtype: DType) -> Result<Scalar> {
     check_alpha(alpha, dtype)?;
     match (alpha, dtype.integers()) {
         (Scalar::Int(i), Some((low, _))) => {
-            linear::check_fits(Scalar::Int(i.wrapping_neg()), dtype)?;
+            primitives::check_fits(Scalar::Int(i.wrapping_neg()), dtype)?;
             Ok(if alpha.fits(dtype) { alpha } else { Scalar::Int(low) })
         }
         _ => Ok(alpha),
