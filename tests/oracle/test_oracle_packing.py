@@ -46,7 +46,6 @@ DIFFERENT: dict[str, tuple[str, str]] = {
     "RsubBackward0": (LAST, "_saved_alpha"),
     "RoundBackward1": ("the power of ten and its inverse are kept", "_saved_down _saved_up"),
     "DivBackward2": (NEITHER, "_saved_self _saved_other _saved_rounding_mode"),
-    "SgnBackward0": (NEITHER, "_saved_self _saved_result"),
     "CummaxBackward0": (SHAPE, "_saved_self _saved_self_sym_sizes"),
     "CumminBackward0": (SHAPE, "_saved_self _saved_self_sym_sizes"),
     "GatherBackward0": (SHAPE, "_saved_self"),
