@@ -4,7 +4,7 @@
     python scripts/transform_rules.py --check    # exits with 1 if the page is not what would be written
 
 Nothing is kept by hand: every differentiable operation of the test suite's table (tests/python/op_table.py) is run with
-tangents, and under vmap with each of its floating inputs batched, while the core notes who goes a slow way.
+tangents, and under vmap with each of its floating inputs batched, while the core notes which operations fall back to a slow path.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PAGE = ROOT / "docs" / "transform-rules.md"
 HEAD = """\
 # Rules of operations under transforms
 
-Written by `scripts/transform_rules.py`, which runs every differentiable operation of the test suite's table; do not
-edit. Listed is who goes a slow way, in any of its samples; every other operation has rules of its own for both.
+Operations that fall back to a slow path under forward mode or `vmap`, in any of their samples. Every other operation
+has a rule of its own for both. `scripts/transform_rules.py` writes this page from the test suite's table; do not edit.
 
-- *transposed*: the tangent is made by transposing the operation's vjp, which costs about two of them.
-- *loop*: under `vmap` the operation runs on one element of the batch after the other.
+- *transposed*: the tangent is made by transposing the operation's vjp, which costs about two vjps.
+- *loop*: under `vmap` the operation runs on each element of the batch in turn.
 - *no derivative*: PyTorch has none either.
 - *refused*: the shape of the result depends on values, which no batch can follow.
 
