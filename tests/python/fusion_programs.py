@@ -314,6 +314,9 @@ class Maker:
                 dim = int(self.rng.integers(3))
                 shape = ("row", "outer", "column")[dim]
         dtype = {"any": "bool", "all": "bool", "argmax": "int64"}.get(how, dtype)
+        if how == "max" and self.rng.random() < 0.7:
+            self.emit("both_of_max", (x, y, names, int(self.rng.integers(2)), bool(self.rng.integers(2))), "row", dtype)
+            return
         self.emit("consumed", (x, y, names, how, dim), shape, dtype)
 
     def softmax_gradient(self) -> None:
@@ -484,6 +487,14 @@ class Run:
         if how.endswith("softmax"):
             return getattr(self.do_chain(step, x, y, names), how)(dim // 2)
         return self.do_first_of(step, how, self.do_chain(step, x, y, names), dim // 2, dim == 2)
+
+    def do_both_of_max(self, step: Step, x: Any, y: Any, names: tuple[str, ...], first: int, written: bool) -> Any:
+        """Values and positions, the ones or the others read first, perhaps after a write to the values."""
+        made = list(self.do_chain(step, x, y, names).max(0))
+        if written and not made[0].requires_grad:
+            made[0].mul_(0.5)
+        made[first].sum().item()
+        return made[0] + made[1].to(made[0].dtype) * 0.125
 
     def target(self, x: Any) -> Any:
         return (x.detach() * 0.25 + 0.5).clamp(0, 1)

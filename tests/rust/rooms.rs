@@ -253,3 +253,16 @@ fn a_type_has_a_name_of_its_own() {
     let crowded: Vec<(&str, usize)> = counts.iter().filter(|(_, n)| **n > 2).map(|(name, n)| (name.as_str(), *n)).collect();
     assert_eq!(crowded, CROWDED_NAMES, "a name stands more than twice, or CROWDED_NAMES has to shrink");
 }
+
+#[test]
+fn a_folder_says_what_is_in_it_and_what_is_not() {
+    let mut all = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+    let roots: Vec<&PathBuf> = all.iter().filter(|p| p.ends_with("mod.rs")).collect();
+    assert!(roots.len() > 30);
+    for path in roots {
+        let text = fs::read_to_string(path).expect("text");
+        let said: Vec<&str> = text.lines().take_while(|l| l.starts_with("//!")).collect();
+        assert!(said.len() > 1 && said.join(" ").contains("Not here:"), "{} says too little of its folder", path.display());
+    }
+}

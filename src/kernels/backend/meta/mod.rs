@@ -1,4 +1,5 @@
-//! The meta backend: shapes, dtypes and strides without memory. It does nothing for every request, and reading values is an error.
+//! The meta backend: shapes, dtypes and strides without memory. It does nothing for every request, and reading values is an error. Not here:
+//! shapes and dtypes of results, which `ops` decides for every device.
 
 use super::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined};
 use super::cpu::backend::CPU;

@@ -1,6 +1,8 @@
 //! Matrix products over any strides: tiny ones with a plain loop, matrix times vector and times few rows (`gemm_skinny`) with loops of this
 //! module, all others tile by tile with the crate `gemm`.
 //!
+//! Not here: broadcasting of batches and transposes (`array/matmul.rs`).
+//!
 //! The choice between them and the order of additions depend on sizes and strides alone, so the bits are the same for any number of
 //! threads.
 

@@ -1,5 +1,5 @@
 //! The numbers of the CPU backend: instances of the scalar language that the compiler vectorises, one for each element type and
-//! instruction set.
+//! instruction set. Not here: elementary functions (`math`), and the loops that run over memory (`pointwise`).
 
 mod float;
 mod int;

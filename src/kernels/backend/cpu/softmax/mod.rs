@@ -1,4 +1,5 @@
-//! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward.
+//! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward. `lanes` has rows of `f32` with
+//! AVX-512. Not here: log-sum-exp alone (`reduce/logsumexp.rs`).
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;

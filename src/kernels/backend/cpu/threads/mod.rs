@@ -1,5 +1,5 @@
 //! Parallel loops. Work is split by size alone, never by the number of threads, so results are the same bits for any number. `pool` holds
-//! the worker threads; what a loop computes stands with its kernel.
+//! the worker threads. Not here: what a loop computes, which stands with its kernel.
 
 mod pool;
 

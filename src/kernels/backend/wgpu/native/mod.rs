@@ -1,5 +1,6 @@
 //! The C interface of wgpu-native, as the library that wgpu-py has loaded offers it. Structs, enums and functions are declared together
-//! with their description, which is compared with the library's own header before the first call.
+//! with their description, which is compared with the library's own header before the first call. Not here: what is done with a device
+//! (`device`).
 
 pub mod api;
 pub mod describe;

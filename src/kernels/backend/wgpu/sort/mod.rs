@@ -1,4 +1,5 @@
-//! Sorting along one dimension: a bitonic sort of each row in one workgroup, or a radix sort (`radix`) where rows are longer.
+//! Sorting along one dimension: a bitonic sort of each row in one workgroup, or a radix sort (`radix`) where rows are longer. Not here: the
+//! most frequent element (`mode`), and which elements of the sorted rows are kept (`ops/order.rs`).
 
 pub(super) mod radix;
 

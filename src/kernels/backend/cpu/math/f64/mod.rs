@@ -1,4 +1,5 @@
-//! Functions of `f64`.
+//! Elementary functions of `f64`, a file for each family, accurate to 1 ULP. Not here: those of `f32` (`f32.rs`), and sums of two `f64`
+//! (`double_double.rs`).
 
 mod erf;
 mod exp;

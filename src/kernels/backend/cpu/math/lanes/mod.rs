@@ -1,5 +1,5 @@
 //! Elementary functions of sixteen `f32` at once (AVX-512), accurate to 1 ULP over the whole range: the functions that gain most from
-//! instructions that the compiler does not find in scalar code.
+//! instructions that the compiler does not find in scalar code. Not here: the same functions for other instruction sets (`f32.rs`).
 
 mod erf;
 mod exp;
