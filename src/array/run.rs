@@ -7,7 +7,7 @@ use super::deferred::queue;
 use super::deferred::step::{DeferredInput, DeferredKind, DeferredRequest, DeferredStep, ProgramWeight};
 use super::storage::Device;
 use super::value::Array;
-use crate::backend::contract::{Counted, Operand, Support, View};
+use crate::backend::contract::{CountedResult, Operand, Support, View};
 use crate::backend::requests::{Reads, Request, Seen, samples};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{DType, Layout};
@@ -219,7 +219,7 @@ pub(super) fn count(request: &Request, x: &Array, shape: impl FnOnce(usize) -> S
     x.ready()?;
     let backend = x.storage().backend();
     // SAFETY: as in `ask`.
-    let counted: Box<dyn Counted + '_> = unsafe { backend.count(request, x.view())? };
+    let counted: Box<dyn CountedResult + '_> = unsafe { backend.count(request, x.view())? };
     let out = x.empty_beside(&shape(counted.count()), dtype)?;
     if out.numel() > 0 {
         // SAFETY: as in `ask`; the output is new.

@@ -13,7 +13,9 @@ pub mod tensor;
 pub mod transforms;
 
 pub use diagnostics::{anomaly, missing_gradient};
-pub use dispatch::apply::{Arrays, Devices, Old, Op, OpForm, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape};
+pub use dispatch::apply::{
+    Arrays, Devices, OldValue, Op, OpForm, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape,
+};
 pub use dispatch::fast_path::{apply_direct, write_direct};
 pub use dispatch::pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
 pub use dispatch::{call_site, mode, record};
@@ -23,7 +25,7 @@ pub use graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
 pub use graph::saved::Saved;
 pub use graph::saved_hooks;
 pub use graph::view::{
-    Creation, Shows, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views,
+    Creation, ShownAttributes, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, function_output, view, view_as, view_inplace, views,
 };
 pub use tensor::{Tensor, Value, WeakTensor, ownership};
 pub use transforms::forward_mode::{self, Jvp, Tangent, Tangents};

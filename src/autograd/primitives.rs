@@ -1,13 +1,13 @@
 //! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
 use crate::array::{Array, Device};
-use crate::autograd::dispatch::apply::{Arrays, Devices, Old, Op, Outputs, apply_inplace, apply1, apply1_growing};
+use crate::autograd::dispatch::apply::{Arrays, Devices, OldValue, Op, Outputs, apply_inplace, apply1, apply1_growing};
 use crate::autograd::dispatch::pointwise::PointwiseOp;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Name, OutMeta, Vjp, VjpCx};
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::tensor::Tensor;
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{Jvp, Tangent, Tangents};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
@@ -41,7 +41,7 @@ impl Op for Cast {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].converted(self.0)?])
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn tangent(&self) -> Tangent {
@@ -134,7 +134,7 @@ impl Op for SumTo {
     fn name(&self) -> &'static str {
         "sum_to_size"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -148,12 +148,12 @@ impl Op for SumTo {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
             let mut kept = Dims::from_elem(1, self.from.len() - self.shape.len());
             kept.extend_from_slice(&self.shape);
-            let op = SumTo { shape: lanes.with_batch(&kept), from: lanes.with_batch(&self.from) };
-            Ok(smallvec![reshape(&apply1(&op, &[&lanes.batched(0)?])?, &lanes.with_batch(&self.shape))?])
+            let op = SumTo { shape: batch.with_batch(&kept), from: batch.with_batch(&self.from) };
+            Ok(smallvec![reshape(&apply1(&op, &[&batch.batched(0)?])?, &batch.with_batch(&self.shape))?])
         };
         Some(one())
     }
@@ -318,7 +318,7 @@ fn copy_as(dst: &Tensor, src: &Tensor, label: &'static str, node: &'static str) 
             fmt_shape(&to)
         )));
     }
-    apply_inplace(&CopyInto(src.device(), node), label, &[dst, src], Old::Overwritten)
+    apply_inplace(&CopyInto(src.device(), node), label, &[dst, src], OldValue::Overwritten)
 }
 
 #[derive(Debug, Clone)]
@@ -369,7 +369,7 @@ fn overflow(value: Scalar, dtype: DType) -> Error {
 /// Writes one number everywhere.
 pub fn fill_(t: &Tensor, value: Scalar) -> Result<()> {
     check_fits(value, t.dtype())?;
-    apply_inplace(&FillOp { value, node: "FillBackward2" }, "fill_", &[t], Old::Overwritten)
+    apply_inplace(&FillOp { value, node: "FillBackward2" }, "fill_", &[t], OldValue::Overwritten)
 }
 
 /// Writes the value of a 0-d tensor everywhere.
@@ -379,7 +379,7 @@ pub fn fill_tensor_(t: &Tensor, value: &Tensor) -> Result<()> {
 
 /// Writes zero everywhere.
 pub fn zero_(t: &Tensor) -> Result<()> {
-    apply_inplace(&FillOp { value: Scalar::Int(0), node: "ZeroBackward0" }, "zero_", &[t], Old::Overwritten)
+    apply_inplace(&FillOp { value: Scalar::Int(0), node: "ZeroBackward0" }, "zero_", &[t], OldValue::Overwritten)
 }
 
 // ---- the rows that differentiation itself needs ----------------------------------------------------------------------
@@ -479,12 +479,12 @@ impl Op for Unview {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         if self.geometry.is_some() {
             return None;
         }
-        let op = self.op.shifted(lanes.size, None)?;
-        Some(lanes.shifted(&Unview { op, shape: lanes.with_batch(&self.shape), geometry: None }))
+        let op = self.op.shifted(batch.size, None)?;
+        Some(batch.shifted(&Unview { op, shape: batch.with_batch(&self.shape), geometry: None }))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::join;
 use crate::autograd::dispatch::mode;
-use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::transforms::level::{self, Level, wrap};
-use crate::autograd::transforms::mutation_guard::Trusted;
-use crate::autograd::transforms::slow_paths::{self, Slow};
-use crate::autograd::{Old, Op, Outputs, Tensor, ViewOp, apply, apply_inplace, primitives, view};
+use crate::autograd::transforms::mutation_guard::TrustedWrites;
+use crate::autograd::transforms::slow_paths::{self, SlowPath};
+use crate::autograd::{OldValue, Op, Outputs, Tensor, ViewOp, apply, apply_inplace, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Scalar};
 use smallvec::SmallVec;
@@ -24,19 +24,19 @@ pub enum Randomness {
 }
 
 #[derive(Debug)]
-pub struct Batch {
+pub struct BatchLevel {
     number: u32,
     size: usize,
     pub randomness: Randomness,
     alive: AtomicBool,
 }
 
-impl Batch {
-    pub fn new(number: u32, size: usize, randomness: Randomness) -> Batch {
-        Batch { number, size, randomness, alive: AtomicBool::new(true) }
+impl BatchLevel {
+    pub fn new(number: u32, size: usize, randomness: Randomness) -> BatchLevel {
+        BatchLevel { number, size, randomness, alive: AtomicBool::new(true) }
     }
 
-    fn lanes(&self, name: &str, inputs: &[&Tensor]) -> Result<SmallVec<[Lane; 3]>> {
+    fn inputs_below(&self, name: &str, inputs: &[&Tensor]) -> Result<SmallVec<[BatchedInput; 3]>> {
         if !self.is_alive() {
             return Err(Error::runtime(format!(
                 "{name}: a batched tensor (level {}) may have escaped from inside a function being vmapped. This is a user error: return it from \
@@ -47,42 +47,42 @@ impl Batch {
         Ok(inputs
             .iter()
             .map(|t| match t.below(self) {
-                Some(tensor) => Lane { tensor, batched: true },
-                None => Lane { tensor: (*t).clone(), batched: false },
+                Some(tensor) => BatchedInput { tensor, batched: true },
+                None => BatchedInput { tensor: (*t).clone(), batched: false },
             })
             .collect())
     }
 }
 
 /// Applies an operation to inputs one of which at least has a batch dimension; so have the results.
-fn on_batch(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
+fn on_batch(op: &dyn Op, batch: &BatchedInputs<'_>) -> Result<Outputs> {
     if op.is_elementwise() {
-        let aligned = lanes.aligned()?;
+        let aligned = batch.aligned()?;
         let refs: SmallVec<[&Tensor; 3]> = aligned.iter().collect();
         return apply(op, &refs);
     }
-    match op.batch(lanes) {
+    match op.batch(batch) {
         Some(done) => done,
-        None => one_by_one(op, lanes),
+        None => one_by_one(op, batch),
     }
 }
 
 /// The slow way: the operation on each element of the batch, and the results stacked.
-fn one_by_one(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
-    slow_paths::note(Slow::Loop, op.name());
+fn one_by_one(op: &dyn Op, batch: &BatchedInputs<'_>) -> Result<Outputs> {
+    slow_paths::record(SlowPath::Loop, op.name());
     let mut columns: SmallVec<[Vec<Tensor>; 2]> = SmallVec::new();
-    for k in 0..lanes.size.max(1) {
-        let one = |l: &Lane| match l.batched {
+    for k in 0..batch.size.max(1) {
+        let one = |l: &BatchedInput| match l.batched {
             false => Ok(l.tensor.clone()),
             // Of an empty batch zeros tell the shapes.
-            true if lanes.size == 0 => Ok(Tensor::new(l.tensor.array().full_beside(&l.shape(), Scalar::Int(0), l.tensor.dtype())?)),
+            true if batch.size == 0 => Ok(Tensor::new(l.tensor.array().full_beside(&l.shape(), Scalar::Int(0), l.tensor.dtype())?)),
             true => view(&l.tensor, ViewOp::Select(0, k)),
         };
-        let ins: SmallVec<[Tensor; 3]> = lanes.inputs.iter().map(one).collect::<Result<_>>()?;
+        let ins: SmallVec<[Tensor; 3]> = batch.inputs.iter().map(one).collect::<Result<_>>()?;
         let refs: SmallVec<[&Tensor; 3]> = ins.iter().collect();
         for (j, out) in apply(op, &refs)?.into_iter().enumerate() {
             if columns.len() == j {
-                columns.push(Vec::with_capacity(lanes.size));
+                columns.push(Vec::with_capacity(batch.size));
             }
             columns[j].push(out);
         }
@@ -100,26 +100,26 @@ fn one_by_one(op: &dyn Op, lanes: &Lanes<'_>) -> Result<Outputs> {
                 )));
             }
             let all = join::stack(&column, 0)?;
-            if lanes.size == 0 { view(&all, ViewOp::Slice { dim: 0, start: 0, end: 0, step: 1 }) } else { Ok(all) }
+            if batch.size == 0 { view(&all, ViewOp::Slice { dim: 0, start: 0, end: 0, step: 1 }) } else { Ok(all) }
         })
         .collect()
 }
 
-impl Level for Batch {
+impl Level for BatchLevel {
     fn number(&self) -> u32 {
         self.number
     }
 
     fn apply(&self, this: &Arc<dyn Level>, op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
-        let inputs = self.lanes(op.name(), inputs)?;
-        let outs = on_batch(op, &Lanes { size: self.size, inputs: &inputs })?;
+        let inputs = self.inputs_below(op.name(), inputs)?;
+        let outs = on_batch(op, &BatchedInputs { size: self.size, inputs: &inputs })?;
         Ok(outs.into_iter().map(|t| wrap(this, t)).collect())
     }
 
-    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
-        let inputs = self.lanes(label, inputs)?;
-        let _trusted = Trusted::new();
-        let lanes = Lanes { size: self.size, inputs: &inputs };
+    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
+        let inputs = self.inputs_below(label, inputs)?;
+        let _trusted = TrustedWrites::new();
+        let batch = BatchedInputs { size: self.size, inputs: &inputs };
         if !inputs[0].batched {
             return Err(Error::runtime(format!(
                 "vmap: {label}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements \
@@ -129,8 +129,8 @@ impl Level for Batch {
             )));
         }
         if op.is_elementwise() {
-            let aligned = lanes.aligned()?;
-            let rank = inputs.iter().map(Lane::rank).max().unwrap_or(0);
+            let aligned = batch.aligned()?;
+            let rank = inputs.iter().map(BatchedInput::rank).max().unwrap_or(0);
             if inputs[0].rank() == rank {
                 let refs: SmallVec<[&Tensor; 3]> = aligned.iter().collect();
                 return apply_inplace(op, label, &refs, old);
@@ -139,16 +139,16 @@ impl Level for Batch {
         let target = &inputs[0].tensor;
         let made = {
             let reads = |i: usize| op.saves(&SmallVec::<[bool; 4]>::from_elem(true, inputs.len())).has(i);
-            let mut before: SmallVec<[Lane; 3]> = SmallVec::new();
+            let mut before: SmallVec<[BatchedInput; 3]> = SmallVec::new();
             for (i, l) in inputs.iter().enumerate() {
                 let tensor = match i {
                     // What is about to be overwritten is kept as a copy.
                     0 if reads(0) && mode::is_grad_enabled() && target.requires_grad() => primitives::clone(target)?,
                     _ => l.tensor.before_write_to(target)?,
                 };
-                before.push(Lane { tensor, batched: l.batched });
+                before.push(BatchedInput { tensor, batched: l.batched });
             }
-            on_batch(op, &Lanes { size: self.size, inputs: &before })?.swap_remove(0)
+            on_batch(op, &BatchedInputs { size: self.size, inputs: &before })?.swap_remove(0)
         };
         if made.shape() != target.shape() {
             return Err(crate::autograd::inplace_shape(&inputs[0].shape(), &made.shape()[1..]));
@@ -184,7 +184,7 @@ fn open() -> Vec<(Arc<dyn Level>, Randomness)> {
     (1..=level::depth())
         .filter_map(level::open)
         .filter_map(|l| {
-            let how = l.as_any().downcast_ref::<Batch>()?.randomness;
+            let how = l.as_any().downcast_ref::<BatchLevel>()?.randomness;
             Some((l, how))
         })
         .collect()

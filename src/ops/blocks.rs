@@ -5,7 +5,7 @@ use super::pointwise as pw;
 use super::reduce::{self};
 use super::shape::{self, Views};
 use crate::array::Array;
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
@@ -80,12 +80,12 @@ impl BlockDiag {
 
 impl BlockDiag {
     /// A batch of such matrices: each block between zeros, and these strips one below the other.
-    fn batched(&self, lanes: &Lanes<'_>) -> Result<Outputs> {
-        let zero = Tensor::new(lanes.inputs[0].tensor.array().full_beside(&[], Scalar::Int(0), self.dtype)?);
+    fn batched(&self, batch: &BatchedInputs<'_>) -> Result<Outputs> {
+        let zero = Tensor::new(batch.inputs[0].tensor.array().full_beside(&[], Scalar::Int(0), self.dtype)?);
         let mut strips: SmallVec<[Tensor; 4]> = SmallVec::new();
         for (i, ((_, column), (rows, columns))) in self.blocks.iter().enumerate() {
-            let zeros = |columns: usize| view(&zero, ViewOp::Expand(Dims::from_slice(&[lanes.size, *rows, columns])));
-            let block = primitives::cast(&primitives::reshape(&lanes.batched(i)?, &[lanes.size, *rows, *columns])?, self.dtype)?;
+            let zeros = |columns: usize| view(&zero, ViewOp::Expand(Dims::from_slice(&[batch.size, *rows, columns])));
+            let block = primitives::cast(&primitives::reshape(&batch.batched(i)?, &[batch.size, *rows, *columns])?, self.dtype)?;
             strips.push(join::cat(&[zeros(*column)?, block, zeros(self.size.1 - column - columns)?], 2)?);
         }
         Ok(smallvec![join::cat(&strips, 1)?])
@@ -127,8 +127,8 @@ impl Op for BlockDiag {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(self.batched(lanes))
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        Some(self.batched(batch))
     }
 }
 

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 /// A clamp of which one bound is missing.
 const fn one_sided(missing: &'static str) -> StepNode {
-    StepNode { name: "ClampBackward1", keeps: StepKeeps::AllAndNone(missing) }
+    StepNode { name: "ClampBackward1", attributes: StepKeeps::AllAndNone(missing) }
 }
 
 /// Clamps to what is given; at least one bound.
@@ -53,18 +53,18 @@ pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
             &primitives::cast(x, promote(&[x.into(), bound]))?,
             row,
             s,
-            StepNode { name: row.info().node_names[0], keeps: StepKeeps::All },
+            StepNode { name: row.info().node_names[0], attributes: StepKeeps::All },
         ),
         _ if !promote(&[x.into(), bound]).is_float() => clamp_tensor(x, (!max).then_some(bound), max.then_some(bound)),
         _ if max => call_as(
             RowId::ClampTensor,
-            StepNode { name: "ClampMaxBackward1", keeps: StepKeeps::AllBut("min") },
+            StepNode { name: "ClampMaxBackward1", attributes: StepKeeps::AllBut("min") },
             &[x.into(), f64::NEG_INFINITY.into(), bound],
             &[],
         ),
         _ => call_as(
             RowId::ClampTensor,
-            StepNode { name: "ClampMinBackward1", keeps: StepKeeps::AllBut("max") },
+            StepNode { name: "ClampMinBackward1", attributes: StepKeeps::AllBut("max") },
             &[x.into(), bound, f64::INFINITY.into()],
             &[],
         ),

@@ -8,8 +8,8 @@ use super::reduce::{Over, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::Array;
 use crate::array::requests::{ArgReduce, CumulativeExtreme, Mode, Request, Sort};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view,
 };
@@ -57,11 +57,12 @@ impl Vjp for Extreme {
         }
         .into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = if matches!(self.what, Shared::Extreme { .. }) { self.over.keeps() } else { Keeps::new() };
-        keeps.push(("self", Kept::Input(0)));
-        keeps.push(("result", Kept::Output(0)));
-        keeps
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes =
+            if matches!(self.what, Shared::Extreme { .. }) { self.over.saved_attributes() } else { SavedAttributes::new() };
+        attributes.push(("self", SavedAttribute::Input(0)));
+        attributes.push(("result", SavedAttribute::Output(0)));
+        attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let (x, y) = (cx.input(0)?.detach(), cx.output(0)?.detach());
@@ -85,7 +86,7 @@ impl Op for Extreme {
             Shared::Middle { skip_nan: true } => "nanmedian",
         }
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -109,12 +110,12 @@ impl Op for Extreme {
     fn tangent(&self) -> Tangent {
         Tangent::Reduced(self.over.kept())
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         match self.what {
             Shared::Middle { .. } | Shared::Extreme { .. } => {
-                Some(lanes.shifted(&Extreme { over: self.over.shifted(lanes.size), ..self.clone() }))
+                Some(batch.shifted(&Extreme { over: self.over.shifted(batch.size), ..self.clone() }))
             }
-            Shared::Whole { max } => Some(lanes.shifted(&Extreme { what: Shared::Extreme { max }, over: self.over.shifted(lanes.size) })),
+            Shared::Whole { max } => Some(batch.shifted(&Extreme { what: Shared::Extreme { max }, over: self.over.shifted(batch.size) })),
         }
     }
 }
@@ -155,10 +156,10 @@ impl Vjp for Aminmax {
     fn node_name(&self) -> Name {
         "AminmaxBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = self.over.keeps();
-        keeps.extend([("self", Kept::Input(0)), ("min", Kept::Output(0)), ("max", Kept::Output(1))]);
-        keeps
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = self.over.saved_attributes();
+        attributes.extend([("self", SavedAttribute::Input(0)), ("min", SavedAttribute::Output(0)), ("max", SavedAttribute::Output(1))]);
+        attributes
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let mut out: Option<Tensor> = None;
@@ -265,15 +266,18 @@ impl Vjp for Choose {
         }
         .into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps: Keeps =
-            smallvec![("dim", Kept::at(self.dim)), ("indices", Kept::Output(1)), ("self_sym_sizes", Kept::sizes(&self.shape))];
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes: SavedAttributes = smallvec![
+            ("dim", SavedAttribute::at(self.dim)),
+            ("indices", SavedAttribute::Output(1)),
+            ("self_sym_sizes", SavedAttribute::sizes(&self.shape))
+        ];
         if let Choice::Extreme { keepdim, .. } | Choice::Nth { keepdim, .. } | Choice::Middle { keepdim, .. } | Choice::Mode { keepdim } =
             self.how
         {
-            keeps.push(("keepdim", Kept::Bool(keepdim)));
+            attributes.push(("keepdim", SavedAttribute::Bool(keepdim)));
         }
-        keeps
+        attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         if self.shape.is_empty() {
@@ -309,7 +313,7 @@ impl Op for Choose {
             Choice::Mode { .. } => "mode",
         }
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         matches!(self.how, Choice::Extreme { .. })
     }
     fn is_composed(&self) -> bool {
@@ -363,11 +367,11 @@ impl Op for Choose {
         };
         Ok(smallvec![Some(picked), None])
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         if self.shape.is_empty() {
-            return Some(lanes.rows_of_numbers(&Choose { dim: 1, shape: lanes.with_batch(&[1]), ..self.clone() }));
+            return Some(batch.rows_of_numbers(&Choose { dim: 1, shape: batch.with_batch(&[1]), ..self.clone() }));
         }
-        Some(lanes.shifted(&Choose { dim: self.dim + 1, shape: lanes.with_batch(&self.shape), ..self.clone() }))
+        Some(batch.shifted(&Choose { dim: self.dim + 1, shape: batch.with_batch(&self.shape), ..self.clone() }))
     }
 }
 
@@ -449,7 +453,7 @@ impl Op for ArgExtreme {
     fn name(&self) -> &'static str {
         if self.max { "argmax" } else { "argmin" }
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -469,17 +473,17 @@ impl Op for ArgExtreme {
     fn tangent(&self) -> Tangent {
         Tangent::Zero
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        let rank = lanes.inputs[0].rank();
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        let rank = batch.inputs[0].rank();
         match self.dim {
-            _ if rank == 0 => Some(lanes.rows_of_numbers(&ArgExtreme { dim: Some(1), ..*self })),
-            Some(d) => Some(lanes.shifted(&ArgExtreme { dim: Some(d + 1), ..*self })),
+            _ if rank == 0 => Some(batch.rows_of_numbers(&ArgExtreme { dim: Some(1), ..*self })),
+            Some(d) => Some(batch.shifted(&ArgExtreme { dim: Some(d + 1), ..*self })),
             None => {
                 let one = || {
-                    let flat = primitives::reshape(&lanes.batched(0)?, &[lanes.size, lanes.inputs[0].shape().iter().product()])?;
+                    let flat = primitives::reshape(&batch.batched(0)?, &[batch.size, batch.inputs[0].shape().iter().product()])?;
                     let at = apply1(&ArgExtreme { dim: Some(1), keepdim: false, ..*self }, &[&flat])?;
                     let shape = Dims::from_elem(1, if self.keepdim { rank } else { 0 });
-                    Ok(smallvec![primitives::reshape(&at, &lanes.with_batch(&shape))?])
+                    Ok(smallvec![primitives::reshape(&at, &batch.with_batch(&shape))?])
                 };
                 Some(one())
             }

@@ -1,10 +1,10 @@
 //! Gathering and scattering along one dimension, and filling by a mask.
 
 use crate::array::{Array, Device, Write};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{
-    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, primitives,
+    Arrays, Devices, Grads, Name, OldValue, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, primitives,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
@@ -26,8 +26,8 @@ impl Vjp for Gather {
     fn node_name(&self) -> Name {
         "GatherBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim)), ("index", Kept::Input(1)), ("sparse_grad", Kept::Bool(false))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim)), ("index", SavedAttribute::Input(1)), ("sparse_grad", SavedAttribute::Bool(false))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let spread = GatherSpread { dim: self.dim, shape: self.shape.clone() };
@@ -54,14 +54,14 @@ impl Op for Gather {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs.iter().all(|l| l.rank() == 0) {
-            return Some(lanes.rows_of_numbers(&Gather { dim: 1, shape: lanes.with_batch(&[1]) }));
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        if batch.inputs.iter().all(|l| l.rank() == 0) {
+            return Some(batch.rows_of_numbers(&Gather { dim: 1, shape: batch.with_batch(&[1]) }));
         }
-        if self.shape.is_empty() || lanes.inputs[1].rank() == 0 {
+        if self.shape.is_empty() || batch.inputs[1].rank() == 0 {
             return None;
         }
-        Some(lanes.shifted(&Gather { dim: self.dim + 1, shape: lanes.with_batch(&self.shape) }))
+        Some(batch.shifted(&Gather { dim: self.dim + 1, shape: batch.with_batch(&self.shape) }))
     }
 }
 
@@ -97,14 +97,14 @@ impl Op for GatherSpread {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs.iter().all(|l| l.rank() == 0) {
-            return Some(lanes.rows_of_numbers(&GatherSpread { dim: 1, shape: lanes.with_batch(&[1]) }));
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        if batch.inputs.iter().all(|l| l.rank() == 0) {
+            return Some(batch.rows_of_numbers(&GatherSpread { dim: 1, shape: batch.with_batch(&[1]) }));
         }
-        if self.shape.is_empty() || lanes.inputs[1].rank() == 0 {
+        if self.shape.is_empty() || batch.inputs[1].rank() == 0 {
             return None;
         }
-        Some(lanes.shifted(&GatherSpread { dim: self.dim + 1, shape: lanes.with_batch(&self.shape) }))
+        Some(batch.shifted(&GatherSpread { dim: self.dim + 1, shape: batch.with_batch(&self.shape) }))
     }
 }
 
@@ -243,8 +243,8 @@ impl Vjp for Scatter {
     fn node_name(&self) -> Name {
         self.node.into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim)), ("index", Kept::Input(1))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim)), ("index", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3);
@@ -289,20 +289,20 @@ impl Op for Scatter {
     fn tangent(&self) -> Tangent {
         if self.how == Write::Multiply { Tangent::General } else { Tangent::Linear }
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        let [x, index, src] = lanes.inputs else { return None };
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        let [x, index, src] = batch.inputs else { return None };
         if x.rank() == 0 || index.rank() == 0 {
             return None;
         }
         let op = Scatter { dim: self.dim + 1, ..self.clone() };
         if src.rank() > 0 {
-            return Some(lanes.shifted(&op));
+            return Some(batch.shifted(&op));
         }
         let one = || {
-            let index = lanes.batched(1)?;
+            let index = batch.batched(1)?;
             // One number for all, or one for each element of the batch.
             let src = if src.batched { shape::expand_to(&src.aligned(index.rank() - 1)?, &index.shape())? } else { src.tensor.clone() };
-            apply(&op, &[&lanes.batched(0)?, &index, &src])
+            apply(&op, &[&batch.batched(0)?, &index, &src])
         };
         Some(one())
     }
@@ -368,7 +368,7 @@ pub fn scatter(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, src: po
     on_dims(place, x, |x, place| match place {
         WriteTarget::New => apply1(&op, &[x, &index, &part]),
         WriteTarget::Same => {
-            apply_inplace(&op, label, &[x, &index, &part], Old::Read)?;
+            apply_inplace(&op, label, &[x, &index, &part], OldValue::Read)?;
             Ok(x.clone())
         }
     })
@@ -388,8 +388,8 @@ impl Vjp for MaskedFill {
     fn node_name(&self) -> Name {
         self.node.into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("mask", Kept::Input(1))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("mask", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3);
@@ -453,7 +453,7 @@ pub fn masked_fill(place: WriteTarget, x: &Tensor, mask: &Tensor, value: pointwi
             Err(Error::shape(format!("output with shape {} doesn't match the broadcast shape {}", fmt_shape(&x.shape()), fmt_shape(&all))))
         }
         WriteTarget::Same => {
-            apply_inplace(&op, "masked_fill_", &[x, mask, &value], Old::Read)?;
+            apply_inplace(&op, "masked_fill_", &[x, mask, &value], OldValue::Read)?;
             Ok(x.clone())
         }
     }

@@ -1,11 +1,11 @@
 //! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
 use crate::array::{Array, Bounds, Device, IndexPlan, Write, index_shape};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{
-    Arrays, Devices, Grads, Name, Old, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1, primitives,
-    view,
+    Arrays, Devices, Grads, Name, OldValue, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1,
+    primitives, view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
@@ -25,10 +25,10 @@ fn saved_index(cx: &VjpCx<'_>, from: usize, n: usize) -> Result<SmallVec<[Tensor
 }
 
 /// How a node names its index tensors: as a list, or by the one dimension that they index.
-fn kept_index(plan: &IndexPlan, from: usize, listed: bool) -> Keeps {
+fn kept_index(plan: &IndexPlan, from: usize, listed: bool) -> SavedAttributes {
     match plan.dims[..] {
-        [dim] if !listed => smallvec![("dim", Kept::at(dim)), ("index", Kept::Input(from))],
-        _ => smallvec![("indices", Kept::Inputs(from, from + plan.dims.len()))],
+        [dim] if !listed => smallvec![("dim", SavedAttribute::at(dim)), ("index", SavedAttribute::Input(from))],
+        _ => smallvec![("indices", SavedAttribute::Inputs(from, from + plan.dims.len()))],
     }
 }
 
@@ -84,10 +84,10 @@ impl Vjp for Take {
     fn node_name(&self) -> Name {
         self.node.name.into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = kept_index(&self.plan, 1, self.node.listed);
-        keeps.push(("self_sym_sizes", Kept::sizes(&self.shape)));
-        keeps
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = kept_index(&self.plan, 1, self.node.listed);
+        attributes.push(("self_sym_sizes", SavedAttribute::sizes(&self.shape)));
+        attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.plan.dims.len();
@@ -116,25 +116,25 @@ impl Op for Take {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            if !index_is_batched(lanes, 1) {
-                let op = Take { plan: behind_batch(&self.plan), shape: lanes.with_batch(&self.shape), node: self.node };
-                let mut inputs: Refs<'_> = smallvec![&lanes.inputs[0].tensor];
-                inputs.extend(lanes.inputs[1..].iter().map(|l| &l.tensor));
+            if !index_is_batched(batch, 1) {
+                let op = Take { plan: behind_batch(&self.plan), shape: batch.with_batch(&self.shape), node: self.node };
+                let mut inputs: Refs<'_> = smallvec![&batch.inputs[0].tensor];
+                inputs.extend(batch.inputs[1..].iter().map(|l| &l.tensor));
                 return apply(&op, &inputs);
             }
-            let b = Batched::new(&self.plan, lanes, 1)?;
-            if !lanes.inputs[0].batched {
+            let b = Batched::new(&self.plan, batch, 1)?;
+            if !batch.inputs[0].batched {
                 // One table for all: its rows are read where the batch's index says.
                 let plan = IndexPlan { at: 0, ..self.plan.clone() };
-                let mut inputs: Refs<'_> = smallvec![&lanes.inputs[0].tensor];
+                let mut inputs: Refs<'_> = smallvec![&batch.inputs[0].tensor];
                 inputs.extend(&b.index[1..]);
                 let made = apply1(&Take { plan, shape: self.shape.clone(), node: self.node }, &inputs)?;
                 return Ok(smallvec![b.placed(&made)?]);
             }
-            let op = Take { plan: b.plan.clone(), shape: lanes.with_batch(&self.shape), node: self.node };
-            Ok(smallvec![b.placed(&apply1(&op, &b.with(&[&lanes.inputs[0].tensor]))?)?])
+            let op = Take { plan: b.plan.clone(), shape: batch.with_batch(&self.shape), node: self.node };
+            Ok(smallvec![b.placed(&apply1(&op, &b.with(&[&batch.inputs[0].tensor]))?)?])
         };
         Some(one())
     }
@@ -177,16 +177,16 @@ impl Op for Spread {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let (shape, node) = (lanes.with_batch(&self.shape), self.node);
-            if !index_is_batched(lanes, 1) {
-                let mut inputs: Refs<'_> = smallvec![&lanes.inputs[0].tensor];
-                inputs.extend(lanes.inputs[1..].iter().map(|l| &l.tensor));
+            let (shape, node) = (batch.with_batch(&self.shape), self.node);
+            if !index_is_batched(batch, 1) {
+                let mut inputs: Refs<'_> = smallvec![&batch.inputs[0].tensor];
+                inputs.extend(batch.inputs[1..].iter().map(|l| &l.tensor));
                 return apply(&Spread { plan: behind_batch(&self.plan), shape, node }, &inputs);
             }
-            let b = Batched::new(&self.plan, lanes, 1)?;
-            let g = b.first(&lanes.batched(0)?)?;
+            let b = Batched::new(&self.plan, batch, 1)?;
+            let g = b.first(&batch.batched(0)?)?;
             apply(&Spread { plan: b.plan.clone(), shape, node }, &b.with(&[&g]))
         };
         Some(one())
@@ -248,12 +248,12 @@ impl Vjp for Put {
     fn node_name(&self) -> Name {
         self.node.name.into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = kept_index(&self.plan, 2, self.node.listed);
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = kept_index(&self.plan, 2, self.node.listed);
         if self.node.listed {
-            keeps.push(("accumulate", Kept::Bool(self.add)));
+            attributes.push(("accumulate", SavedAttribute::Bool(self.add)));
         }
-        keeps
+        attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.plan.dims.len();
@@ -299,21 +299,22 @@ impl Op for Put {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let x = lanes.batched(0)?;
-            let values = &lanes.inputs[1];
-            let (op, index_rank) = (|plan| Put { plan, ..self.clone() }, lanes.inputs[2..].iter().map(Lane::rank).max().unwrap_or(0));
+            let x = batch.batched(0)?;
+            let values = &batch.inputs[1];
+            let (op, index_rank) =
+                (|plan| Put { plan, ..self.clone() }, batch.inputs[2..].iter().map(BatchedInput::rank).max().unwrap_or(0));
             // The rank of the result without the batch: what the values broadcast to.
-            let rank = lanes.inputs[0].rank() - self.plan.dims.len() + index_rank;
+            let rank = batch.inputs[0].rank() - self.plan.dims.len() + index_rank;
             let values = values.aligned(rank)?;
-            if !index_is_batched(lanes, 2) {
+            if !index_is_batched(batch, 2) {
                 let mut inputs: Refs<'_> = smallvec![&x, &values];
-                inputs.extend(lanes.inputs[2..].iter().map(|l| &l.tensor));
+                inputs.extend(batch.inputs[2..].iter().map(|l| &l.tensor));
                 return apply(&op(behind_batch(&self.plan)), &inputs);
             }
-            let b = Batched::new(&self.plan, lanes, 2)?;
-            let values = if lanes.inputs[1].batched {
+            let b = Batched::new(&self.plan, batch, 2)?;
+            let values = if batch.inputs[1].batched {
                 b.first(&values)?
             } else {
                 let mut wide = values.clone();
@@ -356,7 +357,7 @@ pub(crate) fn put_(
     check_saved(&plan, &[x, values])?;
     let mut inputs: Refs<'_> = smallvec![x, values];
     inputs.extend(index);
-    apply_inplace(&Put { plan, add, node, label }, label, &inputs, Old::Read)
+    apply_inplace(&Put { plan, add, node, label }, label, &inputs, OldValue::Read)
 }
 
 /// Whether a call gives a new tensor or writes to its first argument; each family of writes has one function for both.

@@ -3,7 +3,7 @@
 use super::create::arange;
 use super::index::Refs;
 use crate::array::IndexPlan;
-use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Tensor, ViewOp, primitives, view};
 use crate::error::Result;
 use crate::layout::{DType, Dims, Scalar};
@@ -26,16 +26,16 @@ pub(super) struct Batched {
 }
 
 impl Batched {
-    pub fn new(plan: &IndexPlan, lanes: &Lanes<'_>, from: usize) -> Result<Batched> {
-        let rank = lanes.inputs[from..].iter().map(Lane::rank).max().unwrap_or(0);
-        let device = lanes.inputs[from].tensor.device();
+    pub fn new(plan: &IndexPlan, batch: &BatchedInputs<'_>, from: usize) -> Result<Batched> {
+        let rank = batch.inputs[from..].iter().map(BatchedInput::rank).max().unwrap_or(0);
+        let device = batch.inputs[from].tensor.device();
         let numbers =
-            primitives::to_device(&arange(Scalar::Int(0), Scalar::Int(lanes.size as i64), Scalar::Int(1), Some(DType::I64))?, device)?;
+            primitives::to_device(&arange(Scalar::Int(0), Scalar::Int(batch.size as i64), Scalar::Int(1), Some(DType::I64))?, device)?;
         let mut shape = Dims::from_elem(1, rank + 1);
-        shape[0] = lanes.size;
+        shape[0] = batch.size;
         let mut index: SmallVec<[Tensor; 4]> = smallvec![primitives::reshape(&numbers, &shape)?];
-        for lane in &lanes.inputs[from..] {
-            index.push(primitives::cast(&lane.aligned(rank)?, DType::I64)?);
+        for input in &batch.inputs[from..] {
+            index.push(primitives::cast(&input.aligned(rank)?, DType::I64)?);
         }
         let dims = std::iter::once(0).chain(plan.dims.iter().map(|d| d + 1)).collect();
         Ok(Batched { plan: IndexPlan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
@@ -72,6 +72,6 @@ impl Batched {
 }
 
 /// Whether an index has a batch dimension.
-pub(super) fn index_is_batched(lanes: &Lanes<'_>, from: usize) -> bool {
-    lanes.inputs[from..].iter().any(|l| l.batched)
+pub(super) fn index_is_batched(batch: &BatchedInputs<'_>, from: usize) -> bool {
+    batch.inputs[from..].iter().any(|l| l.batched)
 }

@@ -1,10 +1,11 @@
 //! Joining, repeating and rearranging tensors with a copy.
 
 use crate::array::{Array, Bounds, IndexPlan};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::{Lane, Lanes, with_batch};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs, with_batch};
 use crate::autograd::{
-    Arrays, Grads, Name, Old, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, primitives, view,
+    Arrays, Grads, Name, OldValue, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply_inplace, apply1, apply1_growing, primitives,
+    view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, checked_numel, fmt_shape, result_type, wrap_dim};
@@ -26,8 +27,8 @@ impl Vjp for Cat {
     fn node_name(&self) -> Name {
         "CatBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut out = Grads::from_elem(None, self.sizes.len());
@@ -57,16 +58,16 @@ impl Op for Cat {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let all = Cat { dim: self.dim + 1, ..self.clone() };
         if !self.sizes.contains(&None) || self.sizes.iter().all(Option::is_none) {
-            return Some(lanes.shifted(&all));
+            return Some(batch.shifted(&all));
         }
         // What is passed over has one dimension, whatever the others have, and no element to put anywhere.
-        let inputs: SmallVec<[Lane; 4]> =
-            lanes.inputs.iter().zip(&self.sizes).filter(|(_, n)| n.is_some()).map(|(l, _)| l.clone()).collect();
+        let inputs: SmallVec<[BatchedInput; 4]> =
+            batch.inputs.iter().zip(&self.sizes).filter(|(_, n)| n.is_some()).map(|(l, _)| l.clone()).collect();
         let sizes = self.sizes.iter().copied().filter(Option::is_some).collect();
-        Some(Lanes { size: lanes.size, inputs: &inputs }.shifted(&Cat { sizes, ..all }))
+        Some(BatchedInputs { size: batch.size, inputs: &inputs }.shifted(&Cat { sizes, ..all }))
     }
 }
 
@@ -127,8 +128,8 @@ impl Vjp for Stack {
     fn node_name(&self) -> Name {
         "StackBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim))]
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let mut out = Grads::from_elem(None, self.n);
@@ -237,8 +238,8 @@ impl Vjp for Repeat {
     fn node_name(&self) -> Name {
         "RepeatBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("repeats", Kept::sizes(&self.times)), ("self_sym_sizes", Kept::sizes(&self.from))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("repeats", SavedAttribute::sizes(&self.times)), ("self_sym_sizes", SavedAttribute::sizes(&self.from))]
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let (mut pairs, mut sum) = (Dims::new(), Dims::new());
@@ -269,9 +270,9 @@ impl Op for Repeat {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let x = lanes.inputs[0].aligned(self.times.len())?;
+            let x = batch.inputs[0].aligned(self.times.len())?;
             let mut times = Dims::from_slice(&[1]);
             times.extend_from_slice(&self.times);
             let from = x.shape();
@@ -438,8 +439,8 @@ impl Vjp for Triangle {
     fn node_name(&self) -> Name {
         if self.upper { "TriuBackward0".into() } else { "TrilBackward0".into() }
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("diagonal", Kept::Int(self.diagonal))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("diagonal", SavedAttribute::Int(self.diagonal))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
@@ -475,7 +476,7 @@ pub fn triangle(place: WriteTarget, t: &Tensor, diagonal: i64, upper: bool) -> R
     match place {
         WriteTarget::New => apply1(&op, &[t]),
         WriteTarget::Same => {
-            apply_inplace(&op, if upper { "triu_" } else { "tril_" }, &[t], Old::Read)?;
+            apply_inplace(&op, if upper { "triu_" } else { "tril_" }, &[t], OldValue::Read)?;
             Ok(t.clone())
         }
     }
@@ -493,8 +494,12 @@ impl Vjp for DiagEmbed {
     fn node_name(&self) -> Name {
         "DiagEmbedBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("offset", Kept::Int(self.offset)), ("dim1", Kept::at(self.dim1)), ("dim2", Kept::at(self.dim2))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![
+            ("offset", SavedAttribute::Int(self.offset)),
+            ("dim1", SavedAttribute::at(self.dim1)),
+            ("dim2", SavedAttribute::at(self.dim2))
+        ]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let op = ViewOp::Diagonal { offset: self.offset, dim1: self.dim1, dim2: self.dim2 };
@@ -560,8 +565,8 @@ impl Vjp for Trace {
     fn node_name(&self) -> Name {
         "TraceBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("self_sym_sizes", Kept::sizes(&self.shape))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("self_sym_sizes", SavedAttribute::sizes(&self.shape))]
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let n = self.shape[0].min(self.shape[1]);
@@ -579,9 +584,9 @@ impl Op for Trace {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let along = view(&lanes.batched(0)?, ViewOp::Diagonal { offset: 0, dim1: 1, dim2: 2 })?;
+            let along = view(&batch.batched(0)?, ViewOp::Diagonal { offset: 0, dim1: 1, dim2: 2 })?;
             Ok(smallvec![super::reduce::sum(&along, Some(&[1]), false, None)?])
         };
         Some(one())

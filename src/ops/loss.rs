@@ -6,8 +6,8 @@ use super::reduce::{mean_as, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
 use crate::array::requests::{self, Request};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
@@ -179,27 +179,27 @@ impl Nll {
     }
 
     /// The same for a whole batch: its samples are samples of one loss that keeps them apart, and each element's own are put together after.
-    fn batched(&self, lanes: &Lanes<'_>) -> Result<Outputs> {
+    fn batched(&self, batch: &BatchedInputs<'_>) -> Result<Outputs> {
         let one = self.shape.len() == 1;
         let rest = if one { &[][..] } else { &self.shape[2..] };
         let (n, classes) = if one { (1, self.shape[0]) } else { (self.shape[0], self.shape[1]) };
         let flat = |first: usize, with_classes: bool| -> Dims {
             std::iter::once(first).chain(with_classes.then_some(classes)).chain(rest.iter().copied()).collect()
         };
-        let (shape, target_shape) = (flat(lanes.size * n, true), flat(lanes.size * n, false));
-        let target = primitives::reshape(&lanes.batched(1)?, &target_shape)?;
+        let (shape, target_shape) = (flat(batch.size * n, true), flat(batch.size * n, false));
+        let target = primitives::reshape(&batch.batched(1)?, &target_shape)?;
         let all = Nll { shape: shape.clone(), target_shape: target_shape.clone(), how: Reduction::None, ..self.clone() };
-        let weight = lanes.inputs.get(2);
-        let own_weights = weight.filter(|w| w.batched).map(|w| self.of_targets(&w.tensor, &target, lanes.size)).transpose()?;
+        let weight = batch.inputs.get(2);
+        let own_weights = weight.filter(|w| w.batched).map(|w| self.of_targets(&w.tensor, &target, batch.size)).transpose()?;
         let run = |op: &Nll, x: &Tensor| match (&own_weights, weight) {
             (Some(w), _) if op.adjoint => apply1(op, &[&pw::mul(x, w)?, &target]),
             (Some(w), _) => pw::mul(&apply1(op, &[x, &target])?, w),
             (None, Some(w)) => apply1(op, &[x, &target, &w.tensor]),
             (None, None) => apply1(op, &[x, &target]),
         };
-        let own = lanes.with_batch(&self.target_shape);
+        let own = batch.with_batch(&self.target_shape);
         let of_each = |t: &Tensor| -> Result<Tensor> {
-            let t = primitives::reshape(t, &[lanes.size, t.numel() / lanes.size.max(1)])?;
+            let t = primitives::reshape(t, &[batch.size, t.numel() / batch.size.max(1)])?;
             sum(&t, Some(&[1]), false, None)
         };
         // The loss of -1 everywhere is the weight of each target.
@@ -207,7 +207,7 @@ impl Nll {
             let minus = Tensor::new(like.array().full_beside(&[], Scalar::Float(-1.0), like.dtype())?);
             of_each(&run(&Nll { adjoint: false, ..all.clone() }, &view(&minus, ViewOp::Expand(shape.clone()))?)?)
         };
-        let x = lanes.batched(0)?;
+        let x = batch.batched(0)?;
         if !self.adjoint {
             let losses = run(&all, &primitives::reshape(&x, &shape)?)?;
             return Ok(smallvec![match self.how {
@@ -220,12 +220,12 @@ impl Nll {
             Reduction::None => primitives::reshape(&x, &target_shape)?,
             _ => {
                 let g = if self.how == Reduction::Mean { pw::div(&x, &weights(&x)?)? } else { x };
-                let per_sample = primitives::reshape(&g, &[lanes.size, 1])?;
-                let many = target_shape.iter().product::<usize>() / lanes.size.max(1);
-                primitives::reshape(&view(&per_sample, ViewOp::Expand(Dims::from_slice(&[lanes.size, many])))?, &target_shape)?
+                let per_sample = primitives::reshape(&g, &[batch.size, 1])?;
+                let many = target_shape.iter().product::<usize>() / batch.size.max(1);
+                primitives::reshape(&view(&per_sample, ViewOp::Expand(Dims::from_slice(&[batch.size, many])))?, &target_shape)?
             }
         };
-        Ok(smallvec![primitives::reshape(&run(&all, &g)?, &lanes.with_batch(&self.shape))?])
+        Ok(smallvec![primitives::reshape(&run(&all, &g)?, &batch.with_batch(&self.shape))?])
     }
 }
 
@@ -239,12 +239,12 @@ impl Vjp for Nll {
         }
         .into()
     }
-    fn keeps(&self) -> Keeps {
+    fn saved_attributes(&self) -> SavedAttributes {
         smallvec![
-            ("target", Kept::Input(1)),
-            ("weight", Kept::Input(2)),
-            ("ignore_index", Kept::Int(self.ignore)),
-            ("reduction", Kept::Int(self.how as i64))
+            ("target", SavedAttribute::Input(1)),
+            ("weight", SavedAttribute::Input(2)),
+            ("ignore_index", SavedAttribute::Int(self.ignore)),
+            ("reduction", SavedAttribute::Int(self.how as i64))
         ]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
@@ -261,7 +261,7 @@ impl Op for Nll {
     fn name(&self) -> &'static str {
         "nll_loss"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -291,8 +291,8 @@ impl Op for Nll {
         let has_weight = cx.inputs() == 3;
         Ok(smallvec![Some(if has_weight { apply1(self, &[t, target, cx.primal(2)])? } else { apply1(self, &[t, target])? })])
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        Some(self.batched(lanes))
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        Some(self.batched(batch))
     }
 }
 

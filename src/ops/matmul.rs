@@ -2,8 +2,8 @@
 
 use super::pointwise as pw;
 use crate::array::Array;
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{
     Arrays, Creation, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives as lin, view,
     view_as,
@@ -61,8 +61,8 @@ impl Vjp for Product {
     fn node_name(&self) -> Name {
         self.name.into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("self", Kept::Input(0)), ("mat2", Kept::Input(1))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("self", SavedAttribute::Input(0)), ("mat2", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let a = if cx.needs(0) { Some(left_grad(g, self.ta, &cx.input(1)?, self.tb)?) } else { None };
@@ -87,12 +87,12 @@ impl Op for Product {
     fn tangent(&self) -> Tangent {
         Tangent::Multilinear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let rank = lanes.inputs.iter().map(Lane::rank).max().unwrap_or(2);
-            let (a, b) = (lanes.inputs[0].aligned(rank)?, lanes.inputs[1].aligned(rank)?);
+            let rank = batch.inputs.iter().map(BatchedInput::rank).max().unwrap_or(2);
+            let (a, b) = (batch.inputs[0].aligned(rank)?, batch.inputs[1].aligned(rank)?);
             // One matrix for the whole batch on the right: rows of all batches are rows of one product.
-            let rows = rank == 2 && lanes.inputs[0].batched && !lanes.inputs[1].batched && !self.ta;
+            let rows = rank == 2 && batch.inputs[0].batched && !batch.inputs[1].batched && !self.ta;
             if rows {
                 let s = a.shape();
                 let out = product(&lin::reshape(&a, &[s[0] * s[1], s[2]])?, false, &b, self.tb)?;
@@ -113,8 +113,8 @@ impl Vjp for MatVec {
     fn node_name(&self) -> Name {
         "MvBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("self", Kept::Input(0)), ("vec", Kept::Input(1))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("self", SavedAttribute::Input(0)), ("vec", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let a = if cx.needs(0) { Some(outer(g, &cx.input(1)?)?) } else { None };
@@ -138,9 +138,9 @@ impl Op for MatVec {
     fn tangent(&self) -> Tangent {
         Tangent::Multilinear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let (a, x) = (&lanes.inputs[0], &lanes.inputs[1]);
+            let (a, x) = (&batch.inputs[0], &batch.inputs[1]);
             if !a.batched {
                 // Vectors of the batch as rows: one product.
                 return Ok(smallvec![product(&x.tensor, false, &a.tensor, true)?]);
@@ -165,8 +165,8 @@ impl Vjp for Dot {
     fn node_name(&self) -> Name {
         "DotBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("self", Kept::Input(0)), ("tensor", Kept::Input(1))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("self", SavedAttribute::Input(0)), ("tensor", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let a = if cx.needs(0) { Some(pw::mul(g, &cx.input(1)?)?) } else { None };
@@ -191,15 +191,15 @@ impl Op for Dot {
     fn tangent(&self) -> Tangent {
         Tangent::Multilinear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let (a, b) = (&lanes.inputs[0], &lanes.inputs[1]);
+            let (a, b) = (&batch.inputs[0], &batch.inputs[1]);
             Ok(smallvec![match (a.batched, b.batched) {
                 (true, false) => mv(&a.tensor, &b.tensor)?,
                 (false, _) => mv(&b.tensor, &a.tensor)?,
                 (true, true) => {
                     let (row, column) = (view(&a.tensor, ViewOp::Unsqueeze(1))?, view(&b.tensor, ViewOp::Unsqueeze(2))?);
-                    lin::reshape(&product(&row, false, &column, false)?, &[lanes.size])?
+                    lin::reshape(&product(&row, false, &column, false)?, &[batch.size])?
                 }
             }])
         };
@@ -234,9 +234,14 @@ impl Vjp for Addmm {
     fn node_name(&self) -> Name {
         self.names.node.into()
     }
-    fn keeps(&self) -> Keeps {
+    fn saved_attributes(&self) -> SavedAttributes {
         let [first, second] = self.names.factors;
-        smallvec![(first, Kept::Input(1)), (second, Kept::Input(2)), ("alpha", Kept::Number(self.alpha)), ("beta", Kept::Number(self.beta)),]
+        smallvec![
+            (first, SavedAttribute::Input(1)),
+            (second, SavedAttribute::Input(2)),
+            ("alpha", SavedAttribute::Number(self.alpha)),
+            ("beta", SavedAttribute::Number(self.beta)),
+        ]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let c = if cx.needs(0) { Some(scaled(g.clone(), self.beta)?) } else { None };
@@ -291,13 +296,13 @@ impl Op for Addmm {
         }
         Ok(smallvec![sum])
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let (a, b) = (&lanes.inputs[1], &lanes.inputs[2]);
+            let (a, b) = (&batch.inputs[1], &batch.inputs[2]);
             let made = if a.batched || b.batched {
                 let factors = [a.clone(), b.clone()];
                 let p = Product { ta: false, tb: self.tb, name: "BmmBackward0" };
-                p.batch(&Lanes { size: lanes.size, inputs: &factors }).transpose()?.and_then(|mut o| o.pop())
+                p.batch(&BatchedInputs { size: batch.size, inputs: &factors }).transpose()?.and_then(|mut o| o.pop())
             } else {
                 None
             };
@@ -310,7 +315,7 @@ impl Op for Addmm {
                 return Ok(smallvec![made]);
             }
             let rank = made.rank() - usize::from(batched);
-            let c = scaled(lanes.inputs[0].aligned(rank)?, self.beta)?;
+            let c = scaled(batch.inputs[0].aligned(rank)?, self.beta)?;
             Ok(smallvec![pw::add(&made, &c)?])
         };
         Some(one())

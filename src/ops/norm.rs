@@ -5,8 +5,8 @@ use super::extreme::share;
 use super::pointwise as pw;
 use super::reduce::{Over, one};
 use crate::array::Array;
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::{Lane, Lanes};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, broadcast};
@@ -25,12 +25,12 @@ impl Vjp for Norm {
     fn node_name(&self) -> Name {
         "LinalgVectorNormBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = self.over.keeps();
-        keeps.push(("self", Kept::Input(0)));
-        keeps.push(("result", Kept::Output(0)));
-        keeps.push(("ord", Kept::Number(Scalar::Float(self.p))));
-        keeps
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = self.over.saved_attributes();
+        attributes.push(("self", SavedAttribute::Input(0)));
+        attributes.push(("result", SavedAttribute::Output(0)));
+        attributes.push(("ord", SavedAttribute::Number(Scalar::Float(self.p))));
+        attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let x = primitives::cast(&cx.input(0)?, g.dtype())?;
@@ -76,7 +76,7 @@ impl Op for Norm {
     fn name(&self) -> &'static str {
         "norm"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -137,12 +137,12 @@ impl Vjp for Dist {
     fn node_name(&self) -> Name {
         "DistBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
+    fn saved_attributes(&self) -> SavedAttributes {
         smallvec![
-            ("self", Kept::Input(0)),
-            ("other", Kept::Input(1)),
-            ("p", Kept::Number(Scalar::Float(self.norm.p))),
-            ("result", Kept::Output(0))
+            ("self", SavedAttribute::Input(0)),
+            ("other", SavedAttribute::Input(1)),
+            ("p", SavedAttribute::Number(Scalar::Float(self.norm.p))),
+            ("result", SavedAttribute::Output(0))
         ]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
@@ -164,13 +164,13 @@ impl Op for Dist {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).input(1).output(0)
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
             let rank = self.norm.over.shape.len();
-            let wide: SmallVec<[Lane; 2]> =
-                lanes.inputs.iter().map(|l| Ok(Lane { tensor: l.aligned(rank)?, batched: l.batched })).collect::<Result<_>>()?;
-            let wide = Lanes { size: lanes.size, inputs: &wide };
-            let norm = Norm { over: self.norm.over.shifted(lanes.size), ..self.norm.clone() };
+            let wide: SmallVec<[BatchedInput; 2]> =
+                batch.inputs.iter().map(|l| Ok(BatchedInput { tensor: l.aligned(rank)?, batched: l.batched })).collect::<Result<_>>()?;
+            let wide = BatchedInputs { size: batch.size, inputs: &wide };
+            let norm = Norm { over: self.norm.over.shifted(batch.size), ..self.norm.clone() };
             // An input without the batch broadcasts to it.
             let (x, y) = (&wide.inputs[0].tensor, &wide.inputs[1].tensor);
             crate::autograd::apply(&Dist { norm }, &[x, y])
@@ -203,11 +203,11 @@ impl Vjp for LogSumExp {
     fn node_name(&self) -> Name {
         "LogsumexpBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = self.over.keeps();
-        keeps.push(("self", Kept::Input(0)));
-        keeps.push(("result", Kept::Output(0)));
-        keeps
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = self.over.saved_attributes();
+        attributes.push(("self", SavedAttribute::Input(0)));
+        attributes.push(("result", SavedAttribute::Output(0)));
+        attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let (x, y) = (cx.input(0)?, self.over.restore(&cx.output(0)?)?);
@@ -219,7 +219,7 @@ impl Op for LogSumExp {
     fn name(&self) -> &'static str {
         "logsumexp"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {

@@ -1,9 +1,9 @@
 //! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
 
 use crate::array::{Array, Device, Numbers};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{
-    Arrays, Devices, Grads, Jvp, MAX_PARAMS, Name, Number, Old, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
+    Arrays, Devices, Grads, Jvp, MAX_PARAMS, Name, Number, OldValue, Op, PointwiseOp, Saves, Tangents, Tensor, Vjp, VjpCx, apply_direct,
     apply_inplace, apply1, primitives, write_direct,
 };
 use crate::error::{Error, Result};
@@ -247,7 +247,7 @@ fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StepNode {
     pub name: &'static str,
-    pub keeps: StepKeeps,
+    pub attributes: StepKeeps,
 }
 
 /// What a row keeps under another operation's name.
@@ -264,7 +264,7 @@ pub(crate) enum StepKeeps {
 impl From<&'static str> for StepNode {
     /// Of an operation that does not see what the row's operands are.
     fn from(name: &'static str) -> StepNode {
-        StepNode { name, keeps: StepKeeps::Nothing }
+        StepNode { name, attributes: StepKeeps::Nothing }
     }
 }
 
@@ -279,15 +279,15 @@ impl Vjp for LastStep {
     fn node_name(&self) -> Name {
         self.node.name.into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = self.op.kept();
-        match self.node.keeps {
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = self.op.saved_attributes();
+        match self.node.attributes {
             StepKeeps::All => {}
-            StepKeeps::AllBut(name) => keeps.retain(|k| k.0 != name),
-            StepKeeps::AllAndNone(name) => keeps.push((name, Kept::Nothing)),
-            StepKeeps::Nothing => keeps.clear(),
+            StepKeeps::AllBut(name) => attributes.retain(|k| k.0 != name),
+            StepKeeps::AllAndNone(name) => attributes.push((name, SavedAttribute::Nothing)),
+            StepKeeps::Nothing => attributes.clear(),
         }
-        keeps
+        attributes
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         self.op.vjp(cx, grads)
@@ -396,8 +396,8 @@ pub(super) fn inplace_as(
     // The target itself is written, whatever type the row computes in.
     inputs[0] = target;
     match node {
-        None => apply_inplace(&plan.op, label, &inputs, Old::Read),
-        Some(node) => apply_inplace(&LastStep { op: plan.op, node }, label, &inputs, Old::Read),
+        None => apply_inplace(&plan.op, label, &inputs, OldValue::Read),
+        Some(node) => apply_inplace(&LastStep { op: plan.op, node }, label, &inputs, OldValue::Read),
     }
 }
 
@@ -449,7 +449,7 @@ pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tenso
     let mut all: SmallVec<[&Tensor; 4]> = SmallVec::new();
     all.push(target);
     all.extend(inputs);
-    apply_inplace(&Over(plan.op), row.info().name, &all, Old::Overwritten)?;
+    apply_inplace(&Over(plan.op), row.info().name, &all, OldValue::Overwritten)?;
     Ok(true)
 }
 

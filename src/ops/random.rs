@@ -3,7 +3,7 @@
 use super::batch;
 use super::create::make_room;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
-use crate::autograd::{Arrays, Name, Old, Op, Tangent, Tensor, Vjp, apply_inplace, level, primitives};
+use crate::autograd::{Arrays, Name, OldValue, Op, Tangent, Tensor, Vjp, apply_inplace, level, primitives};
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
@@ -12,14 +12,14 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+struct GeneratorState {
     seed: u64,
     offset: u64,
 }
 
 /// A stream of random numbers. Clones are the same stream.
 #[derive(Debug, Clone)]
-pub struct Generator(Arc<Table<State>>);
+pub struct Generator(Arc<Table<GeneratorState>>);
 
 /// What PyTorch starts its generators with.
 pub const DEFAULT_SEED: u64 = 67280421310721;
@@ -32,11 +32,11 @@ impl Default for Generator {
 
 impl Generator {
     pub fn new(seed: u64) -> Generator {
-        Generator(Arc::new(Table::new(State { seed, offset: 0 })))
+        Generator(Arc::new(Table::new(GeneratorState { seed, offset: 0 })))
     }
 
     pub fn manual_seed(&self, seed: u64) {
-        *self.0.lock() = State { seed, offset: 0 };
+        *self.0.lock() = GeneratorState { seed, offset: 0 };
     }
 
     pub fn initial_seed(&self) -> u64 {
@@ -73,7 +73,7 @@ impl Generator {
             b.copy_from_slice(&all[i..i + 8]);
             u64::from_le_bytes(b)
         };
-        *self.0.lock() = State { seed: half(0), offset: half(8) };
+        *self.0.lock() = GeneratorState { seed: half(0), offset: half(8) };
         Ok(())
     }
 
@@ -300,7 +300,7 @@ pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
         return primitives::copy_(t, &sample_on(t.device(), &t.shape(), t.dtype(), dist, g)?);
     }
     let op = Fill { dist, generator: g.unwrap_or_else(|| default_generator()).clone() };
-    apply_inplace(&op, dist.label(), &[t], Old::Overwritten)
+    apply_inplace(&op, dist.label(), &[t], OldValue::Overwritten)
 }
 
 /// 1 with the probability that each element of `p` says, else 0, in p's dtype. No gradient.
@@ -376,11 +376,11 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
         return one();
     }
     batch::random(&[count], |shape| {
-        let lanes: usize = shape[..shape.len() - 1].iter().product();
-        if lanes == 0 {
+        let batch: usize = shape[..shape.len() - 1].iter().product();
+        if batch == 0 {
             return Ok(Tensor::new(Array::empty(shape, dtype)?));
         }
-        let orders = (0..lanes).map(|_| one()).collect::<Result<Vec<_>>>()?;
+        let orders = (0..batch).map(|_| one()).collect::<Result<Vec<_>>>()?;
         primitives::reshape(&super::join::stack(&orders, 0)?, shape)
     })
 }
@@ -430,7 +430,7 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
     let all = super::pointwise::add(&weights.detach(), &noise)?;
     let mut levels = Vec::new();
     let mut below = all;
-    while let Some(l) = below.leveled() {
+    while let Some(l) = below.wrapped() {
         if l.level.batch().is_some() {
             levels.push(l.level.clone());
         }

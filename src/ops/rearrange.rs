@@ -1,8 +1,8 @@
 //! The same elements in another order: flipped, turned, rolled.
 
 use crate::array::Array;
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, wrap_dim, wrap_dims};
@@ -15,8 +15,8 @@ impl Vjp for Flip {
     fn node_name(&self) -> Name {
         "FlipBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dims", Kept::sizes(&self.0))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dims", SavedAttribute::sizes(&self.0))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(smallvec![grads[0].as_ref().map(|g| apply1(self, &[g])).transpose()?])
@@ -74,8 +74,8 @@ impl Vjp for Rot90 {
     fn node_name(&self) -> Name {
         "Rot90Backward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("k", Kept::Int(self.turns)), ("dims", Kept::sizes(&[self.a, self.b]))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("k", SavedAttribute::Int(self.turns)), ("dims", SavedAttribute::sizes(&[self.a, self.b]))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let back = Rot90 { turns: (4 - self.turns) % 4, ..*self };
@@ -131,8 +131,11 @@ impl Vjp for Roll {
     fn node_name(&self) -> Name {
         "RollBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("shifts", Kept::Ints(self.shifts.clone())), ("dims", Kept::sizes(self.dims.as_deref().unwrap_or_default()))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![
+            ("shifts", SavedAttribute::Ints(self.shifts.clone())),
+            ("dims", SavedAttribute::sizes(self.dims.as_deref().unwrap_or_default()))
+        ]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let back = Roll { shifts: self.shifts.iter().map(|s| s.wrapping_neg()).collect(), dims: self.dims.clone() };
@@ -157,18 +160,18 @@ impl Op for Roll {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let Some(dims) = &self.dims else {
             let one = || {
-                let x = &lanes.inputs[0];
-                let flat = primitives::reshape(&x.tensor, &[lanes.size, x.shape().iter().product()])?;
+                let x = &batch.inputs[0];
+                let flat = primitives::reshape(&x.tensor, &[batch.size, x.shape().iter().product()])?;
                 let rolled = apply1(&Roll { shifts: self.shifts.clone(), dims: Some(smallvec![1]) }, &[&flat])?;
                 Ok(smallvec![primitives::reshape(&rolled, &x.tensor.shape())?])
             };
             return Some(one());
         };
         let dims = dims.iter().map(|d| d + 1).collect();
-        Some(lanes.shifted(&Roll { shifts: self.shifts.clone(), dims: Some(dims) }))
+        Some(batch.shifted(&Roll { shifts: self.shifts.clone(), dims: Some(dims) }))
     }
 }
 

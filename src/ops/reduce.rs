@@ -4,7 +4,7 @@ use super::declared::declare;
 use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
@@ -52,9 +52,9 @@ impl Over {
     }
 
     /// How a node names what was reduced.
-    pub(crate) fn keeps(&self) -> Keeps {
+    pub(crate) fn saved_attributes(&self) -> SavedAttributes {
         let dims = self.mask.iter().enumerate().filter(|(_, m)| **m).map(|(d, _)| d as i64);
-        smallvec![("dim", Kept::Ints(dims.collect())), ("keepdim", Kept::Bool(self.keepdim))]
+        smallvec![("dim", SavedAttribute::Ints(dims.collect())), ("keepdim", SavedAttribute::Bool(self.keepdim))]
     }
 
     /// How many elements go into each result.
@@ -120,13 +120,13 @@ impl Vjp for Sum {
     fn node_name(&self) -> Name {
         self.node.into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = if self.shows_dims { self.over.keeps() } else { Keeps::new() };
-        keeps.push(("self_sym_sizes", Kept::sizes(&self.over.shape)));
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = if self.shows_dims { self.over.saved_attributes() } else { SavedAttributes::new() };
+        attributes.push(("self_sym_sizes", SavedAttribute::sizes(&self.over.shape)));
         if self.mean {
-            keeps.push(("self_sym_numel", Kept::at(self.over.shape.iter().product())));
+            attributes.push(("self_sym_numel", SavedAttribute::at(self.over.shape.iter().product())));
         }
-        keeps
+        attributes
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         if self.mean {
@@ -140,7 +140,7 @@ impl Op for Sum {
     fn name(&self) -> &'static str {
         if self.mean { "mean" } else { "sum" }
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -218,13 +218,13 @@ impl Vjp for Prod {
     fn node_name(&self) -> Name {
         if self.named { "ProdBackward1" } else { "ProdBackward0" }.into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps: Keeps = smallvec![("self", Kept::Input(0)), ("result", Kept::Output(0))];
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes: SavedAttributes = smallvec![("self", SavedAttribute::Input(0)), ("result", SavedAttribute::Output(0))];
         if self.named {
-            keeps.push(("dim", Kept::at(self.over.mask.iter().position(|m| *m).unwrap_or(0))));
-            keeps.push(("keepdim", Kept::Bool(self.over.keepdim)));
+            attributes.push(("dim", SavedAttribute::at(self.over.mask.iter().position(|m| *m).unwrap_or(0))));
+            attributes.push(("keepdim", SavedAttribute::Bool(self.over.keepdim)));
         }
-        keeps
+        attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let x = primitives::cast(&cx.input(0)?, g.dtype())?;
@@ -249,7 +249,7 @@ impl Op for Prod {
     fn name(&self) -> &'static str {
         "prod"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -309,14 +309,14 @@ impl Vjp for Var {
         }
         .into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps = self.over.keeps();
-        keeps.push(("self", Kept::Input(0)));
-        keeps.push(("correction", Kept::Number(Scalar::Float(self.correction))));
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = self.over.saved_attributes();
+        attributes.push(("self", SavedAttribute::Input(0)));
+        attributes.push(("correction", SavedAttribute::Number(Scalar::Float(self.correction))));
         if self.root {
-            keeps.push((if self.mean { "result0" } else { "result" }, Kept::Output(0)));
+            attributes.push((if self.mean { "result0" } else { "result" }, SavedAttribute::Output(0)));
         }
-        keeps
+        attributes
     }
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let of_mean = match grads.get(1) {
@@ -354,7 +354,7 @@ impl Op for Var {
             (false, true) => "var_mean",
         }
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -447,7 +447,7 @@ impl Op for Count {
             Counts::NonZero => "count_nonzero",
         }
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {

@@ -5,10 +5,10 @@ use super::pointwise as pw;
 use super::reduce::{one, one_dim, shifted};
 use crate::array::Array;
 use crate::array::requests::{Request, Scan, ScanKind, summed};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{
-    Arrays, Grads, Jvp, Name, Old, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, primitives,
+    Arrays, Grads, Jvp, Name, OldValue, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, primitives,
 };
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -30,8 +30,8 @@ impl Vjp for CumSum {
     fn node_name(&self) -> Name {
         "CumsumBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim))]
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         Ok(one(apply1(&CumSum { dim: self.dim, reverse: !self.reverse }, &[g])?))
@@ -42,7 +42,7 @@ impl Op for CumSum {
     fn name(&self) -> &'static str {
         "cumsum"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -54,11 +54,11 @@ impl Op for CumSum {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs[0].rank() == 0 {
-            return Some(lanes.rows_of_numbers(&CumSum { dim: 1, reverse: self.reverse }));
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        if batch.inputs[0].rank() == 0 {
+            return Some(batch.rows_of_numbers(&CumSum { dim: 1, reverse: self.reverse }));
         }
-        Some(lanes.shifted(&CumSum { dim: self.dim + 1, reverse: self.reverse }))
+        Some(batch.shifted(&CumSum { dim: self.dim + 1, reverse: self.reverse }))
     }
 }
 
@@ -71,8 +71,8 @@ impl Vjp for CumProd {
     fn node_name(&self) -> Name {
         "CumprodBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim)), ("self", Kept::Input(0)), ("result", Kept::Output(0))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim)), ("self", SavedAttribute::Input(0)), ("result", SavedAttribute::Output(0))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let x = cx.input(0)?;
@@ -92,7 +92,7 @@ impl Op for CumProd {
     fn name(&self) -> &'static str {
         "cumprod"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -101,11 +101,11 @@ impl Op for CumProd {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs[0].rank() == 0 {
-            return Some(lanes.rows_of_numbers(&CumProd { dim: 1 }));
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        if batch.inputs[0].rank() == 0 {
+            return Some(batch.rows_of_numbers(&CumProd { dim: 1 }));
         }
-        Some(lanes.shifted(&CumProd { dim: self.dim + 1 }))
+        Some(batch.shifted(&CumProd { dim: self.dim + 1 }))
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         let (x, Some(t)) = (cx.primal(0), cx.tangent(0)) else { return Ok(smallvec![None]) };
@@ -139,8 +139,8 @@ impl Vjp for LogCumSumExp {
     fn node_name(&self) -> Name {
         "LogcumsumexpBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim)), ("self", Kept::Input(0)), ("result", Kept::Output(0))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim)), ("self", SavedAttribute::Input(0)), ("result", SavedAttribute::Output(0))]
     }
     /// `sum over k >= i of g[k] * exp(x[i] - y[k])`.
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
@@ -157,7 +157,7 @@ impl Op for LogCumSumExp {
     fn name(&self) -> &'static str {
         "logcumsumexp"
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -166,11 +166,11 @@ impl Op for LogCumSumExp {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs[0].rank() == 0 {
-            return Some(lanes.rows_of_numbers(&LogCumSumExp { dim: 1 }));
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        if batch.inputs[0].rank() == 0 {
+            return Some(batch.rows_of_numbers(&LogCumSumExp { dim: 1 }));
         }
-        Some(lanes.shifted(&LogCumSumExp { dim: self.dim + 1 }))
+        Some(batch.shifted(&LogCumSumExp { dim: self.dim + 1 }))
     }
     /// `sum over k <= i of t[k] * exp(x[k] - y[i])`.
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
@@ -283,11 +283,11 @@ fn weighted_heads(g: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
 /// `cumsum` written over its input.
 pub fn cumsum_(x: &Tensor, dim: i64) -> Result<()> {
     let dim = one_dim(x, dim)?;
-    apply_inplace(&CumSum { dim, reverse: false }, "cumsum_", &[x], Old::Read)
+    apply_inplace(&CumSum { dim, reverse: false }, "cumsum_", &[x], OldValue::Read)
 }
 
 /// `cumprod` written over its input.
 pub fn cumprod_(x: &Tensor, dim: i64) -> Result<()> {
     let dim = one_dim(x, dim)?;
-    apply_inplace(&CumProd { dim }, "cumprod_", &[x], Old::Read)
+    apply_inplace(&CumProd { dim }, "cumprod_", &[x], OldValue::Read)
 }

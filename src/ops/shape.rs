@@ -1,11 +1,11 @@
 //! Views by their PyTorch names: arguments are checked here, the layout arithmetic is `layout`'s, history is `autograd::view`'s.
 
 use crate::array::Array;
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::with_batch;
 use crate::autograd::{
-    Arrays, Creation, Grads, Name, NodeOp, Op, Shows, Tangent, Tensor, ViewName, ViewOp, Vjp, VjpCx, apply1, primitives, view as make_view,
-    view_as as make_view_as, view_inplace, views,
+    Arrays, Creation, Grads, Name, NodeOp, Op, ShownAttributes, Tangent, Tensor, ViewName, ViewOp, Vjp, VjpCx, apply1, primitives,
+    view as make_view, view_as as make_view_as, view_inplace, views,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
@@ -38,8 +38,8 @@ impl Vjp for ReshapeCopy {
     fn node_name(&self) -> Name {
         "UnsafeViewBackward0".into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("self_sym_sizes", Kept::sizes(&self.from))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("self_sym_sizes", SavedAttribute::sizes(&self.from))]
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         Ok(smallvec![grads[0].as_ref().map(|g| primitives::reshape(g, &self.from)).transpose()?])
@@ -140,7 +140,7 @@ pub fn unsqueeze(t: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 /// PyTorch numbers squeezes by how they name dimensions; the one that names none keeps none.
-const WHOLE_SQUEEZE: ViewName = ViewName { node: "SqueezeBackward0", shows: Shows::AllBut("dim") };
+const WHOLE_SQUEEZE: ViewName = ViewName { node: "SqueezeBackward0", attributes: ShownAttributes::AllBut("dim") };
 
 /// Without its dimensions of size 1.
 pub fn squeeze(t: &Tensor) -> Result<Tensor> {
@@ -237,7 +237,7 @@ pub fn t(x: &Tensor) -> Result<Tensor> {
         2 => ViewOp::Transpose(0, 1),
         n => return Err(Error::runtime(format!("t() expects a tensor with <= 2 dimensions, but self is {n}D"))),
     };
-    make_view_as(x, op, Some(ViewName { node: "TBackward0", shows: Shows::Nothing }), Creation::Normal)
+    make_view_as(x, op, Some(ViewName { node: "TBackward0", attributes: ShownAttributes::Nothing }), Creation::Normal)
 }
 
 /// The dimensions in another order; `dims` names each once.
@@ -390,16 +390,20 @@ impl Vjp for Parts {
     fn node_name(&self) -> Name {
         self.node.name.into()
     }
-    fn keeps(&self) -> Keeps {
-        let mut keeps: Keeps = smallvec![("dim", Kept::at(self.dim))];
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes: SavedAttributes = smallvec![("dim", SavedAttribute::at(self.dim))];
         if !self.node.unbound {
             let sizes: Dims = self.shapes.iter().map(|s| s[self.dim]).collect();
             let mut whole = self.shapes[0].clone();
             whole[self.dim] = sizes.iter().sum();
-            keeps.push(if self.node.even { ("split_size", Kept::at(sizes[0])) } else { ("split_sizes", Kept::sizes(&sizes)) });
-            keeps.push(("self_sym_sizes", Kept::sizes(&whole)));
+            attributes.push(if self.node.even {
+                ("split_size", SavedAttribute::at(sizes[0]))
+            } else {
+                ("split_sizes", SavedAttribute::sizes(&sizes))
+            });
+            attributes.push(("self_sym_sizes", SavedAttribute::sizes(&whole)));
         }
-        keeps
+        attributes
     }
     fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let Some(device) = grads.iter().flatten().next().map(Tensor::device) else { return Ok(smallvec![None]) };
@@ -591,7 +595,7 @@ pub fn t_(x: &Tensor) -> Result<()> {
         2 => ViewOp::Transpose(0, 1),
         n => return Err(Error::runtime(format!("t_() expects a tensor with <= 2 dimensions, but self is {n}D"))),
     };
-    view_inplace(x, op, "t_", ViewName { node: "TBackward1", shows: Shows::Nothing })
+    view_inplace(x, op, "t_", ViewName { node: "TBackward1", attributes: ShownAttributes::Nothing })
 }
 
 /// `unsqueeze`, changing the tensor itself.

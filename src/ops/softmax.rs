@@ -5,8 +5,8 @@ use super::pointwise as pw;
 use super::reduce::{one, one_dim, sum};
 use crate::array::Array;
 use crate::array::requests::{self, Request, SoftmaxPass};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, mode, primitives};
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -34,8 +34,8 @@ impl Vjp for Softmax {
     fn node_name(&self) -> Name {
         if self.log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }.into()
     }
-    fn keeps(&self) -> Keeps {
-        smallvec![("dim", Kept::at(self.dim)), ("result", Kept::Output(0))]
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![("dim", SavedAttribute::at(self.dim)), ("result", SavedAttribute::Output(0))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let y = cx.output(0)?;
@@ -57,7 +57,7 @@ impl Op for Softmax {
     fn name(&self) -> &'static str {
         if self.log { "log_softmax" } else { "softmax" }
     }
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -75,11 +75,11 @@ impl Op for Softmax {
         let mean = if t.rank() == 0 { weighted } else { sum(&weighted, Some(&[self.dim as i64]), true, None)? };
         Ok(one(pw::sub(t, &mean)?))
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        if lanes.inputs[0].rank() == 0 {
-            return Some(lanes.rows_of_numbers(&Softmax { dim: 1, log: self.log }));
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        if batch.inputs[0].rank() == 0 {
+            return Some(batch.rows_of_numbers(&Softmax { dim: 1, log: self.log }));
         }
-        Some(lanes.shifted(&Softmax { dim: self.dim + 1, log: self.log }))
+        Some(batch.shifted(&Softmax { dim: self.dim + 1, log: self.log }))
     }
 }
 

@@ -12,7 +12,7 @@ use super::saved::SavedTensor;
 use crate::array::Array;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::{self, ModeGuard};
-use crate::autograd::dispatch::record::{self, Entry, History};
+use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::{Edge, Grads, Name, Node, NodeOp, OutMeta, Saved, Tensor, Vjp, VjpCx, WeakTensor, function_output};
 use crate::autograd::{forward_mode, level, ownership};
@@ -521,7 +521,7 @@ fn finish(
         tensors: raw.iter().map(Option::is_some).collect(),
         _ends: EndsUnlocked,
     };
-    let node = record::begin(Entry::new(NodeOp::Other(Arc::new(backward)), edges, metas), site);
+    let node = record::begin(NodeRecord::new(NodeOp::Other(Arc::new(backward)), edges, metas), site);
     ctx.cast::<PyNode>()?.get().tie(&node);
 
     let kept = kept_inputs(to_save.as_ref(), &raw)?;

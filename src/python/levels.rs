@@ -3,12 +3,12 @@
 use super::args::tensor;
 use super::errors::runtime;
 use super::identity::wrap;
-use crate::autograd::transforms::level::{self, Level, Track};
-use crate::autograd::transforms::slow_paths::{self, Slow};
+use crate::autograd::transforms::level::{self, DerivativeLevel, Level};
+use crate::autograd::transforms::slow_paths::{self, SlowPath};
 use crate::autograd::{Tensor, forward_mode, mutation_guard};
 use crate::error::Error;
 use crate::layout::wrap_dim;
-use crate::ops::batch::{Batch, Randomness};
+use crate::ops::batch::{BatchLevel, Randomness};
 use crate::ops::shape;
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -39,11 +39,11 @@ fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u
     };
     match (kind, size) {
         ("track", None) => {
-            let number = level::enter(|n| Arc::new(Track::new(n)));
+            let number = level::enter(|n| Arc::new(DerivativeLevel::new(n)));
             forward_mode::enter(number);
             Ok(number)
         }
-        ("batch", Some(size)) => Ok(level::enter(|n| Arc::new(Batch::new(n, size, how)))),
+        ("batch", Some(size)) => Ok(level::enter(|n| Arc::new(BatchLevel::new(n, size, how)))),
         _ => Err(Error::value(format!("_enter_level: kind {kind:?} with size {size:?} is no level")).into()),
     }
 }
@@ -103,7 +103,7 @@ fn _unwrap(py: Python<'_>, t: &Obj<'_>, number: u32) -> PyResult<(Py<PyAny>, boo
 /// Asks, before in-place writes, only levels below `number` whether they captured the target; returns which were asked before.
 #[pyfunction]
 fn _ask_below(number: u32) -> u32 {
-    mutation_guard::ask_below(number)
+    mutation_guard::check_only_below(number)
 }
 
 /// `requires_grad_` for the transforms themselves.
@@ -166,7 +166,7 @@ fn _set_tangents_enabled(on: bool) -> bool {
 fn _take_slow_rules() -> (Vec<&'static str>, Vec<&'static str>) {
     let all = slow_paths::take();
     let of = |way| all.iter().filter(|(w, _)| *w == way).map(|(_, op)| *op).collect();
-    (of(Slow::Transposed), of(Slow::Loop))
+    (of(SlowPath::Transposed), of(SlowPath::Loop))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

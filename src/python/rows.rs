@@ -6,7 +6,7 @@ use super::args::{as_tensor, operand, operand_of, scalar, type_name};
 use super::errors::{guarded, runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
-use crate::autograd::transforms::mutation_guard::Trusted;
+use crate::autograd::transforms::mutation_guard::TrustedWrites;
 use crate::autograd::{Tensor, forward_mode, primitives};
 use crate::error::Error;
 use crate::layout::Scalar;
@@ -109,7 +109,7 @@ pub(super) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
         return Ok(out.clone().unbind());
     }
     // Not a write in place of a function that is being differentiated: that is refused above.
-    let _trusted = Trusted::new();
+    let _trusted = TrustedWrites::new();
     primitives::copy_(target, result)?;
     Ok(out.clone().unbind())
 }

@@ -6,10 +6,10 @@ use super::host::{EndsUnlocked, attach};
 use super::identity::wrap;
 use super::values::number;
 use crate::autograd::dispatch::call_site::{self, Inherit};
-use crate::autograd::dispatch::record::{self, Entry};
-use crate::autograd::dispatch::write_callback::{self, BeforeWrite};
-use crate::autograd::graph::saved_attributes::Kept;
-use crate::autograd::graph::saved_hooks::{self, Packed, Packer};
+use crate::autograd::dispatch::record::{self, NodeRecord};
+use crate::autograd::dispatch::write_callback::{self, WriteCallback};
+use crate::autograd::graph::saved_attributes::SavedAttribute;
+use crate::autograd::graph::saved_hooks::{self, PackedTensor, SavedTensorHooks};
 use crate::autograd::{Edges, Grads, Name, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, task_plan};
 use crate::error::Result;
 use pyo3::exceptions::PyAttributeError;
@@ -34,10 +34,10 @@ struct PyPacked {
     _ends: EndsUnlocked,
 }
 
-impl Packer for PyPacker {
-    fn pack(&self, t: &Tensor) -> Result<Arc<dyn Packed>> {
+impl SavedTensorHooks for PyPacker {
+    fn pack(&self, t: &Tensor) -> Result<Arc<dyn PackedTensor>> {
         let _lines = Inherit::suspend();
-        attach(|py| -> PyResult<Arc<dyn Packed>> {
+        attach(|py| -> PyResult<Arc<dyn PackedTensor>> {
             let value = self.pack.bind(py).call1((wrap(py, t.clone())?,))?;
             Ok(Arc::new(PyPacked { value: value.unbind(), unpack: self.unpack.clone_ref(py), _ends: EndsUnlocked }))
         })
@@ -45,7 +45,7 @@ impl Packer for PyPacker {
     }
 }
 
-impl Packed for PyPacked {
+impl PackedTensor for PyPacked {
     fn unpack(&self) -> Result<Tensor> {
         let _lines = Inherit::suspend();
         attach(|py| {
@@ -105,7 +105,7 @@ fn _refuse_saved_tensors_hooks(message: Option<String>) -> PyResult<Option<Strin
 
 struct PyWatcher(Py<PyAny>, #[allow(dead_code)] EndsUnlocked);
 
-impl BeforeWrite for PyWatcher {
+impl WriteCallback for PyWatcher {
     fn before(&self, t: &Tensor) -> Result<()> {
         let _lines = Inherit::suspend();
         attach(|py| self.0.bind(py).call1((wrap(py, t.clone())?,)).map(drop)).map_err(foreign)
@@ -115,7 +115,7 @@ impl BeforeWrite for PyWatcher {
 /// Sets the function that sees every tensor before this thread writes it in place; None takes it away.
 #[pyfunction]
 fn _set_before_write(f: Option<Py<PyAny>>) {
-    write_callback::set(f.map(|f| Arc::new(PyWatcher(f, EndsUnlocked)) as Arc<dyn BeforeWrite>));
+    write_callback::set(f.map(|f| Arc::new(PyWatcher(f, EndsUnlocked)) as Arc<dyn WriteCallback>));
 }
 
 /// Where a gradient arrives, held weakly: hooks there may hold this.
@@ -270,7 +270,7 @@ fn _make_saved_tensor(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<Py<
     if let Some(hooks) = saved_hooks::current() {
         saved = saved_hooks::packed(&*hooks, saved, t)?;
     }
-    let mut entry = Entry::new(NodeOp::Other(Arc::new(Holder)), Edges::new(), SmallVec::new());
+    let mut entry = NodeRecord::new(NodeOp::Other(Arc::new(Holder)), Edges::new(), SmallVec::new());
     entry.saved.push(saved);
     let node = record::begin(entry, call_site::current());
     SavedTensor::object(py, node, Some(0))
@@ -283,8 +283,8 @@ pub(super) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResul
         (_, Some(short)) => (true, short),
         _ => return Ok(None),
     };
-    let keeps = node.keeps();
-    let Some((_, kept)) = keeps.iter().find(|(n, _)| *n == short) else { return Ok(None) };
+    let attributes = node.saved_attributes();
+    let Some((_, kept)) = attributes.iter().find(|(n, _)| *n == short) else { return Ok(None) };
     let tensor = |bit: usize| -> PyResult<Py<PyAny>> {
         let place = node.place_of(bit);
         match place {
@@ -297,25 +297,25 @@ pub(super) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResul
         }
     };
     Ok(Some(match kept {
-        Kept::Input(i) => tensor(*i)?,
-        Kept::Output(j) => tensor(Saves::FIRST_OUTPUT + j)?,
-        Kept::Inputs(from, to) => PyTuple::new(py, (*from..*to).map(tensor).collect::<PyResult<Vec<_>>>()?)?.into_any().unbind(),
+        SavedAttribute::Input(i) => tensor(*i)?,
+        SavedAttribute::Output(j) => tensor(Saves::FIRST_OUTPUT + j)?,
+        SavedAttribute::Inputs(from, to) => PyTuple::new(py, (*from..*to).map(tensor).collect::<PyResult<Vec<_>>>()?)?.into_any().unbind(),
         _ if raw => return Ok(None),
-        Kept::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
-        Kept::Ints(all) => PyTuple::new(py, all.iter().copied())?.into_any().unbind(),
-        Kept::Bool(b) => b.into_pyobject(py)?.to_owned().into_any().unbind(),
-        Kept::Number(n) => number(py, *n)?,
-        Kept::Text(s) => s.into_pyobject(py)?.into_any().unbind(),
-        Kept::Nothing => py.None(),
+        SavedAttribute::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        SavedAttribute::Ints(all) => PyTuple::new(py, all.iter().copied())?.into_any().unbind(),
+        SavedAttribute::Bool(b) => b.into_pyobject(py)?.to_owned().into_any().unbind(),
+        SavedAttribute::Number(n) => number(py, *n)?,
+        SavedAttribute::Text(s) => s.into_pyobject(py)?.into_any().unbind(),
+        SavedAttribute::Nothing => py.None(),
     }))
 }
 
 /// The names that `attribute` knows for a node.
 pub(super) fn attributes(node: &Node) -> Vec<String> {
     let mut names = Vec::new();
-    for (name, kept) in node.keeps() {
+    for (name, kept) in node.saved_attributes() {
         names.push(format!("_saved_{name}"));
-        if matches!(kept, Kept::Input(_) | Kept::Inputs(..) | Kept::Output(_)) {
+        if matches!(kept, SavedAttribute::Input(_) | SavedAttribute::Inputs(..) | SavedAttribute::Output(_)) {
             names.push(format!("_raw_saved_{name}"));
         }
     }

@@ -26,7 +26,7 @@ impl PyTensor {
     #[getter]
     fn get_data(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let t = Self::of(slf);
-        if t.leveled().is_some_and(|l| l.level.batch().is_some()) {
+        if t.wrapped().is_some_and(|l| l.level.batch().is_some()) {
             return Err(runtime("accessing `data` under vmap transform is not allowed; use detach()"));
         }
         wrap(slf.py(), t.data())

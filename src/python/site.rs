@@ -2,7 +2,7 @@
 
 use super::frames::{self, Place};
 use super::host::attach;
-use crate::autograd::dispatch::call_site::{Site, Source, register as register_source};
+use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
 use crate::backend::lock_order::Table as Lock;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::ffi;
@@ -301,7 +301,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let file: String = m.py().import("rgrad")?.getattr("__path__")?.get_item(0)?.extract()?;
     frames::probe(m.py());
     let _ = PACKAGE.set(format!("{}/", file.trim_end_matches('/')));
-    register_source(Source { current: [current, current_with_stack], describe, stack, warn });
+    register_source(CallSiteSource { current: [current, current_with_stack], describe, stack, warn });
     m.add_function(wrap_pyfunction!(_site_bench, m)?)?;
     m.add_function(wrap_pyfunction!(_call_site, m)?)
 }

@@ -1,10 +1,10 @@
 //! Levels: one that counts what passes through it, nested twice, with history at each; derivatives and batches; tangents.
 
-use rgrad::autograd::transforms::level::{self, Level, Track, wrap};
-use rgrad::autograd::{Old, Op, Outputs, Tensor, apply, apply_inplace, engine, forward_mode, primitives};
+use rgrad::autograd::transforms::level::{self, DerivativeLevel, Level, wrap};
+use rgrad::autograd::{OldValue, Op, Outputs, Tensor, apply, apply_inplace, engine, forward_mode, primitives};
 use rgrad::error::Result;
 use rgrad::layout::DType;
-use rgrad::ops::batch::{Batch, Randomness};
+use rgrad::ops::batch::{BatchLevel, Randomness};
 use rgrad::ops::random::{self, Dist};
 use rgrad::ops::{pointwise as pw, reduce};
 use rgrad::{Array, Error};
@@ -48,7 +48,7 @@ impl Level for Counting {
         Ok(apply(op, &refs)?.into_iter().map(|t| wrap(this, t)).collect())
     }
 
-    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let lower: Vec<Tensor> = inputs.iter().map(|t| unwrap(t, self.number)).collect();
         let refs: Vec<&Tensor> = lower.iter().collect();
@@ -140,7 +140,7 @@ impl Drop for Inside {
 fn a_pass_at_a_level_records_below_and_nothing_there() {
     let x = leaf(&[0.5, -1.0]);
     x.set_requires_grad(true).unwrap();
-    let inside = Inside::new(|n| Arc::new(Track::new(n)));
+    let inside = Inside::new(|n| Arc::new(DerivativeLevel::new(n)));
     let top = wrap(&inside.level(), x.clone());
     top.set_requires_grad(true).unwrap();
     let cube = pw::mul(&pw::mul(&top, &top).unwrap(), &top).unwrap();
@@ -159,11 +159,11 @@ fn a_pass_at_a_level_records_below_and_nothing_there() {
 fn what_outlives_a_derivative_is_what_it_stood_for() {
     let x = leaf(&[1.0, 2.0]);
     let ended = {
-        let inside = Inside::new(|n| Arc::new(Track::new(n)));
+        let inside = Inside::new(|n| Arc::new(DerivativeLevel::new(n)));
         wrap(&inside.level(), x.clone())
     };
     // Another level of the same number is not its level.
-    let inside = Inside::new(|n| Arc::new(Track::new(n)));
+    let inside = Inside::new(|n| Arc::new(DerivativeLevel::new(n)));
     assert!(ended.below(&*inside.level()).is_none());
     let y = pw::add(&ended, &x).unwrap();
     assert_eq!((y.level(), y.array().to_vec::<f64>().unwrap()), (0, vec![2.0, 4.0]));
@@ -172,7 +172,7 @@ fn what_outlives_a_derivative_is_what_it_stood_for() {
 #[test]
 fn a_batch_looks_like_one_of_its_elements_and_refuses_to_be_looked_at() {
     let x = Tensor::new(Array::from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2]).unwrap());
-    let batch = |randomness| move |n| -> Arc<dyn Level> { Arc::new(Batch::new(n, 3, randomness)) };
+    let batch = |randomness| move |n| -> Arc<dyn Level> { Arc::new(BatchLevel::new(n, 3, randomness)) };
     let escaped = {
         let inside = Inside::new(batch(Randomness::Refuse));
         let row = wrap(&inside.level(), x.clone());

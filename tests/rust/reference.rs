@@ -3,7 +3,7 @@
 
 use super::reference_elements::V::{self, F, I};
 use super::reference_elements::{Cells, X, get, indices, nth, put, rows, start, with};
-use rgrad_kernels::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
+use rgrad_kernels::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
 use rgrad_kernels::backend::cpu::backend::CPU;
 use rgrad_kernels::backend::cpu::memory::raw_slice::RawSlice;
 use rgrad_kernels::backend::program::{StepInput, StepKind};
@@ -210,7 +210,7 @@ fn positions(i: &IndexPlan, x: &X<'_>, at: &[X<'_>], mut f: impl FnMut(&[usize],
 
 struct Found(Vec<Vec<usize>>, usize);
 
-impl Counted for Found {
+impl CountedResult for Found {
     fn count(&self) -> usize {
         self.0.len()
     }
@@ -449,7 +449,7 @@ impl Backend for Reference {
         all_steps(program).map(|_| ())
     }
 
-    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
             Request::Nonzero => {
                 let x = X { v: x };

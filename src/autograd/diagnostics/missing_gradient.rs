@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// What ended a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum EndReason {
     Detach,
     Data,
     NoGrad,
@@ -28,8 +28,8 @@ pub(crate) enum Why {
 }
 
 #[derive(Clone)]
-struct Entry {
-    why: Why,
+struct PathEnd {
+    reason: EndReason,
     op: &'static str,
     site: Site,
     /// What needed a gradient, and leaves close behind it: it may be gone itself when somebody asks.
@@ -37,15 +37,15 @@ struct Entry {
 }
 
 /// The ends of paths that lead to one tensor.
-pub(crate) struct Cut(SmallVec<[Entry; 1]>);
+pub(crate) struct PathEnds(SmallVec<[PathEnd; 1]>);
 
 /// A record keeps at most this many ends, a walk for leaves looks at this many nodes and takes this many leaves.
 const ENDS: usize = 8;
 const NODES: usize = 24;
 const LEAVES: usize = 8;
 
-impl Entry {
-    fn new<'a>(why: Why, op: &'static str, sources: impl Iterator<Item = &'a Tensor>) -> Entry {
+impl PathEnd {
+    fn new<'a>(reason: EndReason, op: &'static str, sources: impl Iterator<Item = &'a Tensor>) -> PathEnd {
         let mut from: SmallVec<[WeakTensor; 2]> = SmallVec::new();
         for s in sources {
             from.push(s.downgrade());
@@ -54,22 +54,22 @@ impl Entry {
                 leaves_near(&e.node, &mut from);
             }
         }
-        Entry { why, op, site: call_site::current(), from }
+        PathEnd { reason, op, site: call_site::current(), from }
     }
 
-    fn same(&self, other: &Entry) -> bool {
-        self.why == other.why && self.site == other.site && self.op == other.op
+    fn same(&self, other: &PathEnd) -> bool {
+        self.reason == other.reason && self.site == other.site && self.op == other.op
     }
 
     fn text(&self) -> String {
         let (op, line) = (self.op, self.site.text());
-        match self.why {
-            Why::Detach => format!("{op}() at {line}"),
-            Why::Data => format!(".data at {line}"),
-            Why::NoGrad => format!("{op} under no_grad at {line}"),
-            Why::Inference => format!("{op} in inference mode at {line}"),
-            Why::Cast => format!("a cast to a type without gradients at {line}"),
-            Why::NoDerivative => format!("{op}, which has no derivative, at {line}"),
+        match self.reason {
+            EndReason::Detach => format!("{op}() at {line}"),
+            EndReason::Data => format!(".data at {line}"),
+            EndReason::NoGrad => format!("{op} under no_grad at {line}"),
+            EndReason::Inference => format!("{op} in inference mode at {line}"),
+            EndReason::Cast => format!("a cast to a type without gradients at {line}"),
+            EndReason::NoDerivative => format!("{op}, which has no derivative, at {line}"),
         }
     }
 }
@@ -94,62 +94,62 @@ fn leaves_near(node: &Arc<Node>, found: &mut SmallVec<[WeakTensor; 2]>) {
 
 /// The record of a result of `op` that was made from `source` without history.
 #[cold]
-pub(crate) fn ended(why: Why, op: &'static str, source: &Tensor) -> Option<Arc<Cut>> {
+pub(crate) fn path_end(reason: EndReason, op: &'static str, source: &Tensor) -> Option<Arc<PathEnds>> {
     // What a node computes in backward is nobody's path.
     if call_site::is_inherited() {
         return None;
     }
-    Some(Arc::new(Cut(SmallVec::from_elem(Entry::new(why, op, std::iter::once(source)), 1))))
+    Some(Arc::new(PathEnds(SmallVec::from_elem(PathEnd::new(reason, op, std::iter::once(source)), 1))))
 }
 
-fn add(to: &mut SmallVec<[Entry; 1]>, e: Entry) {
+fn add(to: &mut SmallVec<[PathEnd; 1]>, e: PathEnd) {
     if to.len() < ENDS && !to.iter().any(|x| x.same(&e)) {
         to.push(e);
     }
 }
 
 /// Why an operation has recorded nothing; of a cast without a word from the mode it is the type.
-pub(crate) fn why(mode: Mode, is_cast: bool) -> Why {
+pub(crate) fn end_reason(mode: Mode, is_cast: bool) -> EndReason {
     match mode {
-        Mode { inference: true, .. } => Why::Inference,
-        Mode { grad: false, .. } => Why::NoGrad,
-        _ if is_cast => Why::Cast,
-        _ => Why::NoDerivative,
+        Mode { inference: true, .. } => EndReason::Inference,
+        Mode { grad: false, .. } => EndReason::NoGrad,
+        _ if is_cast => EndReason::Cast,
+        _ => EndReason::NoDerivative,
     }
 }
 
 /// Marks the results of an operation that recorded nothing.
 #[cold]
-pub(crate) fn mark_results(op: &'static str, why: Why, inputs: &[&Tensor], outs: &[Tensor]) {
+pub(crate) fn mark_results(op: &'static str, reason: EndReason, inputs: &[&Tensor], outs: &[Tensor]) {
     let mut sources: SmallVec<[&Tensor; 3]> = SmallVec::new();
-    let mut inherited: SmallVec<[Arc<Cut>; 2]> = SmallVec::new();
+    let mut inherited: SmallVec<[Arc<PathEnds>; 2]> = SmallVec::new();
     for t in inputs {
-        let (needs, cut) = {
+        let (needs, path_ends) = {
             let core = t.read();
-            (core.needs_grad(), core.cut().cloned())
+            (core.needs_grad(), core.path_ends().cloned())
         };
         if needs {
             sources.push(t);
         } else {
-            inherited.extend(cut);
+            inherited.extend(path_ends);
         }
     }
-    let mut ends: SmallVec<[Entry; 1]> = SmallVec::new();
+    let mut ends: SmallVec<[PathEnd; 1]> = SmallVec::new();
     if !sources.is_empty() && !call_site::is_inherited() {
-        ends.push(Entry::new(why, op, sources.into_iter()));
+        ends.push(PathEnd::new(reason, op, sources.into_iter()));
     }
-    let cut = match (ends.is_empty(), &inherited[..]) {
+    let path_ends = match (ends.is_empty(), &inherited[..]) {
         (true, []) => return,
         (true, [one]) => one.clone(),
         _ => {
             for e in inherited.iter().flat_map(|c| c.0.iter()) {
                 add(&mut ends, e.clone());
             }
-            Arc::new(Cut(ends))
+            Arc::new(PathEnds(ends))
         }
     };
     for t in outs {
-        t.write().set_cut(Some(cut.clone()));
+        t.write().set_path_ends(Some(path_ends.clone()));
     }
 }
 
@@ -157,10 +157,10 @@ pub(crate) fn mark_results(op: &'static str, why: Why, inputs: &[&Tensor], outs:
 pub fn mark_result(op: &'static str, input: &Tensor, out: &Tensor) {
     let marks = {
         let core = input.read();
-        core.has_cut() || core.needs_grad()
+        core.has_path_ends() || core.needs_grad()
     };
     if marks {
-        mark_results(op, why(mode::current(), false), &[input], std::slice::from_ref(out));
+        mark_results(op, end_reason(mode::current(), false), &[input], std::slice::from_ref(out));
     }
 }
 
@@ -168,9 +168,9 @@ pub fn mark_result(op: &'static str, input: &Tensor, out: &Tensor) {
 #[cold]
 pub(crate) fn mark_node(node: &Node, inputs: &[&Tensor]) {
     let without_edge = inputs.iter().zip(node.edges()).filter(|(_, e)| e.is_none());
-    let cuts: Vec<Arc<Cut>> = without_edge.filter_map(|(t, _)| t.read().cut().cloned()).collect();
-    if !cuts.is_empty() {
-        node.with_hooks(|h| h.cuts = cuts);
+    let path_ends: Vec<Arc<PathEnds>> = without_edge.filter_map(|(t, _)| t.read().path_ends().cloned()).collect();
+    if !path_ends.is_empty() {
+        node.with_hooks(|h| h.path_ends = path_ends);
     }
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn mark_node(node: &Node, inputs: &[&Tensor]) {
 struct Walk {
     /// For each node the end that led there; None for those behind the roots themselves.
     nodes: FxHashMap<*const Node, Option<usize>>,
-    ends: Vec<Entry>,
+    ends: Vec<PathEnd>,
 }
 
 impl Walk {
@@ -190,20 +190,20 @@ impl Walk {
                 continue;
             }
             self.nodes.insert(Arc::as_ptr(&n), by);
-            for cut in n.cuts() {
-                self.met(&cut);
+            for path_ends in n.path_ends() {
+                self.add_ends(&path_ends);
             }
             if let NodeOp::Accumulate(leaf) = n.op()
-                && let Some(cut) = leaf.read().cut().cloned()
+                && let Some(path_ends) = leaf.read().path_ends().cloned()
             {
-                self.met(&cut);
+                self.add_ends(&path_ends);
             }
             work.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
         }
     }
 
-    fn met(&mut self, cut: &Cut) {
-        for e in &cut.0 {
+    fn add_ends(&mut self, path_ends: &PathEnds) {
+        for e in &path_ends.0 {
             if !self.ends.iter().any(|x| x.same(e) && x.from.len() == e.from.len() && x.from.iter().zip(&e.from).all(|(a, b)| a.same(b))) {
                 self.ends.push(e.clone());
             }
@@ -235,7 +235,7 @@ impl Walk {
     }
 
     /// The end that cut the path to a node off.
-    fn end_before(&self, node: &Arc<Node>) -> Option<&Entry> {
+    fn end_before(&self, node: &Arc<Node>) -> Option<&PathEnd> {
         self.nodes.get(&Arc::as_ptr(node)).copied().flatten().map(|i| &self.ends[i])
     }
 
@@ -244,7 +244,7 @@ impl Walk {
     }
 
     fn all_ends(&self) -> Option<String> {
-        let mut texts: Vec<String> = self.ends.iter().map(Entry::text).collect();
+        let mut texts: Vec<String> = self.ends.iter().map(PathEnd::text).collect();
         texts.sort();
         texts.dedup();
         texts.truncate(ENDS);
@@ -254,8 +254,8 @@ impl Walk {
 
 /// What a tensor says about the end of its path, if it has no history because of one.
 pub fn explain_root(t: &Tensor) -> Option<String> {
-    let cut = t.read().cut().cloned()?;
-    let texts: Vec<String> = cut.0.iter().map(Entry::text).collect();
+    let path_ends = t.read().path_ends().cloned()?;
+    let texts: Vec<String> = path_ends.0.iter().map(PathEnd::text).collect();
     Some(format!("the path to it was cut by {}", texts.join("; ")))
 }
 

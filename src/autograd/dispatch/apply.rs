@@ -4,7 +4,7 @@ use crate::array::{Access, Array, Change, Device, Version, fusion};
 use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::{self, Watch};
-use crate::autograd::dispatch::record::{self, Entry, History};
+use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::dispatch::write_callback;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edge, Node, NodeOp, OutMeta, Vjp};
@@ -14,10 +14,10 @@ use crate::autograd::graph::view::{self, ViewName, ViewOp};
 use crate::autograd::primitives;
 use crate::autograd::tensor::lock::ReadGuard;
 use crate::autograd::tensor::{Core, Tensor, Value};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{self, Jvp, Tangent, Tangents};
 use crate::autograd::transforms::level;
-use crate::autograd::transforms::mutation_guard::{self, Trusted};
+use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
 use crate::backend::host;
 use crate::error::{Error, Result, within};
 use crate::layout::fmt_shape;
@@ -99,7 +99,7 @@ pub trait Op: Vjp + OpForm {
     }
 
     /// Whether the forward knows what to do with inputs (and, in place, with a target) whose values are pending; others get them computed.
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         false
     }
 
@@ -158,8 +158,8 @@ pub trait Op: Vjp + OpForm {
 
     /// The batching rule: the operation on inputs of which some have a batch dimension in front, which all results then have. None: it has
     /// no rule, and runs on each element of the batch.
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        self.batch_shifted(lanes)
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        self.batch_shifted(batch)
     }
 
     /// How the tangents of the results come from those of the inputs.
@@ -179,7 +179,7 @@ pub trait OpForm {
     fn node_op(&self) -> NodeOp;
 
     /// The batching rule that `Op::shifted` gives: all inputs get a batch dimension.
-    fn batch_shifted(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>>;
+    fn batch_shifted(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>>;
 }
 
 impl<T: Op + Clone> OpForm for T {
@@ -188,8 +188,8 @@ impl<T: Op + Clone> OpForm for T {
         self.clone().into_node()
     }
 
-    fn batch_shifted(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        self.shifted(lanes.size).map(|op| lanes.shifted(&op))
+    fn batch_shifted(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        self.shifted(batch.size).map(|op| batch.shifted(&op))
     }
 }
 
@@ -240,12 +240,12 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
                 arrays.push(a);
             }
         }
-        let History { leveled, dual, .. } = history;
-        let outs: SmallVec<[Value; 1]> = if leveled || dual && tangents {
+        let History { wrapped, dual, .. } = history;
+        let outs: SmallVec<[Value; 1]> = if wrapped || dual && tangents {
             drop(arrays);
             drop(cores);
             // Before tangents: an input of an ended level has that of the tensor below.
-            if leveled && let Some(now) = level::without_ended(inputs) {
+            if wrapped && let Some(now) = level::without_ended(inputs) {
                 let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
                 return run(op, &refs, grows, tangents);
             }
@@ -280,7 +280,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
     if !history.is_recorded() {
         let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
         if history.ends {
-            missing_gradient::mark_results(op.name(), missing_gradient::why(history.mode, op.is_cast()), inputs, &outs);
+            missing_gradient::mark_results(op.name(), missing_gradient::end_reason(history.mode, op.is_cast()), inputs, &outs);
         }
         return Ok(outs);
     }
@@ -305,7 +305,7 @@ fn unrecorded(mut made: Arrays) -> Outputs {
 fn make_room(op: &dyn Op, inputs: &[&Tensor]) {
     let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
     let is_step =
-        op.takes_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
+        op.accepts_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
     // Few numbers lie in their storage.
     if !is_step && looks(|a| a.numel() > 16) {
         fusion::run_left();
@@ -374,7 +374,7 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     // Whoever records a pending result there asks for its line, which cannot be seen without the host's lock.
     let _line = Inherit::new(call_site::current());
     host::unlocked(|| {
-        if !op.takes_pending() {
+        if !op.accepts_pending() {
             refs.iter().try_for_each(|a| a.ready())?;
         }
         within(|| op.name().into(), || op.forward(&refs))
@@ -408,7 +408,7 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
     }
     if !with_grad.contains(&true) {
         let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
-        missing_gradient::mark_results(op.name(), missing_gradient::why(history.mode, op.is_cast()), inputs, &outs);
+        missing_gradient::mark_results(op.name(), missing_gradient::end_reason(history.mode, op.is_cast()), inputs, &outs);
         return Ok(outs);
     }
     let saves = op.saves(&history.needs);
@@ -424,7 +424,7 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
         }
     }
     let edges = history.edges(inputs.iter().copied())?;
-    let node = record::begin(Entry { op: op.node_op(), edges, outs: metas, saves, saved }, call_site::current());
+    let node = record::begin(NodeRecord { op: op.node_op(), edges, outs: metas, saves, saved }, call_site::current());
     let mut made = Outputs::new();
     for (j, v) in outs.into_iter().enumerate() {
         let edge = with_grad[j].then(|| Edge { node: node.clone(), nr: j as u32 });
@@ -432,7 +432,12 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
     }
     let outs = made;
     for (t, _) in outs.iter().zip(&with_grad).filter(|(_, g)| !**g) {
-        missing_gradient::mark_results(op.name(), missing_gradient::why(history.mode, op.is_cast()), inputs, std::slice::from_ref(t));
+        missing_gradient::mark_results(
+            op.name(),
+            missing_gradient::end_reason(history.mode, op.is_cast()),
+            inputs,
+            std::slice::from_ref(t),
+        );
     }
     record::finish(&node, history.ends.then_some(inputs), &outs)?;
     Ok(outs)
@@ -441,14 +446,14 @@ fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[
 pub(crate) fn out_meta(v: &Value) -> OutMeta {
     match v {
         Value::Array(a) => OutMeta::of(a),
-        Value::Leveled(l) => l.with_array(OutMeta::of),
+        Value::Wrapped(l) => l.with_array(OutMeta::of),
     }
 }
 
 /// What an in-place operation does with what stood there before. (Either way the old value's history goes on: an overwritten value
 /// has a gradient of zero.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Old {
+pub enum OldValue {
     /// `add_`: the old value is the first input.
     Read,
     /// `copy_`, `fill_`: the old value is lost.
@@ -456,13 +461,13 @@ pub enum Old {
 }
 
 /// Applies an operation whose result overwrites its first input. Nothing is changed if it fails.
-pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
     write_inplace(op, label, inputs, old, true)
 }
 
 /// As `apply_inplace`, for inputs of which some have tangents.
 #[cold]
-fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
     if let Some(now) = level::without_ended(inputs) {
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
@@ -472,7 +477,7 @@ fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old)
     let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
     // A history of the tangents, here or at a level below, keeps the old value.
     let recorded = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
-    let kept = forward_mode::kept_apart(inputs[0], old == Old::Read && mode::is_grad_enabled() && recorded())?;
+    let kept = forward_mode::kept_apart(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && recorded())?;
     let rest = inputs[1..].iter().map(|t| forward_mode::beside_write(t, inputs[0]));
     let ins: SmallVec<[Tensor; 3]> = std::iter::once(Ok(kept)).chain(rest).collect::<Result<_>>()?;
     let ins: SmallVec<[&Tensor; 3]> = ins.iter().collect();
@@ -481,17 +486,17 @@ fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old)
     written[0] = inputs[0];
     write_inplace(op, label, &written, old, false)?;
     // The tangent belongs to the target, wherever its memory is from.
-    let _trusted = Trusted::new();
+    let _trusted = TrustedWrites::new();
     forward_mode::written(inputs[0], made)
 }
 
-fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old, tangents: bool) -> Result<()> {
+fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue, tangents: bool) -> Result<()> {
     let target = inputs[0];
     if fusion::has_left() {
         make_room(op, inputs);
     }
     let mode = mode::current();
-    debug_assert!(old == Old::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
+    debug_assert!(old == OldValue::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
     let mut history = History::new(mode);
     for (i, t) in inputs.iter().enumerate() {
         let core = t.read();
@@ -501,17 +506,17 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
             history.input(&core);
         }
     }
-    let History { leveled, dual, .. } = history;
-    let level = if leveled { level::highest(inputs) } else { None };
+    let History { wrapped, dual, .. } = history;
+    let level = if wrapped { level::highest(inputs) } else { None };
     if let Some(level) = &level
-        && mutation_guard::raise(target, level)
+        && mutation_guard::wrap_target(target, level)
     {
         return write_inplace(op, label, inputs, old, tangents);
     }
     if dual && tangents && forward_mode::is_enabled() {
         return with_tangents(op, label, inputs, old);
     }
-    if leveled && let Some(now) = level::without_ended(inputs) {
+    if wrapped && let Some(now) = level::without_ended(inputs) {
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
     }
@@ -550,7 +555,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
             });
         }
         let outs = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
-        let node = record::begin(Entry { op: op.node_op(), edges, outs, saves, saved }, call_site::current());
+        let node = record::begin(NodeRecord { op: op.node_op(), edges, outs, saves, saved }, call_site::current());
         if let Some(hooks) = saved_hooks::current() {
             // Hooks see inputs while these have the values and the history that are saved.
             saved_hooks::pack_node(&node, &*hooks, &[])?;
@@ -583,7 +588,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
         if large && !is_quick(&refs) {
             let _line = Inherit::new(call_site::current());
             host::unlocked(|| {
-                if !op.takes_pending() {
+                if !op.accepts_pending() {
                     refs.iter().try_for_each(|a| a.ready())?;
                     out.storage().settle(Access::Write)?;
                 }
@@ -598,7 +603,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old,
     let Some(node) = node else {
         // What was written in here has a path that ends, unless the target's own goes on.
         if history.ends && !target.requires_grad() {
-            missing_gradient::mark_results(label, missing_gradient::why(mode, op.is_cast()), inputs, std::slice::from_ref(target));
+            missing_gradient::mark_results(label, missing_gradient::end_reason(mode, op.is_cast()), inputs, std::slice::from_ref(target));
         }
         return Ok(());
     };

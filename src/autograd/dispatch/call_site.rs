@@ -102,7 +102,7 @@ pub fn derive(here: Site, parent: Site, by: String) -> Site {
 
 /// How the embedding language finds and describes call sites, and how it warns.
 #[derive(Debug)]
-pub struct Source {
+pub struct CallSiteSource {
     /// The site of the innermost line of the user; with the whole stack.
     pub current: [fn() -> Site; 2],
     pub describe: fn(Site) -> Option<String>,
@@ -111,9 +111,9 @@ pub struct Source {
     pub warn: fn(&str),
 }
 
-static SOURCE: OnceLock<Source> = OnceLock::new();
+static SOURCE: OnceLock<CallSiteSource> = OnceLock::new();
 /// Which of `Source::current` is asked.
-static HOW: AtomicUsize = AtomicUsize::new(0);
+static SOURCE_INDEX: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// While a node runs in backward, what it records inherits the node's own forward site.
@@ -121,14 +121,14 @@ thread_local! {
 }
 
 /// Registers the source; the first registration stays.
-pub fn register(source: Source) {
+pub fn register(source: CallSiteSource) {
     let _ = SOURCE.set(source);
     fusion::register(fusion::CallSites { current: || current().0, describe: |site| Site(site).text() });
 }
 
 /// Whether sites remember the whole stack from now on.
 pub fn record_stacks(on: bool) {
-    HOW.store(usize::from(on), Ordering::Relaxed);
+    SOURCE_INDEX.store(usize::from(on), Ordering::Relaxed);
 }
 
 /// Warns through the embedding language. No lock may be held.
@@ -145,7 +145,7 @@ pub fn current() -> Site {
         return s;
     }
     match SOURCE.get() {
-        Some(s) => (s.current[HOW.load(Ordering::Relaxed) & 1])(),
+        Some(s) => (s.current[SOURCE_INDEX.load(Ordering::Relaxed) & 1])(),
         None => Site::UNKNOWN,
     }
 }

@@ -5,9 +5,9 @@ use crate::array::{Array, Change, Numbers, Version, fusion};
 use crate::autograd::dispatch::apply::{Op, Saves};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode;
-use crate::autograd::dispatch::pointwise::{MAX_PARAMS, Number, Passes, PointwiseOp};
+use crate::autograd::dispatch::pointwise::{MAX_PARAMS, Number, Passthrough, PointwiseOp};
 use crate::autograd::dispatch::record;
-use crate::autograd::graph::node::{Edge, Edges, Node, NodeOp, OutMeta, State};
+use crate::autograd::graph::node::{Edge, Edges, Node, NodeOp, NodeState, OutMeta};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::primitives::NEG;
 use crate::autograd::tensor::lock::ReadGuard;
@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 #[inline]
 pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> Result<Option<Tensor>> {
     let mode = mode::current();
-    if !mode.short_way() {
+    if !mode.allows_fast_path() {
         return Ok(None);
     }
     let cores = inputs.map(Tensor::read);
@@ -98,7 +98,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
 #[inline]
 pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> bool {
     let mode = mode::current();
-    if !mode.short_writes() {
+    if !mode.allows_fast_writes() {
         return false;
     }
     let cores = inputs.map(Tensor::read);
@@ -152,7 +152,7 @@ pub(in crate::autograd) fn vjp_direct(
 }
 
 #[inline]
-fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &State) -> Option<SmallVec<[Option<Array>; 2]>> {
+fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &NodeState) -> Option<SmallVec<[Option<Array>; 2]>> {
     let n = needs.len();
     debug_assert_eq!(n, op.row.info().arity());
     let mut cores: [Option<ReadGuard<'_, Core>>; 3] = [None, None, None];
@@ -184,7 +184,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &S
         match core.as_ref().map(|c| &c.value) {
             None => {}
             Some(Value::Array(a)) => *at = Some(a),
-            Some(Value::Leveled(_)) => return None,
+            Some(Value::Wrapped(_)) => return None,
         }
     }
     let mut like = g;
@@ -229,9 +229,9 @@ fn spread(g: &Array) -> Option<f64> {
 /// The gradient of an operand that is the cotangent itself, but for its sign: no kernel computes it.
 #[inline]
 fn passed_on(op: &PointwiseOp, operand: usize, g: &Array) -> Option<Array> {
-    match op.passes(operand) {
-        Passes::On => Some(g.clone()),
-        Passes::Negated => Array::pointwise_direct(NEG, op.compute, &[g], &Numbers::NONE, &op.params),
-        Passes::No => None,
+    match op.passthrough(operand) {
+        Passthrough::Identity => Some(g.clone()),
+        Passthrough::Negated => Array::pointwise_direct(NEG, op.compute, &[g], &Numbers::NONE, &op.params),
+        Passthrough::None => None,
     }
 }

@@ -31,13 +31,13 @@ impl Mode {
     /// The switch of the short way: whether operations on few numbers may go past dispatch. Not while somebody wants to see more than
     /// in-place writes to what was captured.
     #[inline]
-    pub fn short_way(self) -> bool {
+    pub fn allows_fast_path(self) -> bool {
         self.watch & !(Watch::Captured as u8) == 0
     }
 
-    /// `short_way` of writes in place, which whoever watches what was captured wants to see, too.
+    /// `allows_fast_path` of writes in place, which whoever watches what was captured wants to see, too.
     #[inline]
-    pub fn short_writes(self) -> bool {
+    pub fn allows_fast_writes(self) -> bool {
         self.watch == 0
     }
 

@@ -5,7 +5,7 @@ use crate::autograd::dispatch::apply::{Arrays, Devices, Op, Saves, apply1};
 use crate::autograd::dispatch::mode;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Name, NodeOp, Vjp, VjpCx};
-use crate::autograd::graph::saved_attributes::{Keeps, Kept};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::tensor::{Tensor, Value};
 use crate::autograd::transforms::forward_mode::{self, Jvp, Tangents};
@@ -30,11 +30,11 @@ pub enum Number {
 
 /// Whether an operand's gradient is the cotangent itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::autograd) enum Passes {
-    On,
+pub(in crate::autograd) enum Passthrough {
+    Identity,
     /// But for its sign.
     Negated,
-    No,
+    None,
 }
 
 /// A row with its parameters and the types it computes in and gives.
@@ -65,44 +65,44 @@ impl PointwiseOp {
     }
 
     /// What the node keeps, by PyTorch's names.
-    pub fn kept(&self) -> Keeps {
+    pub fn saved_attributes(&self) -> SavedAttributes {
         let info = self.row.info();
         let saves = info.saves(info.differentiable());
-        let mut keeps = Keeps::new();
+        let mut attributes = SavedAttributes::new();
         for (i, operand) in info.operands.iter().enumerate() {
             if saves >> i & 1 == 1 {
-                keeps.push((operand.public, Kept::Input(i)));
+                attributes.push((operand.public, SavedAttribute::Input(i)));
             }
         }
         if saves & OUTPUT != 0 {
-            keeps.push(("result", Kept::Output(0)));
+            attributes.push(("result", SavedAttribute::Output(0)));
         }
         for (name, value) in info.params.iter().zip(self.params()).filter(|(name, _)| !info.hidden.contains(name)) {
-            keeps.push((name, Kept::Number(*value)));
+            attributes.push((name, SavedAttribute::Number(*value)));
         }
-        keeps.extend(info.constants.iter().map(|(name, constant)| {
+        attributes.extend(info.constants.iter().map(|(name, constant)| {
             let kept = match constant {
-                Constant::Whole(i) => Kept::Int(*i),
-                Constant::Word(s) => Kept::Text(s),
-                Constant::Nothing => Kept::Nothing,
+                Constant::Whole(i) => SavedAttribute::Int(*i),
+                Constant::Word(s) => SavedAttribute::Text(s),
+                Constant::Nothing => SavedAttribute::Nothing,
             };
             (*name, kept)
         }));
         if let (Number::Later, Some(names)) = (self.number, info.kept_with_number) {
-            keeps.retain(|k| names.contains(&k.0));
+            attributes.retain(|k| names.contains(&k.0));
         }
-        keeps
+        attributes
     }
 
     /// Whether the gradient of an operand is the cotangent itself, as the row's formula tells. Such derivatives have no kernels.
     #[inline]
-    pub(in crate::autograd) fn passes(&self, operand: usize) -> Passes {
-        static ALL: OnceLock<Vec<[Passes; 3]>> = OnceLock::new();
+    pub(in crate::autograd) fn passthrough(&self, operand: usize) -> Passthrough {
+        static ALL: OnceLock<Vec<[Passthrough; 3]>> = OnceLock::new();
         let of_row = |row: &RowId| {
             std::array::from_fn(|i| match row.vjp_formula(i).as_deref() {
-                Some("g") => Passes::On,
-                Some("-g") => Passes::Negated,
-                _ => Passes::No,
+                Some("g") => Passthrough::Identity,
+                Some("-g") => Passthrough::Negated,
+                _ => Passthrough::None,
             })
         };
         ALL.get_or_init(|| RowId::ALL.iter().map(of_row).collect())[self.row as usize][operand]
@@ -137,7 +137,7 @@ impl PointwiseOp {
                     .iter()
                     .map(|c| match &c.value {
                         Value::Array(a) => Some(a),
-                        Value::Leveled(_) => None,
+                        Value::Wrapped(_) => None,
                     })
                     .collect();
                 if let Some(arrays) = arrays {
@@ -198,7 +198,7 @@ impl Op for PointwiseOp {
         Devices::Numbers
     }
 
-    fn takes_pending(&self) -> bool {
+    fn accepts_pending(&self) -> bool {
         true
     }
 

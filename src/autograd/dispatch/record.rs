@@ -6,7 +6,7 @@
 //! node. What concerns all operations stands here, once:
 //!
 //! - *Grad mode and inference mode*: `History`.
-//! - *Transform levels*: `History::at_level`. A pass at a level that records nothing there (`level::is_quiet`) gives no edges.
+//! - *Transform levels*: `History::at_level`. A pass at a level that records nothing there (`level::is_unrecorded`) gives no edges.
 //! - *Call site and anomaly mode*: `begin` is given the site that `call_site::current` finds, which in anomaly mode stands for the whole stack.
 //! - *Saved tensor hooks*: `finish` lets those in force pack what the node has saved.
 //! - *Subclasses*: `__torch_function__` is asked before dispatch (`python/overrides/`). Outputs are new tensors without an object of the
@@ -14,7 +14,7 @@
 //! - *Autocast*: not built. It converts inputs, so it belongs in front of `History::of`.
 //! - *Profiler*: not built. It opens a range where `History` is asked and closes it at the end of `finish`.
 //!
-//! Who wants to see every operation sets a bit of `Mode::watch`. `Mode::short_way` then says no, and nothing goes past dispatch.
+//! Who wants to see every operation sets a bit of `Mode::watch`. `Mode::allows_fast_path` then says no, and nothing goes past dispatch.
 
 use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::dispatch::apply::Saves;
@@ -38,7 +38,7 @@ pub struct History {
     /// Whether the path of an input ends here, or has ended before.
     pub ends: bool,
     /// Whether an input is of a transform level.
-    pub leveled: bool,
+    pub wrapped: bool,
     /// Whether an input has a tangent.
     pub dual: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) fn records(mode: Mode) -> bool {
 impl History {
     #[inline]
     pub(crate) fn new(mode: Mode) -> History {
-        History { mode, needs: SmallVec::new(), ends: false, leveled: false, dual: false }
+        History { mode, needs: SmallVec::new(), ends: false, wrapped: false, dual: false }
     }
 
     /// Of inputs that are read one by one.
@@ -68,7 +68,7 @@ impl History {
     #[inline]
     pub(crate) fn input(&mut self, core: &Core) {
         let needs = self.target(core);
-        self.ends |= core.has_cut() || needs && !records(self.mode);
+        self.ends |= core.has_path_ends() || needs && !records(self.mode);
     }
 
     /// Looks at the next input, which is going to be overwritten: its path ends nowhere. Returns whether it needs a gradient.
@@ -76,7 +76,7 @@ impl History {
     pub(crate) fn target(&mut self, core: &Core) -> bool {
         let needs = core.needs_grad();
         self.needs.push(needs && records(self.mode));
-        self.leveled |= core.value.level() > 0;
+        self.wrapped |= core.value.level() > 0;
         self.dual |= core.has_tangent();
         needs
     }
@@ -84,7 +84,7 @@ impl History {
     /// The operation runs at this transform level.
     #[inline]
     pub(crate) fn at_level(&mut self, number: u32) {
-        if level::is_quiet(number) {
+        if level::is_unrecorded(number) {
             self.needs.fill(false);
         }
     }
@@ -106,7 +106,7 @@ impl History {
 }
 
 /// An operation as the graph keeps it.
-pub struct Entry {
+pub struct NodeRecord {
     pub op: NodeOp,
     pub edges: Edges,
     pub outs: SmallVec<[OutMeta; 1]>,
@@ -115,22 +115,22 @@ pub struct Entry {
     pub saved: SmallVec<[Saved; 2]>,
 }
 
-impl Entry {
+impl NodeRecord {
     /// Of an operation that saves nothing, or says later what it saves.
-    pub fn new(op: NodeOp, edges: Edges, outs: SmallVec<[OutMeta; 1]>) -> Entry {
-        Entry { op, edges, outs, saves: Saves::NOTHING, saved: SmallVec::new() }
+    pub fn new(op: NodeOp, edges: Edges, outs: SmallVec<[OutMeta; 1]>) -> NodeRecord {
+        NodeRecord { op, edges, outs, saves: Saves::NOTHING, saved: SmallVec::new() }
     }
 
     /// Of an operation with one output.
-    pub fn single(op: NodeOp, edges: Edges, out: OutMeta) -> Entry {
-        Entry::new(op, edges, SmallVec::from_elem(out, 1))
+    pub fn single(op: NodeOp, edges: Edges, out: OutMeta) -> NodeRecord {
+        NodeRecord::new(op, edges, SmallVec::from_elem(out, 1))
     }
 }
 
 /// Makes the node: the one place that does. What is never linked to a tensor belongs to no graph.
 #[inline]
-pub fn begin(entry: Entry, site: Site) -> Arc<Node> {
-    let Entry { op, edges, outs, saves, saved } = entry;
+pub fn begin(entry: NodeRecord, site: Site) -> Arc<Node> {
+    let NodeRecord { op, edges, outs, saves, saved } = entry;
     node(op, edges, outs, saves, saved, site)
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn link(t: &Tensor, edge: Edge) {
         let mut core = t.write();
         core.requires_grad = false;
         let old = core.grad_fn.replace(edge);
-        core.set_cut(None);
+        core.set_path_ends(None);
         old
     };
     drop(old);

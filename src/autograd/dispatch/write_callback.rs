@@ -7,17 +7,17 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Called before a write, while the old value is still there.
-pub trait BeforeWrite: Send + Sync {
+pub trait WriteCallback: Send + Sync {
     /// Called while recording is off.
     fn before(&self, t: &Tensor) -> Result<()>;
 }
 
 thread_local! {
-    static WATCHER: RefCell<Option<Arc<dyn BeforeWrite>>> = const { RefCell::new(None) };
+    static WATCHER: RefCell<Option<Arc<dyn WriteCallback>>> = const { RefCell::new(None) };
 }
 
 /// Sets or takes away this thread's callback.
-pub fn set(watcher: Option<Arc<dyn BeforeWrite>>) {
+pub fn set(watcher: Option<Arc<dyn WriteCallback>>) {
     set_watch(Watch::Writing, watcher.is_some());
     let old = WATCHER.with(|w| w.replace(watcher));
     // Outside the borrow: it may own foreign objects.

@@ -19,7 +19,7 @@ use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
-use crate::autograd::transforms::level::{self, Quiet};
+use crate::autograd::transforms::level::{self, UnrecordedLevel};
 use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
 use std::collections::BinaryHeap;
@@ -99,7 +99,7 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     }
     let mode: Mode = mode::current();
     let hooks = saved_hooks::stack();
-    let levels = level::here();
+    let levels = level::current_stack();
     let _aside = Aside::begin();
     std::thread::scope(|s| {
         let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
@@ -152,7 +152,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         ready: BinaryHeap::new(),
         keep: options.retain_graph,
         into_leaves: options.inputs.is_empty() || options.accumulate,
-        direct: !options.create_graph && anomaly.is_none() && mode::current().short_way(),
+        direct: !options.create_graph && anomaly.is_none() && mode::current().allows_fast_path(),
         anomaly,
         withheld: Vec::new(),
         without: Vec::new(),
@@ -166,7 +166,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     };
     let _plan = task_plan::show(options.inputs.is_empty(), || pass.visits.iter().filter(|v| v.needed).map(|v| v.node));
     // Above level 0 lower levels go on recording as before.
-    let quiet = (options.level > 0 && !options.create_graph).then(|| Quiet::at(options.level));
+    let quiet = (options.level > 0 && !options.create_graph).then(|| UnrecordedLevel::at(options.level));
     let _mode = ModeGuard::grad(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
         let meta = &edge.node.outs()[edge.nr as usize];

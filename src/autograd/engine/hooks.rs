@@ -1,6 +1,6 @@
 //! Hooks: foreign code that sees, and may replace, gradients on their way.
 
-use crate::autograd::diagnostics::missing_gradient::Cut;
+use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::graph::node::Node;
 use crate::autograd::tensor::Tensor;
 use crate::error::Result;
@@ -54,7 +54,7 @@ pub struct NodeHooks {
     pub pre: List<Arc<dyn NodeHook>>,
     pub post: List<Arc<dyn NodeHook>>,
     /// No hooks: where the paths of inputs end that need no gradient.
-    pub(in crate::autograd) cuts: Vec<Arc<Cut>>,
+    pub(in crate::autograd) path_ends: Vec<Arc<PathEnds>>,
 }
 
 impl NodeHooks {

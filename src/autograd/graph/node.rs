@@ -1,15 +1,15 @@
 //! Node and Edge: the graph that backward walks.
 
 use crate::array::{Array, Device};
-use crate::autograd::diagnostics::missing_gradient::Cut;
+use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::dispatch::apply::Saves;
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::engine::hooks::{Grads, NodeHooks};
 use crate::autograd::graph::saved::Saved;
-use crate::autograd::graph::saved_attributes::Keeps;
+use crate::autograd::graph::saved_attributes::SavedAttributes;
 use crate::autograd::tensor::Tensor;
 use crate::autograd::tensor::lock::{Brief, BriefGuard};
-use crate::autograd::tensor::slot::Slot;
+use crate::autograd::tensor::slot::ObjectSlot;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
 use smallvec::SmallVec;
@@ -67,8 +67,8 @@ pub trait Vjp: Send + Sync + 'static {
     }
 
     /// What the node keeps, by PyTorch's names.
-    fn keeps(&self) -> Keeps {
-        Keeps::new()
+    fn saved_attributes(&self) -> SavedAttributes {
+        SavedAttributes::new()
     }
 
     /// Frees what the operation itself keeps, once it has run for the last time.
@@ -172,11 +172,11 @@ pub struct Node {
     op: NodeOp,
     edges: Edges,
     outs: SmallVec<[OutMeta; 1]>,
-    /// Which inputs and outputs lie in `State::saved`.
+    /// Which inputs and outputs lie in `NodeState::saved`.
     pub(in crate::autograd) saves: Saves,
     site: Site,
-    state: Brief<State>,
-    slot: Slot,
+    state: Brief<NodeState>,
+    slot: ObjectSlot,
     pub(in crate::autograd) mark: Mark,
 }
 
@@ -188,7 +188,7 @@ pub(in crate::autograd) struct Mark {
 }
 
 #[derive(Default)]
-pub(in crate::autograd) struct State {
+pub(in crate::autograd) struct NodeState {
     pub saved: SmallVec<[Saved; 2]>,
     pub freed: bool,
     pub hooks: Option<Box<NodeHooks>>,
@@ -224,8 +224,8 @@ impl Node {
                 outs,
                 saves,
                 site,
-                state: Brief::new(State { saved, ..State::default() }),
-                slot: Slot::default(),
+                state: Brief::new(NodeState { saved, ..NodeState::default() }),
+                slot: ObjectSlot::default(),
                 mark: Mark::default(),
             });
             Arc::from_raw(place.cast::<Node>())
@@ -241,7 +241,7 @@ impl Node {
             saves: Saves::NOTHING,
             site,
             state: Brief::default(),
-            slot: Slot::default(),
+            slot: ObjectSlot::default(),
             mark: Mark::default(),
         })
     }
@@ -272,7 +272,7 @@ impl Node {
     }
 
     #[inline]
-    pub fn slot(&self) -> &Slot {
+    pub fn slot(&self) -> &ObjectSlot {
         &self.slot
     }
 
@@ -302,7 +302,7 @@ impl Node {
 
     /// What changes in a node's life. No foreign code may run while it is held.
     #[inline]
-    pub(in crate::autograd) fn state(&self) -> BriefGuard<'_, State> {
+    pub(in crate::autograd) fn state(&self) -> BriefGuard<'_, NodeState> {
         self.state.lock()
     }
 
@@ -471,12 +471,18 @@ impl Node {
     pub(crate) fn hooks(&self) -> Option<NodeHooks> {
         let state = self.state.lock();
         let h = state.hooks.as_ref().filter(|h| !h.is_empty())?;
-        Some(NodeHooks { tensor: h.tensor.clone(), retain: h.retain.clone(), pre: h.pre.clone(), post: h.post.clone(), cuts: Vec::new() })
+        Some(NodeHooks {
+            tensor: h.tensor.clone(),
+            retain: h.retain.clone(),
+            pre: h.pre.clone(),
+            post: h.post.clone(),
+            path_ends: Vec::new(),
+        })
     }
 
     /// Where the paths of those inputs end that the node has no edge to.
-    pub(in crate::autograd) fn cuts(&self) -> Vec<Arc<Cut>> {
-        self.state.lock().hooks.as_ref().map_or_else(Vec::new, |h| h.cuts.clone())
+    pub(in crate::autograd) fn path_ends(&self) -> Vec<Arc<PathEnds>> {
+        self.state.lock().hooks.as_ref().map_or_else(Vec::new, |h| h.path_ends.clone())
     }
 
     pub(crate) fn remove_hook(&self, id: u64) {
@@ -487,7 +493,7 @@ impl Node {
                 retain: Vec::new(),
                 pre: h.pre.clone(),
                 post: h.post.clone(),
-                cuts: Vec::new(),
+                path_ends: Vec::new(),
             });
             if let Some(h) = state.hooks.as_mut() {
                 h.remove(id);

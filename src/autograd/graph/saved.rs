@@ -3,7 +3,7 @@
 use crate::array::{Array, Change, Storage, Version};
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
-use crate::autograd::graph::saved_hooks::PackedSaved;
+use crate::autograd::graph::saved_hooks::PackedSavedTensor;
 use crate::autograd::tensor::{Core, Tensor, Value, WeakTensor};
 use crate::error::{Error, Result};
 use crate::layout::Scalar;
@@ -24,7 +24,7 @@ pub enum Saved {
     /// An input that shares memory with what the node's operation gives or writes.
     Alias(Box<SavedAlias>),
     /// Any of the others, as hooks have packed it.
-    Packed(Arc<PackedSaved>),
+    Packed(Arc<PackedSavedTensor>),
     /// A Python number that the short way took as an input of a pointwise operation, in the type computed in.
     Number(f64),
     /// A copy of an input that an in-place operation then overwrote, with the history it had.
@@ -160,7 +160,7 @@ impl Saved {
     pub(crate) fn output_value(value: Value, follows: Version, nr: u32) -> Saved {
         let version = match &value {
             Value::Array(a) => follows.current(a.storage()),
-            Value::Leveled(_) => follows.current(value.bottom().storage()),
+            Value::Wrapped(_) => follows.current(value.bottom().storage()),
         };
         Saved::Output(Box::new(SavedOutput { value, follows, version, nr, tangent: None, view: None }))
     }

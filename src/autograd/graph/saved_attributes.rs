@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// One thing that a node keeps.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kept {
+pub enum SavedAttribute {
     /// Input `i` of the operation; None where no gradient needs it.
     Input(usize),
     /// The inputs from `.0` up to and without `.1`, as one list.
@@ -23,26 +23,26 @@ pub enum Kept {
     Nothing,
 }
 
-impl Kept {
-    pub fn sizes(shape: &[usize]) -> Kept {
-        Kept::Ints(shape.iter().map(|n| *n as i64).collect())
+impl SavedAttribute {
+    pub fn sizes(shape: &[usize]) -> SavedAttribute {
+        SavedAttribute::Ints(shape.iter().map(|n| *n as i64).collect())
     }
 
-    pub fn at(i: usize) -> Kept {
-        Kept::Int(i as i64)
+    pub fn at(i: usize) -> SavedAttribute {
+        SavedAttribute::Int(i as i64)
     }
 }
 
 /// Names and what they stand for.
-pub type Keeps = SmallVec<[(&'static str, Kept); 4]>;
+pub type SavedAttributes = SmallVec<[(&'static str, SavedAttribute); 4]>;
 
 impl Node {
     /// What the node keeps, by PyTorch's names; nothing for custom Functions and leaves.
-    pub fn keeps(&self) -> Keeps {
+    pub fn saved_attributes(&self) -> SavedAttributes {
         match self.op() {
-            NodeOp::Pointwise(p) => p.kept(),
-            NodeOp::Other(o) => o.keeps(),
-            NodeOp::Accumulate(_) => Keeps::new(),
+            NodeOp::Pointwise(p) => p.saved_attributes(),
+            NodeOp::Other(o) => o.saved_attributes(),
+            NodeOp::Accumulate(_) => SavedAttributes::new(),
         }
     }
 
@@ -53,14 +53,16 @@ impl Node {
 
     /// The places of all saved values in the order in which PyTorch packs and unpacks them: inputs by name, then outputs by name.
     pub(in crate::autograd) fn saved_order(&self) -> SmallVec<[usize; 4]> {
-        let mut keeps = self.keeps();
-        keeps.sort_by_key(|(name, _)| *name);
-        let named = keeps.iter().flat_map(|(_, kept)| match kept {
-            Kept::Input(i) => *i..i + 1,
-            Kept::Inputs(from, to) => *from..*to,
+        let mut attributes = self.saved_attributes();
+        attributes.sort_by_key(|(name, _)| *name);
+        let named = attributes.iter().flat_map(|(_, kept)| match kept {
+            SavedAttribute::Input(i) => *i..i + 1,
+            SavedAttribute::Inputs(from, to) => *from..*to,
             _ => 0..0,
         });
-        let outputs = keeps.iter().filter_map(|(_, kept)| if let Kept::Output(j) = kept { Some(Saves::FIRST_OUTPUT + j) } else { None });
+        let outputs = attributes
+            .iter()
+            .filter_map(|(_, kept)| if let SavedAttribute::Output(j) = kept { Some(Saves::FIRST_OUTPUT + j) } else { None });
         let mut order: SmallVec<[usize; 4]> = SmallVec::new();
         // What has no name comes last, as it lies.
         for place in named.chain(outputs).filter_map(|bit| self.place_of(bit)).chain(0..self.saved_len()) {
@@ -74,30 +76,46 @@ impl Node {
 
 impl ViewOp {
     /// What a view's node keeps, given the shape of what it views.
-    pub(in crate::autograd) fn keeps(&self, of: &[usize]) -> Keeps {
-        let sizes = ("self_sym_sizes", Kept::sizes(of));
+    pub(in crate::autograd) fn saved_attributes(&self, of: &[usize]) -> SavedAttributes {
+        let sizes = ("self_sym_sizes", SavedAttribute::sizes(of));
         match self {
             ViewOp::View(_) | ViewOp::Expand(_) => smallvec![sizes],
-            ViewOp::Transpose(a, b) => smallvec![("dim0", Kept::at(*a)), ("dim1", Kept::at(*b))],
-            ViewOp::Permute(dims) => smallvec![("dims", Kept::sizes(dims))],
-            ViewOp::Unsqueeze(dim) => smallvec![("dim", Kept::at(*dim))],
-            ViewOp::Squeeze(dims) => smallvec![("dim", Kept::sizes(dims)), sizes],
-            ViewOp::Select(dim, i) => smallvec![("dim", Kept::at(*dim)), ("index", Kept::at(*i)), sizes],
+            ViewOp::Transpose(a, b) => smallvec![("dim0", SavedAttribute::at(*a)), ("dim1", SavedAttribute::at(*b))],
+            ViewOp::Permute(dims) => smallvec![("dims", SavedAttribute::sizes(dims))],
+            ViewOp::Unsqueeze(dim) => smallvec![("dim", SavedAttribute::at(*dim))],
+            ViewOp::Squeeze(dims) => smallvec![("dim", SavedAttribute::sizes(dims)), sizes],
+            ViewOp::Select(dim, i) => smallvec![("dim", SavedAttribute::at(*dim)), ("index", SavedAttribute::at(*i)), sizes],
             ViewOp::Slice { dim, start, end, step } => {
-                smallvec![("dim", Kept::at(*dim)), ("start", Kept::at(*start)), ("end", Kept::at(*end)), ("step", Kept::at(*step)), sizes,]
+                smallvec![
+                    ("dim", SavedAttribute::at(*dim)),
+                    ("start", SavedAttribute::at(*start)),
+                    ("end", SavedAttribute::at(*end)),
+                    ("step", SavedAttribute::at(*step)),
+                    sizes,
+                ]
             }
             ViewOp::Diagonal { offset, dim1, dim2 } => {
-                smallvec![("offset", Kept::Int(*offset)), ("dim1", Kept::at(*dim1)), ("dim2", Kept::at(*dim2)), sizes]
+                smallvec![
+                    ("offset", SavedAttribute::Int(*offset)),
+                    ("dim1", SavedAttribute::at(*dim1)),
+                    ("dim2", SavedAttribute::at(*dim2)),
+                    sizes
+                ]
             }
             ViewOp::Unfold { dim, size, step } => {
-                smallvec![("dimension", Kept::at(*dim)), ("size", Kept::at(*size)), ("step", Kept::at(*step)), sizes]
+                smallvec![
+                    ("dimension", SavedAttribute::at(*dim)),
+                    ("size", SavedAttribute::at(*size)),
+                    ("step", SavedAttribute::at(*step)),
+                    sizes
+                ]
             }
             ViewOp::AsStrided { shape, strides, offset } => smallvec![
-                ("size", Kept::sizes(shape)),
-                ("stride", Kept::Ints(strides.iter().map(|s| *s as i64).collect())),
-                ("storage_offset", Kept::at(*offset)),
+                ("size", SavedAttribute::sizes(shape)),
+                ("stride", SavedAttribute::Ints(strides.iter().map(|s| *s as i64).collect())),
+                ("storage_offset", SavedAttribute::at(*offset)),
             ],
-            ViewOp::Alias => Keeps::new(),
+            ViewOp::Alias => SavedAttributes::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// What a packing hook made of a tensor.
-pub trait Packed: Send + Sync {
+pub trait PackedTensor: Send + Sync {
     fn unpack(&self) -> Result<Tensor>;
 
     /// The foreign object, for the embedding language.
@@ -22,28 +22,28 @@ pub trait Packed: Send + Sync {
 }
 
 /// A pair of hooks.
-pub trait Packer: Send + Sync {
+pub trait SavedTensorHooks: Send + Sync {
     /// Called while recording is off.
-    fn pack(&self, t: &Tensor) -> Result<Arc<dyn Packed>>;
+    fn pack(&self, t: &Tensor) -> Result<Arc<dyn PackedTensor>>;
 }
 
 /// The hooks in force on a thread, the innermost last.
 #[derive(Default, Clone)]
-pub struct Stack {
-    hooks: Vec<Arc<dyn Packer>>,
+pub struct HookStack {
+    hooks: Vec<Arc<dyn SavedTensorHooks>>,
     /// Why no hooks may be added now.
     refused: Option<String>,
 }
 
 thread_local! {
-    static STACK: RefCell<Stack> = RefCell::default();
+    static STACK: RefCell<HookStack> = RefCell::default();
 }
 
 /// Adds hooks for what this thread saves from now on; the innermost pair packs.
 ///
 /// # Errors
 /// The message given to `refuse`, while that is in force.
-pub fn push(hooks: Arc<dyn Packer>) -> Result<()> {
+pub fn push(hooks: Arc<dyn SavedTensorHooks>) -> Result<()> {
     STACK.with(|s| {
         let mut s = s.borrow_mut();
         if let Some(why) = &s.refused {
@@ -82,19 +82,19 @@ pub fn refuse(why: Option<String>) -> Result<Option<String>> {
 }
 
 /// The hooks of this thread, for another one that goes on with its work.
-pub(in crate::autograd) fn stack() -> Stack {
+pub(in crate::autograd) fn stack() -> HookStack {
     STACK.with(|s| s.borrow().clone())
 }
 
 /// Puts another thread's hooks in force on this one, which has none of its own.
-pub(in crate::autograd) fn install(stack: Stack) {
+pub(in crate::autograd) fn install(stack: HookStack) {
     set_watch(Watch::Saving, !stack.hooks.is_empty());
     STACK.with(|s| *s.borrow_mut() = stack);
 }
 
 /// The hooks in force on this thread.
 #[inline]
-pub fn current() -> Option<Arc<dyn Packer>> {
+pub fn current() -> Option<Arc<dyn SavedTensorHooks>> {
     if !mode().watches(Watch::Saving) {
         return None;
     }
@@ -102,13 +102,13 @@ pub fn current() -> Option<Arc<dyn Packer>> {
 }
 
 /// A value in the hands of hooks, with the history that it gets back.
-pub struct PackedSaved {
-    packed: Arc<dyn Packed>,
-    was: Was,
+pub struct PackedSavedTensor {
+    packed: Arc<dyn PackedTensor>,
+    history: PackedHistory,
     meta: OutMeta,
 }
 
-enum Was {
+enum PackedHistory {
     Plain,
     /// A leaf that requires grad. Its accumulate node is held, so that gradients still find it.
     Leaf(Arc<Node>),
@@ -118,17 +118,17 @@ enum Was {
     Output(u32),
 }
 
-impl Drop for PackedSaved {
+impl Drop for PackedSavedTensor {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.was, Was::Plain) {
-            Was::Leaf(node) | Was::Computed(Edge { node, .. }) => defer_drop(node),
-            Was::Plain | Was::Output(_) => {}
+        match std::mem::replace(&mut self.history, PackedHistory::Plain) {
+            PackedHistory::Leaf(node) | PackedHistory::Computed(Edge { node, .. }) => defer_drop(node),
+            PackedHistory::Plain | PackedHistory::Output(_) => {}
         }
     }
 }
 
-impl PackedSaved {
-    pub fn packed(&self) -> &Arc<dyn Packed> {
+impl PackedSavedTensor {
+    pub fn packed(&self) -> &Arc<dyn PackedTensor> {
         &self.packed
     }
 
@@ -139,11 +139,11 @@ impl PackedSaved {
             (core.value.clone(), core.version.clone())
         };
         let value = self.fitted(value, node)?;
-        Ok(match &self.was {
-            Was::Plain => Tensor::with_history(value, version, None),
-            Was::Computed(edge) => Tensor::with_history(value, version, Some(edge.clone())),
-            Was::Output(nr) => Tensor::with_history(value, version, Some(Edge { node: node.clone(), nr: *nr })),
-            Was::Leaf(accumulate) => {
+        Ok(match &self.history {
+            PackedHistory::Plain => Tensor::with_history(value, version, None),
+            PackedHistory::Computed(edge) => Tensor::with_history(value, version, Some(edge.clone())),
+            PackedHistory::Output(nr) => Tensor::with_history(value, version, Some(Edge { node: node.clone(), nr: *nr })),
+            PackedHistory::Leaf(accumulate) => {
                 let leaf = Tensor::with_history(value, version, None);
                 leaf.meta_mut(|m| m.accumulate = Arc::downgrade(accumulate));
                 leaf.write().requires_grad = true;
@@ -173,16 +173,16 @@ impl PackedSaved {
 
 /// Packs one saved value. `shown` is the tensor that the hook is given. None where there is nothing to pack: no value, a number, or
 /// something packed already.
-fn pack(hooks: &dyn Packer, saved: &Saved, shown: &Tensor) -> Result<Option<Saved>> {
-    let of = |edge: Option<Edge>| edge.map_or(Was::Plain, Was::Computed);
-    let was = match saved {
+fn pack(hooks: &dyn SavedTensorHooks, saved: &Saved, shown: &Tensor) -> Result<Option<Saved>> {
+    let of = |edge: Option<Edge>| edge.map_or(PackedHistory::Plain, PackedHistory::Computed);
+    let history = match saved {
         Saved::Nothing | Saved::Packed(_) | Saved::Number(_) => return Ok(None),
         Saved::Input { tensor, .. } if tensor.is_number() => return Ok(None),
         Saved::Input { tensor, .. } => match tensor.grad_fn()? {
-            None => tensor.gradient_edge()?.map_or(Was::Plain, |e| Was::Leaf(e.node)),
+            None => tensor.gradient_edge()?.map_or(PackedHistory::Plain, |e| PackedHistory::Leaf(e.node)),
             edge => of(edge),
         },
-        Saved::Output(o) => Was::Output(o.nr()),
+        Saved::Output(o) => PackedHistory::Output(o.nr()),
         Saved::Alias(a) => of(a.apart().read().grad_fn.clone()),
         Saved::Copy(c) => of(c.1.clone()),
     };
@@ -198,14 +198,14 @@ fn pack(hooks: &dyn Packer, saved: &Saved, shown: &Tensor) -> Result<Option<Save
         ));
     }
     let meta = shown.with_array(OutMeta::of);
-    Ok(Some(Saved::Packed(Arc::new(PackedSaved { packed, was, meta }))))
+    Ok(Some(Saved::Packed(Arc::new(PackedSavedTensor { packed, history, meta }))))
 }
 
 /// Lets hooks pack all that a node has saved and they have not packed yet, in PyTorch's order; `outs` are the node's outputs.
 ///
 /// # Errors
 /// A hook's own; then the node keeps what it had.
-pub(in crate::autograd) fn pack_node(node: &Node, hooks: &dyn Packer, outs: &[Tensor]) -> Result<()> {
+pub(in crate::autograd) fn pack_node(node: &Node, hooks: &dyn SavedTensorHooks, outs: &[Tensor]) -> Result<()> {
     let mut all = node.saved();
     for place in node.saved_order() {
         let shown = match all.get(place) {
@@ -224,7 +224,7 @@ pub(in crate::autograd) fn pack_node(node: &Node, hooks: &dyn Packer, outs: &[Te
 }
 
 /// Packs a value that a custom Function saves; `output` is the tensor, if it is one of the Function's outputs.
-pub fn packed(hooks: &dyn Packer, saved: Saved, tensor: &Tensor) -> Result<Saved> {
+pub fn packed(hooks: &dyn SavedTensorHooks, saved: Saved, tensor: &Tensor) -> Result<Saved> {
     Ok(pack(hooks, &saved, tensor)?.unwrap_or(saved))
 }
 
@@ -232,7 +232,7 @@ pub fn packed(hooks: &dyn Packer, saved: Saved, tensor: &Tensor) -> Result<Saved
 ///
 /// # Errors
 /// The node was freed, nothing was saved there, or it has hooks; a hook's own error, and then the value stays.
-pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn Packer) -> Result<()> {
+pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn SavedTensorHooks) -> Result<()> {
     if node.is_freed() {
         return Err(Error::graph(
             "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when you \

@@ -1,20 +1,20 @@
 //! Views: tensors that share a base's memory, how they are made again from it, and what a write through one does to history.
 
 use crate::array::Array;
-use crate::autograd::diagnostics::missing_gradient::{self, Why};
+use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
 use crate::autograd::dispatch::apply::{Arrays, Op, Outputs, out_meta, run_vjp};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode::{self, ModeGuard, Watch};
-use crate::autograd::dispatch::record::{self, Entry, History};
+use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
-use crate::autograd::graph::saved_attributes::Keeps;
-pub use crate::autograd::graph::view_op::{Shows, ViewName, ViewOp};
+use crate::autograd::graph::saved_attributes::SavedAttributes;
+pub use crate::autograd::graph::view_op::{ShownAttributes, ViewName, ViewOp};
 use crate::autograd::primitives;
 use crate::autograd::tensor::{Core, Tensor, Value};
-use crate::autograd::transforms::batching::Lanes;
+use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{self, Tangent};
-use crate::autograd::transforms::level::Leveled;
+use crate::autograd::transforms::level::WrappedTensor;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Strides};
 use smallvec::SmallVec;
@@ -78,13 +78,13 @@ impl Op for ViewCall {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn batch(&self, lanes: &Lanes<'_>) -> Option<Result<Outputs>> {
-        let lane = &lanes.inputs[0];
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        let input = &batch.inputs[0];
         let rank = if let ViewOp::Expand(shape) = &self.op { shape.len() } else { 0 };
         let one = || {
-            let t = lane.aligned(rank)?;
+            let t = input.aligned(rank)?;
             let stride = Some(t.with_array(|a| a.strides()[0]));
-            let Some(op) = self.op.shifted(lanes.size, stride) else { return Err(Error::runtime("vmap: a view by place lost its stride")) };
+            let Some(op) = self.op.shifted(batch.size, stride) else { return Err(Error::runtime("vmap: a view by place lost its stride")) };
             Ok(SmallVec::from_elem(view(&t, op)?, 1))
         };
         Some(one())
@@ -96,14 +96,14 @@ impl Vjp for ViewCall {
         self.name.map_or(self.op.node_names()[0], |n| n.node).into()
     }
 
-    fn keeps(&self) -> Keeps {
-        let mut keeps = self.op.keeps(&self.in_shape);
-        match self.name.map_or(Shows::All, |n| n.shows) {
-            Shows::All => {}
-            Shows::AllBut(name) => keeps.retain(|k| k.0 != name),
-            Shows::Nothing => keeps.clear(),
+    fn saved_attributes(&self) -> SavedAttributes {
+        let mut attributes = self.op.saved_attributes(&self.in_shape);
+        match self.name.map_or(ShownAttributes::All, |n| n.attributes) {
+            ShownAttributes::All => {}
+            ShownAttributes::AllBut(name) => attributes.retain(|k| k.0 != name),
+            ShownAttributes::Nothing => attributes.clear(),
         }
-        keeps
+        attributes
     }
 
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
@@ -142,14 +142,14 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         return view_as(&now, op, name, creation);
     }
     // A level's rule comes through the door again, so before the tensor is looked at.
-    let of_level = t.leveled().map(|l| lower_view(t, &l, &op, name)).transpose()?;
+    let of_level = t.wrapped().map(|l| lower_view(t, &l, &op, name)).transpose()?;
     let (value, version, history, needs, inherited, tangent, mut info) = {
         let core = t.read();
         let value = match (of_level, &core.value) {
             (Some(made), _) => made,
             (None, Value::Array(a)) => Value::Array(op.apply_to(a)?),
             // Another thread has made it a tensor of a level meanwhile.
-            (None, Value::Leveled(_)) => return Err(Error::runtime("a view of a tensor that another thread takes into a transform")),
+            (None, Value::Wrapped(_)) => return Err(Error::runtime("a view of a tensor that another thread takes into a transform")),
         };
         if core.inference {
             let version = core.version.clone();
@@ -181,9 +181,9 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         let mut history = History::new(mode);
         history.input(&core);
         history.at_level(core.value.level());
-        let needs = core.needs_grad() && !crate::autograd::transforms::level::is_quiet(core.value.level());
+        let needs = core.needs_grad() && !crate::autograd::transforms::level::is_unrecorded(core.value.level());
         let dual = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
-        (value, core.version.clone(), history, needs, core.cut().cloned(), dual, info)
+        (value, core.version.clone(), history, needs, core.path_ends().cloned(), dual, info)
     };
     let tangent = tangent.map(|x| forward_mode::of_view(t, &x, &op)).transpose()?;
     let meta = out_meta(&value);
@@ -194,7 +194,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
             op,
             name,
         });
-        let entry = Entry::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, meta);
+        let entry = NodeRecord::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, meta);
         Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 })
     } else {
         None
@@ -208,17 +208,17 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         out.set_tangent(tangent);
     }
     if needs && !history.is_recorded() {
-        let cut = missing_gradient::ended(if mode.inference { Why::Inference } else { Why::NoGrad }, "a view", t);
-        out.write().set_cut(cut);
+        let path_ends = missing_gradient::path_end(if mode.inference { EndReason::Inference } else { EndReason::NoGrad }, "a view", t);
+        out.write().set_path_ends(path_ends);
     } else if inherited.is_some() && !needs {
-        out.write().set_cut(inherited);
+        out.write().set_path_ends(inherited);
     }
     Ok(out)
 }
 
 /// What a view of a tensor of a level is, by the level's rule.
 #[cold]
-fn lower_view(t: &Tensor, l: &Leveled, op: &ViewOp, name: Option<ViewName>) -> Result<Value> {
+fn lower_view(t: &Tensor, l: &WrappedTensor, op: &ViewOp, name: Option<ViewName>) -> Result<Value> {
     let call = ViewCall { op: op.clone(), name, in_shape: Dims::from_slice(l.bottom().shape()), in_geometry: None };
     let made = l.level.apply(&l.level, &call, &[t])?;
     let value = made[0].read().value.clone();
@@ -229,7 +229,7 @@ fn lower_view(t: &Tensor, l: &Leveled, op: &ViewOp, name: Option<ViewName>) -> R
 pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
     let one = |op: &ViewOp| view_as(t, op.clone(), None, Creation::Several);
     let history = History::of(mode::current(), [t]);
-    if ops.is_empty() || !history.is_recorded() || history.leveled || !t.dtype().is_float() {
+    if ops.is_empty() || !history.is_recorded() || history.wrapped || !t.dtype().is_float() {
         return ops.iter().map(one).collect();
     }
     let edges = history.edges([t])?;
@@ -240,7 +240,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
         ops.iter().map(one).collect::<Result<_>>()?
     };
     let metas = outs.iter().map(|o| o.with_array(OutMeta::of)).collect();
-    let node = record::begin(Entry::new(node(), edges, metas), call_site::current());
+    let node = record::begin(NodeRecord::new(node(), edges, metas), call_site::current());
     for (i, o) in outs.iter().enumerate() {
         record::link(o, Edge { node: node.clone(), nr: i as u32 });
     }
@@ -257,13 +257,13 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
         return Err(e);
     }
     let call = ViewCall { op: op.clone(), name: Some(name.into()), in_shape: t.shape(), in_geometry: None };
-    let new = match t.leveled() {
+    let new = match t.wrapped() {
         None => Value::Array(op.apply_to(&t.array())?),
         Some(l) => l.level.apply(&l.level, &call, &[t])?[0].read().value.clone(),
     };
     let tangent = t.tangent().map(|x| forward_mode::of_view(t, &x, &op)).transpose()?;
     let grad_fn = if records {
-        let entry = Entry::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, out_meta(&new));
+        let entry = NodeRecord::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, out_meta(&new));
         Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 })
     } else {
         None
@@ -321,7 +321,7 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
         // The base has lost its history; what the view is now comes from there, so its gradients go nowhere.
         let op = info.ops.last().cloned().unwrap_or(ViewOp::Alias);
         let call = ViewCall { op, name: None, in_shape: info.base.shape(), in_geometry: None };
-        let entry = Entry::single(NodeOp::Other(Arc::new(call)), Edges::from_elem(None, 1), t.with_array(OutMeta::of));
+        let entry = NodeRecord::single(NodeOp::Other(Arc::new(call)), Edges::from_elem(None, 1), t.with_array(OutMeta::of));
         grad_fn = Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 });
     }
     let now = t.version();
@@ -430,7 +430,7 @@ pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     let by_place = ops.iter().any(|o| matches!(o, ViewOp::AsStrided { .. }));
     let geometry = by_place.then(|| base.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset())));
     let slices = CopySlices { ops, geometry, inner: node };
-    let node = record::begin(Entry::single(NodeOp::Other(Arc::new(slices)), edges, meta), site);
+    let node = record::begin(NodeRecord::single(NodeOp::Other(Arc::new(slices)), edges, meta), site);
     record::link(base, Edge { node, nr: 0 });
     regenerate(t)
 }

@@ -125,12 +125,12 @@ impl ViewOp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewName {
     pub node: &'static str,
-    pub shows: Shows,
+    pub attributes: ShownAttributes,
 }
 
 /// Which of a view's parameters its node shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shows {
+pub enum ShownAttributes {
     All,
     AllBut(&'static str),
     Nothing,
@@ -138,6 +138,6 @@ pub enum Shows {
 
 impl From<&'static str> for ViewName {
     fn from(node: &'static str) -> ViewName {
-        ViewName { node, shows: Shows::All }
+        ViewName { node, attributes: ShownAttributes::All }
     }
 }

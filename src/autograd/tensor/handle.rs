@@ -13,7 +13,7 @@ const ONLY: u64 = STRONG | WEAK;
 /// More than memory can hold; a leak of handles must end before one count runs into the other.
 const MOST: u32 = 1 << 31;
 
-struct Counted<T> {
+struct HandleBox<T> {
     counts: AtomicU64,
     value: T,
 }
@@ -29,10 +29,10 @@ fn weak(counts: u64) -> u32 {
 }
 
 /// Keeps the value alive. Clones are the same value.
-pub(crate) struct Handle<T>(NonNull<Counted<T>>);
+pub(crate) struct Handle<T>(NonNull<HandleBox<T>>);
 
 /// Does not keep the value alive.
-pub(crate) struct WeakHandle<T>(NonNull<Counted<T>>);
+pub(crate) struct WeakHandle<T>(NonNull<HandleBox<T>>);
 
 // SAFETY: as for `Arc`: the value is shared by reference, and dropped by whichever thread holds the last handle.
 unsafe impl<T: Send + Sync> Send for Handle<T> {}
@@ -50,7 +50,7 @@ impl<T> Handle<T> {
     /// `fill` writes all of the value.
     #[inline(always)]
     pub unsafe fn emplace(fill: impl FnOnce(*mut T)) -> Handle<T> {
-        let place = Box::leak(Box::<Counted<T>>::new_uninit()).as_mut_ptr();
+        let place = Box::leak(Box::<HandleBox<T>>::new_uninit()).as_mut_ptr();
         // SAFETY: the place is this function's own until it is filled; the rest is the caller's.
         unsafe {
             (&raw mut (*place).counts).write(AtomicU64::new(ONLY));
@@ -185,7 +185,7 @@ impl<T> Drop for WeakHandle<T> {
         }
         fence(Ordering::Acquire);
         // SAFETY: the last weak handle is gone, and with it, since all handles hold one, the value; made by `Box` with this layout.
-        unsafe { dealloc(self.0.as_ptr().cast(), Layout::new::<Counted<T>>()) };
+        unsafe { dealloc(self.0.as_ptr().cast(), Layout::new::<HandleBox<T>>()) };
     }
 }
 

@@ -1,10 +1,10 @@
 //! Tensors that share memory without sharing history, other memory under the same tensor, and memory that nobody may write.
 
 use crate::array::{Storage, Version};
-use crate::autograd::diagnostics::missing_gradient::{self, Why};
+use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::tensor::{Core, Tensor, Value};
-use crate::autograd::transforms::level::Leveled;
+use crate::autograd::transforms::level::WrappedTensor;
 use crate::error::{Error, Result};
 use std::sync::Weak;
 
@@ -13,12 +13,12 @@ impl Tensor {
     ///
     /// In a transform it has none at the levels below either: what is constant inside is constant outside.
     pub fn detach(&self) -> Tensor {
-        self.without_history(Why::Detach, "detach")
+        self.without_history(EndReason::Detach, "detach")
     }
 
     /// Shares memory and has no history of its own level; those below keep theirs.
     pub fn detach_here(&self) -> Tensor {
-        let out = self.without_history(Why::Detach, "detach");
+        let out = self.without_history(EndReason::Detach, "detach");
         if self.level() > 0 {
             let value = self.read().value.clone();
             let old = std::mem::replace(&mut out.write().value, value);
@@ -29,7 +29,7 @@ impl Tensor {
 
     /// Shares memory; has no history and a version counter of its own (`.data`).
     pub fn data(&self) -> Tensor {
-        self.without_history(Why::Data, "data")
+        self.without_history(EndReason::Data, "data")
     }
 
     /// This tensor as it is now, with its version counter, history and tangent, as one that no write gives another history. Not a view: the
@@ -43,7 +43,7 @@ impl Tensor {
             let tangent = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
             (core.value.clone(), core.version.clone(), core.grad_fn.clone(), tangent, core.inference)
         };
-        if let Value::Leveled(l) = &mut value {
+        if let Value::Wrapped(l) = &mut value {
             l.inner = l.inner.as_it_is();
         }
         let out = Tensor::with_history(value, version, edge);
@@ -72,23 +72,23 @@ impl Tensor {
         Ok(self.as_it_is())
     }
 
-    fn without_history(&self, why: Why, op: &'static str) -> Tensor {
+    fn without_history(&self, why: EndReason, op: &'static str) -> Tensor {
         let (value, version, inference, needs, inherited) = {
             let core = self.read();
-            (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.cut().cloned())
+            (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.path_ends().cloned())
         };
         // What is cut off here is cut off at every level.
         let value = match value {
-            Value::Leveled(l) => {
+            Value::Wrapped(l) => {
                 let inner = l.inner.without_history(why, op);
-                Value::Leveled(Box::new(Leveled { level: l.level.clone(), inner }))
+                Value::Wrapped(Box::new(WrappedTensor { level: l.level.clone(), inner }))
             }
             array => array,
         };
-        let cut = if needs { missing_gradient::ended(why, op, self) } else { inherited };
-        let version = if why == Why::Data && !inference { Version::fresh() } else { version };
+        let path_ends = if needs { missing_gradient::path_end(why, op, self) } else { inherited };
+        let version = if why == EndReason::Data && !inference { Version::fresh() } else { version };
         let mut core = Core { value, version, requires_grad: false, number: false, odd: false, inference, grad_fn: None, meta: None };
-        core.set_cut(cut);
+        core.set_path_ends(path_ends);
         Tensor::from_core(core)
     }
 

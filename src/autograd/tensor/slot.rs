@@ -17,9 +17,9 @@ const OWNED: usize = 1;
 
 /// A pointer to a foreign object, known or owned.
 #[derive(Default)]
-pub struct Slot(AtomicPtr<()>);
+pub struct ObjectSlot(AtomicPtr<()>);
 
-impl Slot {
+impl ObjectSlot {
     /// The object, and whether the slot owns it.
     #[inline]
     pub fn get(&self) -> Option<(*mut (), bool)> {
@@ -51,7 +51,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ObjectSlot {
     fn drop(&mut self) {
         if let Some((p, true)) = self.get()
             && let Some(release) = RELEASE.get()
@@ -61,7 +61,7 @@ impl Drop for Slot {
     }
 }
 
-impl fmt::Debug for Slot {
+impl fmt::Debug for ObjectSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.get() {
             None => "Slot(empty)",

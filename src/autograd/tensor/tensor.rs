@@ -1,15 +1,15 @@
 //! Tensor: a value together with its history.
 
 use crate::array::{Array, Change, Device, Version};
-use crate::autograd::diagnostics::missing_gradient::Cut;
+use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::dispatch::mode::{self, Mode};
 use crate::autograd::engine::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use crate::autograd::graph::node::{Edge, Node, defer_drop};
 use crate::autograd::graph::view::ViewInfo;
 use crate::autograd::tensor::handle::{Handle, WeakHandle};
 use crate::autograd::tensor::lock::{ReadGuard, Shared, WriteGuard};
-use crate::autograd::tensor::slot::Slot;
-use crate::autograd::transforms::level::Leveled;
+use crate::autograd::tensor::slot::ObjectSlot;
+use crate::autograd::transforms::level::WrappedTensor;
 use crate::backend::lock_order::assert_no_guard;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, PromotionRank};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 #[derive(Clone, Debug)]
 pub enum Value {
     Array(Array),
-    Leveled(Box<Leveled>),
+    Wrapped(Box<WrappedTensor>),
 }
 
 impl Value {
@@ -30,7 +30,7 @@ impl Value {
     pub fn bottom(&self) -> Array {
         match self {
             Value::Array(a) => a.clone(),
-            Value::Leveled(l) => l.bottom(),
+            Value::Wrapped(l) => l.bottom(),
         }
     }
 
@@ -38,7 +38,7 @@ impl Value {
     pub fn level(&self) -> u32 {
         match self {
             Value::Array(_) => 0,
-            Value::Leveled(l) => l.level.number(),
+            Value::Wrapped(l) => l.level.number(),
         }
     }
 }
@@ -63,7 +63,7 @@ impl WeakTensor {
 
 pub(crate) struct Inner {
     core: Shared<Core>,
-    slot: Slot,
+    slot: ObjectSlot,
     /// Made as nothing but memory of this crate, and never changed since: its end runs no foreign code.
     simple: AtomicBool,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Meta {
     pub hooks: LeafHooks,
     pub retains_grad: bool,
     /// Why there is no history, where an operation on what had one gave this.
-    pub cut: Option<Arc<Cut>>,
+    pub path_ends: Option<Arc<PathEnds>>,
     pub view: Option<ViewInfo>,
     /// The derivative in the direction that forward mode goes.
     pub tangent: Option<Tensor>,
@@ -131,7 +131,7 @@ impl Tensor {
                     (&raw mut (*at).grad_fn).write(grad_fn);
                     (&raw mut (*at).meta).write(meta);
                 });
-                (&raw mut (*place).slot).write(Slot::default());
+                (&raw mut (*place).slot).write(ObjectSlot::default());
                 (&raw mut (*place).simple).write(AtomicBool::new(simple));
             }))
         }
@@ -185,7 +185,7 @@ impl Tensor {
     }
 
     #[inline]
-    pub fn slot(&self) -> &Slot {
+    pub fn slot(&self) -> &ObjectSlot {
         &self.0.slot
     }
 
@@ -234,12 +234,12 @@ impl Tensor {
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
         let core = self.read();
-        let leveled = match &core.value {
+        let wrapped = match &core.value {
             Value::Array(a) => return f(a),
-            Value::Leveled(l) => l.clone(),
+            Value::Wrapped(l) => l.clone(),
         };
         drop(core);
-        leveled.with_array(f)
+        wrapped.with_array(f)
     }
 
     pub fn shape(&self) -> Dims {
@@ -284,7 +284,7 @@ impl Tensor {
         let core = self.read();
         match &core.value {
             Value::Array(a) => (a.dtype(), core.number),
-            Value::Leveled(l) => (l.inner.dtype(), core.number),
+            Value::Wrapped(l) => (l.inner.dtype(), core.number),
         }
     }
 
@@ -521,32 +521,32 @@ impl Core {
     pub fn with_storage<R>(&self, f: impl FnOnce(&crate::array::Storage) -> R) -> R {
         match &self.value {
             Value::Array(a) => f(a.storage()),
-            Value::Leveled(l) => l.inner.with_array(|a| f(a.storage())),
+            Value::Wrapped(l) => l.inner.with_array(|a| f(a.storage())),
         }
     }
 
     /// Sets or clears the record of why there is no history.
-    pub fn set_cut(&mut self, cut: Option<Arc<Cut>>) {
-        if cut.is_some() || self.meta.is_some() {
-            self.meta.get_or_insert_default().cut = cut;
+    pub fn set_path_ends(&mut self, path_ends: Option<Arc<PathEnds>>) {
+        if path_ends.is_some() || self.meta.is_some() {
+            self.meta.get_or_insert_default().path_ends = path_ends;
         }
         self.settle();
     }
 
     /// Whether there is a record of why there is no history. May say yes for a number that has none.
     #[inline]
-    pub fn has_cut(&self) -> bool {
+    pub fn has_path_ends(&self) -> bool {
         self.odd && self.meta.is_some()
     }
 
-    pub fn cut(&self) -> Option<&Arc<Cut>> {
-        self.meta.as_ref().and_then(|m| m.cut.as_ref())
+    pub fn path_ends(&self) -> Option<&Arc<PathEnds>> {
+        self.meta.as_ref().and_then(|m| m.path_ends.as_ref())
     }
 
     /// Makes `odd` true to the other fields.
     pub fn settle(&mut self) {
         let dual = self.meta.as_ref().is_some_and(|m| m.tangent.is_some());
-        self.odd = self.number || dual || self.cut().is_some() && !self.requires_grad && self.grad_fn.is_none();
+        self.odd = self.number || dual || self.path_ends().is_some() && !self.requires_grad && self.grad_fn.is_none();
     }
 
     /// The array of a tensor of level 0 that is not odd.
@@ -576,7 +576,7 @@ impl Core {
     pub fn value_rank(&self) -> usize {
         match &self.value {
             Value::Array(a) => a.rank(),
-            Value::Leveled(l) => l.rank(),
+            Value::Wrapped(l) => l.rank(),
         }
     }
 

@@ -10,13 +10,13 @@ use smallvec::SmallVec;
 
 /// An input one level below its batch.
 #[derive(Clone)]
-pub struct Lane {
+pub struct BatchedInput {
     pub tensor: Tensor,
     /// Whether the first dimension is the batch's; else the same tensor stands for every element of it.
     pub batched: bool,
 }
 
-impl Lane {
+impl BatchedInput {
     /// The rank without the batch dimension.
     pub fn rank(&self) -> usize {
         self.tensor.rank() - usize::from(self.batched)
@@ -49,20 +49,20 @@ pub fn with_batch(batch: usize, shape: &[usize]) -> Dims {
 }
 
 /// The inputs of an operation for which there is a batching rule.
-pub struct Lanes<'a> {
+pub struct BatchedInputs<'a> {
     /// How many elements the batch has.
     pub size: usize,
-    pub inputs: &'a [Lane],
+    pub inputs: &'a [BatchedInput],
 }
 
-impl Lanes<'_> {
+impl BatchedInputs<'_> {
     /// Input `i` with a batch dimension in front, repeated without a copy where it had none.
     pub fn batched(&self, i: usize) -> Result<Tensor> {
-        let lane = &self.inputs[i];
-        if lane.batched {
-            return Ok(lane.tensor.clone());
+        let input = &self.inputs[i];
+        if input.batched {
+            return Ok(input.tensor.clone());
         }
-        view(&lane.tensor, ViewOp::Expand(self.with_batch(&lane.tensor.shape())))
+        view(&input.tensor, ViewOp::Expand(self.with_batch(&input.tensor.shape())))
     }
 
     /// All inputs, each with a batch dimension.
@@ -92,7 +92,7 @@ impl Lanes<'_> {
 
     /// Inputs aligned from the right, for an operation that works element by element and broadcasts.
     pub fn aligned(&self) -> Result<SmallVec<[Tensor; 3]>> {
-        let rank = self.inputs.iter().map(Lane::rank).max().unwrap_or(0);
+        let rank = self.inputs.iter().map(BatchedInput::rank).max().unwrap_or(0);
         self.inputs.iter().map(|l| l.aligned(rank)).collect()
     }
 }

@@ -7,7 +7,7 @@ use crate::autograd::dispatch::apply::{Op, Outputs, Saves, apply, out_meta, run_
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode::{self, ModeGuard};
 use crate::autograd::dispatch::pointwise::PointwiseOp;
-use crate::autograd::dispatch::record::{self, Entry};
+use crate::autograd::dispatch::record::{self, NodeRecord};
 use crate::autograd::engine;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edges, Node, OutMeta, VjpCx};
@@ -15,7 +15,7 @@ use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::primitives;
 use crate::autograd::tensor::{Core, Tensor, WeakTensor};
-use crate::autograd::transforms::slow_paths::{self, Slow};
+use crate::autograd::transforms::slow_paths::{self, SlowPath};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Scalar, Strides, fmt_shape};
 use smallvec::SmallVec;
@@ -316,7 +316,7 @@ impl Jvp<'_> {
 
     /// Of any operation: what its vjp is linear in is transposed once more. Costs about two vjps.
     pub fn transposed(&self) -> Result<Tangents> {
-        slow_paths::note(Slow::Transposed, self.op.name());
+        slow_paths::record(SlowPath::Transposed, self.op.name());
         let outside = mode::is_grad_enabled();
         let mut seeds: SmallVec<[Option<Tensor>; 2]> = SmallVec::new();
         let (mut roots, mut wanted) = (Vec::new(), Vec::new());
@@ -372,7 +372,7 @@ impl Jvp<'_> {
         }
         let outs: SmallVec<[OutMeta; 1]> = self.outputs.iter().map(|t| out_meta(&t.read().value)).collect();
         let edges = Edges::from_elem(None, self.primals.len());
-        Ok(record::begin(Entry { op: self.op.node_op(), edges, outs, saves, saved }, call_site::current()))
+        Ok(record::begin(NodeRecord { op: self.op.node_op(), edges, outs, saves, saved }, call_site::current()))
     }
 }
 
@@ -508,7 +508,7 @@ pub(in crate::autograd) fn fitted(t: Tensor, out: &Tensor) -> Result<Tensor> {
 
 /// A tangent as a tensor of its primal's derivative level, so that it can be written in place as the primal can.
 fn raised(t: Tensor, primal: &Tensor) -> Tensor {
-    match primal.leveled() {
+    match primal.wrapped() {
         Some(l) if l.level.batch().is_none() && t.level() < l.level.number() => crate::autograd::transforms::level::wrap(&l.level, t),
         _ => t,
     }

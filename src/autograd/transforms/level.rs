@@ -4,11 +4,11 @@
 //! level lower. Only level 0 sees arrays. History and tangents are kept at every level by the same code.
 
 use crate::array::{Array, new_age};
-use crate::autograd::dispatch::apply::{Old, Op, Outputs, apply, apply_inplace};
+use crate::autograd::dispatch::apply::{OldValue, Op, Outputs, apply, apply_inplace};
 use crate::autograd::dispatch::mode::{self, ModeGuard, Watch, set_watch};
 use crate::autograd::graph::view::{Creation, view_as};
 use crate::autograd::tensor::{Tensor, Value};
-use crate::autograd::transforms::mutation_guard::{self, Trusted};
+use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, Strides};
 use smallvec::SmallVec;
@@ -27,7 +27,7 @@ pub trait Level: Send + Sync + fmt::Debug {
     fn apply(&self, this: &Arc<dyn Level>, op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs>;
 
     /// Writes the result of `op` over its first input; the other conditions are those of `apply`.
-    fn apply_inplace(&self, this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()>;
+    fn apply_inplace(&self, this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()>;
 
     /// The size of the batch that tensors of this level have as a hidden first dimension; None where they have none.
     fn batch(&self) -> Option<usize> {
@@ -50,12 +50,12 @@ pub trait Level: Send + Sync + fmt::Debug {
 
 /// A tensor of the next lower level together with the level that wrapped it.
 #[derive(Clone)]
-pub struct Leveled {
+pub struct WrappedTensor {
     pub level: Arc<dyn Level>,
     pub inner: Tensor,
 }
 
-impl Leveled {
+impl WrappedTensor {
     /// Runs `f` on the array as it looks from this level: of a batch, the first of its tensors stands for all.
     pub(in crate::autograd) fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
         // Not a closure in a closure: the type of `f` would grow with every level.
@@ -90,22 +90,22 @@ impl Leveled {
     }
 }
 
-impl fmt::Debug for Leveled {
+impl fmt::Debug for WrappedTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Leveled({}, {:?})", self.level.number(), self.inner)
+        write!(f, "WrappedTensor({}, {:?})", self.level.number(), self.inner)
     }
 }
 
 /// Puts a tensor of the next lower level under `level`.
 pub fn wrap(level: &Arc<dyn Level>, inner: Tensor) -> Tensor {
-    Tensor::from_value(Value::Leveled(Box::new(Leveled { level: level.clone(), inner })))
+    Tensor::from_value(Value::Wrapped(Box::new(WrappedTensor { level: level.clone(), inner })))
 }
 
 /// The highest level among some tensors.
 pub(in crate::autograd) fn highest(inputs: &[&Tensor]) -> Option<Arc<dyn Level>> {
     let mut top: Option<Arc<dyn Level>> = None;
     for t in inputs {
-        if let Value::Leveled(l) = &t.read().value
+        if let Value::Wrapped(l) = &t.read().value
             && top.as_ref().is_none_or(|have| have.number() < l.level.number())
         {
             top = Some(l.level.clone());
@@ -118,7 +118,7 @@ impl Tensor {
     /// What this tensor is below `level`, if it is of that very level (numbers are used again).
     pub fn below<L: Level + ?Sized>(&self, level: &L) -> Option<Tensor> {
         match &self.read().value {
-            Value::Leveled(l) if std::ptr::addr_eq(Arc::as_ptr(&l.level), level) => Some(l.inner.clone()),
+            Value::Wrapped(l) if std::ptr::addr_eq(Arc::as_ptr(&l.level), level) => Some(l.inner.clone()),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ impl Tensor {
     /// What this tensor is below level `number`, if it is of a level of that number.
     pub fn lower(&self, number: u32) -> Option<Tensor> {
         match &self.read().value {
-            Value::Leveled(l) if l.level.number() == number => Some(l.inner.clone()),
+            Value::Wrapped(l) if l.level.number() == number => Some(l.inner.clone()),
             _ => None,
         }
     }
@@ -134,26 +134,26 @@ impl Tensor {
     /// The tensor that this one stood for, where its transform has ended; None where it has not.
     pub fn outlived(&self) -> Option<Tensor> {
         let mut at = match &self.read().value {
-            Value::Leveled(l) if l.is_over() => l.inner.clone(),
+            Value::Wrapped(l) if l.is_over() => l.inner.clone(),
             _ => return None,
         };
-        while let Some(lower) = at.leveled().filter(Leveled::is_over) {
+        while let Some(lower) = at.wrapped().filter(WrappedTensor::is_over) {
             at = lower.inner;
         }
         Some(at)
     }
 
     /// The level that wrapped this tensor, and what it wrapped.
-    pub fn leveled(&self) -> Option<Leveled> {
+    pub fn wrapped(&self) -> Option<WrappedTensor> {
         match &self.read().value {
-            Value::Leveled(l) => Some((**l).clone()),
+            Value::Wrapped(l) => Some((**l).clone()),
             Value::Array(_) => None,
         }
     }
 
     /// `made` as a tensor of the levels that this one is of.
     pub fn beside(&self, made: Tensor) -> Result<Tensor> {
-        match self.leveled() {
+        match self.wrapped() {
             None => Ok(made),
             Some(l) => {
                 let lower = l.inner.beside(made)?;
@@ -164,12 +164,12 @@ impl Tensor {
 
     /// Whether `asked` is true of one of the levels that this tensor is of.
     fn any_level(&self, asked: impl Fn(&Arc<dyn Level>) -> bool) -> bool {
-        let mut at = self.leveled();
+        let mut at = self.wrapped();
         while let Some(l) = at {
             if asked(&l.level) {
                 return true;
             }
-            at = l.inner.leveled();
+            at = l.inner.wrapped();
         }
         false
     }
@@ -210,7 +210,7 @@ impl Tensor {
 
 /// The level of a derivative (`grad`, `vjp`, `jvp`): its tensors have a history, and tangents, of their own.
 #[derive(Debug)]
-pub struct Track {
+pub struct DerivativeLevel {
     number: u32,
     /// The grad mode outside, which holds for all below this level.
     outside: bool,
@@ -219,9 +219,9 @@ pub struct Track {
     alive: AtomicBool,
 }
 
-impl Track {
-    pub fn new(number: u32) -> Track {
-        Track { number, outside: mode::is_grad_enabled(), since: new_age(), alive: AtomicBool::new(true) }
+impl DerivativeLevel {
+    pub fn new(number: u32) -> DerivativeLevel {
+        DerivativeLevel { number, outside: mode::is_grad_enabled(), since: new_age(), alive: AtomicBool::new(true) }
     }
 
     pub(in crate::autograd) fn since(&self) -> u32 {
@@ -234,7 +234,7 @@ impl Track {
     }
 }
 
-impl Level for Track {
+impl Level for DerivativeLevel {
     fn number(&self) -> u32 {
         self.number
     }
@@ -253,11 +253,11 @@ impl Level for Track {
         Ok(outs.into_iter().map(|t| wrap(this, t)).collect())
     }
 
-    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: Old) -> Result<()> {
+    fn apply_inplace(&self, _this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
         if inputs[0].below(self).is_none() {
             return Err(mutation_guard::refused(label));
         }
-        let _trusted = Trusted::new();
+        let _trusted = TrustedWrites::new();
         let lower = self.below(inputs);
         let refs: SmallVec<[&Tensor; 3]> = lower.iter().collect();
         let _outside = ModeGuard::grad(self.outside && mode::is_grad_enabled());
@@ -293,40 +293,40 @@ pub(in crate::autograd) fn without_ended(inputs: &[&Tensor]) -> Option<SmallVec<
 
 thread_local! {
     /// The level at which the running pass records nothing; 0 for none.
-    static QUIET: Cell<u32> = const { Cell::new(0) };
+    static UNRECORDED: Cell<u32> = const { Cell::new(0) };
     /// The transforms that this thread is inside of, outermost first.
     static STACK: RefCell<Vec<Arc<dyn Level>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Keeps what runs at one level from being recorded there; lower levels have their own histories. Puts the old state back when dropped.
-pub(in crate::autograd) struct Quiet(u32);
+pub(in crate::autograd) struct UnrecordedLevel(u32);
 
-impl Quiet {
-    pub fn at(level: u32) -> Quiet {
-        Quiet(QUIET.with(|q| q.replace(level)))
+impl UnrecordedLevel {
+    pub fn at(level: u32) -> UnrecordedLevel {
+        UnrecordedLevel(UNRECORDED.with(|q| q.replace(level)))
     }
 }
 
-impl Drop for Quiet {
+impl Drop for UnrecordedLevel {
     fn drop(&mut self) {
-        QUIET.with(|q| q.set(self.0));
+        UNRECORDED.with(|q| q.set(self.0));
     }
 }
 
-pub(in crate::autograd) fn is_quiet(level: u32) -> bool {
-    QUIET.with(|q| q.get() == level && level > 0)
+pub(in crate::autograd) fn is_unrecorded(level: u32) -> bool {
+    UNRECORDED.with(|q| q.get() == level && level > 0)
 }
 
 /// The transforms that a thread is inside of, for another one that goes on in its place.
-pub(in crate::autograd) struct Here(Vec<Arc<dyn Level>>, u32);
+pub(in crate::autograd) struct LevelStack(Vec<Arc<dyn Level>>, u32);
 
-pub(in crate::autograd) fn here() -> Here {
-    Here(STACK.with(|s| s.borrow().clone()), QUIET.with(Cell::get))
+pub(in crate::autograd) fn current_stack() -> LevelStack {
+    LevelStack(STACK.with(|s| s.borrow().clone()), UNRECORDED.with(Cell::get))
 }
 
-pub(in crate::autograd) fn install(Here(levels, quiet): Here) {
+pub(in crate::autograd) fn install(LevelStack(levels, quiet): LevelStack) {
     STACK.with(|s| *s.borrow_mut() = levels);
-    QUIET.with(|q| q.set(quiet));
+    UNRECORDED.with(|q| q.set(quiet));
     watch_writes();
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 /// The slow ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slow {
+pub enum SlowPath {
     /// A tangent by transposing the vjp.
     Transposed,
     /// A batch one element after the other.
@@ -12,22 +12,22 @@ pub enum Slow {
 }
 
 thread_local! {
-    static NOTED: RefCell<Vec<(Slow, &'static str)>> = const { RefCell::new(Vec::new()) };
+    static RECORDED: RefCell<Vec<(SlowPath, &'static str)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// More than anybody asks for at once; the rest is not kept.
-const MOST: usize = 1000;
+const MAX_RECORDS: usize = 1000;
 
-pub fn note(way: Slow, op: &'static str) {
-    NOTED.with(|n| {
+pub fn record(path: SlowPath, op: &'static str) {
+    RECORDED.with(|n| {
         let mut n = n.borrow_mut();
-        if n.len() < MOST {
-            n.push((way, op));
+        if n.len() < MAX_RECORDS {
+            n.push((path, op));
         }
     });
 }
 
 /// What this thread has noted since it was asked last.
-pub fn take() -> Vec<(Slow, &'static str)> {
-    NOTED.with(RefCell::take)
+pub fn take() -> Vec<(SlowPath, &'static str)> {
+    RECORDED.with(RefCell::take)
 }

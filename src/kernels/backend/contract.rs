@@ -142,7 +142,7 @@ pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Suppor
 }
 
 /// A result whose size was found by looking at values, to be written into memory of that size.
-pub trait Counted {
+pub trait CountedResult {
     fn count(&self) -> usize;
 
     /// Writes the result.
@@ -266,7 +266,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     /// As for `run`, as long as the answer is used.
-    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn Counted + 'a>>;
+    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>>;
 
     /// Waits until everything that was asked has been computed.
     ///

@@ -8,7 +8,7 @@ use super::reduce::reducers::Numeric;
 use super::reduce::{ReduceInput, run as run_reduce};
 use super::softmax::{SoftmaxElement, SoftmaxShape};
 use super::{arg_reduce, copy, cummax, index, matmul, mode, nonzero, pointwise, scan, sort};
-use crate::backend::contract::{Counted, Operand, View};
+use crate::backend::contract::{CountedResult, Operand, View};
 use crate::backend::requests::{ArgReduce, CumulativeExtreme, Mode, Nll, NllReduction, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
@@ -277,21 +277,21 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
 }
 
 /// A mask, and how many of its elements hold.
-pub(super) struct Found<'a> {
+pub(super) struct NonzeroPositions<'a> {
     x: View<'a>,
     mask: DenseOperand<'a>,
     counts: Vec<usize>,
 }
 
-pub(super) unsafe fn count_nonzero<'a>(x: View<'a>) -> Result<Found<'a>> {
+pub(super) unsafe fn count_nonzero<'a>(x: View<'a>) -> Result<NonzeroPositions<'a>> {
     // SAFETY: see above. Elements of bool are read as bytes, of which any but 0 holds.
     let mask = unsafe { DenseOperand::cast(&x, DType::Bool)? };
     // SAFETY: as many bytes as elements.
     let counts = nonzero::count(unsafe { RawSlice::new(mask.ptr(), x.numel()) });
-    Ok(Found { x, mask, counts })
+    Ok(NonzeroPositions { x, mask, counts })
 }
 
-impl Counted for Found<'_> {
+impl CountedResult for NonzeroPositions<'_> {
     fn count(&self) -> usize {
         self.counts.last().copied().unwrap_or(0)
     }

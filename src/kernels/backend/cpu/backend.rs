@@ -6,7 +6,7 @@ use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
 use super::{answer, operands, pointwise};
-use crate::backend::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined, unanswered};
+use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, Support, View, defined, unanswered};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -126,7 +126,7 @@ impl Backend for Cpu {
         unsafe { operands::run_program(program) }
     }
 
-    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
             // SAFETY: the caller's.
             Request::Nonzero => Ok(Box::new(unsafe { answer::count_nonzero(x)? })),

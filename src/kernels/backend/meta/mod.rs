@@ -1,7 +1,7 @@
 //! The meta backend: shapes, dtypes and strides without memory. It does nothing for every request, and reading values is an error. Not here:
 //! shapes and dtypes of results, which `ops` decides for every device.
 
-use super::contract::{Backend, Counted, DeviceMemory, Operand, Program, Support, View, defined};
+use super::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, Support, View, defined};
 use super::cpu::backend::CPU;
 use super::cpu::memory::raw_slice::RawSlice;
 use super::requests::Request;
@@ -95,7 +95,7 @@ impl Backend for MetaBackend {
         Ok(())
     }
 
-    unsafe fn count<'a>(&'a self, request: &Request, _x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+    unsafe fn count<'a>(&'a self, request: &Request, _x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         Err(no_values(request.name()))
     }
 }

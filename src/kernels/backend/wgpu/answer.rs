@@ -7,7 +7,7 @@ use super::{
     Buffer, BufferView as View, Context, PointwiseInput, copy, cummax, element_size, matmul, mode, nll, nonzero, pointwise, scan, softmax,
     sort, triangle,
 };
-use crate::backend::contract::{self, Counted, Memory, Operand};
+use crate::backend::contract::{self, CountedResult, Memory, Operand};
 use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Scalar};
@@ -282,13 +282,13 @@ pub(super) fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
 }
 
 /// Elements that are not zero, counted on the device.
-pub(super) struct Found<'a>(nonzero::Nonzero<'a>);
+pub(super) struct NonzeroPositions<'a>(nonzero::Nonzero<'a>);
 
-pub(super) fn count_nonzero<'a>(x: &contract::View<'a>) -> Result<Found<'a>> {
-    Ok(Found(nonzero::Nonzero::count("nonzero", view(x)?)?))
+pub(super) fn count_nonzero<'a>(x: &contract::View<'a>) -> Result<NonzeroPositions<'a>> {
+    Ok(NonzeroPositions(nonzero::Nonzero::count("nonzero", view(x)?)?))
 }
 
-impl Counted for Found<'_> {
+impl CountedResult for NonzeroPositions<'_> {
     fn count(&self) -> usize {
         self.0.count
     }

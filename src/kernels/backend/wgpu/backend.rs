@@ -5,7 +5,7 @@ use super::answer_gather as at_positions;
 use super::answer_random::{self, random};
 use super::pointwise::fused::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
-use crate::backend::contract::{Backend, Counted, DeviceMemory, Memory, Operand, Program, Support, View, defined, unanswered};
+use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, defined, unanswered};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::lock_order::Table;
 use crate::backend::requests::Request;
@@ -191,7 +191,7 @@ impl Backend for Wgpu {
         answer::run_program(&self.0, program)
     }
 
-    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn Counted + 'a>> {
+    unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
             Request::Nonzero => Ok(Box::new(answer::count_nonzero(&x)?)),
             _ => Err(unanswered(request, "wgpu")),
