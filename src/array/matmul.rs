@@ -1,7 +1,7 @@
 //! Matrix products of arrays, over batches that broadcast.
 
 use super::Array;
-use super::run::{ask, elsewhere};
+use super::run::{device_mismatch, run_on_backend};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
@@ -56,11 +56,11 @@ impl Array {
         self.ready()?;
         other.ready()?;
         if !other.storage().is_beside(self.storage()) {
-            return Err(elsewhere("matmul", other, self.device()));
+            return Err(device_mismatch("matmul", other, self.device()));
         }
         let a = View { shape: &of_a, strides: &sa, ..self.view() };
         let b = View { shape: &of_b, strides: &sb, ..other.view() };
-        ask(&Request::Gemm, &[Operand::View(a), Operand::View(b)], &[&out])?;
+        run_on_backend(&Request::Gemm, &[Operand::View(a), Operand::View(b)], &[&out])?;
         Ok(out)
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of pointwise operations on arrays: at once, deferred, or the short way for few elements.
 
 use super::deferred::policy;
-use super::run::{ask, elsewhere};
+use super::run::{device_mismatch, run_on_backend};
 use super::storage::{Access, INLINE, Storage};
 use super::value::Array;
 use crate::backend::contract::{Operand, View};
@@ -15,28 +15,28 @@ use crate::pointwise::Func;
 use smallvec::SmallVec;
 
 /// The most elements that go the short way; beyond it the long one costs nothing beside the work.
-const DIRECT: usize = 1 << 10;
+const MAX_SMALL: usize = 1 << 10;
 
 /// Operands of one shape, as a kernel wants them.
-struct Alike {
+struct SmallOperands {
     n: usize,
     padded: bool,
     ptrs: [*const u8; kernels::MAX_INPUTS],
 }
 
 /// What a short way has computed.
-pub(crate) struct Values {
+pub(crate) struct SmallResult {
     storage: Storage,
     dtype: DType,
 }
 
-impl Values {
+impl SmallResult {
     /// The values in the order of `like`.
     ///
     /// # Safety
     /// `like` was the first operand: a row-major array with as many elements.
     #[inline(always)]
-    pub unsafe fn laid_out_as(self, like: &Array) -> Array {
+    pub unsafe fn into_array_like(self, like: &Array) -> Array {
         debug_assert!(like.numel() * self.dtype.size() <= self.storage.bytes() && like.is_contiguous());
         Array { storage: self.storage, layout: like.layout.rewound(), dtype: self.dtype }
     }
@@ -109,7 +109,7 @@ impl Array {
     ) -> Option<Array> {
         let first = *ins.first()?;
         // SAFETY: the first operand.
-        Some(unsafe { Self::values_direct(func, compute, ins, numbers, params)?.laid_out_as(first) })
+        Some(unsafe { Self::values_direct(func, compute, ins, numbers, params)?.into_array_like(first) })
     }
 
     /// `pointwise_direct`, but for the layout, which is that of the first operand (read or not, it is row-major and has the results' shape): an
@@ -121,22 +121,22 @@ impl Array {
         ins: &[&Array],
         numbers: &Numbers,
         params: &[Scalar; kernels::MAX_PARAMS],
-    ) -> Option<Values> {
-        let direct = SmallKernel::of(func, compute, params)?;
-        let alike = ins.first()?.alike(&direct, compute, ins)?;
+    ) -> Option<SmallResult> {
+        let kernel = SmallKernel::of(func, compute, params)?;
+        let small_operands = ins.first()?.small_operands(&kernel, compute, ins)?;
         let dtype = func.out_dtype(compute);
-        let storage = Storage::alloc(alike.n * dtype.size()).ok()?;
+        let storage = Storage::alloc(small_operands.n * dtype.size()).ok()?;
         // SAFETY: every operand that is read is row-major with `n` elements of this type inside its storage, none shares the new one, and
         // padded storages have a whole block from their start on.
         unsafe {
-            let (padded, out) = (alike.padded && storage.is_padded(), storage.memory(Access::Write));
+            let (padded, out) = (small_operands.padded && storage.is_padded(), storage.memory(Access::Write));
             if numbers.is_empty() {
-                direct.run(alike.n, padded, out, &alike.ptrs, params);
+                kernel.run(small_operands.n, padded, out, &small_operands.ptrs, params);
             } else {
-                direct.run_with(alike.n, padded, out, &alike.ptrs, numbers, params);
+                kernel.run_with(small_operands.n, padded, out, &small_operands.ptrs, numbers, params);
             }
         }
-        Some(Values { storage, dtype })
+        Some(SmallResult { storage, dtype })
     }
 
     /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does, or somebody still has to read
@@ -146,9 +146,9 @@ impl Array {
         if func.out_dtype(self.dtype) != self.dtype {
             return false;
         }
-        let Some(direct) = SmallKernel::of(func, self.dtype, params) else { return false };
-        let Some(alike) = self.alike(&direct, self.dtype, ins) else { return false };
-        if !self.is_direct(self.dtype)
+        let Some(kernel) = SmallKernel::of(func, self.dtype, params) else { return false };
+        let Some(small_operands) = self.small_operands(&kernel, self.dtype, ins) else { return false };
+        if !self.fits_small_kernel(self.dtype)
             || !self.storage.is_settled_for(Access::Write)
             || self.storage.is_lent_for_reading()
             || ins.iter().any(|a| a.storage.same(&self.storage) && a.layout.offset() != self.layout.offset())
@@ -156,13 +156,13 @@ impl Array {
             return false;
         }
         // A block that is written as a whole must be all this array's: the storage may hold more.
-        let padded = alike.padded && self.is_padded() && self.storage.bytes() == alike.n * self.dtype.size();
+        let padded = small_operands.padded && self.is_padded() && self.storage.bytes() == small_operands.n * self.dtype.size();
         // SAFETY: as in `pointwise_direct`; an operand that shares this array's storage begins where it does.
         unsafe {
             if numbers.is_empty() {
-                direct.run(alike.n, padded, self.ptr_mut(), &alike.ptrs, params);
+                kernel.run(small_operands.n, padded, self.ptr_mut(), &small_operands.ptrs, params);
             } else {
-                direct.run_with(alike.n, padded, self.ptr_mut(), &alike.ptrs, numbers, params);
+                kernel.run_with(small_operands.n, padded, self.ptr_mut(), &small_operands.ptrs, numbers, params);
             }
         }
         true
@@ -170,28 +170,28 @@ impl Array {
 
     /// The operands, if all that are read can go the short way and have this array's shape.
     #[inline(always)]
-    fn alike(&self, direct: &SmallKernel, compute: DType, ins: &[&Array]) -> Option<Alike> {
+    fn small_operands(&self, kernel: &SmallKernel, compute: DType, ins: &[&Array]) -> Option<SmallOperands> {
         // Kernels read as many operands as their row has.
-        if ins.len() != direct.inputs() {
+        if ins.len() != kernel.inputs() {
             return None;
         }
         let n = self.numel();
         let mut padded = kernels::LANES * compute.size() <= INLINE && n < kernels::LANES;
         let mut ptrs = [std::ptr::null(); kernels::MAX_INPUTS];
         for (k, a) in ins.iter().enumerate() {
-            if direct.reads(k) {
-                if !a.layout.same_shape(&self.layout) || !a.is_direct(compute) {
+            if kernel.reads(k) {
+                if !a.layout.same_shape(&self.layout) || !a.fits_small_kernel(compute) {
                     return None;
                 }
                 padded = padded && a.is_padded();
-                ptrs[direct.place(k)] = a.ptr();
+                ptrs[kernel.place(k)] = a.ptr();
             }
         }
-        (n.wrapping_sub(1) < DIRECT).then_some(Alike { n, padded, ptrs })
+        (n.wrapping_sub(1) < MAX_SMALL).then_some(SmallOperands { n, padded, ptrs })
     }
 
     #[inline]
-    fn is_direct(&self, dtype: DType) -> bool {
+    fn fits_small_kernel(&self, dtype: DType) -> bool {
         self.dtype == dtype && self.storage.is_plain() && self.layout.is_plain()
     }
 
@@ -234,7 +234,7 @@ impl Array {
             let read = |k: usize| reads & (1 << k) != 0;
             let operands: SmallVec<[Operand<'_>; 5]> =
                 (0..ins.len()).map(|k| if read(k) { Operand::View(ins[k].view()) } else { Operand::Unread }).collect();
-            return ask(&request, &operands, &[self]);
+            return run_on_backend(&request, &operands, &[self]);
         }
         let clashes = |a: &Array| a.storage.same(&self.storage) && (a.layout != self.layout || a.dtype != self.dtype) && a.overlaps(self);
         let mut copies: SmallVec<[Option<Array>; 5]> = SmallVec::new();
@@ -261,9 +261,9 @@ impl Array {
             } else if a.device().is_host() && a.numel() == 1 {
                 Operand::Number(a.first()?)
             } else {
-                return Err(elsewhere(func.row.info().name, a, self.device()));
+                return Err(device_mismatch(func.row.info().name, a, self.device()));
             });
         }
-        ask(&request, &operands, &[self])
+        run_on_backend(&request, &operands, &[self])
     }
 }

@@ -14,12 +14,12 @@ use crate::layout::{DType, Layout};
 use smallvec::{SmallVec, smallvec};
 
 /// What a new output looks like: row-major, of this shape and dtype.
-pub(super) type Wanted<'a> = (&'a [usize], DType);
+pub(super) type OutputSpec<'a> = (&'a [usize], DType);
 pub type Outputs = SmallVec<[Array; 2]>;
 
 /// Which array is on the wrong device, and how to go on.
 #[cold]
-pub(super) fn elsewhere(op: &str, a: &Array, wanted: Device) -> Error {
+pub(super) fn device_mismatch(op: &str, a: &Array, wanted: Device) -> Error {
     if a.device() == wanted {
         return Error::runtime(format!("{op}: tensors of two {wanted} devices; move one with .cpu().to(\"{wanted}\")"));
     }
@@ -48,7 +48,7 @@ impl Array {
         } else if self.device().is_host() && self.numel() == 1 {
             Ok(Operand::Number(self.first()?))
         } else {
-            Err(elsewhere(request.name(), self, target.device()))
+            Err(device_mismatch(request.name(), self, target.device()))
         }
     }
 }
@@ -78,7 +78,7 @@ impl Array {
 }
 
 /// Runs a request on new, row-major outputs beside the first operand; or keeps it as steps of the program that makes that operand.
-pub(super) fn run(request: Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Result<Outputs> {
+pub(super) fn run(request: Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Result<Outputs> {
     debug_assert_eq!(outs.len(), request.outputs());
     let Some(first) = ins.first() else { return Err(Error::internal(request.name(), "a request that says no device")) };
     if let Some(made) = deferred(&request, ins, outs)? {
@@ -122,16 +122,16 @@ pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]
     let operand = |a: &'a Array| a.operand(request, outs[0]);
     // Few operands stand on the stack, and nothing is collected.
     match ins {
-        [] => ask(request, &[], outs),
-        [a] => ask(request, &[operand(a)?], outs),
-        [a, b] => ask(request, &[operand(a)?, operand(b)?], outs),
-        _ => ask(request, &ins.iter().map(|a| operand(a)).collect::<Result<Vec<Operand<'_>>>>()?, outs),
+        [] => run_on_backend(request, &[], outs),
+        [a] => run_on_backend(request, &[operand(a)?], outs),
+        [a, b] => run_on_backend(request, &[operand(a)?, operand(b)?], outs),
+        _ => run_on_backend(request, &ins.iter().map(|a| operand(a)).collect::<Result<Vec<Operand<'_>>>>()?, outs),
     }
 }
 
 /// As `run_into`, of operands that are views already.
 #[inline(always)]
-pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
+pub(super) fn run_on_backend(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
     debug_assert!(fits(request, operands, outs), "{request:?} of {operands:?} into {outs:?}");
     let backend = outs[0].storage().backend();
     if request.checks() {
@@ -152,7 +152,7 @@ pub(super) fn ask(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) 
             unsafe { backend.run(request, operands, &views) }
         }
     };
-    result.map_err(|e| explained(e, request, operands, outs))
+    result.map_err(|e| explain_unsupported(e, request, operands, outs))
 }
 
 /// Whether operands and outputs are as the request's family describes.
@@ -172,7 +172,7 @@ fn fits(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> bool {
 
 /// Says in full what a backend does not support, and why.
 #[cold]
-fn explained(e: rgrad_kernels::error::Error, request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Error {
+fn explain_unsupported(e: rgrad_kernels::error::Error, request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Error {
     let first = operands.iter().find_map(|o| if let Operand::View(v) = o { Some(v.dtype) } else { None });
     let dtype = first.unwrap_or_else(|| outs[0].dtype());
     match outs[0].storage().backend().support(request, dtype) {
@@ -188,7 +188,7 @@ fn explained(e: rgrad_kernels::error::Error, request: &Request, operands: &[Oper
 
 /// What a device's backend says to a request, or a pointwise row, of a dtype.
 #[derive(Debug)]
-pub struct Answer {
+pub struct SupportEntry {
     pub request: &'static str,
     pub is_row: bool,
     pub dtype: DType,
@@ -200,14 +200,14 @@ pub struct Answer {
 ///
 /// # Errors
 /// A device is not there.
-pub fn support_table(devices: &[Device]) -> Result<Vec<Answer>> {
+pub fn support_table(devices: &[Device]) -> Result<Vec<SupportEntry>> {
     let mut table = Vec::new();
     for device in devices {
         let backend = device.backend()?;
         for dtype in DType::ALL {
             for request in samples::families().into_iter().chain(samples::rows(dtype)) {
                 let (is_row, support) = (matches!(request, Request::Pointwise(_)), backend.support(&request, dtype));
-                table.push(Answer { request: request.name(), is_row, dtype, device: *device, support });
+                table.push(SupportEntry { request: request.name(), is_row, dtype, device: *device, support });
             }
         }
     }
@@ -230,7 +230,7 @@ pub(super) fn count(request: &Request, x: &Array, shape: impl FnOnce(usize) -> S
 
 /// The request as steps behind what is pending in its first operand, so that this may never have to be written; None where there is nothing
 /// to gain, or the request cannot wait.
-fn deferred(request: &Request, ins: &[&Array], outs: &[Wanted<'_>]) -> Result<Option<Outputs>> {
+fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Result<Option<Outputs>> {
     let x = ins[0];
     if request.reads(0) == Reads::InMemory || !policy::is_enabled() || x.storage().is_plain() {
         return Ok(None);

@@ -373,7 +373,7 @@ impl Storage {
     #[inline]
     pub(super) fn settle_readers(&self) -> Result<()> {
         match &self.0.memory {
-            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.readers() > 0 => queue::serve_readers(self),
+            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.readers() > 0 => queue::settle_readers(self),
             _ => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::deferred::policy;
 use super::elements::Element;
-use super::run::ask;
+use super::run::run_on_backend;
 use super::storage::{Access, Device, Home, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
@@ -292,7 +292,7 @@ impl Array {
     #[inline]
     pub fn fill(&self, value: Scalar) -> Result<()> {
         self.writable()?;
-        ask(&Request::Fill(value), &[], &[self])
+        run_on_backend(&Request::Fill(value), &[], &[self])
     }
 
     /// Copies `src`, broadcast to this shape, converted to this dtype and brought to this device. Overlapping memory is copied through a
@@ -312,7 +312,7 @@ impl Array {
         src.ready()?;
         self.writable()?;
         let from = View { shape: layout.shape(), strides: layout.strides(), offset: layout.offset(), ..src.view() };
-        ask(&Request::Copy, &[Operand::View(from)], &[self])
+        run_on_backend(&Request::Copy, &[Operand::View(from)], &[self])
     }
 
     /// A new row-major array with the same values.

@@ -187,12 +187,12 @@ pub fn fit(g: Tensor, OutMeta { shape, dtype, device }: &OutMeta) -> Result<Tens
         sum_to(&g, shape)?
     };
     let g = if same_dtype { g } else { cast(&g, *dtype)? };
-    if same_device { Ok(g) } else { brought(&g, *device) }
+    if same_device { Ok(g) } else { follow_device(&g, *device) }
 }
 
 /// A 0-d gradient follows its tensor to another device, as in PyTorch; a larger one was made in the wrong place.
 #[cold]
-fn brought(g: &Tensor, device: Device) -> Result<Tensor> {
+fn follow_device(g: &Tensor, device: Device) -> Result<Tensor> {
     if g.rank() > 0 {
         return Err(Error::runtime(format!(
             "expected a gradient on device {device} but got one of shape {} on {}",

@@ -1,6 +1,6 @@
 //! Clamping: three of PyTorch's nodes for one and two bounds, numbers and tensors.
 
-use super::pointwise::{Arg, StepKeeps, StepNode, call, call_as, call_inplace, cannot_cast, inplace_as, maximum, minimum, promote};
+use super::pointwise::{Arg, StepAttributes, StepNode, call, call_as, call_inplace, cannot_cast, inplace_as, maximum, minimum, promote};
 use crate::array::Numbers;
 use crate::autograd::{Tensor, apply_direct, primitives, write_direct};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 /// A clamp of which one bound is missing.
 const fn one_sided(missing: &'static str) -> StepNode {
-    StepNode { name: "ClampBackward1", attributes: StepKeeps::AllAndNone(missing) }
+    StepNode { name: "ClampBackward1", attributes: StepAttributes::AllAndNone(missing) }
 }
 
 /// Clamps to what is given; at least one bound.
@@ -53,18 +53,18 @@ pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
             &primitives::cast(x, promote(&[x.into(), bound]))?,
             row,
             s,
-            StepNode { name: row.info().node_names[0], attributes: StepKeeps::All },
+            StepNode { name: row.info().node_names[0], attributes: StepAttributes::All },
         ),
         _ if !promote(&[x.into(), bound]).is_float() => clamp_tensor(x, (!max).then_some(bound), max.then_some(bound)),
         _ if max => call_as(
             RowId::ClampTensor,
-            StepNode { name: "ClampMaxBackward1", attributes: StepKeeps::AllBut("min") },
+            StepNode { name: "ClampMaxBackward1", attributes: StepAttributes::AllBut("min") },
             &[x.into(), f64::NEG_INFINITY.into(), bound],
             &[],
         ),
         _ => call_as(
             RowId::ClampTensor,
-            StepNode { name: "ClampMinBackward1", attributes: StepKeeps::AllBut("max") },
+            StepNode { name: "ClampMinBackward1", attributes: StepAttributes::AllBut("max") },
             &[x.into(), bound, f64::INFINITY.into()],
             &[],
         ),

@@ -1,8 +1,8 @@
 //! Largest and smallest elements, where they stand, and sorting.
 
 use super::declared::declare;
-use super::gather::{gather, spread};
-use super::order::{middle, refuse_bool};
+use super::gather::{gather, scatter_gradient};
+use super::order::{lower_median, refuse_bool};
 use super::pointwise as pw;
 use super::reduce::{Over, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
@@ -21,23 +21,23 @@ use smallvec::{SmallVec, smallvec};
 
 /// Elements of which every one that equals the result shares its gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shared {
+enum TiedKind {
     /// `amax` and `amin`.
     Extreme { max: bool },
     /// `max()` and `min()` of everything.
     Whole { max: bool },
     /// The median of everything, or of all but nan.
-    Middle { skip_nan: bool },
+    Median { skip_nan: bool },
 }
 
 #[derive(Debug, Clone)]
-struct Extreme {
-    what: Shared,
+struct TiedExtreme {
+    what: TiedKind,
     over: Over,
 }
 
 /// `g` shared evenly among the elements for which `mask` holds, each group of which went into one result.
-pub(super) fn share(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
+pub(super) fn share_gradient(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
     let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
     let dims = if dims.is_empty() { None } else { Some(&dims[..]) };
     let count = if dims.is_none() { primitives::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
@@ -45,21 +45,21 @@ pub(super) fn share(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
     pw::where_(mask, &each, 0.0)
 }
 
-impl Vjp for Extreme {
+impl Vjp for TiedExtreme {
     fn node_name(&self) -> Name {
         match self.what {
-            Shared::Extreme { max: true } => "AmaxBackward0",
-            Shared::Extreme { max: false } => "AminBackward0",
-            Shared::Whole { max: true } => "MaxBackward1",
-            Shared::Whole { max: false } => "MinBackward1",
-            Shared::Middle { skip_nan: false } => "MedianBackward0",
-            Shared::Middle { skip_nan: true } => "NanmedianBackward0",
+            TiedKind::Extreme { max: true } => "AmaxBackward0",
+            TiedKind::Extreme { max: false } => "AminBackward0",
+            TiedKind::Whole { max: true } => "MaxBackward1",
+            TiedKind::Whole { max: false } => "MinBackward1",
+            TiedKind::Median { skip_nan: false } => "MedianBackward0",
+            TiedKind::Median { skip_nan: true } => "NanmedianBackward0",
         }
         .into()
     }
     fn saved_attributes(&self) -> SavedAttributes {
         let mut attributes =
-            if matches!(self.what, Shared::Extreme { .. }) { self.over.saved_attributes() } else { SavedAttributes::new() };
+            if matches!(self.what, TiedKind::Extreme { .. }) { self.over.saved_attributes() } else { SavedAttributes::new() };
         attributes.push(("self", SavedAttribute::Input(0)));
         attributes.push(("result", SavedAttribute::Output(0)));
         attributes
@@ -68,22 +68,22 @@ impl Vjp for Extreme {
         let (x, y) = (cx.input(0)?.detach(), cx.output(0)?.detach());
         let y = self.over.restore(&y)?;
         let mut mask = pw::eq(&x, &y)?;
-        if !matches!(self.what, Shared::Extreme { .. }) {
+        if !matches!(self.what, TiedKind::Extreme { .. }) {
             mask = pw::logical_or(&mask, &pw::logical_and(&pw::isnan(&x)?, &pw::isnan(&y)?)?)?;
         }
-        Ok(one(share(g, &mask, &self.over)?))
+        Ok(one(share_gradient(g, &mask, &self.over)?))
     }
 }
 
-impl Op for Extreme {
+impl Op for TiedExtreme {
     fn name(&self) -> &'static str {
         match self.what {
-            Shared::Extreme { max: true } => "amax",
-            Shared::Extreme { max: false } => "amin",
-            Shared::Whole { max: true } => "max",
-            Shared::Whole { max: false } => "min",
-            Shared::Middle { skip_nan: false } => "median",
-            Shared::Middle { skip_nan: true } => "nanmedian",
+            TiedKind::Extreme { max: true } => "amax",
+            TiedKind::Extreme { max: false } => "amin",
+            TiedKind::Whole { max: true } => "max",
+            TiedKind::Whole { max: false } => "min",
+            TiedKind::Median { skip_nan: false } => "median",
+            TiedKind::Median { skip_nan: true } => "nanmedian",
         }
     }
     fn accepts_pending(&self) -> bool {
@@ -91,18 +91,18 @@ impl Op for Extreme {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![match self.what {
-            Shared::Extreme { max } | Shared::Whole { max } => x[0].extreme(max, &self.over.mask, self.over.keepdim)?,
-            Shared::Middle { skip_nan } => {
+            TiedKind::Extreme { max } | TiedKind::Whole { max } => x[0].extreme(max, &self.over.mask, self.over.keepdim)?,
+            TiedKind::Median { skip_nan } => {
                 // Behind the dimensions of batches, which are kept, is one group.
                 let lead = self.over.mask.iter().take_while(|m| !**m).count();
                 let (kept, rest) = x[0].shape().split_at(lead);
                 let rows = primitives::reshape(&Tensor::new(x[0].clone()), &[kept.iter().product(), rest.iter().product()])?;
-                primitives::reshape(&middle(&rows, 1, false, skip_nan)?.0, kept)?.array()
+                primitives::reshape(&lower_median(&rows, 1, false, skip_nan)?.0, kept)?.array()
             }
         }])
     }
     fn is_composed(&self) -> bool {
-        matches!(self.what, Shared::Middle { .. })
+        matches!(self.what, TiedKind::Median { .. })
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
@@ -112,10 +112,12 @@ impl Op for Extreme {
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         match self.what {
-            Shared::Middle { .. } | Shared::Extreme { .. } => {
-                Some(batch.shifted(&Extreme { over: self.over.shifted(batch.size), ..self.clone() }))
+            TiedKind::Median { .. } | TiedKind::Extreme { .. } => {
+                Some(batch.shifted(&TiedExtreme { over: self.over.shifted(batch.size), ..self.clone() }))
             }
-            Shared::Whole { max } => Some(batch.shifted(&Extreme { what: Shared::Extreme { max }, over: self.over.shifted(batch.size) })),
+            TiedKind::Whole { max } => {
+                Some(batch.shifted(&TiedExtreme { what: TiedKind::Extreme { max }, over: self.over.shifted(batch.size) }))
+            }
         }
     }
 }
@@ -143,7 +145,7 @@ pub(super) fn check_not_empty(name: &str, over: &Over, named: bool) -> Result<()
 pub fn amax(x: &Tensor, max: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let over = Over::new(x, dims, keepdim)?;
     check_not_empty(if max { "amax" } else { "amin" }, &over, dims.is_some_and(|d| !d.is_empty()))?;
-    apply1(&Extreme { what: Shared::Extreme { max }, over }, &[x])
+    apply1(&TiedExtreme { what: TiedKind::Extreme { max }, over }, &[x])
 }
 
 /// The smallest and the largest elements along one dimension or of all, in one node.
@@ -166,7 +168,7 @@ impl Vjp for Aminmax {
         for (j, g) in grads.iter().enumerate() {
             let Some(g) = g else { continue };
             let y = self.over.restore(&cx.output(j)?.detach())?;
-            let part = share(g, &pw::eq(&cx.input(0)?.detach(), &y)?, &self.over)?;
+            let part = share_gradient(g, &pw::eq(&cx.input(0)?.detach(), &y)?, &self.over)?;
             out = Some(match out {
                 Some(sum) => pw::add(&sum, &part)?,
                 None => part,
@@ -206,14 +208,14 @@ pub fn aminmax(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<(Tenso
 pub fn max_of_all(x: &Tensor, max: bool) -> Result<Tensor> {
     let over = Over::new(x, None, false)?;
     check_not_empty(if max { "max" } else { "min" }, &over, false)?;
-    apply1(&Extreme { what: Shared::Whole { max }, over }, &[x])
+    apply1(&TiedExtreme { what: TiedKind::Whole { max }, over }, &[x])
 }
 
 // ---- along one dim: the chosen element gets the gradient -------------------------------------------------------------
 
 /// How values are chosen along a dimension.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Choice {
+pub(super) enum SelectionKind {
     Extreme {
         max: bool,
         keepdim: bool,
@@ -229,12 +231,12 @@ pub(super) enum Choice {
         keepdim: bool,
     },
     /// The lower median; nan where there is one, or with `skip_nan` only where there is nothing else.
-    Middle {
+    Median {
         keepdim: bool,
         skip_nan: bool,
     },
     /// The largest (or smallest) so far, at every place.
-    Running {
+    Cumulative {
         max: bool,
     },
     /// The most frequent.
@@ -245,24 +247,24 @@ pub(super) enum Choice {
 
 /// Values chosen along `dim` and, as second output, where they came from.
 #[derive(Debug, Clone)]
-struct Choose {
-    how: Choice,
+struct Selection {
+    how: SelectionKind,
     dim: usize,
     shape: Dims,
 }
 
-impl Vjp for Choose {
+impl Vjp for Selection {
     fn node_name(&self) -> Name {
         match self.how {
-            Choice::Extreme { max: true, .. } => "MaxBackward0",
-            Choice::Extreme { max: false, .. } => "MinBackward0",
-            Choice::Running { max: true } => "CummaxBackward0",
-            Choice::Running { max: false } => "CumminBackward0",
-            Choice::Mode { .. } => "ModeBackward0",
-            Choice::Nth { .. } => "KthvalueBackward0",
-            Choice::Middle { skip_nan: false, .. } => "MedianBackward1",
-            Choice::Middle { skip_nan: true, .. } => "NanmedianBackward1",
-            Choice::Sort { node, .. } => node,
+            SelectionKind::Extreme { max: true, .. } => "MaxBackward0",
+            SelectionKind::Extreme { max: false, .. } => "MinBackward0",
+            SelectionKind::Cumulative { max: true } => "CummaxBackward0",
+            SelectionKind::Cumulative { max: false } => "CumminBackward0",
+            SelectionKind::Mode { .. } => "ModeBackward0",
+            SelectionKind::Nth { .. } => "KthvalueBackward0",
+            SelectionKind::Median { skip_nan: false, .. } => "MedianBackward1",
+            SelectionKind::Median { skip_nan: true, .. } => "NanmedianBackward1",
+            SelectionKind::Sort { node, .. } => node,
         }
         .into()
     }
@@ -272,8 +274,10 @@ impl Vjp for Choose {
             ("indices", SavedAttribute::Output(1)),
             ("self_sym_sizes", SavedAttribute::sizes(&self.shape))
         ];
-        if let Choice::Extreme { keepdim, .. } | Choice::Nth { keepdim, .. } | Choice::Middle { keepdim, .. } | Choice::Mode { keepdim } =
-            self.how
+        if let SelectionKind::Extreme { keepdim, .. }
+        | SelectionKind::Nth { keepdim, .. }
+        | SelectionKind::Median { keepdim, .. }
+        | SelectionKind::Mode { keepdim } = self.how
         {
             attributes.push(("keepdim", SavedAttribute::Bool(keepdim)));
         }
@@ -283,57 +287,57 @@ impl Vjp for Choose {
         if self.shape.is_empty() {
             return Ok(one(g.clone()));
         }
-        let places = cx.output(1)?.detach();
+        let positions = cx.output(1)?.detach();
         let dropped = matches!(
             self.how,
-            Choice::Extreme { keepdim: false, .. }
-                | Choice::Nth { keepdim: false, .. }
-                | Choice::Middle { keepdim: false, .. }
-                | Choice::Mode { keepdim: false }
+            SelectionKind::Extreme { keepdim: false, .. }
+                | SelectionKind::Nth { keepdim: false, .. }
+                | SelectionKind::Median { keepdim: false, .. }
+                | SelectionKind::Mode { keepdim: false }
         );
         if !dropped {
-            return Ok(one(spread(g, self.dim, &places, &self.shape)?));
+            return Ok(one(scatter_gradient(g, self.dim, &positions, &self.shape)?));
         }
         let back = ViewOp::Unsqueeze(self.dim);
-        Ok(one(spread(&view(g, back.clone())?, self.dim, &view(&places, back)?, &self.shape)?))
+        Ok(one(scatter_gradient(&view(g, back.clone())?, self.dim, &view(&positions, back)?, &self.shape)?))
     }
 }
 
-impl Op for Choose {
+impl Op for Selection {
     fn name(&self) -> &'static str {
         match self.how {
-            Choice::Extreme { max: true, .. } => "max",
-            Choice::Extreme { max: false, .. } => "min",
-            Choice::Sort { .. } => "sort",
-            Choice::Nth { .. } => "kthvalue",
-            Choice::Middle { skip_nan: false, .. } => "median",
-            Choice::Middle { skip_nan: true, .. } => "nanmedian",
-            Choice::Running { max: true } => "cummax",
-            Choice::Running { max: false } => "cummin",
-            Choice::Mode { .. } => "mode",
+            SelectionKind::Extreme { max: true, .. } => "max",
+            SelectionKind::Extreme { max: false, .. } => "min",
+            SelectionKind::Sort { .. } => "sort",
+            SelectionKind::Nth { .. } => "kthvalue",
+            SelectionKind::Median { skip_nan: false, .. } => "median",
+            SelectionKind::Median { skip_nan: true, .. } => "nanmedian",
+            SelectionKind::Cumulative { max: true } => "cummax",
+            SelectionKind::Cumulative { max: false } => "cummin",
+            SelectionKind::Mode { .. } => "mode",
         }
     }
     fn accepts_pending(&self) -> bool {
-        matches!(self.how, Choice::Extreme { .. })
+        matches!(self.how, SelectionKind::Extreme { .. })
     }
     fn is_composed(&self) -> bool {
-        matches!(self.how, Choice::Middle { .. })
+        matches!(self.how, SelectionKind::Median { .. })
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let (values, places) = match self.how {
-            Choice::Extreme { max, keepdim } => extreme_along(x[0], max, self.dim, keepdim)?,
-            Choice::Sort { descending, keep, .. } => sort_along(x[0], Sort { dim: self.dim, descending, keep })?,
-            Choice::Running { max } => {
+        let (values, positions) = match self.how {
+            SelectionKind::Extreme { max, keepdim } => extreme_along(x[0], max, self.dim, keepdim)?,
+            SelectionKind::Sort { descending, keep, .. } => sort_along(x[0], Sort { dim: self.dim, descending, keep })?,
+            SelectionKind::Cumulative { max } => {
                 with_positions(Request::CumulativeExtreme(CumulativeExtreme { max, dim: self.dim }), x[0], x[0].shape())?
             }
-            Choice::Mode { keepdim } => {
+            SelectionKind::Mode { keepdim } => {
                 with_positions(Request::Mode(Mode { dim: self.dim }), x[0], &resized(x[0].shape(), self.dim, 1, keepdim))?
             }
-            Choice::Middle { keepdim, skip_nan } => {
-                let (v, p) = middle(&Tensor::new(x[0].clone()), self.dim as i64, keepdim, skip_nan)?;
+            SelectionKind::Median { keepdim, skip_nan } => {
+                let (v, p) = lower_median(&Tensor::new(x[0].clone()), self.dim as i64, keepdim, skip_nan)?;
                 (v.array(), p.array())
             }
-            Choice::Nth { k, keepdim } => {
+            SelectionKind::Nth { k, keepdim } => {
                 let sort = Sort { dim: self.dim, descending: false, keep: k + 1 };
                 let (v, p) = sort_along(x[0], sort)?;
                 let pick = |a: Array| -> Result<Array> {
@@ -346,7 +350,7 @@ impl Op for Choose {
                 (pick(v)?, pick(p)?)
             }
         };
-        Ok(smallvec![values, places])
+        Ok(smallvec![values, positions])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.output(1)
@@ -359,19 +363,19 @@ impl Op for Choose {
         if self.shape.is_empty() {
             return Ok(smallvec![Some(t.clone()), None]);
         }
-        let places = cx.output(1);
-        let picked = if places.rank() == t.rank() {
-            gather(t, self.dim as i64, places)?
+        let positions = cx.output(1);
+        let selected = if positions.rank() == t.rank() {
+            gather(t, self.dim as i64, positions)?
         } else {
-            squeeze_dim(&gather(t, self.dim as i64, &view(places, ViewOp::Unsqueeze(self.dim))?)?, self.dim as i64)?
+            squeeze_dim(&gather(t, self.dim as i64, &view(positions, ViewOp::Unsqueeze(self.dim))?)?, self.dim as i64)?
         };
-        Ok(smallvec![Some(picked), None])
+        Ok(smallvec![Some(selected), None])
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         if self.shape.is_empty() {
-            return Some(batch.rows_of_numbers(&Choose { dim: 1, shape: batch.with_batch(&[1]), ..self.clone() }));
+            return Some(batch.rows_of_numbers(&Selection { dim: 1, shape: batch.with_batch(&[1]), ..self.clone() }));
         }
-        Some(batch.shifted(&Choose { dim: self.dim + 1, shape: batch.with_batch(&self.shape), ..self.clone() }))
+        Some(batch.shifted(&Selection { dim: self.dim + 1, shape: batch.with_batch(&self.shape), ..self.clone() }))
     }
 }
 
@@ -398,21 +402,21 @@ fn sort_along(x: &Array, sort: Sort) -> Result<(Array, Array)> {
     with_positions(Request::Sort(sort), x, &resized(x.shape(), sort.dim, sort.keep, true))
 }
 
-pub(super) fn choose(x: &Tensor, dim: usize, how: Choice) -> Result<(Tensor, Tensor)> {
-    pair(apply(&Choose { how, dim, shape: x.shape() }, &[x])?)
+pub(super) fn select_along(x: &Tensor, dim: usize, how: SelectionKind) -> Result<(Tensor, Tensor)> {
+    pair(apply(&Selection { how, dim, shape: x.shape() }, &[x])?)
 }
 
 /// The largest values along `dim` (smallest with `max` false) and where each stands first.
 pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     check_not_empty(if max { "max" } else { "min" }, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-    choose(x, d, Choice::Extreme { max, keepdim })
+    select_along(x, d, SelectionKind::Extreme { max, keepdim })
 }
 
 /// The largest (smallest with `max` false) element so far along `dim` and where it stands, the last of equals; from the first nan on nan.
 pub fn cumulative(x: &Tensor, max: bool, dim: i64) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
-    choose(x, d, Choice::Running { max })
+    select_along(x, d, SelectionKind::Cumulative { max })
 }
 
 /// Where the largest (or smallest) element stands along `dim`, or in the flattened tensor without. The first one wins.
@@ -463,9 +467,9 @@ impl Op for ArgExtreme {
         }
         let a = if a.is_contiguous() { a.clone() } else { a.contiguous()? };
         let flat = a.with_layout(crate::layout::Layout::from_parts(smallvec![a.numel()], smallvec![1], a.layout().offset())?)?;
-        let place = extreme_along(&flat, self.max, 0, false)?.1;
+        let position = extreme_along(&flat, self.max, 0, false)?.1;
         let shape: Dims = SmallVec::from_elem(1, if self.keepdim { a.rank() } else { 0 });
-        Ok(smallvec![place.with_layout(place.layout().expand(&shape)?)?])
+        Ok(smallvec![position.with_layout(position.layout().expand(&shape)?)?])
     }
     fn differentiable(&self, _output: usize) -> bool {
         false
@@ -497,7 +501,7 @@ pub fn median_of_all(x: &Tensor, skip_nan: bool) -> Result<Tensor> {
         return Ok(Tensor::new(x.array().full_beside(&[], Scalar::Float(f64::NAN), x.dtype())?));
     }
     refuse_bool(x, "median_cpu")?;
-    apply1(&Extreme { what: Shared::Middle { skip_nan }, over: Over::new(x, None, false)? }, &[x])
+    apply1(&TiedExtreme { what: TiedKind::Median { skip_nan }, over: Over::new(x, None, false)? }, &[x])
 }
 
 declare! {

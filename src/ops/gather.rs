@@ -30,7 +30,7 @@ impl Vjp for Gather {
         smallvec![("dim", SavedAttribute::at(self.dim)), ("index", SavedAttribute::Input(1)), ("sparse_grad", SavedAttribute::Bool(false))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let spread = GatherSpread { dim: self.dim, shape: self.shape.clone() };
+        let spread = GatherAdjoint { dim: self.dim, shape: self.shape.clone() };
         Ok(first_of(Some(apply1(&spread, &[g, &cx.input(1)?])?), 2))
     }
 }
@@ -67,12 +67,12 @@ impl Op for Gather {
 
 /// The adjoint of `Gather`: zeros to which the gradient is added at the index, in order.
 #[derive(Debug, Clone)]
-struct GatherSpread {
+struct GatherAdjoint {
     dim: usize,
     shape: Dims,
 }
 
-impl Vjp for GatherSpread {
+impl Vjp for GatherAdjoint {
     fn node_name(&self) -> Name {
         "GatherBackwardBackward0".into()
     }
@@ -82,7 +82,7 @@ impl Vjp for GatherSpread {
     }
 }
 
-impl Op for GatherSpread {
+impl Op for GatherAdjoint {
     fn name(&self) -> &'static str {
         "gather_spread"
     }
@@ -99,18 +99,18 @@ impl Op for GatherSpread {
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         if batch.inputs.iter().all(|l| l.rank() == 0) {
-            return Some(batch.rows_of_numbers(&GatherSpread { dim: 1, shape: batch.with_batch(&[1]) }));
+            return Some(batch.rows_of_numbers(&GatherAdjoint { dim: 1, shape: batch.with_batch(&[1]) }));
         }
         if self.shape.is_empty() || batch.inputs[1].rank() == 0 {
             return None;
         }
-        Some(batch.shifted(&GatherSpread { dim: self.dim + 1, shape: batch.with_batch(&self.shape) }))
+        Some(batch.shifted(&GatherAdjoint { dim: self.dim + 1, shape: batch.with_batch(&self.shape) }))
     }
 }
 
 /// Zeros of `shape` to which `g` is added where the index points along `dim`: the adjoint of choosing along a dimension.
-pub(crate) fn spread(g: &Tensor, dim: usize, index: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    apply1(&GatherSpread { dim, shape: Dims::from_slice(shape) }, &[g, index])
+pub(crate) fn scatter_gradient(g: &Tensor, dim: usize, index: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    apply1(&GatherAdjoint { dim, shape: Dims::from_slice(shape) }, &[g, index])
 }
 
 fn check_index(name: &str, x: &Tensor, index: &Tensor) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::autograd::{
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
-use crate::ops::index_batch::{Batched, behind_batch, index_is_batched};
+use crate::ops::index_batch::{BatchedIndex, behind_batch, index_is_batched};
 use crate::ops::pointwise;
 use smallvec::{SmallVec, smallvec};
 
@@ -25,7 +25,7 @@ fn saved_index(cx: &VjpCx<'_>, from: usize, n: usize) -> Result<SmallVec<[Tensor
 }
 
 /// How a node names its index tensors: as a list, or by the one dimension that they index.
-fn kept_index(plan: &IndexPlan, from: usize, listed: bool) -> SavedAttributes {
+fn index_attributes(plan: &IndexPlan, from: usize, listed: bool) -> SavedAttributes {
     match plan.dims[..] {
         [dim] if !listed => smallvec![("dim", SavedAttribute::at(dim)), ("index", SavedAttribute::Input(from))],
         _ => smallvec![("indices", SavedAttribute::Inputs(from, from + plan.dims.len()))],
@@ -85,7 +85,7 @@ impl Vjp for Take {
         self.node.name.into()
     }
     fn saved_attributes(&self) -> SavedAttributes {
-        let mut attributes = kept_index(&self.plan, 1, self.node.listed);
+        let mut attributes = index_attributes(&self.plan, 1, self.node.listed);
         attributes.push(("self_sym_sizes", SavedAttribute::sizes(&self.shape)));
         attributes
     }
@@ -94,7 +94,7 @@ impl Vjp for Take {
         let index = saved_index(cx, 1, n)?;
         let mut inputs: Refs<'_> = smallvec![g];
         inputs.extend(&index);
-        let adjoint = Spread { plan: self.plan.clone(), shape: self.shape.clone(), node: self.node };
+        let adjoint = TakeAdjoint { plan: self.plan.clone(), shape: self.shape.clone(), node: self.node };
         Ok(first_of(Some(apply1(&adjoint, &inputs)?), 1 + n))
     }
 }
@@ -124,17 +124,17 @@ impl Op for Take {
                 inputs.extend(batch.inputs[1..].iter().map(|l| &l.tensor));
                 return apply(&op, &inputs);
             }
-            let b = Batched::new(&self.plan, batch, 1)?;
+            let b = BatchedIndex::new(&self.plan, batch, 1)?;
             if !batch.inputs[0].batched {
                 // One table for all: its rows are read where the batch's index says.
                 let plan = IndexPlan { at: 0, ..self.plan.clone() };
                 let mut inputs: Refs<'_> = smallvec![&batch.inputs[0].tensor];
                 inputs.extend(&b.index[1..]);
                 let made = apply1(&Take { plan, shape: self.shape.clone(), node: self.node }, &inputs)?;
-                return Ok(smallvec![b.placed(&made)?]);
+                return Ok(smallvec![b.restore_index_dims(&made)?]);
             }
             let op = Take { plan: b.plan.clone(), shape: batch.with_batch(&self.shape), node: self.node };
-            Ok(smallvec![b.placed(&apply1(&op, &b.with(&[&batch.inputs[0].tensor]))?)?])
+            Ok(smallvec![b.restore_index_dims(&apply1(&op, &b.with(&[&batch.inputs[0].tensor]))?)?])
         };
         Some(one())
     }
@@ -142,13 +142,13 @@ impl Op for Take {
 
 /// The adjoint of `Take`: zeros to which the gradient is added at the positions, in their order.
 #[derive(Debug, Clone)]
-struct Spread {
+struct TakeAdjoint {
     plan: IndexPlan,
     shape: Dims,
     node: &'static RowsNode,
 }
 
-impl Vjp for Spread {
+impl Vjp for TakeAdjoint {
     fn node_name(&self) -> Name {
         self.node.adjoint.into()
     }
@@ -162,7 +162,7 @@ impl Vjp for Spread {
     }
 }
 
-impl Op for Spread {
+impl Op for TakeAdjoint {
     fn name(&self) -> &'static str {
         "index_spread"
     }
@@ -183,11 +183,11 @@ impl Op for Spread {
             if !index_is_batched(batch, 1) {
                 let mut inputs: Refs<'_> = smallvec![&batch.inputs[0].tensor];
                 inputs.extend(batch.inputs[1..].iter().map(|l| &l.tensor));
-                return apply(&Spread { plan: behind_batch(&self.plan), shape, node }, &inputs);
+                return apply(&TakeAdjoint { plan: behind_batch(&self.plan), shape, node }, &inputs);
             }
-            let b = Batched::new(&self.plan, batch, 1)?;
-            let g = b.first(&batch.batched(0)?)?;
-            apply(&Spread { plan: b.plan.clone(), shape, node }, &b.with(&[&g]))
+            let b = BatchedIndex::new(&self.plan, batch, 1)?;
+            let g = b.index_dims_first(&batch.batched(0)?)?;
+            apply(&TakeAdjoint { plan: b.plan.clone(), shape, node }, &b.with(&[&g]))
         };
         Some(one())
     }
@@ -249,7 +249,7 @@ impl Vjp for Put {
         self.node.name.into()
     }
     fn saved_attributes(&self) -> SavedAttributes {
-        let mut attributes = kept_index(&self.plan, 2, self.node.listed);
+        let mut attributes = index_attributes(&self.plan, 2, self.node.listed);
         if self.node.listed {
             attributes.push(("accumulate", SavedAttribute::Bool(self.add)));
         }
@@ -313,15 +313,15 @@ impl Op for Put {
                 inputs.extend(batch.inputs[2..].iter().map(|l| &l.tensor));
                 return apply(&op(behind_batch(&self.plan)), &inputs);
             }
-            let b = Batched::new(&self.plan, batch, 2)?;
+            let b = BatchedIndex::new(&self.plan, batch, 2)?;
             let values = if batch.inputs[1].batched {
-                b.first(&values)?
+                b.index_dims_first(&values)?
             } else {
                 let mut wide = values.clone();
                 while wide.rank() < rank + 1 {
                     wide = view(&wide, ViewOp::Unsqueeze(0))?;
                 }
-                b.first(&wide)?
+                b.index_dims_first(&wide)?
             };
             apply(&op(b.plan.clone()), &b.with(&[&x, &values]))
         };

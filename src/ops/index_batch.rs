@@ -15,7 +15,7 @@ pub(super) fn behind_batch(plan: &IndexPlan) -> IndexPlan {
 }
 
 /// Indices of which some have a batch dimension, and what is indexed.
-pub(super) struct Batched {
+pub(super) struct BatchedIndex {
     /// The batch is one more indexed dimension, and the index's own dimensions come first.
     pub plan: IndexPlan,
     pub index: SmallVec<[Tensor; 4]>,
@@ -25,8 +25,8 @@ pub(super) struct Batched {
     at: usize,
 }
 
-impl Batched {
-    pub fn new(plan: &IndexPlan, batch: &BatchedInputs<'_>, from: usize) -> Result<Batched> {
+impl BatchedIndex {
+    pub fn new(plan: &IndexPlan, batch: &BatchedInputs<'_>, from: usize) -> Result<BatchedIndex> {
         let rank = batch.inputs[from..].iter().map(BatchedInput::rank).max().unwrap_or(0);
         let device = batch.inputs[from].tensor.device();
         let numbers =
@@ -38,17 +38,17 @@ impl Batched {
             index.push(primitives::cast(&input.aligned(rank)?, DType::I64)?);
         }
         let dims = std::iter::once(0).chain(plan.dims.iter().map(|d| d + 1)).collect();
-        Ok(Batched { plan: IndexPlan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
+        Ok(BatchedIndex { plan: IndexPlan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
     }
 
     /// A result as the batch wants it: the index's dimensions where the plan puts them.
-    pub fn placed(&self, t: &Tensor) -> Result<Tensor> {
+    pub fn restore_index_dims(&self, t: &Tensor) -> Result<Tensor> {
         let order = self.order(t.rank());
         view(t, ViewOp::Permute(order))
     }
 
     /// The other way.
-    pub fn first(&self, t: &Tensor) -> Result<Tensor> {
+    pub fn index_dims_first(&self, t: &Tensor) -> Result<Tensor> {
         let order = self.order(t.rank());
         let mut inverse = order.clone();
         for (i, d) in order.iter().enumerate() {

@@ -174,8 +174,8 @@ impl Nll {
     fn of_targets(&self, weights: &Tensor, target: &Tensor, size: usize) -> Result<Tensor> {
         let each = primitives::cast(&primitives::reshape(target, &[size, target.numel() / size.max(1)])?, DType::I64)?;
         let ignored = pw::eq(&each, Scalar::Int(self.ignore))?;
-        let picked = gather(weights, 1, &pw::where_(&ignored, Scalar::Int(0), &each)?)?;
-        primitives::reshape(&pw::where_(&ignored, 0.0, &picked)?, &target.shape())
+        let selected = gather(weights, 1, &pw::where_(&ignored, Scalar::Int(0), &each)?)?;
+        primitives::reshape(&pw::where_(&ignored, 0.0, &selected)?, &target.shape())
     }
 
     /// The same for a whole batch: its samples are samples of one loss that keeps them apart, and each element's own are put together after.

@@ -1,7 +1,7 @@
 //! Norms and log-sum-exp.
 
 use super::declared::declare;
-use super::extreme::share;
+use super::extreme::share_gradient;
 use super::pointwise as pw;
 use super::reduce::{Over, one};
 use crate::array::Array;
@@ -54,7 +54,7 @@ impl Norm {
             let (size, n) = (pw::abs(&x.detach())?, norm.detach());
             let both_nan = pw::logical_and(&pw::isnan(&size)?, &pw::isnan(&n)?)?;
             let mask = pw::logical_or(&pw::eq(&size, &n)?, &both_nan)?;
-            let shared = share(&g, &mask, &Over { keepdim: true, ..self.over.clone() })?;
+            let shared = share_gradient(&g, &mask, &Over { keepdim: true, ..self.over.clone() })?;
             return pw::mul(&shared, &pw::sign(x)?);
         }
         // Where the norm is 0 so is the gradient; divisors and bases are masked as well, for the next order's sake.

@@ -1,7 +1,7 @@
 //! Sorting, and choosing by rank or frequency.
 
 use super::declared::declare;
-use super::extreme::{Choice, check_not_empty, choose, max_along};
+use super::extreme::{SelectionKind, check_not_empty, max_along, select_along};
 use super::gather::gather;
 use super::pointwise as pw;
 use super::reduce::{Over, one_dim, sum};
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 pub fn sort(x: &Tensor, dim: i64, descending: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     let keep = x.shape().get(d).copied().unwrap_or(1);
-    choose(x, d, Choice::Sort { descending, keep, node: "SortBackward0" })
+    select_along(x, d, SelectionKind::Sort { descending, keep, node: "SortBackward0" })
 }
 
 /// The `k` largest (or smallest) elements along `dim`, in order.
@@ -30,7 +30,7 @@ pub fn topk(x: &Tensor, k: i64, dim: i64, largest: bool) -> Result<(Tensor, Tens
     if x.dtype() == DType::Bool {
         return Err(Error::runtime("topk does not support bool dtypes on CPU; convert the tensor first, as with .int()"));
     }
-    choose(x, d, Choice::Sort { descending: largest, keep, node: "TopkBackward0" })
+    select_along(x, d, SelectionKind::Sort { descending: largest, keep, node: "TopkBackward0" })
 }
 
 pub(super) fn refuse_bool(x: &Tensor, kernel: &str) -> Result<()> {
@@ -46,7 +46,7 @@ pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, 
     let n = x.shape().get(d).copied().unwrap_or(1);
     refuse_bool(x, "kthvalue_cpu")?;
     match usize::try_from(k) {
-        Ok(k) if (1..=n).contains(&k) => choose(x, d, Choice::Nth { k: k - 1, keepdim }),
+        Ok(k) if (1..=n).contains(&k) => select_along(x, d, SelectionKind::Nth { k: k - 1, keepdim }),
         _ => Err(Error::runtime(format!("kthvalue(): selected number k out of range for dimension {d}: got {k}, expected 1 to {n}"))),
     }
 }
@@ -55,7 +55,7 @@ pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, 
 pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     check_not_empty("mode", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-    choose(x, d, Choice::Mode { keepdim })
+    select_along(x, d, SelectionKind::Mode { keepdim })
 }
 
 /// The lower median along `dim`, of an even number of elements the smaller of the two in the middle, and where it stands. nan if there is
@@ -64,14 +64,14 @@ pub fn median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Te
     let d = one_dim(x, dim)?;
     refuse_bool(x, "median_cpu")?;
     check_not_empty("median", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
-    choose(x, d, Choice::Middle { keepdim, skip_nan })
+    select_along(x, d, SelectionKind::Median { keepdim, skip_nan })
 }
 
 /// `median` of values without history.
-pub(super) fn middle(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
+pub(super) fn lower_median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     let n = x.shape().get(d).copied().unwrap_or(1);
-    let lowest = |x: &Tensor| choose(x, d, Choice::Nth { k: (n - 1) / 2, keepdim });
+    let lowest = |x: &Tensor| select_along(x, d, SelectionKind::Nth { k: (n - 1) / 2, keepdim });
     let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, x.rank());
     if !x.dtype().is_float() || !pw::isnan(x)?.array().truth(false, &all, false)?.first()?.to_bool() {
         return lowest(x);

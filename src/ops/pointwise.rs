@@ -56,7 +56,7 @@ pub fn set_default_dtype(dtype: DType) -> Result<()> {
 
 /// An operand's dtype and say in promotion.
 #[inline]
-fn standing(a: &Arg<'_>) -> (DType, PromotionRank) {
+fn promotion_of(a: &Arg<'_>) -> (DType, PromotionRank) {
     match a {
         Arg::Tensor(t) => {
             let (d, r) = (t.dtype(), t.promotion_rank());
@@ -72,7 +72,7 @@ pub fn promote(args: &[Arg<'_>]) -> DType {
     if let [Arg::Tensor(t)] = args {
         return t.dtype();
     }
-    result_type(args.iter().map(standing)).unwrap_or_else(default_dtype)
+    result_type(args.iter().map(promotion_of)).unwrap_or_else(default_dtype)
 }
 
 /// What a row computes in, or why it takes no such operands.
@@ -105,21 +105,21 @@ pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
 }
 
 /// Everything about a call but its operands' values.
-struct Plan {
+struct CallPlan {
     op: PointwiseOp,
     /// Operands converted to the type computed in; None where the operand serves as it is.
     made: SmallVec<[Option<Tensor>; 3]>,
 }
 
-fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
+fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     let info = row.info();
     debug_assert_eq!((args.len(), params.len()), (info.arity(), info.params.len()), "{}", info.name);
     let common = if args.len() == 1 {
         promote(args)
     } else {
-        result_type(args.iter().zip(info.operands).filter(|(_, o)| !o.mask).map(|(a, _)| standing(a))).unwrap_or_else(default_dtype)
+        result_type(args.iter().zip(info.operands).filter(|(_, o)| !o.mask).map(|(a, _)| promotion_of(a))).unwrap_or_else(default_dtype)
     };
-    if info.rule == DTypeRule::Subtract && args.iter().any(|a| standing(a).0 == DType::Bool) {
+    if info.rule == DTypeRule::Subtract && args.iter().any(|a| promotion_of(a).0 == DType::Bool) {
         compute_dtype(row, DType::Bool)?;
     }
     if info.unpromoted {
@@ -152,7 +152,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Plan> {
             }
         });
     }
-    Ok(Plan { op, made })
+    Ok(CallPlan { op, made })
 }
 
 /// Refuses operands of another type than the first one's, but for a last one without dimensions.
@@ -180,7 +180,7 @@ fn check_unpromoted(info: &RowInfo, args: &[Arg<'_>]) -> Result<()> {
     Ok(())
 }
 
-impl Plan {
+impl CallPlan {
     fn inputs<'a>(&'a self, args: &[Arg<'a>]) -> SmallVec<[&'a Tensor; 3]> {
         args.iter()
             .zip(&self.made)
@@ -206,10 +206,10 @@ pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     if let Some(t) = direct {
         return Ok(t);
     }
-    if let Some((op, inputs)) = plain(row, args) {
+    if let Some((op, inputs)) = without_promotion(row, args) {
         return apply1(&op, &inputs);
     }
-    general(row, args, params)
+    with_promotion(row, args, params)
 }
 
 /// The short way of a tensor and a number, which is operand `at`. A float tensor keeps its type whatever the number's.
@@ -224,7 +224,7 @@ fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Sc
 
 /// The common case, without promotion: float tensors of one dtype, no parameters, no masks.
 #[inline]
-fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a Tensor; 3]>)> {
+fn without_promotion<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a Tensor; 3]>)> {
     let info = row.info();
     if !info.rule.keeps_floats() || info.output() == Output::Bool || !info.params.is_empty() || info.masks {
         return None;
@@ -247,12 +247,12 @@ fn plain<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, SmallVec<[&'a
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StepNode {
     pub name: &'static str,
-    pub attributes: StepKeeps,
+    pub attributes: StepAttributes,
 }
 
 /// What a row keeps under another operation's name.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum StepKeeps {
+pub(crate) enum StepAttributes {
     All,
     AllBut(&'static str),
     /// The operation has a parameter that is None here.
@@ -264,7 +264,7 @@ pub(crate) enum StepKeeps {
 impl From<&'static str> for StepNode {
     /// Of an operation that does not see what the row's operands are.
     fn from(name: &'static str) -> StepNode {
-        StepNode { name, attributes: StepKeeps::Nothing }
+        StepNode { name, attributes: StepAttributes::Nothing }
     }
 }
 
@@ -282,10 +282,10 @@ impl Vjp for LastStep {
     fn saved_attributes(&self) -> SavedAttributes {
         let mut attributes = self.op.saved_attributes();
         match self.node.attributes {
-            StepKeeps::All => {}
-            StepKeeps::AllBut(name) => attributes.retain(|k| k.0 != name),
-            StepKeeps::AllAndNone(name) => attributes.push((name, SavedAttribute::Nothing)),
-            StepKeeps::Nothing => attributes.clear(),
+            StepAttributes::All => {}
+            StepAttributes::AllBut(name) => attributes.retain(|k| k.0 != name),
+            StepAttributes::AllAndNone(name) => attributes.push((name, SavedAttribute::Nothing)),
+            StepAttributes::Nothing => attributes.clear(),
         }
         attributes
     }
@@ -328,15 +328,15 @@ pub(crate) fn call_as(row: RowId, node: impl Into<StepNode>, args: &[Arg<'_>], p
 }
 
 /// The operand that a call gives back as it is, where the row's rule says so.
-fn given_back<'a>(row: RowId, args: &[Arg<'a>]) -> Option<&'a Tensor> {
+fn returned_unchanged<'a>(row: RowId, args: &[Arg<'a>]) -> Option<&'a Tensor> {
     match args {
         [Arg::Tensor(x)] if row.info().rule == DTypeRule::FloatElseSame && !x.dtype().is_float() => Some(x),
         _ => None,
     }
 }
 
-fn general(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
-    if let Some(x) = given_back(row, args) {
+fn with_promotion(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+    if let Some(x) = returned_unchanged(row, args) {
         return primitives::clone(x);
     }
     let plan = plan(row, args, params)?;
@@ -382,7 +382,7 @@ pub(super) fn inplace_as(
     args.push(Arg::Tensor(target));
     args.extend_from_slice(rest);
     let have = target.dtype();
-    if given_back(row, &args).is_some() {
+    if returned_unchanged(row, &args).is_some() {
         return primitives::copy_(target, target);
     }
     if row.info().rule == DTypeRule::Bitwise && !promote(&args).can_cast(have) {
@@ -403,9 +403,9 @@ pub(super) fn inplace_as(
 
 /// A row that writes over its first input without reading it.
 #[derive(Clone)]
-struct Over(PointwiseOp);
+struct Overwrite(PointwiseOp);
 
-impl Vjp for Over {
+impl Vjp for Overwrite {
     fn node_name(&self) -> Name {
         Vjp::node_name(&self.0)
     }
@@ -414,7 +414,7 @@ impl Vjp for Over {
     }
 }
 
-impl Op for Over {
+impl Op for Overwrite {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -429,7 +429,7 @@ impl Op for Over {
 /// Applies a row and writes the result into `target`, which nothing records. False, and nothing done, unless it can be computed there:
 /// the target has the result's type and shape, lies on the CPU with all inputs, and shares memory with none but element for element.
 pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tensor) -> Result<bool> {
-    if given_back(row, args).is_some() {
+    if returned_unchanged(row, args).is_some() {
         return Ok(false);
     }
     let plan = plan(row, args, params)?;
@@ -449,7 +449,7 @@ pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tenso
     let mut all: SmallVec<[&Tensor; 4]> = SmallVec::new();
     all.push(target);
     all.extend(inputs);
-    apply_inplace(&Over(plan.op), row.info().name, &all, OldValue::Overwritten)?;
+    apply_inplace(&Overwrite(plan.op), row.info().name, &all, OldValue::Overwritten)?;
     Ok(true)
 }
 

@@ -235,15 +235,15 @@ pub(crate) fn has_zero(x: &Tensor) -> Result<bool> {
 
 /// The product of all elements before each along `dim`; 1 for the first.
 pub(crate) fn products_before(x: &Tensor, dim: usize) -> Result<Tensor> {
-    running(shifted(x, dim, 1, true, 1.0)?, dim, true)
+    cumulative_product(shifted(x, dim, 1, true, 1.0)?, dim, true)
 }
 
 /// The product of all elements behind each along `dim`; 1 for the last.
 pub(crate) fn products_after(x: &Tensor, dim: usize) -> Result<Tensor> {
-    running(shifted(x, dim, 1, false, 1.0)?, dim, false)
+    cumulative_product(shifted(x, dim, 1, false, 1.0)?, dim, false)
 }
 
-fn running(mut y: Tensor, dim: usize, back: bool) -> Result<Tensor> {
+fn cumulative_product(mut y: Tensor, dim: usize, back: bool) -> Result<Tensor> {
     let n = y.shape()[dim];
     let mut by = 1;
     while by < n {

@@ -176,7 +176,7 @@ fn roots(outputs: &[Target], grads: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Te
 /// Runs the engine without the GIL.
 fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options) -> PyResult<Vec<Option<Tensor>>> {
     if options.create_graph && anomaly::is_on() {
-        options.here = call_site::current();
+        options.call_site = call_site::current();
     }
     let result = py.detach(|| engine::run(roots, &options));
     release_pending(py);

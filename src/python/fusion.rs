@@ -25,7 +25,7 @@ fn _fusion_counts() -> (u64, u64, u64) {
 /// Sets from how many elements on results stay pending, and gives what was set before. For tests.
 #[pyfunction]
 fn _set_fusion_least(elements: usize) -> usize {
-    fusion::set_least(elements)
+    fusion::set_min_elements(elements)
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

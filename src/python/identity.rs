@@ -249,7 +249,7 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     // SAFETY: Python calls this with a `Tensor` object whose count is 0, under the GIL.
     unsafe {
         let cell = contents(obj);
-        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && (*cell).t.ends_quietly() {
+        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && (*cell).t.drops_only_memory() {
             // What PyO3's destructor comes down to for an object with neither attributes nor weak references. It also tells PyO3 that the
             // GIL is held, without which other Python objects would be let go of later: here are none.
             ffi::PyObject_GC_UnTrack(obj.cast());

@@ -127,7 +127,7 @@ enum Target {
 /// While one of these lives, backward passes can tell what they are going to run: for instance how many of these tensors' gradients.
 #[pyclass(module = "rgrad", frozen, name = "_PassesWanted")]
 struct PassesWanted {
-    _wanted: task_plan::Wanted,
+    _request: task_plan::PlanRequest,
     targets: Vec<Target>,
 }
 
@@ -144,7 +144,7 @@ impl PassesWanted {
                 None => Target::Leaf(t.downgrade()),
             });
         }
-        Ok(PassesWanted { _wanted: task_plan::Wanted::default(), targets })
+        Ok(PassesWanted { _request: task_plan::PlanRequest::default(), targets })
     }
 
     /// How many of the tensors' gradients the pass computes that this thread is inside of.
@@ -167,13 +167,13 @@ impl PassesWanted {
 /// A number for the backward pass that this thread is inside of; -1 outside.
 #[pyfunction]
 fn _plan_number() -> i64 {
-    task_plan::pass().and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
+    task_plan::current_task().and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
 }
 
 /// Whether no pass that this thread is inside of is after certain inputs only.
 #[pyfunction]
 fn _is_checkpoint_valid() -> bool {
-    task_plan::whole()
+    task_plan::covers_all_leaves()
 }
 
 /// The file, line and function of the operation that is being called now, or None.

@@ -19,7 +19,7 @@ const BOUNDS: &[(RowId, &str, Bound)] = &[
     // A root and a quotient.
     (RowId::Rsqrt, "1.5", |_, _| 1.5),
     (RowId::Hardsigmoid, "1.5", |_, _| 1.5),
-    (RowId::Hardswish, "3, and half the least number", |_, y| 3.0 + absolute(0.5 * LEAST, y)),
+    (RowId::Hardswish, "3, and half the least number", |_, y| 3.0 + absolute(0.5 * MIN_ELEMENTS, y)),
     // The odds are rounded, and their logarithm is 0 where they are 1.
     (RowId::Logit, "1, and 2^-23 of the odds", |_, y| 1.0 + absolute(1.2e-7, y)),
     (RowId::LogSigmoid, "2", |_, _| 2.0),
@@ -30,14 +30,14 @@ const BOUNDS: &[(RowId, &str, Bound)] = &[
     // The argument of the sigmoid is of the third order, and rounded thrice.
     (RowId::GeluTanh, "4 + 4 abs(x) + x^4", |x, _| 4.0 + 4.0 * x.abs() + x.powi(4)),
     // The factor may be subnormal, with few bits.
-    (RowId::Silu, "2, and abs(x) / 2 of the least number", |x, y| 2.0 + absolute(0.5 * LEAST * x.abs(), y)),
-    (RowId::Mish, "4, and abs(x) / 2 of the least number", |x, y| 4.0 + absolute(0.5 * LEAST * x.abs(), y)),
+    (RowId::Silu, "2, and abs(x) / 2 of the least number", |x, y| 2.0 + absolute(0.5 * MIN_ELEMENTS * x.abs(), y)),
+    (RowId::Mish, "4, and abs(x) / 2 of the least number", |x, y| 4.0 + absolute(0.5 * MIN_ELEMENTS * x.abs(), y)),
     // The exponent is rounded.
     (RowId::Softplus, "3 + abs(beta x)", |x, _| 3.0 + RowId::Softplus.info().sample_params[0] * x.abs()),
 ];
 
 /// The least positive `f32`.
-const LEAST: f64 = 1.401_298_464_324_817e-45;
+const MIN_ELEMENTS: f64 = 1.401_298_464_324_817e-45;
 
 /// An absolute error in units in the last place of `want`.
 fn absolute(error: f64, want: f64) -> f64 {

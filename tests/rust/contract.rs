@@ -253,14 +253,14 @@ fn program(ins: &[&Array], mut seed: u64) -> Result<Vec<Array>> {
 #[test]
 fn random_programs() {
     // Deferred however small they are.
-    let before = fusion::set_least(1);
+    let before = fusion::set_min_elements(1);
     let steps = fusion::counts().steps;
     for seed in 0..300 {
         let ins = [array(&[8, 6], DType::F64, 20), array(&[6], DType::F64, 21), array(&[8, 1], DType::F64, 22)];
         both(&format!("program {seed}"), &ins.iter().collect::<Vec<_>>(), |a| program(a, seed));
     }
     assert!(fusion::counts().steps > steps + 300, "nothing was deferred");
-    fusion::set_least(before);
+    fusion::set_min_elements(before);
 }
 
 /// A kernel from outside: the sum of two float64 operands, element by element.

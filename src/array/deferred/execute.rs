@@ -36,25 +36,25 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
     // Memory first: a failure here leaves everything as it is.
     let provided = provide(g, root, &written)?;
     let sibling = |s: &Sibling| new_memory(&s.storage);
-    let beside: SmallVec<[MemorySource; 1]> = g.siblings.iter().map(sibling).collect::<Result<_>>()?;
+    let sibling_memory: SmallVec<[MemorySource; 1]> = g.siblings.iter().map(sibling).collect::<Result<_>>()?;
     // A program that overwrites its own inputs cannot start again.
     let fresh = provided.iter().filter(|(_, s)| matches!(s, MemorySource::Own(_))).count();
-    let watch = InterruptWatch::new(interrupts == Interrupts::Told && fresh == written.iter().filter(|w| **w).count());
-    let mut through = 0;
-    let memory = Provided { written: &written, owners: &provided, siblings: &beside };
-    let result = run(g, root, &memory, &watch, &mut through);
+    let watch = InterruptWatch::new(interrupts == Interrupts::Checked && fresh == written.iter().filter(|w| **w).count());
+    let mut finished = 0;
+    let memory = Provided { written: &written, owners: &provided, siblings: &sibling_memory };
+    let result = run(g, root, &memory, &watch, &mut finished);
     match result {
         Ok(()) => {
             watch.end()?;
-            through = g.nodes.len();
+            finished = g.nodes.len();
         }
         // Memory of the host is written only after every step is known to run.
         Err(_) if root.device().is_host() => return result,
         Err(_) => {}
     }
 
-    if through == g.nodes.len() {
-        for (s, source) in g.siblings.iter().zip(beside) {
+    if finished == g.nodes.len() {
+        for (s, source) in g.siblings.iter().zip(sibling_memory) {
             if let Some(lazy) = s.storage.deferred().filter(|l| !l.is_there()) {
                 lazy.provide(source);
                 if let Some(step) = lazy.done(&s.step) {
@@ -65,13 +65,13 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
         }
     }
     let mut unwritten = 0;
-    for (i, source) in provided.into_iter().filter(|(i, _)| g.owners[*i].node < through) {
+    for (i, source) in provided.into_iter().filter(|(i, _)| g.owners[*i].node < finished) {
         // A signal handler may have computed the same results meanwhile.
         if let Some(lazy) = g.owners[i].storage.deferred().filter(|l| !l.is_there()) {
             lazy.provide(source);
         }
     }
-    for (i, o) in g.owners.iter().enumerate().filter(|(_, o)| o.node < through) {
+    for (i, o) in g.owners.iter().enumerate().filter(|(_, o)| o.node < finished) {
         if !written[i] {
             unwritten += o.storage.bytes();
         } else if let Some(lazy) = o.storage.deferred()
@@ -81,8 +81,8 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
             garbage.steps.push(step);
         }
     }
-    if through > 0 {
-        policy::count(through, unwritten);
+    if finished > 0 {
+        policy::count(finished, unwritten);
     }
     result
 }
@@ -147,20 +147,20 @@ struct InterruptWatch {
 }
 
 /// The time between two questions.
-const PAUSE: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 impl InterruptWatch {
     /// It never asks unless `told`.
-    fn new(told: bool) -> InterruptWatch {
+    fn new(checked: bool) -> InterruptWatch {
         InterruptWatch {
-            thread: told.then(|| thread::current().id()),
-            next: Table::new(Instant::now() + PAUSE),
+            thread: checked.then(|| thread::current().id()),
+            next: Table::new(Instant::now() + CHECK_INTERVAL),
             stopped: AtomicBool::new(false),
             error: Table::new(None),
         }
     }
 
-    fn goes_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         if self.stopped.load(Ordering::Relaxed) {
             return false;
         }
@@ -169,7 +169,7 @@ impl InterruptWatch {
         }
         // SAFETY: the program runs under that lock, on this thread.
         let asked = unsafe { queue::outside(host::interrupted) };
-        *self.next.lock() = Instant::now() + PAUSE;
+        *self.next.lock() = Instant::now() + CHECK_INTERVAL;
         asked.map_or_else(
             |e| {
                 *self.error.lock() = Some(e.into());
@@ -200,7 +200,7 @@ fn missing(what: &str) -> Error {
 
 /// Runs the steps. Those before a request become its first operand; those after it work in place on its result. `through` becomes the number
 /// of steps whose results are final. After a failure these are none, or those before the request, which may have overwritten their inputs.
-fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch, through: &mut usize) -> Result<()> {
+fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch, finished: &mut usize) -> Result<()> {
     let backend = root.backend();
     let all = g.nodes.len();
     let memory_of = |owner: usize| {
@@ -212,13 +212,13 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
         let owners = g.owners.iter().enumerate().filter(|(i, o)| to.written[*i] && range.contains(&o.node));
         owners.map(|(i, o)| Ok((o.node - range.start, memory_of(i)?))).collect()
     };
-    let goes_on = || watch.goes_on();
+    let should_continue = || watch.should_continue();
     let Some((at, request, output)) = request_of(g) else {
         let part = ProgramPart::new(g, 0..all);
         let (inputs, outputs, is_written) = (part.inputs(None)?, kept(0..all)?, AtomicBool::new(false));
         // SAFETY: inputs are settled, and their storages are held by the graph; outputs are storages of the graph with this many elements, new,
         // or taken over from an input that nobody reads later, or the result's own.
-        return unsafe { Ok(backend.run_program(&part.program(&inputs, &outputs, &goes_on, &is_written))?) };
+        return unsafe { Ok(backend.run_program(&part.program(&inputs, &outputs, &should_continue, &is_written))?) };
     };
     let (step, request) = (&g.nodes[at].step, &request.request);
     let result_memory = memory_of(g.nodes[at].owner)?;
@@ -231,7 +231,7 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
     let others = others.collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
     let x = step.ins[0].array().ok_or_else(|| missing("an input"))?;
     let is_written = AtomicBool::new(false);
-    let ask = |first: Operand<'_>| {
+    let run_on_backend = |first: Operand<'_>| {
         let operands: SmallVec<[Operand<'_>; 4]> = std::iter::once(first).chain(others.iter().copied()).collect();
         // SAFETY: as above; the request's output is new or its own, and overlaps no operand.
         unsafe { backend.run(request, &operands, &outs) }
@@ -239,13 +239,13 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
     let result = if at > 0 {
         let part = ProgramPart::new(g, 0..at);
         let (inputs, outputs) = (part.inputs(None)?, kept(0..at)?);
-        let program = part.program(&inputs, &outputs, &goes_on, &is_written);
-        ask(Operand::Made { program: &program, shape: x.shape(), strides: x.strides() })
+        let program = part.program(&inputs, &outputs, &should_continue, &is_written);
+        run_on_backend(Operand::Made { program: &program, shape: x.shape(), strides: x.strides() })
     } else {
-        ask(Operand::View(in_memory(x)?))
+        run_on_backend(Operand::View(in_memory(x)?))
     };
     if is_written.load(Ordering::Relaxed) {
-        *through = at;
+        *finished = at;
     }
     result?;
     if at + 1 < all {
@@ -275,14 +275,14 @@ enum InputLocation {
     /// In a storage, from this element on.
     In(Storage, usize),
     /// The result of the part of the program before this one.
-    Left,
+    Previous,
 }
 
 impl InputLocation {
     fn same(&self, other: &InputLocation) -> bool {
         match (self, other) {
             (InputLocation::In(a, i), InputLocation::In(b, j)) => a.same(b) && i == j,
-            (InputLocation::Left, InputLocation::Left) => true,
+            (InputLocation::Previous, InputLocation::Previous) => true,
             _ => false,
         }
     }
@@ -305,7 +305,7 @@ struct ProgramPart {
 
 impl ProgramPart {
     fn new(g: &StepGraph, range: Range<usize>) -> ProgramPart {
-        let lies = |a: &Array| InputLocation::In(a.storage().clone(), a.layout().offset());
+        let location = |a: &Array| InputLocation::In(a.storage().clone(), a.layout().offset());
         let last = &g.nodes[range.end - 1].step.layout;
         let mut part = ProgramPart { code: Code::default(), inputs: Vec::new(), layout: Layout::contiguous(&[last.numel()]) };
         let (inputs, layout) = (&mut part.inputs, &mut part.layout);
@@ -322,7 +322,7 @@ impl ProgramPart {
             let ins = step.ins.iter().map(|input| {
                 let mut made = |s: &Arc<DeferredStep>| match g.find(s) {
                     Some(j) if j >= range.start => program::StepInput::Step(j - range.start),
-                    Some(_) => load(InputLocation::Left, s.out, None),
+                    Some(_) => load(InputLocation::Previous, s.out, None),
                     None => program::StepInput::Nothing,
                 };
                 let from = match input {
@@ -330,12 +330,12 @@ impl ProgramPart {
                     DeferredInput::Value(bytes, _) => program::StepInput::Value(*bytes),
                     DeferredInput::Aligned(a) => match a.storage().deferred().and_then(|l| l.step()).filter(|s| g.find(s).is_some()) {
                         Some(s) => made(&s),
-                        None => load(lies(a), a.dtype(), None),
+                        None => load(location(a), a.dtype(), None),
                     },
                     DeferredInput::Strided(a) => {
                         debug_assert!(layout.rank() < 2 || *layout == step.layout, "strides over two shapes");
                         *layout = step.layout.clone();
-                        load(lies(a), a.dtype(), Some(a.strides()))
+                        load(location(a), a.dtype(), Some(a.strides()))
                     }
                     DeferredInput::Old(Some(s), _) => made(s),
                     DeferredInput::Old(None, dtype) => load(InputLocation::In(g.owners[node.owner].storage.clone(), 0), *dtype, None),
@@ -353,7 +353,7 @@ impl ProgramPart {
         let input = |i: &'a LoadedInput| {
             let (memory, offset) = match &i.place {
                 InputLocation::In(storage, offset) => (storage.start(), *offset),
-                InputLocation::Left => (left, 0),
+                InputLocation::Previous => (left, 0),
             };
             let memory = memory.ok_or_else(|| missing("an input"))?;
             Ok(ProgramInput { memory, offset, dtype: i.dtype, strides: i.strides.as_deref() })
@@ -365,9 +365,17 @@ impl ProgramPart {
         &'a self,
         inputs: &'a [ProgramInput<'a>],
         outputs: &'a [(usize, Memory<'a>)],
-        goes_on: &'a (dyn Fn() -> bool + Sync),
+        should_continue: &'a (dyn Fn() -> bool + Sync),
         is_written: &'a AtomicBool,
     ) -> Program<'a> {
-        Program { code: &self.code, shape: self.layout.shape(), strides: self.layout.strides(), inputs, outputs, goes_on, is_written }
+        Program {
+            code: &self.code,
+            shape: self.layout.shape(),
+            strides: self.layout.strides(),
+            inputs,
+            outputs,
+            should_continue,
+            is_written,
+        }
     }
 }

@@ -201,7 +201,7 @@ pub(in crate::array) struct ProgramFailure {
 impl ProgramFailure {
     /// The error with the operations' lines. Asks the host, so no lock of ours may be held.
     #[cold]
-    pub fn tell(self) -> Error {
+    pub fn into_error(self) -> Error {
         if self.error.kind() == ErrorKind::Foreign {
             return self.error;
         }

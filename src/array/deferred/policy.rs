@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Results with fewer elements are computed at once, because a step costs as much as the computation.
-static LEAST: AtomicUsize = AtomicUsize::new(1 << 16);
+static MIN_ELEMENTS: AtomicUsize = AtomicUsize::new(1 << 16);
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 static PROGRAMS: AtomicU64 = AtomicU64::new(0);
@@ -60,16 +60,16 @@ pub fn set_enabled(on: bool) -> bool {
 /// Whether results of this shape are large enough to stay pending.
 #[inline]
 pub(in crate::array) fn is_worth(shape: &[usize]) -> bool {
-    shape.iter().product::<usize>() >= least()
+    shape.iter().product::<usize>() >= min_elements()
 }
 
-fn least() -> usize {
-    LEAST.load(Ordering::Relaxed)
+fn min_elements() -> usize {
+    MIN_ELEMENTS.load(Ordering::Relaxed)
 }
 
 /// Sets the least number of elements of a deferred result and returns the old one. For tests of small programs.
-pub fn set_least(elements: usize) -> usize {
-    LEAST.swap(elements.max(1), Ordering::Relaxed)
+pub fn set_min_elements(elements: usize) -> usize {
+    MIN_ELEMENTS.swap(elements.max(1), Ordering::Relaxed)
 }
 
 /// Computes everything that is pending on a device. Called before a wait for the device.
@@ -100,13 +100,13 @@ fn fits_together(w: ProgramWeight, backend: &dyn Backend) -> bool {
 
 /// Whether a result of so many elements may stay pending.
 pub fn may_wait(elements: usize) -> bool {
-    elements >= least() && is_enabled()
+    elements >= min_elements() && is_enabled()
 }
 
 /// Operations on at least so many elements run while no guard is held: they release the host's lock, or their result may stay pending.
 #[inline]
 pub fn large() -> usize {
-    least().min(LARGE)
+    min_elements().min(LARGE)
 }
 
 /// Whether there may be programs for `run_left`.
@@ -181,7 +181,7 @@ impl Array {
         ins: &[&Array],
         params: &[Scalar],
     ) -> Result<Option<Array>> {
-        if layout.numel() < least() || !is_enabled() {
+        if layout.numel() < min_elements() || !is_enabled() {
             return Ok(None);
         }
         queue::sweep();
@@ -196,7 +196,7 @@ impl Array {
 
     /// The pending conversion of this array, or None if it must be computed at once.
     pub(in crate::array) fn pending_cast(&self, to: DType) -> Result<Option<Array>> {
-        if self.numel() < least() || !is_enabled() {
+        if self.numel() < min_elements() || !is_enabled() {
             return Ok(None);
         }
         queue::sweep();
@@ -210,9 +210,13 @@ impl Array {
     }
 
     /// Whether a write to all of this array may wait.
-    fn takes_steps(&self) -> Option<&DeferredMemory> {
+    fn accepts_steps(&self) -> Option<&DeferredMemory> {
         // A small array that is pending may take one step more.
-        if self.numel() < least() && self.storage().is_plain() || !is_enabled() || !self.is_whole() || !self.storage().backend().defers() {
+        if self.numel() < min_elements() && self.storage().is_plain()
+            || !is_enabled()
+            || !self.is_whole()
+            || !self.storage().backend().defers()
+        {
             return None;
         }
         self.storage().deferred().filter(|l| !l.is_exposed())
@@ -220,7 +224,7 @@ impl Array {
 
     /// Defers a row whose result overwrites this array; false if it must be computed at once.
     pub(in crate::array) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
-        let Some(lazy) = self.takes_steps() else { return Ok(false) };
+        let Some(lazy) = self.accepts_steps() else { return Ok(false) };
         queue::sweep();
         let Some(what) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
         self.storage().settle_readers()?;
@@ -272,23 +276,23 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn 
 fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<StepPlan>> {
     let on = backend_of(own, ins);
     // A write to the result of a request starts a new program: inputs of the one before are settled.
-    let alone = own.and_then(|a| a.storage().deferred()?.step()).is_some_and(|s| s.follows_request);
+    let held_alone = own.and_then(|a| a.storage().deferred()?.step()).is_some_and(|s| s.follows_request);
     let mut all: SmallVec<[DeferredInput; 3]> = SmallVec::new();
     for (k, a) in ins.iter().enumerate() {
         if reads >> k & 1 == 0 {
             all.push(DeferredInput::Nothing);
             continue;
         }
-        let Some(input) = look(layout, a, own, on)? else { return Ok(None) };
-        if let (true, DeferredInput::Aligned(a)) = (alone, &input) {
+        let Some(input) = operand_of(layout, a, own, on)? else { return Ok(None) };
+        if let (true, DeferredInput::Aligned(a)) = (held_alone, &input) {
             a.ready()?;
         }
         all.push(input);
     }
-    StepPlan::fitting(all, layout, on.backend()).map(Some)
+    StepPlan::within_limits(all, layout, on.backend()).map(Some)
 }
 
-fn look(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> Result<Option<DeferredInput>> {
+fn operand_of(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> Result<Option<DeferredInput>> {
     if let Some(own) = own
         && a.storage().same(own.storage())
     {
@@ -331,7 +335,7 @@ fn look(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> Result
 
 impl StepPlan {
     /// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
-    fn fitting(ins: SmallVec<[DeferredInput; 3]>, layout: &Layout, backend: &dyn Backend) -> Result<StepPlan> {
+    fn within_limits(ins: SmallVec<[DeferredInput; 3]>, layout: &Layout, backend: &dyn Backend) -> Result<StepPlan> {
         let across = ins.iter().filter(|i| matches!(i, DeferredInput::Strided(_))).count();
         let mut plan = StepPlan { weight: ProgramWeight { steps: 1, inputs: across }, strided: across > 0, ins };
         let mut waiting: SmallVec<[&Storage; 3]> = SmallVec::new();

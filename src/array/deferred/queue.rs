@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::array::counted::CountedPlace;
 use crate::array::storage::{Access, Device, Storage, StorageInner};
 use crate::backend::host;
-use crate::backend::lock_order::{self, HeldLock, Rank, Table, Way, assert_no_guard, suspend};
+use crate::backend::lock_order::{self, HeldLock, LockMode, Rank, Table, assert_no_guard, suspend};
 use crate::error::{Result, throw};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 /// Whether the thread that waits for a program can be told that the host wants it to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::array) enum Interrupts {
-    Told,
-    Unheard,
+    Checked,
+    Ignored,
 }
 
 /// Held while programs run or grow in place.
@@ -41,7 +41,7 @@ const LEFT: u8 = 2;
 /// Sweeps that are left out because the last one looked at many programs in vain.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 /// More programs than this are not looked at for every piece of memory that becomes theirs alone.
-const MANY: usize = 256;
+const MANY_PROGRAMS: usize = 256;
 
 /// Enters a storage that has just become pending.
 fn enter(storage: &Storage) {
@@ -72,8 +72,8 @@ struct ProgramLock {
 
 /// Takes the lock `RUN`. A program on a device may need the host's lock to go on, so a thread that holds that releases it to wait here.
 #[cfg_attr(debug_assertions, track_caller)]
-fn alone() -> ProgramLock {
-    let _held = lock_order::enter(Rank::Program, Way::Beside);
+fn lock_programs() -> ProgramLock {
+    let _held = lock_order::enter(Rank::Program, LockMode::Shared);
     ProgramLock { _run: run_lock(), _held }
 }
 
@@ -144,9 +144,9 @@ pub(in crate::array) fn make(step: Arc<DeferredStep>) -> Array {
     enter(&storage);
     // SAFETY: the storage is as large as the layout, which is dense.
     let made = unsafe { Array::from_parts_unchecked(storage, layout, dtype) };
-    if hoards(made.storage()) {
+    if holds_excess_memory(made.storage()) {
         // What cannot be had now may be had when somebody looks.
-        let _ = host::unlocked(|| settle_here(made.storage(), Access::Read, Interrupts::Unheard));
+        let _ = host::unlocked(|| settle_here(made.storage(), Access::Read, Interrupts::Ignored));
     }
     made
 }
@@ -154,11 +154,11 @@ pub(in crate::array) fn make(step: Arc<DeferredStep>) -> Array {
 /// Holds off runs by other threads while `f` puts a step behind what is in `storage`, after everybody who reads it has been served. False,
 /// and nothing done, where `f` gives none.
 pub(in crate::array) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<DeferredStep>>) -> Option<Arc<DeferredStep>>) -> Result<bool> {
-    let run = alone();
+    let run = lock_programs();
     let Some(lazy) = storage.deferred() else { return Ok(false) };
     if lazy.readers() > 0 {
         drop(run);
-        serve_readers(storage)?;
+        settle_readers(storage)?;
         return Ok(false);
     }
     if lazy.is_exposed() {
@@ -174,44 +174,44 @@ pub(in crate::array) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Defe
 /// Computes what is pending, as far as an access of this kind has to see it done.
 #[cold]
 pub(in crate::array) fn settle(storage: &Storage, access: Access) -> Result<()> {
-    host::unlocked(|| settle_here(storage, access, Interrupts::Told))
+    host::unlocked(|| settle_here(storage, access, Interrupts::Checked))
 }
 
 /// As `settle`, for callers that return no error: a failure is thrown. Callers that can fail settle before.
 #[cold]
 #[inline(never)]
 pub(in crate::array) fn must_settle(storage: &Storage, access: Access) {
-    if let Err(e) = settle_here(storage, access, Interrupts::Unheard) {
+    if let Err(e) = settle_here(storage, access, Interrupts::Ignored) {
         throw(e)
     }
 }
 
 fn settle_here(storage: &Storage, access: Access, interrupts: Interrupts) -> Result<()> {
     if access == Access::Write {
-        serve(storage, interrupts)?;
+        run_readers(storage, interrupts)?;
     }
     let mut garbage = DropLater::default();
     let result = {
-        let _alone = alone();
+        let _alone = lock_programs();
         if storage.deferred().is_some_and(|l| l.is_pending()) { run(storage, &mut garbage, interrupts) } else { Ok(()) }
     };
-    result.map_err(ProgramFailure::tell)
+    result.map_err(ProgramFailure::into_error)
 }
 
 /// Runs the programs that read `storage`.
-pub(in crate::array) fn serve_readers(storage: &Storage) -> Result<()> {
-    serve(storage, Interrupts::Told)
+pub(in crate::array) fn settle_readers(storage: &Storage) -> Result<()> {
+    run_readers(storage, Interrupts::Checked)
 }
 
-fn serve(storage: &Storage, interrupts: Interrupts) -> Result<()> {
+fn run_readers(storage: &Storage, interrupts: Interrupts) -> Result<()> {
     let Some(lazy) = storage.deferred() else { return Ok(()) };
     if lazy.readers() == 0 {
         return Ok(());
     }
     let mut garbage = DropLater::default();
-    let all = ends();
+    let all = final_storages();
     let result = {
-        let _run = alone();
+        let _run = lock_programs();
         all.iter().try_for_each(|s| {
             let reads = || {
                 // Its handles count as somebody's; all of them are held by the end's steps as well.
@@ -226,7 +226,7 @@ fn serve(storage: &Storage, interrupts: Interrupts) -> Result<()> {
         })
     };
     garbage.storages.extend(all);
-    result.map_err(ProgramFailure::tell)
+    result.map_err(ProgramFailure::into_error)
 }
 
 /// Runs what keeps more memory alive than its results will take. A safe point: no guard is held.
@@ -262,57 +262,57 @@ fn sweep_now(flags: u8) {
         QUEUED.fetch_or(STALE, Ordering::Release);
         return;
     };
-    let _held = lock_order::enter(Rank::Program, Way::Tried);
+    let _held = lock_order::enter(Rank::Program, LockMode::Tried);
     if SKIPPED.load(Ordering::Relaxed) > 0 {
         SKIPPED.fetch_sub(1, Ordering::Relaxed);
         return;
     }
-    let all = ends();
+    let all = final_storages();
     let mut found = false;
     for s in &all {
-        if s.deferred().is_some_and(|l| l.is_pending()) && hoards(s) {
+        if s.deferred().is_some_and(|l| l.is_pending()) && holds_excess_memory(s) {
             found = true;
             // What cannot be had now may be had when somebody looks.
-            let _ = host::unlocked(|| settle_here(s, Access::Read, Interrupts::Unheard));
+            let _ = host::unlocked(|| settle_here(s, Access::Read, Interrupts::Ignored));
         }
     }
-    if !found && all.len() > MANY {
+    if !found && all.len() > MANY_PROGRAMS {
         SKIPPED.store(all.len() / 64, Ordering::Relaxed);
     }
 }
 
 /// Computes everything that is pending on a device.
 pub(in crate::array) fn settle_all(device: Device) -> Result<()> {
-    ends().iter().filter(|s| s.device() == device).try_for_each(|s| s.settle(Access::Read))
+    final_storages().iter().filter(|s| s.device() == device).try_for_each(|s| s.settle(Access::Read))
 }
 
 /// The pending storages that no step reads: their programs contain all pending steps. Handles of others must not be held while programs
 /// run, since they count as somebody's.
-fn ends() -> Vec<Storage> {
+fn final_storages() -> Vec<Storage> {
     live().into_iter().filter(|s| s.deferred().is_some_and(|l| l.is_pending() && l.readers() == 0)).collect()
 }
 
 /// Whether the steps of a pending storage's program hold more bytes that nobody else holds than their results will take.
-fn hoards(storage: &Storage) -> bool {
+fn holds_excess_memory(storage: &Storage) -> bool {
     let mut g = StepGraph::default();
     if !g.gather(storage) {
         return false;
     }
-    let mut alone = 0;
+    let mut held_alone = 0;
     for e in &g.externals {
         // One handle is this list's.
         if e.storage.deferred().is_some() && e.storage.0.count() <= 1 + e.refs {
-            alone += e.storage.bytes();
+            held_alone += e.storage.bytes();
         }
     }
     // What is written in place is there as well.
     let others = |o: &&MadeStorage| !o.is_new() && !g.is_held(o);
-    alone += g.owners.iter().filter(others).map(|o| o.storage.bytes()).sum::<usize>();
-    if alone == 0 {
+    held_alone += g.owners.iter().filter(others).map(|o| o.storage.bytes()).sum::<usize>();
+    if held_alone == 0 {
         return false;
     }
     let held: usize = g.owners.iter().map(|o| if g.is_held(o) && o.is_new() { o.storage.bytes() } else { 0 }).sum();
-    alone > held
+    held_alone > held
 }
 
 /// How many steps and inputs the program has that ends in `storage`.

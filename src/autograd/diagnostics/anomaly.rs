@@ -32,7 +32,7 @@ pub fn checks_nan() -> bool {
 }
 
 /// What the mode asks of a pass: None if it is off, else whether to look for nan.
-pub(in crate::autograd) fn wanted() -> Option<bool> {
+pub(in crate::autograd) fn mode() -> Option<bool> {
     let mode = MODE.load(Ordering::Relaxed);
     (mode & ON != 0).then_some(mode & CHECK_NAN != 0)
 }

@@ -33,7 +33,7 @@ struct PathEnd {
     op: &'static str,
     site: Site,
     /// What needed a gradient, and leaves close behind it: it may be gone itself when somebody asks.
-    from: SmallVec<[WeakTensor; 2]>,
+    tensors: SmallVec<[WeakTensor; 2]>,
 }
 
 /// The ends of paths that lead to one tensor.
@@ -46,15 +46,15 @@ const LEAVES: usize = 8;
 
 impl PathEnd {
     fn new<'a>(reason: EndReason, op: &'static str, sources: impl Iterator<Item = &'a Tensor>) -> PathEnd {
-        let mut from: SmallVec<[WeakTensor; 2]> = SmallVec::new();
+        let mut tensors: SmallVec<[WeakTensor; 2]> = SmallVec::new();
         for s in sources {
-            from.push(s.downgrade());
+            tensors.push(s.downgrade());
             let edge = s.read().grad_fn.clone();
             if let Some(e) = edge {
-                leaves_near(&e.node, &mut from);
+                leaves_near(&e.node, &mut tensors);
             }
         }
-        PathEnd { reason, op, site: call_site::current(), from }
+        PathEnd { reason, op, site: call_site::current(), tensors }
     }
 
     fn same(&self, other: &PathEnd) -> bool {
@@ -183,8 +183,8 @@ struct Walk {
 }
 
 impl Walk {
-    fn go(&mut self, from: &Arc<Node>, by: Option<usize>) {
-        let mut work = vec![from.clone()];
+    fn follow(&mut self, start: &Arc<Node>, by: Option<usize>) {
+        let mut work = vec![start.clone()];
         while let Some(n) = work.pop() {
             if self.nodes.contains_key(&Arc::as_ptr(&n)) {
                 continue;
@@ -204,7 +204,11 @@ impl Walk {
 
     fn add_ends(&mut self, path_ends: &PathEnds) {
         for e in &path_ends.0 {
-            if !self.ends.iter().any(|x| x.same(e) && x.from.len() == e.from.len() && x.from.iter().zip(&e.from).all(|(a, b)| a.same(b))) {
+            if !self
+                .ends
+                .iter()
+                .any(|x| x.same(e) && x.tensors.len() == e.tensors.len() && x.tensors.iter().zip(&e.tensors).all(|(a, b)| a.same(b)))
+            {
                 self.ends.push(e.clone());
             }
         }
@@ -214,17 +218,17 @@ impl Walk {
     fn explore(roots: &[Edge]) -> (Walk, Vec<Edge>) {
         let mut walk = Walk::default();
         for r in roots {
-            walk.go(&r.node, None);
+            walk.follow(&r.node, None);
         }
         let mut leaves = Vec::new();
         let mut at = 0;
         while at < walk.ends.len() {
             let end = walk.ends[at].clone();
-            for t in &end.from {
+            for t in &end.tensors {
                 let Some(t) = t.upgrade() else { continue };
                 let Ok(Some(edge)) = t.gradient_edge() else { continue };
                 let known = walk.nodes.contains_key(&Arc::as_ptr(&edge.node));
-                walk.go(&edge.node, Some(at));
+                walk.follow(&edge.node, Some(at));
                 if !known && edge.node.variable().is_some() {
                     leaves.push(edge);
                 }
@@ -282,9 +286,9 @@ pub(in crate::autograd) fn label(name: Option<&String>, node: &Node) -> String {
 /// An error that names every input, or without inputs every leaf that a cut path leads to, which the roots do not lead to.
 pub fn unreached(roots: &[Edge], inputs: &[Edge], names: &[String]) -> Option<Error> {
     let (walk, leaves) = Walk::explore(roots);
-    let wanted = if inputs.is_empty() { &leaves } else { inputs };
+    let targets = if inputs.is_empty() { &leaves } else { inputs };
     let mut lines = Vec::new();
-    for (i, e) in wanted.iter().enumerate() {
+    for (i, e) in targets.iter().enumerate() {
         if walk.is_reached(&e.node) {
             continue;
         }

@@ -224,7 +224,7 @@ pub(in crate::autograd) fn run_recorded(op: &dyn Op, inputs: &[&Tensor], grows: 
 
 fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<Outputs> {
     if fusion::has_left() {
-        make_room(op, inputs);
+        run_left_programs(op, inputs);
     }
     // Loops that push: collecting into small vectors costs more than some operations.
     let (outs, history) = {
@@ -261,13 +261,13 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
                 let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
                 drop(arrays);
                 drop(cores);
-                forward_apart(op, &kept)
+                forward_unlocked(op, &kept)
             } else {
                 within(|| op.name().into(), || op.forward(&arrays))
             };
             let made = made?;
             if !history.is_recorded() && !history.ends {
-                return Ok(unrecorded(made));
+                return Ok(plain_outputs(made));
             }
             let mut outs = SmallVec::new();
             for a in made {
@@ -284,12 +284,12 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
         }
         return Ok(outs);
     }
-    recorded(op, inputs, &history, outs)
+    record_outputs(op, inputs, &history, outs)
 }
 
 /// The results of an operation that nothing is said about.
 #[inline]
-fn unrecorded(mut made: Arrays) -> Outputs {
+fn plain_outputs(mut made: Arrays) -> Outputs {
     let mut outs = Outputs::new();
     if made.len() > 1 {
         outs.extend(made.into_iter().map(|a| Tensor::from_value(Value::Array(a))));
@@ -302,7 +302,7 @@ fn unrecorded(mut made: Arrays) -> Outputs {
 /// A safe point: runs deferred programs that keep more memory alive than they give, before an operation asks for memory. Not for one that
 /// becomes a step of a program: of what such a step leaves, most is taken up by the next one.
 #[cold]
-fn make_room(op: &dyn Op, inputs: &[&Tensor]) {
+fn run_left_programs(op: &dyn Op, inputs: &[&Tensor]) {
     let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
     let is_step =
         op.accepts_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
@@ -318,7 +318,7 @@ fn is_mixed(arrays: &[&Array]) -> bool {
     arrays.iter().any(|a| a.device() != arrays[0].device())
 }
 
-fn with_moved<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> SmallVec<[&'a Array; 3]> {
+fn with_replaced<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> SmallVec<[&'a Array; 3]> {
     let mut out: SmallVec<[&Array; 3]> = SmallVec::from_slice(arrays);
     for (at, a) in moved {
         out[*at] = a;
@@ -328,7 +328,7 @@ fn with_moved<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> SmallVec
 
 /// The inputs that have to be brought to the others' device, or an error if that would be a transfer that nobody asked for.
 #[cold]
-fn brought(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
+fn inputs_to_move(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
     let mut out = Vec::new();
     let Some(there) = arrays.iter().find(|a| a.device() != Device::CPU) else { return Ok(out) };
     if op.devices() == Devices::Any {
@@ -364,11 +364,11 @@ fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
 /// Runs an operation that is large, or that a device runs, while no lock of ours is held. Who waits for a device releases the host's
 /// lock by himself.
 #[cold]
-fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
+fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
-    let moved = if is_mixed(&refs) { brought(op, &refs)? } else { Vec::new() };
-    let refs = with_moved(&refs, &moved);
-    if is_quick(&refs) {
+    let moved = if is_mixed(&refs) { inputs_to_move(op, &refs)? } else { Vec::new() };
+    let refs = with_replaced(&refs, &moved);
+    if runs_under_locks(&refs) {
         return within(|| op.name().into(), || op.forward(&refs));
     }
     // Whoever records a pending result there asks for its line, which cannot be seen without the host's lock.
@@ -382,7 +382,7 @@ fn forward_apart(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
 }
 
 /// Whether a device may be told of an operation at once: nothing is pending, or large enough to become so.
-fn is_quick(arrays: &[&Array]) -> bool {
+fn runs_under_locks(arrays: &[&Array]) -> bool {
     arrays.iter().any(|a| a.device() != Device::CPU) && arrays.iter().all(|a| a.numel() < host::LARGE && !a.storage().is_pending())
 }
 
@@ -398,7 +398,7 @@ fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<(SmallVec<[Value; 1]>,
 }
 
 /// The results of an operation that has run, with the history that they have in common.
-fn recorded(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
+fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
     let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::new();
     let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
     for (j, v) in outs.iter().enumerate() {
@@ -467,7 +467,7 @@ pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: 
 
 /// As `apply_inplace`, for inputs of which some have tangents.
 #[cold]
-fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
+fn apply_inplace_with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
     if let Some(now) = level::without_ended(inputs) {
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
@@ -476,8 +476,8 @@ fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     let primals = looked.primals(inputs)?;
     let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
     // A history of the tangents, here or at a level below, keeps the old value.
-    let recorded = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
-    let kept = forward_mode::kept_apart(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && recorded())?;
+    let record_outputs = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
+    let kept = forward_mode::kept_apart(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && record_outputs())?;
     let rest = inputs[1..].iter().map(|t| forward_mode::beside_write(t, inputs[0]));
     let ins: SmallVec<[Tensor; 3]> = std::iter::once(Ok(kept)).chain(rest).collect::<Result<_>>()?;
     let ins: SmallVec<[&Tensor; 3]> = ins.iter().collect();
@@ -493,7 +493,7 @@ fn with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
 fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue, tangents: bool) -> Result<()> {
     let target = inputs[0];
     if fusion::has_left() {
-        make_room(op, inputs);
+        run_left_programs(op, inputs);
     }
     let mode = mode::current();
     debug_assert!(old == OldValue::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
@@ -514,7 +514,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         return write_inplace(op, label, inputs, old, tangents);
     }
     if dual && tangents && forward_mode::is_enabled() {
-        return with_tangents(op, label, inputs, old);
+        return apply_inplace_with_tangents(op, label, inputs, old);
     }
     if wrapped && let Some(now) = level::without_ended(inputs) {
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
@@ -581,11 +581,11 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
                      one of them with .to() first"
                 )));
             }
-            moved = brought(op, &refs)?;
+            moved = inputs_to_move(op, &refs)?;
         }
-        let refs = with_moved(&refs, &moved);
+        let refs = with_replaced(&refs, &moved);
         let large = out.numel() >= host::LARGE || is_large(op, &refs, false) || refs.iter().any(|a| a.storage().is_pending());
-        if large && !is_quick(&refs) {
+        if large && !runs_under_locks(&refs) {
             let _line = Inherit::new(call_site::current());
             host::unlocked(|| {
                 if !op.accepts_pending() {

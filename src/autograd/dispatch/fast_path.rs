@@ -57,15 +57,15 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, numbers, &op.params) else { return Ok(None) };
     if !any {
         // SAFETY: the first operand.
-        return Ok(Some(Tensor::in_mode(mode, Value::Array(unsafe { made.laid_out_as(first) }))));
+        return Ok(Some(Tensor::in_mode(mode, Value::Array(unsafe { made.into_array_like(first) }))));
     }
     // SAFETY: the first operand.
-    let out = unsafe { made.laid_out_as(first) };
+    let out = unsafe { made.into_array_like(first) };
 
     let saves = op.saves(&needs);
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     let mut edges = Edges::new();
-    let mut late = false;
+    let mut unknown_edge = false;
     for i in 0..N {
         if saves.has(i) {
             saved.push(match numbers.get(i) {
@@ -74,12 +74,12 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
             });
         }
         let edge = if needs[i] { cores[i].known_edge() } else { Some(None) };
-        late |= edge.is_none();
+        unknown_edge |= edge.is_none();
         edges.push(edge.flatten());
     }
     // What follows may have to write to an input (a leaf's first node) or run foreign code (the call site).
     drop(cores);
-    if late {
+    if unknown_edge {
         for i in (0..N).filter(|&i| needs[i]) {
             edges[i] = inputs[i].gradient_edge()?;
         }
@@ -188,7 +188,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
         }
     }
     let mut like = g;
-    if let Some(value) = spread(g) {
+    if let Some(value) = broadcast_value(g) {
         // The gradient of a sum, for one: a number everywhere.
         numbers.set(Numbers::COTANGENT, value);
         like = read.iter().flatten().copied().chain([output]).find(|a| a.shape() == g.shape())?;
@@ -211,7 +211,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
         made.push(Array::pointwise_direct(Func::vjp(op.row, i), op.compute, &ins[..n + 2], &numbers, &op.params));
         if matches!(made.last(), Some(None)) {
             made.pop();
-            made.push(Some(passed_on(op, i, g)?));
+            made.push(Some(pass_through(op, i, g)?));
         }
     }
     Some(made)
@@ -219,7 +219,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
 
 /// The one value of an array that repeats it everywhere.
 #[inline]
-fn spread(g: &Array) -> Option<f64> {
+fn broadcast_value(g: &Array) -> Option<f64> {
     if g.numel() < 2 || g.strides().iter().any(|s| *s != 0) || !g.storage().is_plain() {
         return None;
     }
@@ -228,7 +228,7 @@ fn spread(g: &Array) -> Option<f64> {
 
 /// The gradient of an operand that is the cotangent itself, but for its sign: no kernel computes it.
 #[inline]
-fn passed_on(op: &PointwiseOp, operand: usize, g: &Array) -> Option<Array> {
+fn pass_through(op: &PointwiseOp, operand: usize, g: &Array) -> Option<Array> {
     match op.passthrough(operand) {
         Passthrough::Identity => Some(g.clone()),
         Passthrough::Negated => Array::pointwise_direct(NEG, op.compute, &[g], &Numbers::NONE, &op.params),

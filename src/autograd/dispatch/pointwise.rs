@@ -283,7 +283,7 @@ impl Expr {
         }
     }
 
-    fn keep(result: Result<Tensor>) -> Expr {
+    fn from_result(result: Result<Tensor>) -> Expr {
         match result {
             Ok(t) => Expr(Some(t)),
             Err(e) => {
@@ -305,7 +305,7 @@ impl Expr {
         };
         // Masks come first where there are any; the type to compute in is that of the last operand.
         let dtype = xs.last().map_or(DType::F32, |x| x.dtype());
-        Expr::keep(apply1(&PointwiseOp::of(row, dtype), &ts))
+        Expr::from_result(apply1(&PointwiseOp::of(row, dtype), &ts))
     }
 }
 
@@ -358,7 +358,7 @@ impl Field for Expr {
     rgrad_kernels::without_imaginary_part!();
 
     fn lit(&self, v: f64) -> Self {
-        Expr::keep(Array::scalar(Scalar::Float(v), self.dtype()).map(Tensor::number))
+        Expr::from_result(Array::scalar(Scalar::Float(v), self.dtype()).map(Tensor::number))
     }
     fn eq(&self, o: &Self) -> Expr {
         Expr::row(RowId::Eq, &[self, o])

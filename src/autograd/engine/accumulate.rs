@@ -4,32 +4,32 @@ use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::backend::host;
-use crate::backend::lock_order::{HeldLock, Rank, Way, enter};
+use crate::backend::lock_order::{HeldLock, LockMode, Rank, enter};
 use crate::error::Result;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 /// Passes of several threads may come to one leaf: what they add is added one after the other. Leaves share these by their number.
 /// A thread may take one again: what it computes in its turn may run foreign code (a signal's handler, a watcher of writes).
-static TURNS: [ReentrantMutex<()>; 64] = [const { ReentrantMutex::new(()) }; 64];
+static LEAF_LOCKS: [ReentrantMutex<()>; 64] = [const { ReentrantMutex::new(()) }; 64];
 
 /// This thread's turn at a leaf.
-struct Turn {
-    _turn: ReentrantMutexGuard<'static, ()>,
+struct LeafLock {
+    _lock: ReentrantMutexGuard<'static, ()>,
     _held: HeldLock,
 }
 
 /// Waits for this thread's turn at a leaf. The thread that has it may ask for the host's lock, which is therefore released meanwhile.
-fn turn(leaf: &Tensor) -> Turn {
-    let _held = enter(Rank::Turn, Way::Beside);
-    let place = &TURNS[leaf.id() / 64 % TURNS.len()];
-    Turn { _turn: place.try_lock().unwrap_or_else(|| host::unlocked(|| place.lock())), _held }
+fn lock_leaf(leaf: &Tensor) -> LeafLock {
+    let _held = enter(Rank::Turn, LockMode::Shared);
+    let lock = &LEAF_LOCKS[leaf.id() / 64 % LEAF_LOCKS.len()];
+    LeafLock { _lock: lock.try_lock().unwrap_or_else(|| host::unlocked(|| lock.lock())), _held }
 }
 
 /// Adds a gradient to a leaf's `.grad`. The first one is taken over if nobody else holds it, else copied; later ones
 /// are added in place, out of place if the sum is to have a history itself.
 pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
     let old = {
-        let _turn = turn(leaf);
+        let _lock = lock_leaf(leaf);
         add(leaf, grad, create_graph)?
     };
     // Not in its turn: it may own foreign objects.

@@ -8,12 +8,12 @@ use crate::autograd::dispatch::call_site::{self, Inherit, Site};
 use crate::autograd::dispatch::fast_path::vjp_direct;
 use crate::autograd::dispatch::mode::{self, Mode, ModeGuard};
 use crate::autograd::engine::accumulate;
-use crate::autograd::engine::flow::{Flow, NOWHERE, Sums};
-use crate::autograd::engine::fork::{self, Aside, Work};
-use crate::autograd::engine::graph_task::{self, Inside, MAX_DEPTH};
+use crate::autograd::engine::fork::{self, RunningPass, WaitingPass};
+use crate::autograd::engine::graph_task::{self, MAX_DEPTH, TaskGuard};
 use crate::autograd::engine::hooks::{Grads, NodeHooks};
+use crate::autograd::engine::input_buffer::{Gradient, InputBuffers, NO_INDEX};
 use crate::autograd::engine::node_hooks;
-use crate::autograd::engine::node_index::Index;
+use crate::autograd::engine::node_index::NodeIndex;
 use crate::autograd::engine::task_plan;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
@@ -41,14 +41,14 @@ pub struct Options {
     /// How errors name `inputs`.
     pub names: Vec<String>,
     /// The line that calls for the pass; asked for where the pass records in anomaly mode.
-    pub here: Site,
+    pub call_site: Site,
 }
 
 /// What the engine knows of a node during one pass. The roots keep it alive.
-struct Visit<'a> {
+struct TaskNode<'a> {
     node: &'a Arc<Node>,
     /// Edges that point here from nodes that have not run yet.
-    waiting: u32,
+    dependencies: u32,
     /// Whether a wanted input lies here or behind it.
     needed: bool,
     /// Whether a gradient that arrives here is to be returned.
@@ -60,20 +60,20 @@ struct Visit<'a> {
 }
 
 /// A node that is ready, ordered by its sequence number.
-struct Ready(u64, usize);
+struct ReadyNode(u64, usize);
 
-impl PartialEq for Ready {
+impl PartialEq for ReadyNode {
     fn eq(&self, o: &Self) -> bool {
         self.0 == o.0
     }
 }
-impl Eq for Ready {}
-impl PartialOrd for Ready {
+impl Eq for ReadyNode {}
+impl PartialOrd for ReadyNode {
     fn partial_cmp(&self, o: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(o))
     }
 }
-impl Ord for Ready {
+impl Ord for ReadyNode {
     fn cmp(&self, o: &Self) -> std::cmp::Ordering {
         self.0.cmp(&o.0)
     }
@@ -83,10 +83,10 @@ const FRESH_STACK: usize = 16 << 20;
 
 /// Runs backward from `roots` with the gradients given for them. Returns the gradients at `options.inputs`.
 pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
-    let Some(inside) = Inside::enter() else { return on_fresh_thread(roots, options) };
-    let _work = Work::begin();
+    let Some(guard) = TaskGuard::enter() else { return on_fresh_thread(roots, options) };
+    let _running = RunningPass::begin();
     let found = run_here(roots, options)?;
-    inside.finish()?;
+    guard.finish()?;
     Ok(found)
 }
 
@@ -100,7 +100,7 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     let mode: Mode = mode::current();
     let hooks = saved_hooks::stack();
     let levels = level::current_stack();
-    let _aside = Aside::begin();
+    let _waiting = WaitingPass::begin();
     std::thread::scope(|s| {
         let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
             mode::set(mode);
@@ -117,121 +117,121 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
 }
 
 /// The state of one pass.
-struct Pass<'a> {
+struct GraphTask<'a> {
     options: &'a Options,
-    visits: Vec<Visit<'a>>,
-    sums: Sums,
+    nodes: Vec<TaskNode<'a>>,
+    buffers: InputBuffers,
     /// (node, output) of each wanted input, and its result.
     captures: Vec<(usize, u32, Option<Tensor>)>,
-    ready: BinaryHeap<Ready>,
-    keep: bool,
+    ready_queue: BinaryHeap<ReadyNode>,
+    retain_graph: bool,
     /// Whether gradients go on into `.grad`.
-    into_leaves: bool,
+    accumulates: bool,
     /// Whether nodes may run the short way.
     direct: bool,
     /// In anomaly mode, whether to look for nan.
     anomaly: Option<bool>,
     /// In strict mode: nodes that gave no gradient to the node at a place, and leaves that none has come to.
-    withheld: Vec<(usize, &'a Arc<Node>)>,
-    without: Vec<usize>,
+    returned_none: Vec<(usize, &'a Arc<Node>)>,
+    leaves_without_gradient: Vec<usize>,
 }
 
 fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
     let (edges, grads): (Vec<Edge>, Vec<Tensor>) = roots.into_iter().unzip();
-    let anomaly = anomaly::wanted();
+    let anomaly = anomaly::mode();
     if options.strict
         && let Some(e) = missing_gradient::unreached(&edges, &options.inputs, &options.names)
     {
         return Err(e);
     }
-    let mut pass = Pass {
+    let mut task = GraphTask {
         options,
-        visits: Vec::with_capacity(16),
-        sums: Sums::default(),
+        nodes: Vec::with_capacity(16),
+        buffers: InputBuffers::default(),
         captures: Vec::new(),
-        ready: BinaryHeap::new(),
-        keep: options.retain_graph,
-        into_leaves: options.inputs.is_empty() || options.accumulate,
+        ready_queue: BinaryHeap::new(),
+        retain_graph: options.retain_graph,
+        accumulates: options.inputs.is_empty() || options.accumulate,
         direct: !options.create_graph && anomaly.is_none() && mode::current().allows_fast_path(),
         anomaly,
-        withheld: Vec::new(),
-        without: Vec::new(),
+        returned_none: Vec::new(),
+        leaves_without_gradient: Vec::new(),
     };
     let starts = {
         // No foreign code runs in here.
-        let mut index = Index::new();
-        let starts = pass.discover(&mut index, &edges);
-        pass.mark_needed(&index);
+        let mut index = NodeIndex::new();
+        let starts = task.discover(&mut index, &edges);
+        task.mark_needed(&index);
         starts
     };
-    let _plan = task_plan::show(options.inputs.is_empty(), || pass.visits.iter().filter(|v| v.needed).map(|v| v.node));
+    let _plan = task_plan::publish(options.inputs.is_empty(), || task.nodes.iter().filter(|v| v.needed).map(|v| v.node));
     // Above level 0 lower levels go on recording as before.
     let quiet = (options.level > 0 && !options.create_graph).then(|| UnrecordedLevel::at(options.level));
     let _mode = ModeGuard::grad(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
         let meta = &edge.node.outs()[edge.nr as usize];
         let grad = primitives::fit(grad, meta)?;
-        pass.add(at, edge.nr as usize, Flow::Tensor(grad))?;
+        task.add(at, edge.nr as usize, Gradient::Tensor(grad))?;
     }
-    for i in 0..pass.visits.len() {
-        if pass.visits[i].waiting == 0 {
-            pass.ready.push(Ready(pass.visits[i].node.seq(), i));
+    for i in 0..task.nodes.len() {
+        if task.nodes[i].dependencies == 0 {
+            task.ready_queue.push(ReadyNode(task.nodes[i].node.seq(), i));
         }
     }
-    while let Some(Ready(_, i)) = pass.ready.pop() {
-        fork::stand_still_for_forks();
+    while let Some(ReadyNode(_, i)) = task.ready_queue.pop() {
+        fork::pause_for_forks();
         fusion::run_stale();
-        if let Err(e) = pass.run_node(i) {
-            return Err(if anomaly.is_some() { anomaly::report(e, pass.visits[i].node) } else { e });
+        if let Err(e) = task.run_node(i) {
+            return Err(if anomaly.is_some() { anomaly::report(e, task.nodes[i].node) } else { e });
         }
     }
     if options.strict {
-        pass.check_all_arrived()?;
+        task.check_all_reached()?;
     }
-    Ok(pass.captures.into_iter().map(|(_, _, g)| g).collect())
+    Ok(task.captures.into_iter().map(|(_, _, g)| g).collect())
 }
 
-impl<'a> Pass<'a> {
+impl<'a> GraphTask<'a> {
     #[inline]
-    fn visit(&mut self, index: &mut Index, node: &'a Arc<Node>) -> usize {
-        let next = self.visits.len();
-        let at = index.place(node, next as u32) as usize;
+    fn add_node(&mut self, index: &mut NodeIndex, node: &'a Arc<Node>) -> usize {
+        let next = self.nodes.len();
+        let at = index.position(node, next as u32) as usize;
         if at == next {
-            let grads = SmallVec::from_elem(NOWHERE, node.outs().len());
-            self.visits.push(Visit { node, waiting: 0, needed: true, captured: false, grads, targets: SmallVec::new() });
+            let grads = SmallVec::from_elem(NO_INDEX, node.outs().len());
+            self.nodes.push(TaskNode { node, dependencies: 0, needed: true, captured: false, grads, targets: SmallVec::new() });
         }
         at
     }
 
     /// Finds every node behind the roots and counts the edges that point to each. Returns the places of the roots.
-    fn discover(&mut self, index: &mut Index, roots: &'a [Edge]) -> Vec<usize> {
-        let starts = roots.iter().map(|e| self.visit(index, &e.node)).collect();
+    fn discover(&mut self, index: &mut NodeIndex, roots: &'a [Edge]) -> Vec<usize> {
+        let starts = roots.iter().map(|e| self.add_node(index, &e.node)).collect();
         let mut at = 0;
-        while at < self.visits.len() {
-            let node = self.visits[at].node;
+        while at < self.nodes.len() {
+            let node = self.nodes[at].node;
             let mut targets = SmallVec::new();
             for e in node.edges() {
                 targets.push(match e {
                     Some(e) => {
-                        let i = self.visit(index, &e.node);
-                        self.visits[i].waiting += 1;
+                        let i = self.add_node(index, &e.node);
+                        self.nodes[i].dependencies += 1;
                         i as u32
                     }
-                    None => NOWHERE,
+                    None => NO_INDEX,
                 });
             }
-            self.visits[at].targets = targets;
+            self.nodes[at].targets = targets;
             at += 1;
         }
         starts
     }
 
     /// With wanted inputs only the nodes on the way to one of them run.
-    fn mark_needed(&mut self, index: &Index) {
+    fn mark_needed(&mut self, index: &NodeIndex) {
         if self.options.inputs.is_empty() {
             return;
         }
-        for v in &mut self.visits {
+        for v in &mut self.nodes {
             v.needed = false;
         }
         for e in &self.options.inputs {
@@ -241,72 +241,72 @@ impl<'a> Pass<'a> {
                 self.captures.push((at.unwrap_or(usize::MAX), e.nr, None));
             }
             if let Some(i) = at {
-                self.visits[i].needed = true;
-                self.visits[i].captured = !self.options.accumulate;
+                self.nodes[i].needed = true;
+                self.nodes[i].captured = !self.options.accumulate;
             }
         }
         // Every edge points to a smaller number (or to an accumulate node, which has no edges).
-        let mut order: Vec<usize> = (0..self.visits.len()).collect();
-        order.sort_unstable_by_key(|&i| self.visits[i].node.seq());
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_unstable_by_key(|&i| self.nodes[i].node.seq());
         for i in order {
             if self.behind_is_needed(i) {
-                self.visits[i].needed = true;
+                self.nodes[i].needed = true;
             }
         }
     }
 
     /// Whether a wanted input lies behind a node.
     fn behind_is_needed(&self, i: usize) -> bool {
-        self.visits[i].targets.iter().any(|&t| t != NOWHERE && self.visits[t as usize].needed)
+        self.nodes[i].targets.iter().any(|&t| t != NO_INDEX && self.nodes[t as usize].needed)
     }
 
     /// Adds a gradient to what has arrived at a node's output.
     #[inline]
-    fn add(&mut self, at: usize, nr: usize, grad: Flow) -> Result<()> {
-        self.sums.add(&mut self.visits[at].grads[nr], grad, false, self.options.create_graph)
+    fn add(&mut self, at: usize, nr: usize, grad: Gradient) -> Result<()> {
+        self.buffers.add(&mut self.nodes[at].grads[nr], grad, false, self.options.create_graph)
     }
 
     fn run_node(&mut self, i: usize) -> Result<()> {
-        let Visit { node, needed, captured, .. } = self.visits[i];
+        let TaskNode { node, needed, captured, .. } = self.nodes[i];
         if self.direct && needed && !captured && within(|| node.name(), || self.run_direct(i, node))? {
             return Ok(());
         }
-        let places = std::mem::take(&mut self.visits[i].grads);
-        let mut grads: Grads = places.iter().map(|p| self.sums.take(*p).map(Flow::into_tensor)).collect();
+        let buffers = std::mem::take(&mut self.nodes[i].grads);
+        let mut grads: Grads = buffers.iter().map(|p| self.buffers.take(*p).map(Gradient::into_tensor)).collect();
         if !needed {
-            self.settle(i);
+            self.skip_node(i);
             return Ok(());
         }
         let hooks = node.hooks();
-        node_hooks::tensor_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| at_forward(e, node))?;
+        node_hooks::tensor_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| with_forward_line(e, node))?;
         if captured {
             for (_, nr, out) in self.captures.iter_mut().filter(|(at, ..)| *at == i) {
                 *out = grads.get(*nr as usize).cloned().flatten();
             }
         }
         if let NodeOp::Accumulate(leaf) = node.op() {
-            if self.into_leaves {
-                self.accumulate(i, leaf, hooks.as_ref(), grads).map_err(|e| at_forward(e, node))?;
+            if self.accumulates {
+                self.accumulate(i, leaf, hooks.as_ref(), grads).map_err(|e| with_forward_line(e, node))?;
             }
             return Ok(());
         }
         // Nothing behind a wanted input may be wanted any more.
         if self.options.inputs.is_empty() || self.behind_is_needed(i) {
-            node_hooks::pre_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| at_forward(e, node))?;
+            node_hooks::pre_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| with_forward_line(e, node))?;
             self.run_vjp(i, node, hooks.as_ref(), grads)
         } else {
-            self.settle(i);
+            self.skip_node(i);
             Ok(())
         }
     }
 
     /// Brings a gradient to a leaf, between the hooks of its node.
     fn accumulate(&mut self, i: usize, leaf: &Tensor, hooks: Option<&NodeHooks>, mut grads: Grads) -> Result<()> {
-        node_hooks::pre_hooks(self.visits[i].node, hooks, &mut grads)?;
+        node_hooks::pre_hooks(self.nodes[i].node, hooks, &mut grads)?;
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         match grads[0].take() {
             Some(g) => accumulate::into_leaf(leaf, g, self.options.create_graph)?,
-            None if self.options.strict => self.without.push(i),
+            None if self.options.strict => self.leaves_without_gradient.push(i),
             None => {}
         }
         match given {
@@ -316,14 +316,14 @@ impl<'a> Pass<'a> {
     }
 
     /// In strict mode, the error for wanted inputs to which the pass brought nothing.
-    fn check_all_arrived(&self) -> Result<()> {
+    fn check_all_reached(&self) -> Result<()> {
         let returned = self.captures.iter().filter(|(at, _, g)| g.is_none() && *at != usize::MAX).map(|(at, ..)| *at);
         let mut lines = Vec::new();
-        for at in returned.chain(self.without.iter().copied()) {
-            let node = self.visits[at].node;
+        for at in returned.chain(self.leaves_without_gradient.iter().copied()) {
+            let node = self.nodes[at].node;
             let name = self.options.inputs.iter().position(|e| Arc::ptr_eq(&e.node, node)).and_then(|k| self.options.names.get(k));
             let by: Vec<String> = self
-                .withheld
+                .returned_none
                 .iter()
                 .filter(|(to, _)| *to == at)
                 .map(|(_, by)| format!("{}, recorded at {}", by.name(), by.site().text()))
@@ -343,60 +343,60 @@ impl<'a> Pass<'a> {
     #[inline]
     fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
         let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
-        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
-        let place = self.visits[i].grads[0];
-        let Some(made) = self.sums.get(place).and_then(|g| g.with_array(|g| vjp_direct(node, op, &needs, g, self.keep))) else {
+        let needs: SmallVec<[bool; 4]> = self.nodes[i].targets.iter().map(|&t| t != NO_INDEX && self.nodes[t as usize].needed).collect();
+        let place = self.nodes[i].grads[0];
+        let Some(made) = self.buffers.get(place).and_then(|g| g.with_array(|g| vjp_direct(node, op, &needs, g, self.retain_graph))) else {
             return Ok(false);
         };
-        self.sums.take(place);
+        self.buffers.take(place);
         for (k, (made, e)) in made.into_iter().zip(node.edges()).enumerate() {
             let Some(e) = e else { continue };
-            let target = self.visits[i].targets[k] as usize;
+            let target = self.nodes[i].targets[k] as usize;
             if let Some(made) = made {
                 let meta = &e.node.outs()[e.nr as usize];
                 let grad = if made.shape() == &meta.shape[..] && made.dtype() == meta.dtype {
-                    Flow::Bare(made)
+                    Gradient::Array(made)
                 } else {
-                    Flow::Tensor(primitives::fit(Tensor::new(made), meta)?)
+                    Gradient::Tensor(primitives::fit(Tensor::new(made), meta)?)
                 };
                 self.add(target, e.nr as usize, grad)?;
             }
-            self.arrived(target);
+            self.dependency_done(target);
         }
         Ok(true)
     }
 
     /// A node that does not run still lets the nodes behind it go.
-    fn settle(&mut self, i: usize) {
-        for t in std::mem::take(&mut self.visits[i].targets) {
-            if t != NOWHERE {
-                self.arrived(t as usize);
+    fn skip_node(&mut self, i: usize) {
+        for t in std::mem::take(&mut self.nodes[i].targets) {
+            if t != NO_INDEX {
+                self.dependency_done(t as usize);
             }
         }
     }
 
     #[inline]
-    fn arrived(&mut self, at: usize) {
-        let v = &mut self.visits[at];
-        v.waiting -= 1;
-        if v.waiting == 0 {
-            self.ready.push(Ready(v.node.seq(), at));
+    fn dependency_done(&mut self, at: usize) {
+        let v = &mut self.nodes[at];
+        v.dependencies -= 1;
+        if v.dependencies == 0 {
+            self.ready_queue.push(ReadyNode(v.node.seq(), at));
         }
     }
 
     fn run_vjp(&mut self, i: usize, node: &'a Arc<Node>, hooks: Option<&NodeHooks>, grads: Grads) -> Result<()> {
-        let needs: SmallVec<[bool; 4]> = self.visits[i].targets.iter().map(|&t| t != NOWHERE && self.visits[t as usize].needed).collect();
+        let needs: SmallVec<[bool; 4]> = self.nodes[i].targets.iter().map(|&t| t != NO_INDEX && self.nodes[t as usize].needed).collect();
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
-            self.settle(i);
+            self.skip_node(i);
             return Ok(());
         }
         let site = match self.anomaly {
-            Some(_) if self.options.create_graph => call_site::derive(self.options.here, node.site(), node.name()),
+            Some(_) if self.options.create_graph => call_site::derive(self.options.call_site, node.site(), node.name()),
             _ => node.site(),
         };
         let _site = Inherit::new(site);
-        let mut outs = within(|| node.name(), || run_vjp(node, &needs, &grads)).map_err(|e| at_forward(e, node))?;
+        let mut outs = within(|| node.name(), || run_vjp(node, &needs, &grads)).map_err(|e| with_forward_line(e, node))?;
         drop(grads);
         if let Some(given) = &given {
             self.check_count(node, &outs)?;
@@ -407,16 +407,16 @@ impl<'a> Pass<'a> {
                     (g, _) => g,
                 };
             }
-            node_hooks::post_hooks(hooks, &mut outs, given).map_err(|e| at_forward(e, node))?;
+            node_hooks::post_hooks(hooks, &mut outs, given).map_err(|e| with_forward_line(e, node))?;
         }
-        if !self.keep {
+        if !self.retain_graph {
             node.release();
         }
         if self.anomaly == Some(true)
             && let Some(k) = anomaly::first_nan(&outs)?
         {
             let e = Error::runtime(format!("Function '{}' returned nan values in its {k}th output.", node.name()));
-            return Err(at_forward(e, node));
+            return Err(with_forward_line(e, node));
         }
         self.deliver(i, node, outs, &needs)
     }
@@ -427,7 +427,7 @@ impl<'a> Pass<'a> {
             return Ok(());
         }
         let text = format!("{} returned an incorrect number of gradients (expected {n}, got {})", node.name(), outs.len());
-        Err(at_forward(Error::runtime(text), node))
+        Err(with_forward_line(Error::runtime(text), node))
     }
 
     /// Fits gradients to a node's edges and hands them on.
@@ -435,18 +435,18 @@ impl<'a> Pass<'a> {
         self.check_count(node, &outs)?;
         for (k, g) in outs.into_iter().enumerate() {
             let Some(e) = &node.edges()[k] else { continue };
-            let target = self.visits[i].targets[k] as usize;
+            let target = self.nodes[i].targets[k] as usize;
             if needs[k] {
                 match g {
                     Some(g) => {
                         let g = fit_at(g, e, k, node)?;
-                        self.add(target, e.nr as usize, Flow::Tensor(g))?;
+                        self.add(target, e.nr as usize, Gradient::Tensor(g))?;
                     }
-                    None if self.options.strict => self.withheld.push((target, node)),
+                    None if self.options.strict => self.returned_none.push((target, node)),
                     None => {}
                 }
             }
-            self.arrived(target);
+            self.dependency_done(target);
         }
         Ok(())
     }
@@ -456,12 +456,12 @@ impl<'a> Pass<'a> {
 fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
     primitives::fit(g, &e.node.outs()[e.nr as usize]).map_err(|err| {
         let text = format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message());
-        at_forward(Error::new(err.kind(), text), node)
+        with_forward_line(Error::new(err.kind(), text), node)
     })
 }
 
 /// Names the forward line on an error that a node's backward raised.
-fn at_forward(e: Error, node: &Node) -> Error {
+fn with_forward_line(e: Error, node: &Node) -> Error {
     if node.is_freed() && e.kind() == ErrorKind::Graph {
         return e;
     }
@@ -476,7 +476,7 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     if grads.len() != node.outs().len() {
         return Err(Error::type_(format!("{}: expected {} gradients, got {}", node.name(), node.outs().len(), grads.len())));
     }
-    let _work = Work::begin();
+    let _running = RunningPass::begin();
     if let NodeOp::Accumulate(leaf) = node.op() {
         if let Some(g) = grads.into_iter().next().flatten() {
             let meta = &node.outs()[0];
@@ -488,7 +488,7 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     let needs: SmallVec<[bool; 4]> = node.edges().iter().map(Option::is_some).collect();
     let outs = {
         let _site = Inherit::new(node.site());
-        run_vjp(node, &needs, &grads).map_err(|e| at_forward(e, node))?
+        run_vjp(node, &needs, &grads).map_err(|e| with_forward_line(e, node))?
     };
     let mut fitted = Grads::new();
     for (k, g) in outs.into_iter().enumerate() {

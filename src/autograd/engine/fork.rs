@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A pass may be in a hook that itself waits for the thread that forks: so long and no longer is it waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
-const LOOK_AGAIN: Duration = Duration::from_micros(50);
+const MAX_WAIT: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Threads that are about to fork.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 /// Threads that are inside of passes, but for those that stand still for a fork.
-static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+static RUNNING_PASSES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// How many of these works this thread is inside of.
@@ -22,63 +22,63 @@ thread_local! {
 }
 
 /// Being at work on a graph without the host's lock.
-pub(in crate::autograd) struct Work(());
+pub(in crate::autograd) struct RunningPass(());
 
-impl Work {
+impl RunningPass {
     #[inline]
-    pub fn begin() -> Work {
+    pub fn begin() -> RunningPass {
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
-            AT_WORK.fetch_add(1, Ordering::SeqCst);
+            RUNNING_PASSES.fetch_add(1, Ordering::SeqCst);
         }
-        stand_still_for_forks();
-        Work(())
+        pause_for_forks();
+        RunningPass(())
     }
 }
 
-impl Drop for Work {
+impl Drop for RunningPass {
     #[inline]
     fn drop(&mut self) {
         if DEPTH.replace(DEPTH.get() - 1) == 1 {
-            AT_WORK.fetch_sub(1, Ordering::SeqCst);
+            RUNNING_PASSES.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
 
 /// A thread at work that only waits for another one.
-pub(in crate::autograd) struct Aside(());
+pub(in crate::autograd) struct WaitingPass(());
 
-impl Aside {
-    pub fn begin() -> Aside {
-        AT_WORK.fetch_sub(1, Ordering::SeqCst);
-        Aside(())
+impl WaitingPass {
+    pub fn begin() -> WaitingPass {
+        RUNNING_PASSES.fetch_sub(1, Ordering::SeqCst);
+        WaitingPass(())
     }
 }
 
-impl Drop for Aside {
+impl Drop for WaitingPass {
     fn drop(&mut self) {
-        AT_WORK.fetch_add(1, Ordering::SeqCst);
+        RUNNING_PASSES.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 /// Where a thread at work holds no lock: it stays here while another one forks.
 #[inline]
-pub(in crate::autograd) fn stand_still_for_forks() {
+pub(in crate::autograd) fn pause_for_forks() {
     if FORKING.load(Ordering::SeqCst) > 0 {
-        stand_still();
+        pause();
     }
 }
 
 #[cold]
-fn stand_still() {
+fn pause() {
     while FORKING.load(Ordering::SeqCst) > 0 {
-        AT_WORK.fetch_sub(1, Ordering::SeqCst);
+        RUNNING_PASSES.fetch_sub(1, Ordering::SeqCst);
         host::unlocked(|| {
             while FORKING.load(Ordering::SeqCst) > 0 {
-                std::thread::sleep(LOOK_AGAIN);
+                std::thread::sleep(POLL_INTERVAL);
             }
         });
         // A fork that begins between the two sees this thread at work, and this thread sees it.
-        AT_WORK.fetch_add(1, Ordering::SeqCst);
+        RUNNING_PASSES.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -87,13 +87,13 @@ fn stand_still() {
 pub fn before_fork() {
     FORKING.fetch_add(1, Ordering::SeqCst);
     let mine = usize::from(DEPTH.get() > 0);
-    if AT_WORK.load(Ordering::SeqCst) <= mine {
+    if RUNNING_PASSES.load(Ordering::SeqCst) <= mine {
         return;
     }
     host::unlocked(|| {
         let begun = Instant::now();
-        while AT_WORK.load(Ordering::SeqCst) > mine && begun.elapsed() < PATIENCE {
-            std::thread::sleep(LOOK_AGAIN);
+        while RUNNING_PASSES.load(Ordering::SeqCst) > mine && begun.elapsed() < MAX_WAIT {
+            std::thread::sleep(POLL_INTERVAL);
         }
     });
 }
@@ -101,7 +101,7 @@ pub fn before_fork() {
 /// The end of `before_fork`, in parent and child.
 pub fn after_fork(child: bool) {
     if child {
-        AT_WORK.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
+        RUNNING_PASSES.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
         FORKING.store(0, Ordering::SeqCst);
     } else {
         FORKING.fetch_sub(1, Ordering::SeqCst);

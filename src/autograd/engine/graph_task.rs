@@ -11,7 +11,7 @@ pub type Callback = Box<dyn FnOnce() -> Result<()> + Send>;
 pub(in crate::autograd) const MAX_DEPTH: u32 = 60;
 
 #[derive(Clone, Copy)]
-struct Running {
+struct ActiveTask {
     depth: u32,
     /// Whether callbacks wait for the end of this pass.
     queued: bool,
@@ -20,31 +20,31 @@ struct Running {
 }
 
 thread_local! {
-    static RUNNING: Cell<Running> = const { Cell::new(Running { depth: 0, queued: false, id: 0 }) };
+    static ACTIVE: Cell<ActiveTask> = const { Cell::new(ActiveTask { depth: 0, queued: false, id: 0 }) };
     /// The callbacks of all passes of this thread, with the depth of theirs.
     static QUEUED: RefCell<Vec<(u32, Callback)>> = const { RefCell::new(Vec::new()) };
     static FRESH_THREADS: Cell<bool> = const { Cell::new(true) };
 }
 
 /// Being inside one more pass; what is still queued for it is forgotten when dropped.
-pub(in crate::autograd) struct Inside(Running);
+pub(in crate::autograd) struct TaskGuard(ActiveTask);
 
-impl Inside {
+impl TaskGuard {
     /// None where the thread is inside of as many as it may be.
     #[inline]
-    pub fn enter() -> Option<Inside> {
-        let before = RUNNING.get();
+    pub fn enter() -> Option<TaskGuard> {
+        let before = ACTIVE.get();
         if before.depth >= MAX_DEPTH {
             return None;
         }
-        RUNNING.set(Running { depth: before.depth + 1, queued: false, id: 0 });
-        Some(Inside(before))
+        ACTIVE.set(ActiveTask { depth: before.depth + 1, queued: false, id: 0 });
+        Some(TaskGuard(before))
     }
 
     /// Runs the callbacks, also those that they queue themselves.
     #[inline]
     pub fn finish(&self) -> Result<()> {
-        if RUNNING.get().queued {
+        if ACTIVE.get().queued {
             while let Some(callback) = next() {
                 callback()?;
             }
@@ -56,48 +56,48 @@ impl Inside {
 /// The first callback that waits for the innermost pass.
 #[cold]
 fn next() -> Option<Callback> {
-    let depth = RUNNING.get().depth;
+    let depth = ACTIVE.get().depth;
     QUEUED.with_borrow_mut(|q| {
         let at = q.iter().position(|(d, _)| *d == depth)?;
         Some(q.remove(at).1)
     })
 }
 
-impl Drop for Inside {
+impl Drop for TaskGuard {
     #[inline]
     fn drop(&mut self) {
-        if RUNNING.get().queued {
-            while let Some(forgotten) = next() {
-                drop(forgotten);
+        if ACTIVE.get().queued {
+            while let Some(dropped) = next() {
+                drop(dropped);
             }
         }
-        RUNNING.set(self.0);
+        ACTIVE.set(self.0);
     }
 }
 
 /// Has `callback` run on this thread once the pass that it is inside of has ended; an error of it is the pass's.
 pub fn queue(callback: Callback) -> Result<()> {
-    let running = RUNNING.get();
-    if running.depth == 0 {
+    let active = ACTIVE.get();
+    if active.depth == 0 {
         return Err(Error::runtime("Final callbacks can only be installed during backward pass."));
     }
-    RUNNING.set(Running { queued: true, ..running });
-    QUEUED.with_borrow_mut(|q| q.push((running.depth, callback)));
+    ACTIVE.set(ActiveTask { queued: true, ..active });
+    QUEUED.with_borrow_mut(|q| q.push((active.depth, callback)));
     Ok(())
 }
 
 /// A number that names the pass this thread is inside of, never used twice; None outside.
 pub fn current_pass() -> Option<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let running = RUNNING.get();
-    if running.depth == 0 {
+    let active = ACTIVE.get();
+    if active.depth == 0 {
         return None;
     }
-    if running.id != 0 {
-        return Some(running.id);
+    if active.id != 0 {
+        return Some(active.id);
     }
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    RUNNING.set(Running { id, ..running });
+    ACTIVE.set(ActiveTask { id, ..active });
     Some(id)
 }
 

@@ -19,7 +19,7 @@ pub(in crate::autograd) fn tensor_hooks(node: &Arc<Node>, hooks: Option<&NodeHoo
                 if let Some(g) = &grads[0]
                     && let Some(new) = hook.call(g)?
                 {
-                    grads[0] = Some(fits(new, node, 0)?);
+                    grads[0] = Some(checked(new, node, 0)?);
                 }
             }
         }
@@ -31,7 +31,7 @@ pub(in crate::autograd) fn tensor_hooks(node: &Arc<Node>, hooks: Option<&NodeHoo
         if let Some(g) = &grads[nr]
             && let Some(new) = hook.call(g)?
         {
-            grads[nr] = Some(fits(new, node, nr)?);
+            grads[nr] = Some(checked(new, node, nr)?);
         }
     }
     for (nr, weak) in &hooks.retain {
@@ -47,7 +47,7 @@ pub(in crate::autograd) fn pre_hooks(node: &Node, hooks: Option<&NodeHooks>, gra
     for (_, hook) in hooks.into_iter().flat_map(|h| &h.pre) {
         let _lines = Inherit::suspend();
         if let Some(new) = hook.before(grads)? {
-            *grads = in_place_of(grads, new, |nr| node.outs().get(nr).map(|m| (&m.shape[..], m.dtype)))?;
+            *grads = check_replacement(grads, new, |nr| node.outs().get(nr).map(|m| (&m.shape[..], m.dtype)))?;
         }
     }
     Ok(())
@@ -59,14 +59,14 @@ pub(in crate::autograd) fn post_hooks(hooks: Option<&NodeHooks>, outs: &mut Grad
         let _lines = Inherit::suspend();
         if let Some(new) = hook.after(outs, given)? {
             let have: Vec<_> = outs.iter().map(|g| g.as_ref().map(|g| (g.shape(), g.dtype()))).collect();
-            *outs = in_place_of(outs, new, |k| have[k].as_ref().map(|(s, d)| (&s[..], *d)))?;
+            *outs = check_replacement(outs, new, |k| have[k].as_ref().map(|(s, d)| (&s[..], *d)))?;
         }
     }
     Ok(())
 }
 
 /// What a hook put in the place of a node's gradients: as many, none where there was none, each of the right kind.
-fn in_place_of<'a>(old: &Grads, new: Grads, meta: impl Fn(usize) -> Option<(&'a [usize], DType)>) -> Result<Grads> {
+fn check_replacement<'a>(old: &Grads, new: Grads, meta: impl Fn(usize) -> Option<(&'a [usize], DType)>) -> Result<Grads> {
     if new.len() != old.len() {
         return Err(Error::runtime(format!(
             "hook has returned an incorrect number of values (got {}, but expected {})",
@@ -77,20 +77,20 @@ fn in_place_of<'a>(old: &Grads, new: Grads, meta: impl Fn(usize) -> Option<(&'a 
     for (k, (o, n)) in old.iter().zip(&new).enumerate() {
         match (o, n, meta(k)) {
             (None, Some(_), _) => return Err(Error::runtime("can't replace a None gradient with a non-None value")),
-            (Some(_), Some(n), Some((shape, dtype))) => alike(n, shape, dtype)?,
+            (Some(_), Some(n), Some((shape, dtype))) => check_alike(n, shape, dtype)?,
             _ => {}
         }
     }
     Ok(new)
 }
 
-fn fits(new: Tensor, node: &Node, nr: usize) -> Result<Tensor> {
+fn checked(new: Tensor, node: &Node, nr: usize) -> Result<Tensor> {
     let OutMeta { shape, dtype, .. } = &node.outs()[nr];
-    alike(&new, shape, *dtype)?;
+    check_alike(&new, shape, *dtype)?;
     Ok(new)
 }
 
-fn alike(new: &Tensor, shape: &[usize], dtype: DType) -> Result<()> {
+fn check_alike(new: &Tensor, shape: &[usize], dtype: DType) -> Result<()> {
     if new.shape()[..] != *shape {
         return Err(Error::runtime(format!(
             "hook has changed the size of value (was {} got {}): return a gradient of the shape that the hook was given",

@@ -7,29 +7,29 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// By marks in the nodes themselves while no other thread looks too, else by a table.
-pub(in crate::autograd) enum Index {
+pub(in crate::autograd) enum NodeIndex {
     Marks(OrderedGuard<'static, u64>),
     Table(FxHashMap<*const Node, u32>),
 }
 
-impl Index {
-    pub fn new() -> Index {
+impl NodeIndex {
+    pub fn new() -> NodeIndex {
         /// Held while nodes are being marked; the number of the last pass that did.
         static MARKING: Ordered<u64, { Rank::Marks as u8 }> = Ordered::new(0);
         match MARKING.try_lock() {
             Some(mut pass) => {
                 *pass += 1;
-                Index::Marks(pass)
+                NodeIndex::Marks(pass)
             }
-            None => Index::Table(FxHashMap::default()),
+            None => NodeIndex::Table(FxHashMap::default()),
         }
     }
 
     /// The node's place, which is `next` if it has none yet.
     #[inline]
-    pub fn place(&mut self, node: &Arc<Node>, next: u32) -> u32 {
+    pub fn position(&mut self, node: &Arc<Node>, next: u32) -> u32 {
         match self {
-            Index::Marks(pass) => {
+            NodeIndex::Marks(pass) => {
                 if node.mark.pass.load(Ordering::Relaxed) == **pass {
                     return node.mark.at.load(Ordering::Relaxed);
                 }
@@ -37,16 +37,18 @@ impl Index {
                 node.mark.at.store(next, Ordering::Relaxed);
                 next
             }
-            Index::Table(table) => *table.entry(Arc::as_ptr(node)).or_insert(next),
+            NodeIndex::Table(table) => *table.entry(Arc::as_ptr(node)).or_insert(next),
         }
     }
 
     /// The node's place, if it has one.
     pub fn find(&self, node: &Arc<Node>) -> Option<usize> {
         match self {
-            Index::Marks(pass) if node.mark.pass.load(Ordering::Relaxed) == **pass => Some(node.mark.at.load(Ordering::Relaxed) as usize),
-            Index::Marks(_) => None,
-            Index::Table(table) => table.get(&Arc::as_ptr(node)).map(|at| *at as usize),
+            NodeIndex::Marks(pass) if node.mark.pass.load(Ordering::Relaxed) == **pass => {
+                Some(node.mark.at.load(Ordering::Relaxed) as usize)
+            }
+            NodeIndex::Marks(_) => None,
+            NodeIndex::Table(table) => table.get(&Arc::as_ptr(node)).map(|at| *at as usize),
         }
     }
 }

@@ -8,42 +8,42 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-static WANTED: AtomicUsize = AtomicUsize::new(0);
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 /// While one of these lives, passes that begin make plans.
 #[derive(Debug)]
-pub struct Wanted(());
+pub struct PlanRequest(());
 
-impl Default for Wanted {
+impl Default for PlanRequest {
     fn default() -> Self {
-        WANTED.fetch_add(1, Ordering::Relaxed);
-        Wanted(())
+        REQUESTS.fetch_add(1, Ordering::Relaxed);
+        PlanRequest(())
     }
 }
 
-impl Drop for Wanted {
+impl Drop for PlanRequest {
     fn drop(&mut self) {
-        WANTED.fetch_sub(1, Ordering::Relaxed);
+        REQUESTS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-struct Plan {
+struct TaskPlan {
     id: u64,
     /// The nodes that run or whose gradient is captured; the pass keeps them alive.
     nodes: FxHashSet<*const Node>,
     /// It goes to all leaves.
-    whole: bool,
+    all_leaves: bool,
 }
 
 thread_local! {
     /// The plans of the passes that this thread is inside of, the innermost last.
-    static PLANS: RefCell<Vec<Plan>> = const { RefCell::new(Vec::new()) };
+    static PLANS: RefCell<Vec<TaskPlan>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Takes the plan away when its pass ends.
-pub(in crate::autograd) struct Running(());
+pub(in crate::autograd) struct PlanGuard(());
 
-impl Drop for Running {
+impl Drop for PlanGuard {
     fn drop(&mut self) {
         PLANS.with(|p| p.borrow_mut().pop());
     }
@@ -51,24 +51,27 @@ impl Drop for Running {
 
 /// Shows the plan of a pass that begins, if anybody wants to see it.
 #[inline]
-pub(in crate::autograd) fn show<'a, I: Iterator<Item = &'a Arc<Node>>>(whole: bool, nodes: impl FnOnce() -> I) -> Option<Running> {
+pub(in crate::autograd) fn publish<'a, I: Iterator<Item = &'a Arc<Node>>>(
+    all_leaves: bool,
+    nodes: impl FnOnce() -> I,
+) -> Option<PlanGuard> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    if WANTED.load(Ordering::Relaxed) == 0 {
+    if REQUESTS.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    let plan = Plan { id: NEXT.fetch_add(1, Ordering::Relaxed), nodes: nodes().map(Arc::as_ptr).collect(), whole };
+    let plan = TaskPlan { id: NEXT.fetch_add(1, Ordering::Relaxed), nodes: nodes().map(Arc::as_ptr).collect(), all_leaves };
     PLANS.with(|p| p.borrow_mut().push(plan));
-    Some(Running(()))
+    Some(PlanGuard(()))
 }
 
 /// A number that names the innermost pass of this thread, never used twice; None outside of passes that showed a plan.
-pub fn pass() -> Option<u64> {
+pub fn current_task() -> Option<u64> {
     PLANS.with(|p| p.borrow().last().map(|p| p.id))
 }
 
 /// Whether every pass that this thread is inside of goes to all leaves, as far as they have shown plans.
-pub fn whole() -> bool {
-    PLANS.with(|p| p.borrow().iter().all(|p| p.whole))
+pub fn covers_all_leaves() -> bool {
+    PLANS.with(|p| p.borrow().iter().all(|p| p.all_leaves))
 }
 
 /// Whether the innermost pass runs a node, or captures the gradient that arrives there.

@@ -8,7 +8,7 @@ use crate::autograd::engine::hooks::{Grads, NodeHooks};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::saved_attributes::SavedAttributes;
 use crate::autograd::tensor::Tensor;
-use crate::autograd::tensor::lock::{Brief, BriefGuard};
+use crate::autograd::tensor::lock::{SpinLock, SpinLockGuard};
 use crate::autograd::tensor::slot::ObjectSlot;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
@@ -175,7 +175,7 @@ pub struct Node {
     /// Which inputs and outputs lie in `NodeState::saved`.
     pub(in crate::autograd) saves: Saves,
     site: Site,
-    state: Brief<NodeState>,
+    state: SpinLock<NodeState>,
     slot: ObjectSlot,
     pub(in crate::autograd) mark: Mark,
 }
@@ -224,7 +224,7 @@ impl Node {
                 outs,
                 saves,
                 site,
-                state: Brief::new(NodeState { saved, ..NodeState::default() }),
+                state: SpinLock::new(NodeState { saved, ..NodeState::default() }),
                 slot: ObjectSlot::default(),
                 mark: Mark::default(),
             });
@@ -240,7 +240,7 @@ impl Node {
             outs: SmallVec::from_elem(meta, 1),
             saves: Saves::NOTHING,
             site,
-            state: Brief::default(),
+            state: SpinLock::default(),
             slot: ObjectSlot::default(),
             mark: Mark::default(),
         })
@@ -302,7 +302,7 @@ impl Node {
 
     /// What changes in a node's life. No foreign code may run while it is held.
     #[inline]
-    pub(in crate::autograd) fn state(&self) -> BriefGuard<'_, NodeState> {
+    pub(in crate::autograd) fn state(&self) -> SpinLockGuard<'_, NodeState> {
         self.state.lock()
     }
 

@@ -43,8 +43,8 @@ pub struct ViewInfo {
     pub creation: Creation,
     /// The version for which the view's `grad_fn` is true.
     pub(crate) seen: Option<u32>,
-    /// The base's layout that `ops` start from, as `Meta::relaid` counts them.
-    pub(crate) relaid: u32,
+    /// The base's layout that `ops` start from, as `Meta::layout_changes` counts them.
+    pub(crate) layout_changes: u32,
 }
 
 impl ViewInfo {
@@ -168,14 +168,14 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         let seen = core.with_storage(|s| core.version.current(s));
         let info = match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
             None => {
-                let relaid = core.meta.as_ref().map_or(0, |m| m.relaid);
-                ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, seen, relaid }
+                let layout_changes = core.meta.as_ref().map_or(0, |m| m.layout_changes);
+                ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, seen, layout_changes }
             }
             Some(v) => {
                 let mut ops = v.ops.clone();
                 ops.push(op.clone());
                 let creation = if v.creation == Creation::Normal { how } else { v.creation };
-                ViewInfo { base: v.base.clone(), ops, creation, seen, relaid: v.relaid }
+                ViewInfo { base: v.base.clone(), ops, creation, seen, layout_changes: v.layout_changes }
             }
         };
         let mut history = History::new(mode);
@@ -280,7 +280,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
                 v.ops.push(op);
                 v.seen = now;
             }
-            None => meta.relaid = meta.relaid.wrapping_add(1),
+            None => meta.layout_changes = meta.layout_changes.wrapping_add(1),
         }
     }
     drop(old);
@@ -295,8 +295,8 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
 
 /// The operations that make `t` from its base as that lies now. After an in-place view (`transpose_`) of the base the recorded ones lead
 /// elsewhere; then the view is named by its place in memory.
-fn way_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
-    if info.base.meta(|m| m.map_or(0, |m| m.relaid)) == info.relaid {
+fn ops_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
+    if info.base.meta(|m| m.map_or(0, |m| m.layout_changes)) == info.layout_changes {
         return info.ops.clone();
     }
     t.with_array(|a| {
@@ -313,7 +313,7 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     }
     let _grad = ModeGuard::grad(true);
     let mut made = info.base.clone();
-    for op in way_from_base(t, &info) {
+    for op in ops_from_base(t, &info) {
         made = view(&made, op)?;
     }
     let mut grad_fn = made.read().grad_fn.clone();
@@ -426,7 +426,7 @@ pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     edges.extend(node.edges()[1..].iter().cloned());
     let meta = out_meta(&base.read().value);
     let site = node.site();
-    let ops = way_from_base(t, &info);
+    let ops = ops_from_base(t, &info);
     let by_place = ops.iter().any(|o| matches!(o, ViewOp::AsStrided { .. }));
     let geometry = by_place.then(|| base.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset())));
     let slices = CopySlices { ops, geometry, inner: node };

@@ -4,7 +4,7 @@
 //! A thread that has to wait spins for a bounded number of turns, and then sleeps between looks. It may hold the host's lock meanwhile: the
 //! thread that has the lock never waits for that one, nor runs foreign code or a large kernel ("Note: lock order" in docs/architecture.md).
 
-use crate::backend::lock_order::{HeldLock, Rank, Way, enter};
+use crate::backend::lock_order::{HeldLock, LockMode, Rank, enter};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,38 +13,38 @@ use std::time::Duration;
 /// Turns without sleep: first the thread looks again at once, then it yields its processor.
 const SPINS: u32 = 64;
 const YIELDS: u32 = 16;
-const LONGEST_NAP: Duration = Duration::from_micros(500);
+const MAX_SLEEP: Duration = Duration::from_micros(500);
 /// So long a reader lets a writer go first that has waited for all its turns. A thread that reads a tensor already must not wait for that
 /// writer any longer.
-const COURTESY: Duration = Duration::from_millis(2);
+const MAX_YIELD_TO_WRITER: Duration = Duration::from_millis(2);
 
 /// A wait for a lock, turn by turn.
-struct Wait {
-    turns: u32,
-    nap: Duration,
+struct Backoff {
+    rounds: u32,
+    sleep: Duration,
 }
 
-impl Wait {
-    fn new() -> Wait {
-        Wait { turns: 0, nap: Duration::from_micros(20) }
+impl Backoff {
+    fn new() -> Backoff {
+        Backoff { rounds: 0, sleep: Duration::from_micros(20) }
     }
 
     /// Whether the turns without sleep are over.
     fn is_long(&self) -> bool {
-        self.turns >= SPINS + YIELDS
+        self.rounds >= SPINS + YIELDS
     }
 
-    fn turn(&mut self) {
-        match self.turns {
+    fn wait(&mut self) {
+        match self.rounds {
             0..SPINS => std::hint::spin_loop(),
             _ if !self.is_long() => std::thread::yield_now(),
             _ => {
-                std::thread::sleep(self.nap);
-                self.nap = (self.nap * 2).min(LONGEST_NAP);
+                std::thread::sleep(self.sleep);
+                self.sleep = (self.sleep * 2).min(MAX_SLEEP);
                 return;
             }
         }
-        self.turns += 1;
+        self.rounds += 1;
     }
 }
 
@@ -53,7 +53,7 @@ const WRITER: u32 = 1 << 31;
 const WAITING: u32 = 1 << 30;
 
 /// Read all the time, written now and then. Readers may lock it again; a writer waits until none is left.
-pub(crate) struct Shared<T> {
+pub(crate) struct RwSpinLock<T> {
     /// The number of readers, those who wait for a writer to end included, `WRITER` and `WAITING`.
     readers: AtomicU32,
     value: UnsafeCell<T>,
@@ -61,25 +61,25 @@ pub(crate) struct Shared<T> {
 
 // SAFETY: a writer comes in by changing 0 readers to WRITER, so beside no reader; a reader goes on only when it is counted and WRITER is
 // gone, and while it is counted no writer comes in.
-unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+unsafe impl<T: Send + Sync> Sync for RwSpinLock<T> {}
 
 /// Must end on the thread that began it, which may hold others of the same lock.
 pub(crate) struct ReadGuard<'a, T> {
-    lock: &'a Shared<T>,
+    lock: &'a RwSpinLock<T>,
     _held: HeldLock,
 }
 pub(crate) struct WriteGuard<'a, T> {
-    lock: &'a Shared<T>,
+    lock: &'a RwSpinLock<T>,
     _held: HeldLock,
 }
 
-impl<T> Shared<T> {
+impl<T> RwSpinLock<T> {
     /// Makes the lock and its value where they will lie.
     ///
     /// # Safety
     /// `place` can be written, and `fill` writes all of the value.
     #[inline(always)]
-    pub unsafe fn emplace(place: *mut Shared<T>, fill: impl FnOnce(*mut T)) {
+    pub unsafe fn emplace(place: *mut RwSpinLock<T>, fill: impl FnOnce(*mut T)) {
         // SAFETY: the caller's.
         unsafe {
             (&raw mut (*place).readers).write(AtomicU32::new(0));
@@ -94,7 +94,7 @@ impl<T> Shared<T> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn read(&self) -> ReadGuard<'_, T> {
-        let _held = enter(Rank::Tensor, Way::Beside);
+        let _held = enter(Rank::Tensor, LockMode::Shared);
         let seen = self.readers.fetch_add(1, Ordering::Acquire);
         if seen & (WRITER | WAITING) != 0 {
             self.wait_to_read(seen);
@@ -105,18 +105,18 @@ impl<T> Shared<T> {
     /// For a reader that is counted.
     #[cold]
     fn wait_to_read(&self, mut seen: u32) {
-        let mut wait = Wait::new();
+        let mut backoff = Backoff::new();
         if seen & WRITER == 0 {
             // Not counted for a while: that is what the writer waits for.
             self.readers.fetch_sub(1, Ordering::Release);
             let begun = std::time::Instant::now();
-            while self.readers.load(Ordering::Relaxed) & WAITING != 0 && begun.elapsed() < COURTESY {
-                wait.turn();
+            while self.readers.load(Ordering::Relaxed) & WAITING != 0 && begun.elapsed() < MAX_YIELD_TO_WRITER {
+                backoff.wait();
             }
             seen = self.readers.fetch_add(1, Ordering::Acquire);
         }
         while seen & WRITER != 0 {
-            wait.turn();
+            backoff.wait();
             seen = self.readers.load(Ordering::Acquire);
         }
     }
@@ -128,13 +128,13 @@ impl<T> Shared<T> {
             self.readers.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        Some(ReadGuard { lock: self, _held: enter(Rank::Tensor, Way::Tried) })
+        Some(ReadGuard { lock: self, _held: enter(Rank::Tensor, LockMode::Tried) })
     }
 
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn write(&self) -> WriteGuard<'_, T> {
-        let _held = enter(Rank::Tensor, Way::Alone);
+        let _held = enter(Rank::Tensor, LockMode::Exclusive);
         if self.readers.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.wait_to_write();
         }
@@ -143,15 +143,15 @@ impl<T> Shared<T> {
 
     #[cold]
     fn wait_to_write(&self) {
-        let mut wait = Wait::new();
+        let mut backoff = Backoff::new();
         loop {
             // Coming in takes `WAITING` away; others who wait for long say so again.
             let seen = self.readers.load(Ordering::Relaxed) & WAITING;
             if self.readers.compare_exchange(seen, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return;
             }
-            wait.turn();
-            if wait.is_long() {
+            backoff.wait();
+            if backoff.is_long() {
                 self.readers.fetch_or(WAITING, Ordering::Relaxed);
             }
         }
@@ -160,7 +160,7 @@ impl<T> Shared<T> {
     #[cfg(test)]
     fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         let free = self.readers.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        free.then(|| WriteGuard { lock: self, _held: enter(Rank::Tensor, Way::Tried) })
+        free.then(|| WriteGuard { lock: self, _held: enter(Rank::Tensor, LockMode::Tried) })
     }
 }
 
@@ -209,24 +209,24 @@ impl<T> Drop for WriteGuard<'_, T> {
 
 /// Held by one at a time: the state of a node.
 #[derive(Default)]
-pub(crate) struct Brief<T> {
+pub(crate) struct SpinLock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: only the thread that changes false to true comes in.
-unsafe impl<T: Send> Sync for Brief<T> {}
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 /// Must end on the thread that began it.
-pub(crate) struct BriefGuard<'a, T> {
-    lock: &'a Brief<T>,
+pub(crate) struct SpinLockGuard<'a, T> {
+    lock: &'a SpinLock<T>,
     _held: HeldLock,
 }
 
-impl<T> Brief<T> {
+impl<T> SpinLock<T> {
     #[inline]
-    pub const fn new(value: T) -> Brief<T> {
-        Brief { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    pub const fn new(value: T) -> SpinLock<T> {
+        SpinLock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     pub fn get_mut(&mut self) -> &mut T {
@@ -235,19 +235,19 @@ impl<T> Brief<T> {
 
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn lock(&self) -> BriefGuard<'_, T> {
-        let _held = enter(Rank::Node, Way::Alone);
+    pub fn lock(&self) -> SpinLockGuard<'_, T> {
+        let _held = enter(Rank::Node, LockMode::Exclusive);
         if self.taken.swap(true, Ordering::Acquire) {
             self.wait_to_lock();
         }
-        BriefGuard { lock: self, _held }
+        SpinLockGuard { lock: self, _held }
     }
 
     #[cold]
     fn wait_to_lock(&self) {
-        let mut wait = Wait::new();
+        let mut backoff = Backoff::new();
         while !self.take() {
-            wait.turn();
+            backoff.wait();
         }
     }
 
@@ -258,12 +258,12 @@ impl<T> Brief<T> {
 
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn try_lock(&self) -> Option<BriefGuard<'_, T>> {
-        self.take().then(|| BriefGuard { lock: self, _held: enter(Rank::Node, Way::Tried) })
+    pub fn try_lock(&self) -> Option<SpinLockGuard<'_, T>> {
+        self.take().then(|| SpinLockGuard { lock: self, _held: enter(Rank::Node, LockMode::Tried) })
     }
 }
 
-impl<T> Deref for BriefGuard<'_, T> {
+impl<T> Deref for SpinLockGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -273,7 +273,7 @@ impl<T> Deref for BriefGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for BriefGuard<'_, T> {
+impl<T> DerefMut for SpinLockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
@@ -281,7 +281,7 @@ impl<T> DerefMut for BriefGuard<'_, T> {
     }
 }
 
-impl<T> Drop for BriefGuard<'_, T> {
+impl<T> Drop for SpinLockGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.lock.taken.store(false, Ordering::Release);
@@ -292,13 +292,13 @@ impl<T> Drop for BriefGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn shared<T>(value: T) -> Shared<T> {
-        Shared { readers: AtomicU32::new(0), value: UnsafeCell::new(value) }
+    fn shared<T>(value: T) -> RwSpinLock<T> {
+        RwSpinLock { readers: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
     #[test]
     fn writers_are_alone() {
-        let (shared, brief) = (shared((0u64, 0u64)), Brief::new((0u64, 0u64)));
+        let (shared, brief) = (shared((0u64, 0u64)), SpinLock::new((0u64, 0u64)));
         std::thread::scope(|s| {
             for t in 0..3 {
                 let (shared, brief) = (&shared, &brief);
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn trying_does_not_wait() {
-        let (shared, brief) = (shared(1), Brief::new(1));
+        let (shared, brief) = (shared(1), SpinLock::new(1));
         let reading = shared.read();
         assert!(shared.try_read().is_some() && shared.try_write().is_none());
         drop(reading);
@@ -377,7 +377,7 @@ mod tests {
     #[cfg(debug_assertions)]
     #[should_panic(expected = "lock order: Node is asked for")]
     fn a_node_is_not_locked_while_a_tensor_is() {
-        let (tensor, node) = (shared(1), Brief::new(1));
+        let (tensor, node) = (shared(1), SpinLock::new(1));
         let _reading = tensor.read();
         let _state = node.lock();
     }

@@ -18,7 +18,7 @@ pub enum Foreign<'a> {
     Function(&'a dyn Any),
 }
 
-enum Work {
+enum Reachable {
     Tensor(Tensor),
     Node(Arc<Node>),
 }
@@ -26,12 +26,12 @@ enum Work {
 /// Calls `f` with every foreign object that is reachable from `t` through single owners. `t` itself must be held once (by the caller's
 /// object). Iterative, as graphs are deep.
 pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
-    let mut work = vec![Work::Tensor(t.clone())];
+    let mut work = vec![Reachable::Tensor(t.clone())];
     // The clone in the work list is the second holder.
     let mut first = true;
     while let Some(w) = work.pop() {
         match w {
-            Work::Tensor(t) => {
+            Reachable::Tensor(t) => {
                 if !first && let Some((p, true)) = t.slot().get() {
                     f(Foreign::Slot(p));
                 }
@@ -47,16 +47,16 @@ pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
                     if let Some(g) = &m.grad
                         && g.holders() == 1
                     {
-                        work.push(Work::Tensor(g.clone()));
+                        work.push(Reachable::Tensor(g.clone()));
                     }
                 }
                 if let Some(e) = &core.grad_fn
                     && Arc::strong_count(&e.node) == 1
                 {
-                    work.push(Work::Node(e.node.clone()));
+                    work.push(Reachable::Node(e.node.clone()));
                 }
             }
-            Work::Node(n) => {
+            Reachable::Node(n) => {
                 if let NodeOp::Other(o) = n.op()
                     && Arc::strong_count(o) == 1
                     && let Some(a) = o.as_any()
@@ -65,12 +65,12 @@ pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
                 }
                 n.try_parts(&mut |h| f(Foreign::Hook(h)), &mut |s| {
                     if s.holders() == 1 {
-                        work.push(Work::Tensor(s.clone()));
+                        work.push(Reachable::Tensor(s.clone()));
                     }
                 });
                 for e in n.edges().iter().flatten() {
                     if Arc::strong_count(&e.node) == 1 {
-                        work.push(Work::Node(e.node.clone()));
+                        work.push(Reachable::Node(e.node.clone()));
                     }
                 }
             }

@@ -87,7 +87,8 @@ impl Tensor {
         };
         let path_ends = if needs { missing_gradient::path_end(why, op, self) } else { inherited };
         let version = if why == EndReason::Data && !inference { Version::fresh() } else { version };
-        let mut core = Core { value, version, requires_grad: false, number: false, odd: false, inference, grad_fn: None, meta: None };
+        let mut core =
+            Core { value, version, requires_grad: false, number: false, is_special: false, inference, grad_fn: None, meta: None };
         core.set_path_ends(path_ends);
         Tensor::from_core(core)
     }
@@ -157,7 +158,7 @@ impl Tensor {
             let same = matches!((&core.value, &value), (Value::Array(a), Value::Array(b)) if a.layout() == b.layout());
             if !same {
                 let meta = core.meta.get_or_insert_default();
-                meta.relaid = meta.relaid.wrapping_add(1);
+                meta.layout_changes = meta.layout_changes.wrapping_add(1);
             }
             if let Some(m) = core.meta.as_mut() {
                 m.accumulate = Weak::new();

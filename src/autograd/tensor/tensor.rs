@@ -7,7 +7,7 @@ use crate::autograd::engine::hooks::{LeafHooks, Registration, TensorHook, next_i
 use crate::autograd::graph::node::{Edge, Node, defer_drop};
 use crate::autograd::graph::view::ViewInfo;
 use crate::autograd::tensor::handle::{Handle, WeakHandle};
-use crate::autograd::tensor::lock::{ReadGuard, Shared, WriteGuard};
+use crate::autograd::tensor::lock::{ReadGuard, RwSpinLock, WriteGuard};
 use crate::autograd::tensor::slot::ObjectSlot;
 use crate::autograd::transforms::level::WrappedTensor;
 use crate::backend::lock_order::assert_no_guard;
@@ -45,11 +45,11 @@ impl Value {
 
 /// A shared handle of a tensor. Clones are the same tensor.
 #[derive(Clone)]
-pub struct Tensor(Handle<Inner>);
+pub struct Tensor(Handle<TensorInner>);
 
 /// Does not keep the tensor alive.
 #[derive(Clone)]
-pub struct WeakTensor(WeakHandle<Inner>);
+pub struct WeakTensor(WeakHandle<TensorInner>);
 
 impl WeakTensor {
     pub fn upgrade(&self) -> Option<Tensor> {
@@ -61,8 +61,8 @@ impl WeakTensor {
     }
 }
 
-pub(crate) struct Inner {
-    core: Shared<Core>,
+pub(crate) struct TensorInner {
+    core: RwSpinLock<Core>,
     slot: ObjectSlot,
     /// Made as nothing but memory of this crate, and never changed since: its end runs no foreign code.
     simple: AtomicBool,
@@ -76,7 +76,7 @@ pub(crate) struct Core {
     /// Made from a Python number: has the lowest rank in promotion.
     pub number: bool,
     /// Stands for a number, has a cut or a tangent: not for the short way of operations.
-    pub odd: bool,
+    pub is_special: bool,
     pub inference: bool,
     pub grad_fn: Option<Edge>,
     /// What few tensors have.
@@ -96,10 +96,10 @@ pub(crate) struct Meta {
     /// The derivative in the direction that forward mode goes.
     pub tangent: Option<Tensor>,
     /// How often an in-place view or `.data = ` has changed this tensor's layout: operations that views recorded before start elsewhere.
-    pub relaid: u32,
+    pub layout_changes: u32,
 }
 
-impl Drop for Inner {
+impl Drop for TensorInner {
     fn drop(&mut self) {
         // Graphs are long: the chain grad_fn -> saved tensor -> grad_fn must not become a chain of destructors.
         let core = self.core.get_mut();
@@ -117,16 +117,16 @@ impl Tensor {
         let own = matches!(&core.value, Value::Array(a) if a.storage().is_own());
         let simple = own && core.grad_fn.is_none() && core.meta.is_none();
         // Field by field, each from where its caller has it: as a whole it would be copied from place to place.
-        let Core { value, version, requires_grad, number, odd, inference, grad_fn, meta } = core;
+        let Core { value, version, requires_grad, number, is_special, inference, grad_fn, meta } = core;
         // SAFETY: all fields are written.
         unsafe {
-            Tensor(Handle::emplace(|place: *mut Inner| {
-                Shared::emplace(&raw mut (*place).core, |at: *mut Core| {
+            Tensor(Handle::emplace(|place: *mut TensorInner| {
+                RwSpinLock::emplace(&raw mut (*place).core, |at: *mut Core| {
                     (&raw mut (*at).value).write(value);
                     (&raw mut (*at).version).write(version);
                     (&raw mut (*at).requires_grad).write(requires_grad);
                     (&raw mut (*at).number).write(number);
-                    (&raw mut (*at).odd).write(odd);
+                    (&raw mut (*at).is_special).write(is_special);
                     (&raw mut (*at).inference).write(inference);
                     (&raw mut (*at).grad_fn).write(grad_fn);
                     (&raw mut (*at).meta).write(meta);
@@ -153,12 +153,30 @@ impl Tensor {
     pub(crate) fn in_mode(mode: Mode, value: Value) -> Tensor {
         let inference = mode.inference;
         let version = if inference { Version::Untracked } else { Version::Shared };
-        Tensor::from_core(Core { value, version, requires_grad: false, number: false, odd: false, inference, grad_fn: None, meta: None })
+        Tensor::from_core(Core {
+            value,
+            version,
+            requires_grad: false,
+            number: false,
+            is_special: false,
+            inference,
+            grad_fn: None,
+            meta: None,
+        })
     }
 
     #[inline]
     pub(crate) fn with_history(value: Value, version: Version, grad_fn: Option<Edge>) -> Tensor {
-        Tensor::from_core(Core { value, version, requires_grad: false, number: false, odd: false, inference: false, grad_fn, meta: None })
+        Tensor::from_core(Core {
+            value,
+            version,
+            requires_grad: false,
+            number: false,
+            is_special: false,
+            inference: false,
+            grad_fn,
+            meta: None,
+        })
     }
 
     /// A 0-d tensor that stands for a Python number in promotion.
@@ -197,7 +215,7 @@ impl Tensor {
 
     /// Whether letting go of this handle frees memory of this crate at most. May say no too often.
     #[inline]
-    pub fn ends_quietly(&self) -> bool {
+    pub fn drops_only_memory(&self) -> bool {
         self.0.simple.load(Ordering::Relaxed) || self.holders() > 1
     }
 
@@ -292,7 +310,7 @@ impl Tensor {
     pub fn mark_number(&self) {
         let mut core = self.write();
         core.number = true;
-        core.odd = true;
+        core.is_special = true;
     }
 
     pub fn is_number(&self) -> bool {
@@ -359,7 +377,7 @@ impl Tensor {
         }
         let mut core = self.write();
         core.requires_grad = on;
-        core.settle();
+        core.update_special();
         Ok(())
     }
 
@@ -530,13 +548,13 @@ impl Core {
         if path_ends.is_some() || self.meta.is_some() {
             self.meta.get_or_insert_default().path_ends = path_ends;
         }
-        self.settle();
+        self.update_special();
     }
 
     /// Whether there is a record of why there is no history. May say yes for a number that has none.
     #[inline]
     pub fn has_path_ends(&self) -> bool {
-        self.odd && self.meta.is_some()
+        self.is_special && self.meta.is_some()
     }
 
     pub fn path_ends(&self) -> Option<&Arc<PathEnds>> {
@@ -544,16 +562,16 @@ impl Core {
     }
 
     /// Makes `odd` true to the other fields.
-    pub fn settle(&mut self) {
+    pub fn update_special(&mut self) {
         let dual = self.meta.as_ref().is_some_and(|m| m.tangent.is_some());
-        self.odd = self.number || dual || self.path_ends().is_some() && !self.requires_grad && self.grad_fn.is_none();
+        self.is_special = self.number || dual || self.path_ends().is_some() && !self.requires_grad && self.grad_fn.is_none();
     }
 
     /// The array of a tensor of level 0 that is not odd.
     #[inline]
     pub fn plain(&self) -> Option<&Array> {
         match &self.value {
-            Value::Array(a) if !self.odd => Some(a),
+            Value::Array(a) if !self.is_special => Some(a),
             _ => None,
         }
     }

@@ -117,7 +117,7 @@ impl Tensor {
                 return;
             }
             let old = std::mem::replace(&mut core.meta.get_or_insert_default().tangent, tangent);
-            core.settle();
+            core.update_special();
             old
         };
         drop(old);
@@ -154,7 +154,7 @@ impl Tensor {
 impl Core {
     #[inline]
     pub fn has_tangent(&self) -> bool {
-        self.odd && self.meta.as_ref().is_some_and(|m| m.tangent.is_some())
+        self.is_special && self.meta.as_ref().is_some_and(|m| m.tangent.is_some())
     }
 }
 

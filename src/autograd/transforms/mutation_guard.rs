@@ -114,12 +114,12 @@ fn wrap_in_place(t: &Tensor, level: &Arc<dyn Level>, view: Option<ViewInfo>) {
         version: core.version.clone(),
         requires_grad: false,
         number: core.number,
-        odd: core.odd,
+        is_special: core.is_special,
         inference: core.inference,
         grad_fn: core.grad_fn.take(),
         meta,
     });
     core.value = Value::Wrapped(Box::new(WrappedTensor { level: level.clone(), inner }));
     core.meta = view.map(|v| Box::new(Meta { view: Some(v), ..Meta::default() }));
-    core.settle();
+    core.update_special();
 }

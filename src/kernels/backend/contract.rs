@@ -99,7 +99,7 @@ pub struct Program<'a> {
     /// that no later step reads.
     pub outputs: &'a [(usize, Memory<'a>)],
     /// Asked now and then by the thread that runs the program: if not, nothing is computed any more and the results do not matter.
-    pub goes_on: &'a (dyn Fn() -> bool + Sync),
+    pub should_continue: &'a (dyn Fn() -> bool + Sync),
     /// Set once the outputs have been written, or recorded, even if a request that reads the last step fails after that.
     pub is_written: &'a AtomicBool,
 }

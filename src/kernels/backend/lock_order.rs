@@ -42,18 +42,18 @@ impl Rank {
 
 /// How a lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum LockMode {
     /// The only one of its rank that the thread holds.
-    Alone,
-    /// Together with others of its rank that were taken in the same way: readers, and reentrant locks.
-    Beside,
+    Exclusive,
+    /// Together with others of its rank that were taken in the same mode: readers, and reentrant locks.
+    Shared,
     /// Without waiting, so in any order.
     Tried,
 }
 
 #[cfg(debug_assertions)]
 mod list {
-    use super::{Rank, Way};
+    use super::{LockMode, Rank};
     use std::cell::RefCell;
     use std::marker::PhantomData;
     use std::panic::Location;
@@ -62,7 +62,7 @@ mod list {
     struct HeldEntry {
         number: u64,
         rank: Rank,
-        way: Way,
+        mode: LockMode,
         at: &'static Location<'static>,
     }
 
@@ -97,23 +97,23 @@ mod list {
 
     /// Must be called before waiting for a lock. Panics if the lock is out of order.
     #[track_caller]
-    pub fn enter(rank: Rank, way: Way) -> HeldLock {
+    pub fn enter(rank: Rank, mode: LockMode) -> HeldLock {
         let at = Location::caller();
         let result = LIST.try_with(|list| {
             let list = &mut *list.borrow_mut();
-            let wrong = |e: &&HeldEntry| e.rank > rank || e.rank == rank && !(way == Way::Beside && e.way != Way::Alone);
-            if way != Way::Tried
+            let wrong = |e: &&HeldEntry| e.rank > rank || e.rank == rank && !(mode == LockMode::Shared && e.mode != LockMode::Exclusive);
+            if mode != LockMode::Tried
                 && let Some(e) = list.held.iter().find(wrong)
             {
                 return Err(format!(
-                    "lock order: {rank:?} is asked for at {at} ({way:?}) while {:?} is held since {} ({:?}). See \"Note: lock order\" in \
+                    "lock order: {rank:?} is asked for at {at} ({mode:?}) while {:?} is held since {} ({:?}). See \"Note: lock order\" in \
                      docs/architecture.md",
-                    e.rank, e.at, e.way
+                    e.rank, e.at, e.mode
                 ));
             }
             let number = list.next;
             list.next += 1;
-            list.held.push(HeldEntry { number, rank, way, at });
+            list.held.push(HeldEntry { number, rank, mode, at });
             Ok(number)
         });
         let number = match result {
@@ -170,14 +170,14 @@ mod list {
 
 #[cfg(not(debug_assertions))]
 mod list {
-    use super::{Rank, Way};
+    use super::{LockMode, Rank};
     use std::marker::PhantomData;
 
     #[derive(Debug)]
     pub struct HeldLock(PhantomData<*mut ()>);
 
     #[inline(always)]
-    pub fn enter(_: Rank, _: Way) -> HeldLock {
+    pub fn enter(_: Rank, _: LockMode) -> HeldLock {
         HeldLock(PhantomData)
     }
 
@@ -217,7 +217,7 @@ impl<T, const R: u8> Ordered<T, R> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> OrderedGuard<'_, T> {
-        let _held = enter(Rank::ALL[R as usize], Way::Alone);
+        let _held = enter(Rank::ALL[R as usize], LockMode::Exclusive);
         OrderedGuard { guard: self.0.lock(), _held }
     }
 
@@ -225,7 +225,7 @@ impl<T, const R: u8> Ordered<T, R> {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<OrderedGuard<'_, T>> {
         let guard = self.0.try_lock()?;
-        Some(OrderedGuard { guard, _held: enter(Rank::ALL[R as usize], Way::Tried) })
+        Some(OrderedGuard { guard, _held: enter(Rank::ALL[R as usize], LockMode::Tried) })
     }
 
     pub fn get_mut(&mut self) -> &mut T {
@@ -294,8 +294,8 @@ mod tests {
             drop(b);
             assert_no_guard("a test");
         }
-        let _program = enter(Rank::Program, Way::Beside);
-        let _again = enter(Rank::Program, Way::Beside);
+        let _program = enter(Rank::Program, LockMode::Shared);
+        let _again = enter(Rank::Program, LockMode::Shared);
         assert_no_guard("work under a long lock");
     }
 
@@ -339,7 +339,7 @@ mod tests {
     #[cfg(debug_assertions)]
     #[should_panic(expected = "Tensor is asked for")]
     fn a_writer_beside_a_reader_is_named() {
-        let _reader = enter(Rank::Tensor, Way::Beside);
-        let _writer = enter(Rank::Tensor, Way::Alone);
+        let _reader = enter(Rank::Tensor, LockMode::Shared);
+        let _writer = enter(Rank::Tensor, LockMode::Exclusive);
     }
 }

@@ -22,7 +22,7 @@ pub(super) unsafe fn fill(value: Scalar, out: View<'_>) {
     unsafe { copy::fill(out.dtype, out.shape, out.ptr(), out.strides, value) }
 }
 
-pub(super) unsafe fn copied(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) unsafe fn copy(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     let x = view("copy", ins, 0)?;
     // SAFETY: see above.
     unsafe { copy::copy(x.dtype, out.dtype, out.shape, x.ptr(), x.strides, out.ptr(), out.strides) };
@@ -102,7 +102,7 @@ pub(super) unsafe fn arg_reduce(r: &ArgReduce, ins: &[Operand<'_>], outs: &[Opti
     Ok(())
 }
 
-pub(super) unsafe fn scanned(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) unsafe fn scan(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     // SAFETY: see above.
     let x = unsafe { OrderedOperand::dense(s.name(), ins)? };
     let sizes = around(x.shape(), s.dim);
@@ -114,7 +114,7 @@ pub(super) unsafe fn scanned(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Re
         ReduceInput::Made(blocks) => {
             // SAFETY: such results are of the elements' type (`reads_programs`), so they are made where the scan writes.
             unsafe { scan::make(blocks, out.ptr(), sizes.0 * sizes.1 * sizes.2, x.dtype().size()) };
-            if !blocks.goes_on() {
+            if !blocks.should_continue() {
                 return Ok(());
             }
             out.ptr().cast_const()
@@ -199,7 +199,7 @@ pub(super) unsafe fn check_nll(n: &Nll, ins: &[Operand<'_>]) -> Result<()> {
     }
 }
 
-pub(super) unsafe fn picked(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) unsafe fn nll_loss(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     let c = &n.classes;
     let targets = view("nll_loss", ins, 1)?;
     let weight = if ins.len() > 2 { Some(view("nll_loss", ins, 2)?) } else { None };
@@ -221,7 +221,7 @@ pub(super) unsafe fn picked(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Resu
                 (ReduceInput::Memory(p), false) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
                 (ReduceInput::Made(_), true) => return Err(malformed("nll_loss")),
                 (ReduceInput::Made(blocks), false) => match blocks.produce_all() {
-                    Some(_) if !blocks.goes_on() => {}
+                    Some(_) if !blocks.should_continue() => {}
                     Some(p) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
                     None => {
                         let alone = |i: usize| {

@@ -281,7 +281,7 @@ pub unsafe fn extreme(
             let end = n.min(begin + rows);
             for row in (begin..end).step_by(most) {
                 if let ReduceInput::Made(blocks) = x
-                    && !blocks.goes_on()
+                    && !blocks.should_continue()
                 {
                     return;
                 }
@@ -318,7 +318,7 @@ mod tests {
         fn produce_all(&self) -> Option<*const u8> {
             None
         }
-        fn goes_on(&self) -> bool {
+        fn should_continue(&self) -> bool {
             true
         }
     }

@@ -247,7 +247,7 @@ pub(super) unsafe fn runner(program: &Program<'_>) -> Result<Runner> {
 /// As for `Backend::run_program`.
 pub(super) unsafe fn run_program(program: &Program<'_>) -> Result<()> {
     // SAFETY: the caller's.
-    unsafe { runner(program)? }.run(&|| (program.goes_on)());
+    unsafe { runner(program)? }.run(&|| (program.should_continue)());
     program.is_written.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -290,11 +290,11 @@ impl BlockProducer for ProgramElements<'_> {
         if self.kept.is_null() {
             return None;
         }
-        self.runner.run(&|| (self.program.goes_on)());
+        self.runner.run(&|| (self.program.should_continue)());
         Some(self.kept)
     }
 
-    fn goes_on(&self) -> bool {
-        (self.program.goes_on)()
+    fn should_continue(&self) -> bool {
+        (self.program.should_continue)()
     }
 }

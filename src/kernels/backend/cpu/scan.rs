@@ -344,7 +344,7 @@ pub unsafe fn make(blocks: &dyn BlockProducer, to: *mut u8, numel: usize, size: 
     const STRETCH: usize = 1 << 15;
     let to = SharedPointer::new(to);
     parallel_for(numel.div_ceil(STRETCH), |k| {
-        if !blocks.goes_on() {
+        if !blocks.should_continue() {
             return;
         }
         let (start, len) = (k * STRETCH, STRETCH.min(numel - k * STRETCH));

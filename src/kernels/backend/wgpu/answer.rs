@@ -4,8 +4,8 @@ use super::nll::NllInput;
 use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
-    Buffer, BufferView as View, Context, PointwiseInput, copy, cummax, element_size, matmul, mode, nll, nonzero, pointwise, scan, softmax,
-    sort, triangle,
+    Buffer, BufferView, Context, PointwiseInput, copy, cummax, element_size, matmul, mode, nll, nonzero, pointwise, scan, softmax, sort,
+    triangle,
 };
 use crate::backend::contract::{self, CountedResult, Memory, Operand};
 use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
@@ -30,13 +30,13 @@ pub(super) fn foreign(what: &str) -> Error {
 }
 
 #[inline]
-pub(super) fn view<'a>(v: &contract::View<'a>) -> Result<View<'a>> {
-    Ok(View { buffer: buffer(v.memory)?, offset: v.offset, shape: v.shape, strides: v.strides, dtype: v.dtype })
+pub(super) fn view<'a>(v: &contract::View<'a>) -> Result<BufferView<'a>> {
+    Ok(BufferView { buffer: buffer(v.memory)?, offset: v.offset, shape: v.shape, strides: v.strides, dtype: v.dtype })
 }
 
 /// The view that operand `k` is.
 #[inline]
-pub(super) fn operand<'a>(ins: &[Operand<'a>], k: usize) -> Result<View<'a>> {
+pub(super) fn operand<'a>(ins: &[Operand<'a>], k: usize) -> Result<BufferView<'a>> {
     match ins.get(k) {
         Some(Operand::View(v)) => view(v),
         _ => Err(foreign("operands that its family does not describe")),
@@ -45,13 +45,13 @@ pub(super) fn operand<'a>(ins: &[Operand<'a>], k: usize) -> Result<View<'a>> {
 
 /// The output `k`, which is wanted.
 #[inline]
-pub(super) fn output<'a>(outs: &[Option<contract::View<'a>>], k: usize) -> Result<View<'a>> {
+pub(super) fn output<'a>(outs: &[Option<contract::View<'a>>], k: usize) -> Result<BufferView<'a>> {
     outs.get(k).and_then(Option::as_ref).map_or_else(|| Err(foreign("an output missing")), view)
 }
 
 /// The first operand: an array, or what a program makes, with its shape and strides.
 enum Elements<'a> {
-    Memory(View<'a>),
+    Memory(BufferView<'a>),
     Made(&'a DeviceProgram<'a>, &'a [usize], &'a [isize]),
 }
 
@@ -116,19 +116,19 @@ fn first<R>(
     };
     run_code(context, made.code, made.shape, made.strides, made.inputs, &outs)?;
     program.is_written.store(true, Ordering::Relaxed);
-    f(Elements::Memory(View { buffer: from, offset: 0, shape, strides, dtype }))
+    f(Elements::Memory(BufferView { buffer: from, offset: 0, shape, strides, dtype }))
 }
 
-pub(super) fn fill(value: Scalar, out: View<'_>) -> Result<()> {
+pub(super) fn fill(value: Scalar, out: BufferView<'_>) -> Result<()> {
     copy::fill(out, value)
 }
 
-pub(super) fn copied(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn copy(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let x = operand(ins, 0)?;
-    copy::copy(out, View { shape: out.shape, ..x })
+    copy::copy(out, BufferView { shape: out.shape, ..x })
 }
 
-pub(super) fn row(p: &Pointwise, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn row(p: &Pointwise, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let mut operands: SmallVec<[PointwiseInput<'_>; 5]> = SmallVec::new();
     for i in ins {
         operands.push(match i {
@@ -141,18 +141,18 @@ pub(super) fn row(p: &Pointwise, ins: &[Operand<'_>], out: View<'_>) -> Result<(
     pointwise::run(p.func, p.compute, out, &operands, &p.params)
 }
 
-pub(super) fn triangle(t: &Triangle, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn triangle(t: &Triangle, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     triangle::triangle(t.name(), out, operand(ins, 0)?, t.diagonal, t.upper)
 }
 
-fn reduced(
+fn reduce_elements(
     op: &'static str,
     r: DeviceReducer,
     x: &Elements<'_>,
-    shift: Option<View<'_>>,
+    shift: Option<BufferView<'_>>,
     over: &[bool],
     power: f64,
-    outs: &[View<'_>],
+    outs: &[BufferView<'_>],
 ) -> Result<()> {
     match x {
         Elements::Memory(x) => dispatch_reduce(op, r, &[*x], shift, over, power, outs),
@@ -160,7 +160,7 @@ fn reduced(
     }
 }
 
-pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let op = r.reducer.name();
     first(
         context,
@@ -171,19 +171,19 @@ pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], ou
                 let requests::Reducer::Norm(p) = r.reducer else { return Err(foreign("a reducer that this device does not know")) };
                 return power_norm(context, p, &x, &r.reduced, out);
             };
-            reduced(op, what, &x, None, &r.reduced, 0.0, &[out])
+            reduce_elements(op, what, &x, None, &r.reduced, 0.0, &[out])
         },
     )
 }
 
 /// The norm of any order. Powers of ratios to the size that counts most neither overflow nor vanish; the elements are read (made) twice.
-fn power_norm(context: &Arc<Context>, p: f64, x: &Elements<'_>, over: &[bool], out: View<'_>) -> Result<()> {
+fn power_norm(context: &Arc<Context>, p: f64, x: &Elements<'_>, over: &[bool], out: BufferView<'_>) -> Result<()> {
     let numel: usize = out.shape.iter().product();
     let scale = Buffer::new(context, numel * element_size(out.dtype))?;
     let dense = Layout::contiguous_strides(out.shape);
-    let scale = View { buffer: &scale, offset: 0, strides: &dense, ..out };
-    reduced("norm", DeviceReducer::ExtremeAbs { max: p > 0.0 }, x, None, over, 0.0, &[scale])?;
-    reduced("norm", DeviceReducer::Power, x, Some(scale), over, p, &[out])
+    let scale = BufferView { buffer: &scale, offset: 0, strides: &dense, ..out };
+    reduce_elements("norm", DeviceReducer::ExtremeAbs { max: p > 0.0 }, x, None, over, 0.0, &[scale])?;
+    reduce_elements("norm", DeviceReducer::Power, x, Some(scale), over, p, &[out])
 }
 
 pub(super) fn arg_reduce(context: &Arc<Context>, r: &ArgReduce, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
@@ -204,21 +204,25 @@ pub(super) fn arg_reduce(context: &Arc<Context>, r: &ArgReduce, ins: &[Operand<'
                 let dtype = if values.is_some() { DType::I64 } else { x.dtype() };
                 own = Buffer::new(context, numel * element_size(dtype))?;
                 dense = Layout::contiguous_strides(like.shape);
-                Some(View { buffer: &own, offset: 0, shape: like.shape, strides: &dense, dtype })
+                Some(BufferView { buffer: &own, offset: 0, shape: like.shape, strides: &dense, dtype })
             };
             match (values, positions, other) {
                 (Some(v), Some(p), _) => {
-                    reduced(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, view(p)?])
+                    reduce_elements(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, view(p)?])
                 }
-                (Some(v), None, Some(p)) => reduced(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, p]),
-                (None, Some(p), Some(v)) => reduced(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[v, view(p)?]),
+                (Some(v), None, Some(p)) => {
+                    reduce_elements(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[view(v)?, p])
+                }
+                (None, Some(p), Some(v)) => {
+                    reduce_elements(r.name(), DeviceReducer::Place { max: r.max }, &x, None, &over, 0.0, &[v, view(p)?])
+                }
                 _ => Ok(()),
             }
         },
     )
 }
 
-pub(super) fn scanned(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn scan(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     first(
         context,
         ins,
@@ -230,27 +234,32 @@ pub(super) fn scanned(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out
     )
 }
 
-pub(super) fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
+pub(super) fn cumulative_extreme(
+    c: &CumulativeExtreme,
+    ins: &[Operand<'_>],
+    values: BufferView<'_>,
+    positions: BufferView<'_>,
+) -> Result<()> {
     cummax::cummax(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
 }
 
-pub(super) fn sort(s: &Sort, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
+pub(super) fn sort(s: &Sort, ins: &[Operand<'_>], values: BufferView<'_>, positions: BufferView<'_>) -> Result<()> {
     sort::sort("sort", values, positions, operand(ins, 0)?, s.dim, *s)
 }
 
-pub(super) fn mode(context: &Arc<Context>, m: &Mode, ins: &[Operand<'_>], values: View<'_>, positions: View<'_>) -> Result<()> {
+pub(super) fn mode(context: &Arc<Context>, m: &Mode, ins: &[Operand<'_>], values: BufferView<'_>, positions: BufferView<'_>) -> Result<()> {
     let x = operand(ins, 0)?;
     let strides = Layout::contiguous_strides(x.shape);
     let numel: usize = x.shape.iter().product();
     let (sorted, order) = (Buffer::new(context, numel * element_size(x.dtype))?, Buffer::new(context, numel * element_size(DType::I64))?);
-    let sorted = View { buffer: &sorted, offset: 0, strides: &strides, ..x };
-    let order = View { buffer: &order, dtype: DType::I64, ..sorted };
+    let sorted = BufferView { buffer: &sorted, offset: 0, strides: &strides, ..x };
+    let order = BufferView { buffer: &order, dtype: DType::I64, ..sorted };
     let keep = x.shape.get(m.dim).copied().unwrap_or(1);
     sort::sort("mode", sorted, order, x, m.dim, Sort { dim: m.dim, descending: false, keep })?;
     mode::mode("mode", values, positions, sorted, order, m.dim)
 }
 
-pub(super) fn softmax(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn softmax(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let y = if s.pass.backward { Some(operand(ins, 1)?) } else { None };
     first(
         context,
@@ -264,7 +273,7 @@ pub(super) fn softmax(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], 
     )
 }
 
-pub(super) fn picked(context: &Arc<Context>, n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn nll_loss(context: &Arc<Context>, n: &Nll, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let targets = operand(ins, 1)?;
     let weight = if ins.len() > 2 { Some(operand(ins, 2)?) } else { None };
     let ticket = if n.ticket == 0 { context.ticket("nll_loss") } else { n.ticket };
@@ -277,7 +286,7 @@ pub(super) fn picked(context: &Arc<Context>, n: &Nll, ins: &[Operand<'_>], out: 
     })
 }
 
-pub(super) fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn gemm(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     matmul::matmul("matmul", operand(ins, 0)?, operand(ins, 1)?, out)
 }
 

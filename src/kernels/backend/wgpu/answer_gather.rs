@@ -1,7 +1,7 @@
 //! Answers of a wgpu device to requests that read or write at positions. A position out of range is found by the device: it touches nothing,
 //! and the next wait for the device raises the error.
 
-use super::BufferView as View;
+use super::BufferView;
 use super::answer::{foreign, operand, view};
 use super::index::scatter::ScatterSource;
 use super::index::{Indexed, IndexedArray, gather as dispatch_gather, scatter as dispatch_scatter};
@@ -12,7 +12,7 @@ use crate::layout::Strides;
 use smallvec::SmallVec;
 
 /// Calls `f` with what the kernels want to know; nothing is done where there is no position.
-fn rows(i: &IndexPlan, x: View<'_>, positions: &[Operand<'_>], f: impl FnOnce(IndexedArray<'_>) -> Result<()>) -> Result<()> {
+fn rows(i: &IndexPlan, x: BufferView<'_>, positions: &[Operand<'_>], f: impl FnOnce(IndexedArray<'_>) -> Result<()>) -> Result<()> {
     let (before, after) = i.rest(x.shape.len());
     let mut indexed: SmallVec<[Indexed<'_>; 4]> = SmallVec::new();
     for (k, &dim) in i.dims.iter().enumerate() {
@@ -37,29 +37,29 @@ fn source<'a>(values: &Operand<'a>) -> Result<ScatterSource<'a>> {
     }
 }
 
-pub(super) fn read(i: &IndexPlan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn read(i: &IndexPlan, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     rows(i, operand(ins, 0)?, &ins[1..], |rows| if out.shape.contains(&0) { Ok(()) } else { rows.take(out) })
 }
 
-pub(super) fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> Result<()> {
+pub(super) fn write(w: &IndexWrite, ins: &[Operand<'_>], x: BufferView<'_>) -> Result<()> {
     let values = source(&ins[0])?;
     let empty = x.shape.iter().enumerate().any(|(d, n)| *n == 0 && !w.index.dims.contains(&d));
     rows(&w.index, x, &ins[1..], |rows| if empty { Ok(()) } else { rows.put(values, w.how) })
 }
 
 /// The view over the dimensions of an index; 0-d counts as 1-d.
-fn over<'a>(x: View<'a>, rank: usize, one: &'a ([usize; 1], [isize; 1])) -> View<'a> {
-    if x.shape.is_empty() && rank == 1 { View { shape: &one.0, strides: &one.1, ..x } } else { x }
+fn over<'a>(x: BufferView<'a>, rank: usize, one: &'a ([usize; 1], [isize; 1])) -> BufferView<'a> {
+    if x.shape.is_empty() && rank == 1 { BufferView { shape: &one.0, strides: &one.1, ..x } } else { x }
 }
 
-pub(super) fn gather(a: &Along, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn gather(a: &Along, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let (x, index) = (operand(ins, 0)?, operand(ins, 1)?);
     let size = x.shape.get(a.dim).copied().unwrap_or(1);
     let one = ([1], [1]);
     dispatch_gather("gather", out, over(x, index.shape.len(), &one), index, a.dim, size)
 }
 
-pub(super) fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], x: View<'_>) -> Result<()> {
+pub(super) fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], x: BufferView<'_>) -> Result<()> {
     let index = operand(ins, 1)?;
     if index.shape.contains(&0) {
         return Ok(());
@@ -68,7 +68,7 @@ pub(super) fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], x: View<'_>) -> Res
     let zero = Strides::from_elem(0, index.shape.len());
     let values = match source(&ins[0])? {
         ScatterSource::View(v) if v.shape.is_empty() && !index.shape.is_empty() => {
-            ScatterSource::View(View { shape: index.shape, strides: &zero, ..v })
+            ScatterSource::View(BufferView { shape: index.shape, strides: &zero, ..v })
         }
         values => values,
     };

@@ -2,7 +2,7 @@
 
 use super::answer::operand;
 use super::random::{Draw, fill};
-use super::{Buffer, BufferView as View, Context, copy, element_size};
+use super::{Buffer, BufferView, Context, copy, element_size};
 use crate::backend::contract::{Backend, Memory, Operand, View as HostView};
 use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::memory::alloc;
@@ -33,7 +33,7 @@ pub(super) fn is_drawn_here(d: Distribution, dtype: DType) -> bool {
     draw(if d == Distribution::BernoulliOf { Distribution::Bernoulli { p: 0.5 } } else { d }, &[]).is_ok_and(|d| d.writes(dtype))
 }
 
-pub(super) fn random(context: &Arc<Context>, r: &Random, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+pub(super) fn random(context: &Arc<Context>, r: &Random, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let draw = draw(r.distribution, ins)?;
     if draw.writes(out.dtype) {
         return fill(r.op, out, draw, r.seed, r.start);
@@ -46,6 +46,6 @@ pub(super) fn random(context: &Arc<Context>, r: &Random, ins: &[Operand<'_>], ou
     let there = Buffer::new(context, n * element_size(out.dtype))?;
     // SAFETY: all of it was written just now.
     super::backend::upload(context, unsafe { RawSlice::new(here.as_ptr(), n * out.dtype.size()) }, out.dtype, &there)?;
-    let flat = View { shape: &[n], strides: &[1], ..out };
-    copy::copy(flat, View { buffer: &there, offset: 0, ..flat })
+    let flat = BufferView { shape: &[n], strides: &[1], ..out };
+    copy::copy(flat, BufferView { buffer: &there, offset: 0, ..flat })
 }

@@ -69,10 +69,10 @@ pub fn scale(v: f64, n: f64) -> f64 {
 /// Splits a positive normal number into a mantissa from sqrt(1/2) to sqrt(2) and the exponent of 2.
 #[inline(always)]
 pub fn split(x: f64) -> (f64, f64) {
-    const LEAST: u64 = 0x3FE6_A09E_667F_3BCD;
-    let t = x.to_bits().wrapping_sub(LEAST).wrapping_add(1023 << 52);
+    const MIN_ELEMENTS: u64 = 0x3FE6_A09E_667F_3BCD;
+    let t = x.to_bits().wrapping_sub(MIN_ELEMENTS).wrapping_add(1023 << 52);
     let k = f64::from_bits((t >> 52) | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + 1023.0);
-    (f64::from_bits((t & 0x000F_FFFF_FFFF_FFFF) + LEAST), k)
+    (f64::from_bits((t & 0x000F_FFFF_FFFF_FFFF) + MIN_ELEMENTS), k)
 }
 
 /// The polynomial with the coefficients `c`, lowest first.

@@ -94,12 +94,12 @@ pub fn sigmoid<I: Isa>(x: f32) -> f32 {
 
 #[inline(always)]
 pub fn log<I: Isa>(x: f32) -> f32 {
-    const LEAST: u32 = 0x3F35_04F3; // sqrt(1/2)
+    const MIN_ELEMENTS: u32 = 0x3F35_04F3; // sqrt(1/2)
     let tiny = x < f32::MIN_POSITIVE;
     let v = if tiny { x * 33_554_432.0 } else { x };
-    let t = v.to_bits().wrapping_sub(LEAST).wrapping_add(127 << 23);
+    let t = v.to_bits().wrapping_sub(MIN_ELEMENTS).wrapping_add(127 << 23);
     let k = (t >> 23) as i32 as f32 - if tiny { 152.0 } else { 127.0 };
-    let f = f32::from_bits((t & 0x007F_FFFF) + LEAST) - 1.0;
+    let f = f32::from_bits((t & 0x007F_FFFF) + MIN_ELEMENTS) - 1.0;
     let p =
         polyf::<I, 9>(f, [0.3333333, -0.24999997, 0.20000717, -0.16667807, 0.14249007, -0.12425523, 0.11685785, -0.11481212, 0.069725186]);
     let z = f * f;
@@ -253,9 +253,9 @@ pub fn log10<I: Isa>(x: f32) -> f32 {
 
 #[inline(always)]
 pub fn log1p<I: Isa>(x: f32) -> f32 {
-    const LEAST: u32 = 0x3F35_04F3; // sqrt(1/2)
+    const MIN_ELEMENTS: u32 = 0x3F35_04F3; // sqrt(1/2)
     // 1 + x = 2^k (1 + g / 4); the factor 4 keeps 4 * 2^-k a normal number.
-    let k = (1.0 + x).to_bits().wrapping_sub(LEAST) & 0xFF80_0000;
+    let k = (1.0 + x).to_bits().wrapping_sub(MIN_ELEMENTS) & 0xFF80_0000;
     let s = f32::from_bits((129u32 << 23).wrapping_sub(k));
     let k = k as i32 as f32; // 2^23 k
     let g = fmaf::<I>(x, s, s - 4.0);

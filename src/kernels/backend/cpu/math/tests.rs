@@ -90,8 +90,8 @@ fn share_f32(row: RowId, x: f32, got: f32, want: f64) -> f64 {
     let composed = COMPOSED.iter().find(|(r, ..)| *r == row);
     let Some((.., bound)) = composed else { return ulps32(got, want) };
     // A product of something subnormal has no more bits than that.
-    const LEAST: f64 = 1e-36;
-    let ulps = if want.abs() < LEAST { (got as f64 - want).abs() / (LEAST * 2f64.powi(-23)) } else { ulps32(got, want) };
+    const MIN_ELEMENTS: f64 = 1e-36;
+    let ulps = if want.abs() < MIN_ELEMENTS { (got as f64 - want).abs() / (MIN_ELEMENTS * 2f64.powi(-23)) } else { ulps32(got, want) };
     ulps / bound(x as f64)
 }
 

@@ -228,7 +228,7 @@ impl Runner {
     }
 
     /// Computes every element, unless `goes_on` returns false; this thread calls it regularly.
-    pub fn run(&self, goes_on: &dyn Fn() -> bool) {
+    pub fn run(&self, should_continue: &dyn Fn() -> bool) {
         let tasks = self.n.div_ceil(GRAIN);
         let mut first = 0;
         while first < tasks {
@@ -238,7 +238,7 @@ impl Runner {
                 unsafe { self.range(start, GRAIN.min(self.n - start), None) };
             });
             first += TOGETHER;
-            if first < tasks && !goes_on() {
+            if first < tasks && !should_continue() {
                 return;
             }
         }

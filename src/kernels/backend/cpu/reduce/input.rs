@@ -19,7 +19,7 @@ pub trait BlockProducer: Sync {
 
     /// Whether to continue. To be called regularly, without locks. After false nothing more is computed, and the results of the reduction
     /// are not used.
-    fn goes_on(&self) -> bool;
+    fn should_continue(&self) -> bool;
 }
 
 /// The input of a reduction.
@@ -65,10 +65,10 @@ impl BlockProducer for WidenedBlocks<'_> {
         None
     }
 
-    fn goes_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         match self.from {
             ReduceInput::Memory(_) => true,
-            ReduceInput::Made(blocks) => blocks.goes_on(),
+            ReduceInput::Made(blocks) => blocks.should_continue(),
         }
     }
 }
@@ -95,11 +95,11 @@ impl ReduceInput<'_> {
 
 #[inline(never)]
 fn made(blocks: &dyn BlockProducer, at: isize, n: usize, stride: isize, columns: usize, size: usize) -> (*const u8, isize) {
-    let goes_on = blocks.goes_on();
+    let should_continue = blocks.should_continue();
     MADE.with(|m| {
         let mut m = m.borrow_mut();
         let buffer = reserve(&mut m, n * columns * size);
-        if !goes_on {
+        if !should_continue {
             return (buffer.cast_const(), columns as isize);
         }
         if n == 1 || stride == columns as isize {

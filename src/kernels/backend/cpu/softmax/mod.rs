@@ -73,7 +73,7 @@ unsafe fn brought<T>(
     len: usize,
 ) -> Option<SoftmaxPointers<T>> {
     let Some(made) = made else { return Some(at) };
-    if !made.goes_on() {
+    if !made.should_continue() {
         return None;
     }
     // SAFETY: the caller's.

@@ -4,7 +4,7 @@
 mod pool;
 
 use self::pool::Helpers;
-use crate::backend::lock_order::{Rank, Way, enter};
+use crate::backend::lock_order::{LockMode, Rank, enter};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl<T> ForceUnlock for RwLock<T> {
 fn helpers(number: usize) -> Option<Arc<Helpers>> {
     let pid = std::process::id();
     {
-        let _held = enter(Rank::Table, Way::Beside);
+        let _held = enter(Rank::Table, LockMode::Shared);
         if let Some(p) = POOL.read().as_ref()
             && p.number == number
             && p.pid == pid
@@ -89,7 +89,7 @@ fn helpers(number: usize) -> Option<Arc<Helpers>> {
     }
     let helpers = Arc::new(Helpers::new(number)?);
     let old = {
-        let _held = enter(Rank::Table, Way::Alone);
+        let _held = enter(Rank::Table, LockMode::Exclusive);
         POOL.write().replace(ThreadPool { pid, number, helpers: helpers.clone() })
     };
     if let Some(old) = old

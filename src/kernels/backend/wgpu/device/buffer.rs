@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// The smallest buffer.
-const LEAST: usize = 256;
+const MIN_ELEMENTS: usize = 256;
 /// Cached bytes that are always allowed; beyond that the cache may hold as many bytes as are in use.
 const IDLE: usize = 256 << 20;
 
 /// The bytes allocated for a request. There are few sizes, so that a freed buffer fits the next request of similar size.
 fn capacity(bytes: usize, most: usize) -> usize {
-    if bytes <= LEAST {
-        return LEAST;
+    if bytes <= MIN_ELEMENTS {
+        return MIN_ELEMENTS;
     }
-    let step = (bytes.next_power_of_two() >> 4).max(LEAST);
+    let step = (bytes.next_power_of_two() >> 4).max(MIN_ELEMENTS);
     let rounded = bytes.next_multiple_of(step);
     if rounded <= most { rounded } else { bytes.next_multiple_of(4) }
 }
@@ -227,7 +227,7 @@ mod tests {
         for bytes in [0, 1, 4, 255, 256, 257, 1000, 4096, 5000, 1 << 20, (1 << 20) + 1, most - 4, most] {
             let c = capacity(bytes, most);
             assert!(c >= bytes && c.is_multiple_of(4) && c <= most, "{bytes}: {c}");
-            assert!(c <= bytes.max(LEAST) + bytes / 8 + LEAST, "{bytes}: {c}");
+            assert!(c <= bytes.max(MIN_ELEMENTS) + bytes / 8 + MIN_ELEMENTS, "{bytes}: {c}");
         }
         assert_eq!(capacity(most - 3, most - 1), most);
         assert_eq!(capacity(1_000_001, most), capacity(1_000_101, most));

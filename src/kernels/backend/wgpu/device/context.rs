@@ -7,7 +7,7 @@ use super::host;
 use super::pipeline::PIPELINES;
 use super::recorder::Recorder;
 use crate::backend::cpu::memory::raw_slice::RawSlice;
-use crate::backend::lock_order::{Rank, Table, Way, assert_no_guard, enter};
+use crate::backend::lock_order::{LockMode, Rank, Table, assert_no_guard, enter};
 use crate::backend::wgpu::native::api::{Api, Signal};
 use crate::backend::wgpu::native::types::ErrorType;
 use crate::error::{Error, Result};
@@ -228,7 +228,7 @@ impl Context {
             })?;
             f(&mut recorder).map_err(|e| if self.api.is_lost() { self.lost_error(e.message()) } else { e })
         };
-        let _held = enter(Rank::Recorder, Way::Beside);
+        let _held = enter(Rank::Recorder, LockMode::Shared);
         match self.recorder.try_lock() {
             Some(guard) => alone(guard),
             // The thread that holds the recorder may need the GIL to continue. This thread takes the GIL again only after it has released
