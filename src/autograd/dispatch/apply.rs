@@ -250,7 +250,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
                 return run(op, &refs, grows, tangents);
             }
             if dual && tangents {
-                return forward_mode::through(op, inputs, grows);
+                return forward_mode::apply_with_tangents(op, inputs, grows);
             }
             let (outs, number) = apply_level(op, inputs)?;
             history.at_level(number);
@@ -472,22 +472,22 @@ fn apply_inplace_with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tens
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
     }
-    let Some(looked) = forward_mode::Inputs::of(inputs)? else { return write_inplace(op, label, inputs, old, false) };
-    let primals = looked.primals(inputs)?;
+    let Some(seen_inputs) = forward_mode::SeenInputs::of(inputs)? else { return write_inplace(op, label, inputs, old, false) };
+    let primals = seen_inputs.primals(inputs)?;
     let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
     // A history of the tangents, here or at a level below, keeps the old value.
     let record_outputs = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
-    let kept = forward_mode::kept_apart(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && record_outputs())?;
-    let rest = inputs[1..].iter().map(|t| forward_mode::beside_write(t, inputs[0]));
+    let kept = forward_mode::copy_before_write(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && record_outputs())?;
+    let rest = inputs[1..].iter().map(|t| forward_mode::input_before_write(t, inputs[0]));
     let ins: SmallVec<[Tensor; 3]> = std::iter::once(Ok(kept)).chain(rest).collect::<Result<_>>()?;
     let ins: SmallVec<[&Tensor; 3]> = ins.iter().collect();
-    let made = forward_mode::of_results(op, &ins, &looked, &apply(op, &refs)?)?.swap_remove(0);
-    let mut written: SmallVec<[&Tensor; 3]> = looked.below.iter().collect();
+    let made = forward_mode::result_tangents(op, &ins, &seen_inputs, &apply(op, &refs)?)?.swap_remove(0);
+    let mut written: SmallVec<[&Tensor; 3]> = seen_inputs.below.iter().collect();
     written[0] = inputs[0];
     write_inplace(op, label, &written, old, false)?;
     // The tangent belongs to the target, wherever its memory is from.
     let _trusted = TrustedWrites::new();
-    forward_mode::written(inputs[0], made)
+    forward_mode::write_tangent(inputs[0], made)
 }
 
 fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue, tangents: bool) -> Result<()> {

@@ -185,7 +185,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         let dual = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
         (value, core.version.clone(), history, needs, core.path_ends().cloned(), dual, info)
     };
-    let tangent = tangent.map(|x| forward_mode::of_view(t, &x, &op)).transpose()?;
+    let tangent = tangent.map(|x| forward_mode::tangent_of_view(t, &x, &op)).transpose()?;
     let meta = out_meta(&value);
     let grad_fn = if history.is_recorded() && meta.dtype.is_float() {
         let call = t.with_array(|a| ViewCall {
@@ -261,7 +261,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
         None => Value::Array(op.apply_to(&t.array())?),
         Some(l) => l.level.apply(&l.level, &call, &[t])?[0].read().value.clone(),
     };
-    let tangent = t.tangent().map(|x| forward_mode::of_view(t, &x, &op)).transpose()?;
+    let tangent = t.tangent().map(|x| forward_mode::tangent_of_view(t, &x, &op)).transpose()?;
     let grad_fn = if records {
         let entry = NodeRecord::single(NodeOp::Other(Arc::new(call)), history.edges([t])?, out_meta(&new));
         Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 })

@@ -28,7 +28,7 @@ pub type Tangents = Grads;
 thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };
     /// The dual levels that are open: the lowest level of the tensors that they are for, and what was given tangents.
-    static MADE: RefCell<Vec<(u32, Vec<Given>)>> = const { RefCell::new(Vec::new()) };
+    static DUAL_LEVELS: RefCell<Vec<(u32, Vec<HasTangent>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether operations carry tangents on: not in inference mode either.
@@ -42,7 +42,7 @@ pub fn set_enabled(on: bool) -> bool {
 }
 
 /// What was given tangents inside a dual level: cleared at its end.
-enum Given {
+enum HasTangent {
     Tensor(WeakTensor),
     /// A saved output of a node; the tangent's own history may lead back to that node.
     Node(Weak<Node>),
@@ -50,7 +50,7 @@ enum Given {
 
 /// Opens a level of dual numbers for tensors of `level` and above; returns how many are open.
 pub fn enter(level: u32) -> usize {
-    MADE.with(|m| {
+    DUAL_LEVELS.with(|m| {
         let mut m = m.borrow_mut();
         m.push((level, Vec::new()));
         m.len()
@@ -59,19 +59,19 @@ pub fn enter(level: u32) -> usize {
 
 /// Closes the innermost level of dual numbers that was opened for `level`, and what was left open inside it: their tangents are gone.
 pub fn exit(level: u32) {
-    let made = MADE.with(|m| {
+    let made = DUAL_LEVELS.with(|m| {
         let mut m = m.borrow_mut();
         let from = m.iter().rposition(|(of, _)| *of == level).unwrap_or(m.len());
         m.split_off(from)
     });
     for g in made.into_iter().flat_map(|(_, made)| made) {
         match g {
-            Given::Tensor(t) => {
+            HasTangent::Tensor(t) => {
                 if let Some(t) = t.upgrade() {
                     t.set_tangent(None);
                 }
             }
-            Given::Node(n) => {
+            HasTangent::Node(n) => {
                 if let Some(n) = n.upgrade() {
                     n.forget_tangents();
                 }
@@ -81,8 +81,8 @@ pub fn exit(level: u32) {
 }
 
 /// Notes what the dual level that `level` belongs to has to clear.
-fn note(level: u32, given: Given) {
-    MADE.with(|m| {
+fn register(level: u32, given: HasTangent) {
+    DUAL_LEVELS.with(|m| {
         let mut m = m.borrow_mut();
         let at = m.iter().rposition(|(of, _)| *of <= level).or(m.len().checked_sub(1));
         if let Some((_, made)) = at.and_then(|i| m.get_mut(i)) {
@@ -93,7 +93,7 @@ fn note(level: u32, given: Given) {
 
 /// How many levels of dual numbers are open on this thread.
 pub fn depth() -> usize {
-    MADE.with(|m| m.borrow().len())
+    DUAL_LEVELS.with(|m| m.borrow().len())
 }
 
 impl Tensor {
@@ -109,7 +109,7 @@ impl Tensor {
 
     pub fn set_tangent(&self, tangent: Option<Tensor>) {
         if tangent.is_some() {
-            note(self.level(), Given::Tensor(self.downgrade()));
+            register(self.level(), HasTangent::Tensor(self.downgrade()));
         }
         let old = {
             let mut core = self.write();
@@ -184,12 +184,12 @@ pub fn make_dual(t: &Tensor, tangent: &Tensor) -> Result<Tensor> {
         ));
     }
     let out = view(&t.primal()?, ViewOp::Alias)?;
-    out.set_tangent(Some(raised(laid_as(tangent, t)?, t)));
+    out.set_tangent(Some(wrapped_as(with_strides_of(tangent, t)?, t)));
     Ok(out)
 }
 
 /// A tangent that lies in memory as its primal does, so that views of the one are views of the other.
-fn laid_as(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
+fn with_strides_of(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
     let shared = primal.with_array(|p| tangent.with_array(|t| p.storage().same(t.storage())));
     let same = primal.with_array(|p| tangent.with_array(|t| p.strides() == t.strides()));
     if !shared && (same || primal.with_array(|p| p.layout().has_zero_stride())) {
@@ -284,7 +284,7 @@ impl Jvp<'_> {
             let Some(t) = t else { continue };
             let mut refs: SmallVec<[&Tensor; 3]> = self.primals.iter().collect();
             refs[i] = t;
-            sum = plus(sum, crate::autograd::dispatch::apply::apply1(self.op, &refs)?)?;
+            sum = add_to_sum(sum, crate::autograd::dispatch::apply::apply1(self.op, &refs)?)?;
         }
         Ok(Grads::from_elem(sum, 1))
     }
@@ -301,13 +301,13 @@ impl Jvp<'_> {
         let mut made = Tangents::new();
         for (j, out) in self.outputs.iter().enumerate() {
             let mut seeds = Grads::from_elem(None, self.outputs.len());
-            seeds[j] = Some(filled(out, 1)?);
+            seeds[j] = Some(full_like(out, 1)?);
             let mut sum = None;
             for (g, t) in self.vjp(&seeds)?.into_iter().zip(self.tangents) {
                 let (Some(g), Some(t)) = (g, t) else { continue };
                 let t = primitives::cast(t, out.dtype())?;
                 let weighted = primitives::mul(&g, &t)?;
-                sum = plus(sum, primitives::reshape(&primitives::sum_to(&weighted, kept)?, &out.shape())?)?;
+                sum = add_to_sum(sum, primitives::reshape(&primitives::sum_to(&weighted, kept)?, &out.shape())?)?;
             }
             made.push(sum);
         }
@@ -324,9 +324,9 @@ impl Jvp<'_> {
             let _on = ModeGuard::grad(true);
             for (j, out) in self.outputs.iter().enumerate() {
                 seeds.push(if out.dtype().is_float() && self.op.differentiable(j) {
-                    let seed = filled(out, 0)?;
+                    let seed = full_like(out, 0)?;
                     seed.set_requires_grad(true)?;
-                    wanted.push(seed.gradient_edge()?.ok_or_else(lost)?);
+                    wanted.push(seed.gradient_edge()?.ok_or_else(lost_history)?);
                     Some(seed)
                 } else {
                     None
@@ -377,19 +377,19 @@ impl Jvp<'_> {
 }
 
 #[cold]
-fn lost() -> Error {
+fn lost_history() -> Error {
     Error::runtime("forward mode: a seed lost its history")
 }
 
-fn filled(like: &Tensor, value: i64) -> Result<Tensor> {
+fn full_like(like: &Tensor, value: i64) -> Result<Tensor> {
     Ok(Tensor::new(like.array().full_beside(&like.shape(), Scalar::Int(value), like.dtype())?))
 }
 
 pub(in crate::autograd) fn zeros_like(t: &Tensor) -> Result<Tensor> {
-    t.beside(filled(t, 0)?)
+    t.beside(full_like(t, 0)?)
 }
 
-fn plus(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
+fn add_to_sum(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
     Ok(Some(match sum {
         None => more,
         Some(s) => primitives::add(&s, &more)?,
@@ -406,7 +406,7 @@ pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<T
         let Some(t) = t else { continue };
         let t = primitives::to_device(&primitives::cast(t, op.compute)?, cx.outputs[0].device())?;
         if let Some(made) = op.grad(i, &vjp, &t)? {
-            sum = plus(sum, made)?;
+            sum = add_to_sum(sum, made)?;
         }
     }
     Ok(Grads::from_elem(sum, 1))
@@ -414,7 +414,7 @@ pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<T
 
 /// The dual level that tangents of tensors of a level belong to.
 fn dual_level(level: u32) -> Option<usize> {
-    MADE.with(|m| m.borrow().iter().rposition(|(of, _)| *of <= level))
+    DUAL_LEVELS.with(|m| m.borrow().iter().rposition(|(of, _)| *of <= level))
 }
 
 /// Whether what happens at `level` sees the tangent of a tensor. One of a lower level is looked after there, when the level's rule has come
@@ -426,22 +426,22 @@ pub fn is_seen(t: &Tensor, level: u32) -> bool {
 }
 
 /// The inputs of an operation as its level sees them.
-pub(in crate::autograd) struct Inputs {
+pub(in crate::autograd) struct SeenInputs {
     seen: SmallVec<[bool; 3]>,
     /// Without what the levels below would take for their own: tangents of this level on tensors of lower ones.
     pub below: SmallVec<[Tensor; 3]>,
 }
 
-impl Inputs {
+impl SeenInputs {
     /// None where no tangent is seen.
-    pub fn of(inputs: &[&Tensor]) -> Result<Option<Inputs>> {
+    pub fn of(inputs: &[&Tensor]) -> Result<Option<SeenInputs>> {
         let top = inputs.iter().map(|t| t.level()).max().unwrap_or(0);
         let seen: SmallVec<[bool; 3]> = inputs.iter().map(|t| is_seen(t, top)).collect();
         if !seen.contains(&true) {
             return Ok(None);
         }
         let below = inputs.iter().zip(&seen).map(|(t, s)| if *s && t.level() < top { t.primal() } else { Ok((*t).clone()) });
-        Ok(Some(Inputs { below: below.collect::<Result<_>>()?, seen }))
+        Ok(Some(SeenInputs { below: below.collect::<Result<_>>()?, seen }))
     }
 
     /// The inputs without the tangents that are seen.
@@ -452,21 +452,21 @@ impl Inputs {
 
 /// The door for inputs of which some have tangents.
 #[cold]
-pub(in crate::autograd) fn through(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
-    let looked = if is_enabled() { Inputs::of(inputs)? } else { None };
-    let Some(looked) = looked else { return run_recorded(op, inputs, grows) };
-    let refs: SmallVec<[&Tensor; 3]> = looked.below.iter().collect();
+pub(in crate::autograd) fn apply_with_tangents(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
+    let seen_inputs = if is_enabled() { SeenInputs::of(inputs)? } else { None };
+    let Some(seen_inputs) = seen_inputs else { return run_recorded(op, inputs, grows) };
+    let refs: SmallVec<[&Tensor; 3]> = seen_inputs.below.iter().collect();
     let outs = run_recorded(op, &refs, grows)?;
-    let made = of_results(op, inputs, &looked, &outs)?;
-    give(&outs, made)?;
+    let made = result_tangents(op, inputs, &seen_inputs, &outs)?;
+    set_tangents(&outs, made)?;
     Ok(outs)
 }
 
 /// The tangents of results that have none yet.
-pub(in crate::autograd) fn of_results(op: &dyn Op, inputs: &[&Tensor], looked: &Inputs, outs: &[Tensor]) -> Result<Tangents> {
-    let primals = looked.primals(inputs)?;
+pub(in crate::autograd) fn result_tangents(op: &dyn Op, inputs: &[&Tensor], seen_inputs: &SeenInputs, outs: &[Tensor]) -> Result<Tangents> {
+    let primals = seen_inputs.primals(inputs)?;
     let tangents: SmallVec<[Option<Tensor>; 3]> =
-        inputs.iter().zip(&looked.seen).map(|(t, s)| if *s { t.tangent() } else { None }).collect();
+        inputs.iter().zip(&seen_inputs.seen).map(|(t, s)| if *s { t.tangent() } else { None }).collect();
     let outputs: SmallVec<[Tensor; 1]> = outs.iter().map(Tensor::alias).collect::<Result<_>>()?;
     let mut made = op.jvp(&Jvp { op, primals: &primals, tangents: &tangents, outputs: &outputs })?;
     for t in made.iter_mut().flatten() {
@@ -480,7 +480,7 @@ pub(in crate::autograd) fn of_results(op: &dyn Op, inputs: &[&Tensor], looked: &
 }
 
 /// Gives results their tangents, fitted; the node that made them keeps them with what it saved.
-fn give(outs: &[Tensor], made: Tangents) -> Result<()> {
+fn set_tangents(outs: &[Tensor], made: Tangents) -> Result<()> {
     for (j, (out, t)) in outs.iter().zip(made).enumerate() {
         let Some(t) = t else { continue };
         if !out.dtype().is_float() {
@@ -491,7 +491,7 @@ fn give(outs: &[Tensor], made: Tangents) -> Result<()> {
         if let Some(node) = node
             && node.keep_tangent(j, &t)
         {
-            note(out.level(), Given::Node(Arc::downgrade(&node)));
+            register(out.level(), HasTangent::Node(Arc::downgrade(&node)));
         }
         out.set_tangent(Some(t));
     }
@@ -503,11 +503,11 @@ pub(in crate::autograd) fn fitted(t: Tensor, out: &Tensor) -> Result<Tensor> {
     let t = primitives::to_device(&primitives::cast(&t, out.dtype())?, out.device())?;
     let shape = out.shape();
     let t = if t.shape() == shape { t } else { primitives::contiguous_copy(&view(&t, ViewOp::Expand(shape))?)? };
-    Ok(raised(t, out))
+    Ok(wrapped_as(t, out))
 }
 
 /// A tangent as a tensor of its primal's derivative level, so that it can be written in place as the primal can.
-fn raised(t: Tensor, primal: &Tensor) -> Tensor {
+fn wrapped_as(t: Tensor, primal: &Tensor) -> Tensor {
     match primal.wrapped() {
         Some(l) if l.level.batch().is_none() && t.level() < l.level.number() => crate::autograd::transforms::level::wrap(&l.level, t),
         _ => t,
@@ -515,7 +515,7 @@ fn raised(t: Tensor, primal: &Tensor) -> Tensor {
 }
 
 /// `target` with a copy of its tangent, for rules that run before both are written; with a copy of its value if a history may keep that.
-pub(in crate::autograd) fn kept_apart(target: &Tensor, value_too: bool) -> Result<Tensor> {
+pub(in crate::autograd) fn copy_before_write(target: &Tensor, value_too: bool) -> Result<Tensor> {
     let out = if value_too { primitives::clone(&target.primal()?)? } else { target.alias()? };
     if let Some(t) = target.tangent() {
         out.set_tangent(Some(primitives::clone(&t)?));
@@ -525,7 +525,7 @@ pub(in crate::autograd) fn kept_apart(target: &Tensor, value_too: bool) -> Resul
 
 /// An input beside `target`, for rules that run before the target's tangent is written: what they save of a tangent that shares memory with
 /// that one must not lead to what is written there.
-pub(in crate::autograd) fn beside_write(t: &Tensor, target: &Tensor) -> Result<Tensor> {
+pub(in crate::autograd) fn input_before_write(t: &Tensor, target: &Tensor) -> Result<Tensor> {
     match (t.tangent(), target.tangent()) {
         (Some(own), Some(written)) if own.shares_memory_with(&written) => {
             let out = t.alias()?;
@@ -537,7 +537,7 @@ pub(in crate::autograd) fn beside_write(t: &Tensor, target: &Tensor) -> Result<T
 }
 
 /// After a write over `target`: its tangent becomes `made` (zero for None), in place where it has one, so that views see it.
-pub(in crate::autograd) fn written(target: &Tensor, made: Option<Tensor>) -> Result<()> {
+pub(in crate::autograd) fn write_tangent(target: &Tensor, made: Option<Tensor>) -> Result<()> {
     let have = target.tangent();
     let Some(t) = made else { return have.map_or(Ok(()), |have| primitives::zero_(&have)) };
     let t = fitted(t, target)?;
@@ -556,7 +556,7 @@ pub(in crate::autograd) fn written(target: &Tensor, made: Option<Tensor>) -> Res
         None => zeros_like(&info.base)?,
     };
     if t.is_batched() && !whole.is_batched() {
-        whole = primitives::add(&whole, &t.beside(filled(&whole, 0)?)?)?;
+        whole = primitives::add(&whole, &t.beside(full_like(&whole, 0)?)?)?;
     }
     let mut part = whole.clone();
     for op in &info.ops {
@@ -569,7 +569,7 @@ pub(in crate::autograd) fn written(target: &Tensor, made: Option<Tensor>) -> Res
 }
 
 /// The part of a tangent that belongs to a view of its primal.
-pub(in crate::autograd) fn of_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
+pub(in crate::autograd) fn tangent_of_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
     let ViewOp::AsStrided { .. } = op else { return view(tangent, op.clone()) };
     let (mut strides, offset) = primal.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset()));
     let mut tangent = tangent.clone();
