@@ -1,8 +1,9 @@
 //! The one operation descriptor of all pointwise rows, and the scalar language spoken by tensors, which gives every higher derivative.
 
 use crate::array::{Array, fusion};
-use crate::autograd::dispatch::apply::{Arrays, Devices, Op, Saves, apply1};
+use crate::autograd::dispatch::apply::apply1;
 use crate::autograd::dispatch::mode;
+use crate::autograd::dispatch::op::{Arrays, Devices, Op, Saves};
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Name, NodeOp, Vjp, VjpCx};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
@@ -88,7 +89,7 @@ impl PointwiseOp {
             };
             (*name, kept)
         }));
-        if let (Number::Later, Some(names)) = (self.number, info.kept_with_number) {
+        if let (Number::Later, Some(names)) = (self.number, info.attributes_with_number) {
             attributes.retain(|k| names.contains(&k.0));
         }
         attributes

@@ -141,7 +141,7 @@ pub struct RowInfo {
     /// Parameters that a node keeps under no name.
     pub hidden: &'static [&'static str],
     /// All that a node keeps if an operand behind the first is a number, where that is less.
-    pub kept_with_number: Option<&'static [&'static str]>,
+    pub attributes_with_number: Option<&'static [&'static str]>,
 }
 
 /// PyTorch's name of operand `i` of `n` where the row says none.
@@ -259,7 +259,7 @@ pub trait Vjp<A: Field>: Row {
 /// ```text
 /// /// What it computes.
 /// kind Type = "name" rule [Node, NodeWithNumber, NodeWithNumberFirst](operand, ...; parameter = sample default value, ...)
-///     also ["alias"] kinks [0.0] keeps [name = Whole(1)] hides ["parameter"] number_keeps ["name"], flag, ... {
+///     also ["alias"] kinks [0.0] attributes [name = Whole(1)] hides ["parameter"] number_attributes ["name"], flag, ... {
 ///     value of the operation;
 ///     operand(cotangent; what the derivative reads) { contribution to the operand's gradient }
 /// }
@@ -274,8 +274,8 @@ macro_rules! rows {
         $kind:ident $Row:ident = $name:literal $rule:ident [$node:ident $(, $node_number:ident $(, $node_first:ident)?)?]
         ($($x:ident $(as $public:literal)? $(in $lo:literal to $hi:literal)? $(: $mask:ident)?),+
             $(; $($p:ident = $sample:literal $(default $default:literal $(shown $shown:literal)?)?),+)?)
-        $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(keeps [$($constant:ident = $value:expr),+])?
-        $(hides [$($hidden:literal),+])? $(number_keeps [$($kept:literal),*])? $(, $flag:ident)*
+        $(also [$($alias:literal),+])? $(kinks [$($kink:literal),+])? $(attributes [$($constant:ident = $value:expr),+])?
+        $(hides [$($hidden:literal),+])? $(number_attributes [$($kept:literal),*])? $(, $flag:ident)*
         {
             $f:expr $(; $($of:ident($g:ident $(; $($s:ident),+)?) $v:block)*)?
         }
@@ -352,7 +352,7 @@ macro_rules! rows {
                         bound: !has(FLAGS, "not_bound"),
                         constants: &[$($((stringify!($constant), $value)),+)?],
                         hidden: &[$($($hidden),+)?],
-                        kept_with_number: first!($(Some(&[$($kept),*]),)? None),
+                        attributes_with_number: first!($(Some(&[$($kept),*]),)? None),
                     };
                 }
 

@@ -49,7 +49,7 @@ macro_rules! activations {
         }
     }
     /// The input times the normal distribution function of the input.
-    Real Gelu = "gelu" FloatOnly [GeluBackward0](x) keeps [approximate = Word("none")], no_in_place, not_bound {
+    Real Gelu = "gelu" FloatOnly [GeluBackward0](x) attributes [approximate = Word("none")], no_in_place, not_bound {
         x.clone() * x.normal_cdf();
         x(g; x) {
             {
@@ -61,7 +61,7 @@ macro_rules! activations {
     }
     /// An approximation of gelu by tanh.
     // `(1 + tanh(u)) / 2` is the sigmoid of `2 * u`, which does not cancel where x is small.
-    Real GeluTanh = "gelu_tanh" FloatOnly [GeluBackward0](x) keeps [approximate = Word("tanh")], no_in_place, not_bound {
+    Real GeluTanh = "gelu_tanh" FloatOnly [GeluBackward0](x) attributes [approximate = Word("tanh")], no_in_place, not_bound {
         {
             let u = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (x.clone() * x.clone() * x.clone()));
             x * u.sigmoid()
@@ -153,7 +153,7 @@ macro_rules! activations {
 
     // ------------------------------------------------------------------------------------------------------------------ losses
     /// The squared difference.
-    Real MseLoss = "mse_loss" FloatOnly [MseLossBackward0](a, b as "target") keeps [reduction = Whole(0)], no_in_place, not_bound {
+    Real MseLoss = "mse_loss" FloatOnly [MseLossBackward0](a, b as "target") attributes [reduction = Whole(0)], no_in_place, not_bound {
         {
             let d = a - b;
             d.clone() * d
@@ -162,7 +162,7 @@ macro_rules! activations {
         b(g; a, b) { g * (a.lit(2.0) * (b - a)) }
     }
     /// `0.5 * d * d / beta` for a difference below `beta`, else `|d| - 0.5 * beta`.
-    Real SmoothL1Loss = "smooth_l1_loss" FloatOnly [SmoothL1LossBackward0](a, b as "target"; beta = 1.7) keeps [reduction = Whole(0)], no_in_place, not_bound {
+    Real SmoothL1Loss = "smooth_l1_loss" FloatOnly [SmoothL1LossBackward0](a, b as "target"; beta = 1.7) attributes [reduction = Whole(0)], no_in_place, not_bound {
         {
             let d = (a - b).abs();
             let near = d.lt(&beta);
@@ -185,7 +185,7 @@ macro_rules! activations {
         }
     }
     /// `0.5 * d * d` for a difference up to `delta`, else `delta * (|d| - 0.5 * delta)`.
-    Real HuberLoss = "huber_loss" FloatOnly [HuberLossBackward0](a, b as "target"; delta = 1.7) keeps [reduction = Whole(0)], no_in_place, not_bound {
+    Real HuberLoss = "huber_loss" FloatOnly [HuberLossBackward0](a, b as "target"; delta = 1.7) attributes [reduction = Whole(0)], no_in_place, not_bound {
         {
             let d = (a - b).abs();
             let far = delta.clone() * (d.clone() - d.lit(0.5) * delta.clone());
@@ -206,7 +206,7 @@ macro_rules! activations {
     }
     /// The cross entropy of a probability `x` and a target `t`; logarithms are not taken below -100.
     Real BinaryCrossEntropy = "binary_cross_entropy" FloatOnly [BinaryCrossEntropyBackward0](x in 0.1 to 0.9, t as "target" in 0.0 to 1.0)
-        keeps [reduction = Whole(0), weight = Nothing], no_in_place, not_bound {
+        attributes [reduction = Whole(0), weight = Nothing], no_in_place, not_bound {
         (t.clone() - t.lit(1.0)) * (-x.clone()).log1p().max(x.lit(-100.0)) - t * x.clone().log().max(x.lit(-100.0));
         // The divisor is kept from 0 as PyTorch does it, by 1e-12.
         x(g; x, t) { g * (x.clone() - t).div(((x.lit(1.0) - x.clone()) * x.clone()).max(x.lit(1e-12))) }
@@ -214,7 +214,7 @@ macro_rules! activations {
     }
     /// The cross entropy of `sigmoid(x)` and a target `t`.
     Real BceWithLogits = "binary_cross_entropy_with_logits" FloatOnly [BinaryCrossEntropyWithLogitsBackward0](x, t as "target" in 0.0 to 1.0)
-        keeps [reduction = Whole(0), weight = Nothing, pos_weight = Nothing], no_in_place, not_bound {
+        attributes [reduction = Whole(0), weight = Nothing, pos_weight = Nothing], no_in_place, not_bound {
         (t.lit(1.0) - t) * x.clone() + ((-x.clone().abs()).exp().log1p() - x.clone().min(x.lit(0.0)));
         x(g; x, t) { g * (x.sigmoid() - t) }
         t(g; x) { g * -x }

@@ -5,7 +5,7 @@ macro_rules! arithmetic {
 
     // -------------------------------------------------------------------------------------------------------------- arithmetic
     /// The sum of both inputs.
-    Field Add = "add" Any [AddBackward0](a, b) keeps [alpha = Whole(1)], not_bound {
+    Field Add = "add" Any [AddBackward0](a, b) attributes [alpha = Whole(1)], not_bound {
         a + b;
         a(g) { g }
         b(g) { g }
@@ -17,7 +17,7 @@ macro_rules! arithmetic {
         b(g) { g * alpha }
     }
     /// The first input minus the second.
-    Field Sub = "sub" Subtract [SubBackward0](a, b) also ["subtract"] keeps [alpha = Whole(1)], not_bound {
+    Field Sub = "sub" Subtract [SubBackward0](a, b) also ["subtract"] attributes [alpha = Whole(1)], not_bound {
         a - b;
         a(g) { g }
         b(g) { -g }
@@ -29,7 +29,7 @@ macro_rules! arithmetic {
         b(g) { -(g * alpha) }
     }
     /// The second input minus the first.
-    Field Rsub = "rsub" Subtract [RsubBackward0, RsubBackward1](a, b) keeps [alpha = Whole(1)], no_in_place, not_bound {
+    Field Rsub = "rsub" Subtract [RsubBackward0, RsubBackward1](a, b) attributes [alpha = Whole(1)], no_in_place, not_bound {
         b - a;
         a(g) { -g }
         b(g) { g }
@@ -61,13 +61,13 @@ macro_rules! arithmetic {
     /// The quotient rounded towards minus infinity, without derivative.
     Num FloorDivide = "floor_divide" NoBool [NotImplemented](a, b), divides { a.div_floor(b) }
     /// The remainder of the division truncated towards zero; it has the sign of the dividend.
-    Num Fmod = "fmod" NoBool [FmodBackward1, FmodBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) number_keeps [], divides {
+    Num Fmod = "fmod" NoBool [FmodBackward1, FmodBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) number_attributes [], divides {
         a.fmod(b);
         a(g) { g }
         b(g; a, b) { -g * a.div_trunc(b) }
     }
     /// The remainder of the division rounded towards minus infinity; it has the sign of the divisor.
-    Num Remainder = "remainder" NoBool [RemainderBackward1, RemainderBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) number_keeps [], divides {
+    Num Remainder = "remainder" NoBool [RemainderBackward1, RemainderBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) number_attributes [], divides {
         a.remainder(b);
         a(g) { g }
         b(g; a, b) { -g * a.div_floor(b) }
@@ -87,7 +87,7 @@ macro_rules! arithmetic {
         b(g; a, b) { -g * (value * a).div(b.clone() * b).conj() }
     }
     /// `a + w * (b - a)`, computed from the end that `w` is nearer to.
-    Analytic Lerp = "lerp" FloatOnly [LerpBackward1, LerpBackward0](a, b as "end", w as "weight" in 0.0 to 1.0) number_keeps ["weight"], unpromoted {
+    Analytic Lerp = "lerp" FloatOnly [LerpBackward1, LerpBackward0](a, b as "end", w as "weight" in 0.0 to 1.0) number_attributes ["weight"], unpromoted {
         {
             let (d, size) = (b.clone() - a.clone(), w.clone().modulus());
             A::select(size.lt(&size.lit(0.5)), a + w.clone() * d.clone(), b - d * (w.lit(1.0) - w))
@@ -154,7 +154,7 @@ macro_rules! arithmetic {
         x(g; y) { -g * (y.clone() * y).conj() }
     }
     /// The input times itself.
-    Field Square = "square" BoolAsInt [PowBackward0](x) keeps [exponent = Whole(2)] {
+    Field Square = "square" BoolAsInt [PowBackward0](x) attributes [exponent = Whole(2)] {
         x.clone() * x;
         x(g; x) { g * (x.lit(2.0) * x).conj() }
     }
