@@ -13,10 +13,9 @@ pub mod tensor;
 pub mod transforms;
 
 pub use diagnostics::{anomaly, missing_gradient};
-pub use dispatch::apply::{
-    Arrays, Devices, OldValue, Op, OpForm, Outputs, Saves, apply, apply_inplace, apply1, apply1_growing, inplace_shape,
-};
+pub use dispatch::apply::{OldValue, apply, apply_inplace, apply1, apply1_growing, inplace_shape};
 pub use dispatch::fast_path::{apply_direct, write_direct};
+pub use dispatch::op::{Arrays, Devices, Op, OpForm, Outputs, Saves};
 pub use dispatch::pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
 pub use dispatch::{call_site, mode, record};
 pub use engine::hooks::{self, Grads};

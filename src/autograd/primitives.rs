@@ -1,7 +1,8 @@
 //! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
 use crate::array::{Array, Device};
-use crate::autograd::dispatch::apply::{Arrays, Devices, OldValue, Op, Outputs, apply_inplace, apply1, apply1_growing};
+use crate::autograd::dispatch::apply::{OldValue, apply_inplace, apply1, apply1_growing};
+use crate::autograd::dispatch::op::{Arrays, Devices, Op, Outputs};
 use crate::autograd::dispatch::pointwise::PointwiseOp;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Name, OutMeta, Vjp, VjpCx};

@@ -1,6 +1,7 @@
 //! Splitting by NumPy's names, matrices made of blocks, and differences of neighbours.
 
 use super::join;
+use super::parts;
 use super::pointwise as pw;
 use super::reduce::{self};
 use super::shape::{self, Views};
@@ -30,12 +31,12 @@ fn split_named(t: &Tensor, name: &str, least: usize, dim: usize, cuts: Cuts<'_>)
         )));
     }
     match cuts {
-        Cuts::At(positions) => shape::tensor_split_at(t, positions, dim as i64),
+        Cuts::At(positions) => parts::tensor_split_at(t, positions, dim as i64),
         Cuts::Equal(n) if n == 0 || s[dim] as i64 % n != 0 => Err(Error::runtime(format!(
             "torch.{name} attempted to split along dimension {dim}, but the size of the dimension {} is not divisible by the split_size {n}!",
             s[dim]
         ))),
-        Cuts::Equal(n) => shape::tensor_split(t, n, dim as i64),
+        Cuts::Equal(n) => parts::tensor_split(t, n, dim as i64),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod mask;
 pub mod matmul;
 pub mod norm;
 pub mod order;
+pub mod parts;
 pub mod pointwise;
 pub mod quantile;
 pub mod random;
@@ -27,6 +28,7 @@ pub mod reduce;
 pub mod scan;
 pub mod shape;
 pub mod softmax;
+
 pub mod unique;
 
 /// The declared functions of all families.

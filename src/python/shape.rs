@@ -6,6 +6,7 @@ use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
+use crate::ops::parts;
 use crate::ops::shape::{self, Views};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -124,21 +125,21 @@ both! {
     }
     /// All slices along `dim`, without that dimension.
     fn unbind(x, dim: i64) sig(dim=0) {
-        tuple(x.py(), shape::unbind(PyTensor::of(x), dim)?)
+        tuple(x.py(), parts::unbind(PyTensor::of(x), dim)?)
     }
     /// Parts of a size (the last one may be smaller), or of the sizes in a list.
     fn split(x, split_size_or_sections: &Obj<'_>, dim: i64) sig(split_size_or_sections, dim=0) {
         let (t, s) = (PyTensor::of(x), split_size_or_sections);
         let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
-        tuple(x.py(), if many { shape::split_sizes(t, &ints(s)?, dim)? } else { shape::split(t, args::int(s)?, dim)? })
+        tuple(x.py(), if many { parts::split_sizes(t, &ints(s)?, dim)? } else { parts::split(t, args::int(s)?, dim)? })
     }
     /// Parts of the given sizes.
     fn split_with_sizes(x, split_sizes: &Obj<'_>, dim: i64) sig(split_sizes, dim=0) {
-        tuple(x.py(), shape::split_sizes(PyTensor::of(x), &ints(split_sizes)?, dim)?)
+        tuple(x.py(), parts::split_sizes(PyTensor::of(x), &ints(split_sizes)?, dim)?)
     }
     /// At most `chunks` parts of equal size; the last one may be smaller.
     fn chunk(x, chunks: i64, dim: i64) sig(chunks, dim=0) {
-        tuple(x.py(), shape::chunk(PyTensor::of(x), chunks, dim)?)
+        tuple(x.py(), parts::chunk(PyTensor::of(x), chunks, dim)?)
     }
     /// So many parts (their sizes differ by at most one), or parts between given positions.
     fn tensor_split(x, indices_or_sections: &Obj<'_>, dim: i64) sig(indices_or_sections, dim=0) {
@@ -151,11 +152,11 @@ both! {
                 )));
             }
             if i.rank() == 1 {
-                return tuple(x.py(), shape::tensor_split_at(t, &i.array().to_vec::<i64>()?, dim)?);
+                return tuple(x.py(), parts::tensor_split_at(t, &i.array().to_vec::<i64>()?, dim)?);
             }
         }
         let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
-        tuple(x.py(), if many { shape::tensor_split_at(t, &ints(s)?, dim)? } else { shape::tensor_split(t, args::int(s)?, dim)? })
+        tuple(x.py(), if many { parts::tensor_split_at(t, &ints(s)?, dim)? } else { parts::tensor_split(t, args::int(s)?, dim)? })
     }
     /// A diagonal of two dimensions, as a new last dimension.
     fn diagonal(x, offset: i64, dim1: i64, dim2: i64) sig(offset=0, dim1=0, dim2=1) {

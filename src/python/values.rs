@@ -196,7 +196,7 @@ impl PyTensor {
         if Self::of(slf).rank() == 0 {
             return Err(type_error("iteration over a 0-d tensor"));
         }
-        let parts = crate::ops::shape::unbind(Self::of(slf), 0)?;
+        let parts = crate::ops::parts::unbind(Self::of(slf), 0)?;
         let items: Vec<Py<PyAny>> = parts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
         Ok(PyTuple::new(py, items)?.try_iter()?.into_any())
     }

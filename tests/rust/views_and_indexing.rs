@@ -10,6 +10,7 @@ use rgrad::ops::index::{self, WriteTarget};
 use rgrad::ops::indexing::{self, Index};
 use rgrad::ops::join::{self, Repeats};
 use rgrad::ops::mask;
+use rgrad::ops::parts;
 use rgrad::ops::pointwise::{Arg, mul};
 use rgrad::ops::random::{self, Dist, Generator};
 use rgrad::ops::{create, rearrange, shape};
@@ -39,21 +40,21 @@ fn views_have_gradients() {
     check("unfold", &[&[5]], &|x| shape::unfold(&mul(&x[0], &x[0])?, 0, 3, 1));
     check("as_strided", &[&[6]], &|x| shape::as_strided(&mul(&x[0], &x[0])?, &[2, 3], &[1, 2], Some(0)));
     check("unbind", &[&[3, 2]], &|x| {
-        let parts = shape::unbind(&mul(&x[0], &x[0])?, 0)?;
+        let parts = parts::unbind(&mul(&x[0], &x[0])?, 0)?;
         mul(&parts[0], &parts[2])
     });
     check("split", &[&[5]], &|x| {
-        let parts = shape::split(&mul(&x[0], &x[0])?, 2, 0)?;
+        let parts = parts::split(&mul(&x[0], &x[0])?, 2, 0)?;
         mul(&parts[0], &parts[1])
     });
-    check("tensor_split", &[&[5]], &|x| Ok(shape::tensor_split_at(&mul(&x[0], &x[0])?, &[1, 3], 0)?[1].clone()));
+    check("tensor_split", &[&[5]], &|x| Ok(parts::tensor_split_at(&mul(&x[0], &x[0])?, &[1, 3], 0)?[1].clone()));
 }
 
 #[test]
 fn parts_of_one_tensor_share_a_node() {
     let x = tensor(&[1.0, 2.0, 3.0, 4.0], &[4]);
     x.set_requires_grad(true).unwrap();
-    let parts = shape::split_sizes(&x, &[1, 3], 0).unwrap();
+    let parts = parts::split_sizes(&x, &[1, 3], 0).unwrap();
     let edges: Vec<_> = parts.iter().map(|p| p.grad_fn().unwrap().unwrap()).collect();
     assert!(std::sync::Arc::ptr_eq(&edges[0].node, &edges[1].node));
     assert_eq!((edges[0].nr, edges[1].nr, edges[0].node.name()), (0, 1, "SplitWithSizesBackward0".to_string()));

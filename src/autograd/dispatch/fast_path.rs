@@ -2,9 +2,9 @@
 //! and in backward what `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
 
 use crate::array::{Array, Change, Numbers, Version, fusion};
-use crate::autograd::dispatch::apply::{Op, Saves};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode;
+use crate::autograd::dispatch::op::{Op, Saves};
 use crate::autograd::dispatch::pointwise::{MAX_PARAMS, Number, Passthrough, PointwiseOp};
 use crate::autograd::dispatch::record;
 use crate::autograd::graph::node::{Edge, Edges, Node, NodeOp, NodeState, OutMeta};

@@ -17,9 +17,9 @@
 //! Who wants to see every operation sets a bit of `Mode::watch`. `Mode::allows_fast_path` then says no, and nothing goes past dispatch.
 
 use crate::autograd::diagnostics::missing_gradient;
-use crate::autograd::dispatch::apply::Saves;
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::dispatch::mode::Mode;
+use crate::autograd::dispatch::op::Saves;
 use crate::autograd::graph::node::{Edge, Edges, Node, NodeOp, OutMeta};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::saved_hooks;

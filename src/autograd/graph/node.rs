@@ -2,8 +2,8 @@
 
 use crate::array::{Array, Device};
 use crate::autograd::diagnostics::missing_gradient::PathEnds;
-use crate::autograd::dispatch::apply::Saves;
 use crate::autograd::dispatch::call_site::Site;
+use crate::autograd::dispatch::op::Saves;
 use crate::autograd::engine::hooks::{Grads, NodeHooks};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::saved_attributes::SavedAttributes;

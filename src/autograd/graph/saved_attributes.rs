@@ -1,6 +1,6 @@
 //! What a node keeps for its backward, under PyTorch's names (`_saved_self`, `_saved_dim`, ...).
 
-use crate::autograd::dispatch::apply::Saves;
+use crate::autograd::dispatch::op::Saves;
 use crate::autograd::graph::node::{Node, NodeOp};
 use crate::autograd::graph::view::ViewOp;
 use crate::layout::Scalar;

@@ -2,9 +2,10 @@
 
 use crate::array::Array;
 use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
-use crate::autograd::dispatch::apply::{Arrays, Op, Outputs, out_meta, run_vjp};
+use crate::autograd::dispatch::apply::{out_meta, run_vjp};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode::{self, ModeGuard, Watch};
+use crate::autograd::dispatch::op::{Arrays, Op, Outputs};
 use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};

@@ -1,6 +1,7 @@
 //! What a batching rule sees: inputs of which some have a batch dimension in front.
 
-use crate::autograd::dispatch::apply::{Op, Outputs, apply};
+use crate::autograd::dispatch::apply::apply;
+use crate::autograd::dispatch::op::{Op, Outputs};
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;

@@ -3,9 +3,10 @@
 //! A tensor has a place for a tangent as it has one for a history. What computes tangents sees primals only: the same values with the
 //! same history, without tangents; so tangents are ordinary tensors, and backward goes through them.
 
-use crate::autograd::dispatch::apply::{Op, Outputs, Saves, apply, out_meta, run_recorded, run_vjp};
+use crate::autograd::dispatch::apply::{apply, out_meta, run_recorded, run_vjp};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode::{self, ModeGuard};
+use crate::autograd::dispatch::op::{Op, Outputs, Saves};
 use crate::autograd::dispatch::pointwise::PointwiseOp;
 use crate::autograd::dispatch::record::{self, NodeRecord};
 use crate::autograd::engine;

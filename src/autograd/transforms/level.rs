@@ -4,8 +4,9 @@
 //! level lower. Only level 0 sees arrays. History and tangents are kept at every level by the same code.
 
 use crate::array::{Array, new_age};
-use crate::autograd::dispatch::apply::{OldValue, Op, Outputs, apply, apply_inplace};
+use crate::autograd::dispatch::apply::{OldValue, apply, apply_inplace};
 use crate::autograd::dispatch::mode::{self, ModeGuard, Watch, set_watch};
+use crate::autograd::dispatch::op::{Op, Outputs};
 use crate::autograd::graph::view::{Creation, view_as};
 use crate::autograd::tensor::{Tensor, Value};
 use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
