@@ -4,10 +4,10 @@ use super::args::as_tensor;
 use super::errors::{runtime, type_error};
 use super::rows::into_out;
 use super::tensor::PyTensor;
+use super::types::PyObj;
 use crate::autograd::primitives;
 use pyo3::prelude::*;
 
-type Obj<'py> = Bound<'py, PyAny>;
 type Same<'py> = Bound<'py, PyTensor>;
 
 fn no_imaginary_part() -> PyErr {
@@ -36,7 +36,7 @@ fn conj<'py>(input: Same<'py>) -> Same<'py> {
 /// The complex conjugate, written out: of a tensor of real numbers, itself.
 #[pyfunction]
 #[pyo3(signature = (input, *, out=None))]
-fn conj_physical<'py>(py: Python<'py>, input: Same<'py>, out: Option<Obj<'py>>) -> PyResult<Obj<'py>> {
+fn conj_physical<'py>(py: Python<'py>, input: Same<'py>, out: Option<PyObj<'py>>) -> PyResult<PyObj<'py>> {
     let Some(out) = out else { return Ok(input.into_any()) };
     let (from, to) = (PyTensor::of(&input), as_tensor(&out));
     if let Some(to) = to
@@ -82,7 +82,7 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_real(slf: &Bound<'_, Self>, value: &Obj<'_>) -> PyResult<()> {
+    fn set_real(slf: &Bound<'_, Self>, value: &PyObj<'_>) -> PyResult<()> {
         let Some(value) = as_tensor(value) else { return Err(type_error("real: a tensor is expected")) };
         Ok(primitives::copy_(Self::of(slf), value)?)
     }
@@ -94,7 +94,7 @@ impl PyTensor {
     }
 
     #[setter]
-    fn set_imag(slf: &Bound<'_, Self>, value: &Obj<'_>) -> PyResult<()> {
+    fn set_imag(slf: &Bound<'_, Self>, value: &PyObj<'_>) -> PyResult<()> {
         let _ = (slf, value);
         Err(no_imaginary_part())
     }

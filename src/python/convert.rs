@@ -6,6 +6,7 @@ use super::dtype::dtype_option;
 use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::numpy_memory::{self, NdArray};
+use super::types::{PyObj, PyObjResult};
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, primitives};
 use crate::error::Error;
@@ -16,9 +17,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
 
 /// As many dimensions as NumPy and PyTorch allow.
 const MAX_DIMS: usize = 64;
@@ -46,12 +44,12 @@ impl Collected {
     }
 }
 
-fn is_text(obj: &Obj<'_>) -> bool {
+fn is_text(obj: &PyObj<'_>) -> bool {
     obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>()
 }
 
 /// Whether an object is a level of nesting: it has a length and items by number.
-fn is_level(obj: &Obj<'_>) -> bool {
+fn is_level(obj: &PyObj<'_>) -> bool {
     if obj.is_exact_instance_of::<PyFloat>() || obj.is_exact_instance_of::<PyInt>() || obj.is_exact_instance_of::<PyBool>() {
         return false;
     }
@@ -64,13 +62,13 @@ fn is_level(obj: &Obj<'_>) -> bool {
 }
 
 #[inline]
-fn get<'py>(obj: &Obj<'py>, i: usize) -> PyResult<Obj<'py>> {
+fn get<'py>(obj: &PyObj<'py>, i: usize) -> PyResult<PyObj<'py>> {
     // SAFETY: a valid object under the GIL; the result is a new reference or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(obj.py(), ffi::PySequence_GetItem(obj.as_ptr(), i as ffi::Py_ssize_t)) }
 }
 
 /// The sizes that the first elements of all levels give.
-fn shape_of(obj: &Obj<'_>) -> PyResult<Dims> {
+fn shape_of(obj: &PyObj<'_>) -> PyResult<Dims> {
     let mut shape = Dims::new();
     let mut at = obj.clone();
     while is_level(&at) {
@@ -90,7 +88,7 @@ fn shape_of(obj: &Obj<'_>) -> PyResult<Dims> {
     Ok(shape)
 }
 
-fn int_leaf(obj: &Obj<'_>) -> PyResult<Leaf> {
+fn int_leaf(obj: &PyObj<'_>) -> PyResult<Leaf> {
     match obj.extract::<i64>() {
         Ok(i) => Ok(Leaf::Number(Scalar::Int(i))),
         Err(_) => Ok(Leaf::Huge(obj.extract::<f64>().unwrap_or(f64::INFINITY))),
@@ -98,7 +96,7 @@ fn int_leaf(obj: &Obj<'_>) -> PyResult<Leaf> {
 }
 
 /// One number.
-fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
+fn leaf(obj: &PyObj<'_>, out: &mut Collected) -> PyResult<()> {
     if obj.is_exact_instance_of::<PyFloat>() {
         out.push(Leaf::Number(Scalar::Float(obj.extract()?)), pointwise::default_dtype());
         return Ok(());
@@ -148,7 +146,7 @@ fn leaf(obj: &Obj<'_>, out: &mut Collected) -> PyResult<()> {
 }
 
 /// All numbers in row-major order; every level must have the size that its first neighbour has.
-fn collect(obj: &Obj<'_>, shape: &[usize], dim: usize, out: &mut Collected) -> PyResult<()> {
+fn collect(obj: &PyObj<'_>, shape: &[usize], dim: usize, out: &mut Collected) -> PyResult<()> {
     let Some(&n) = shape.get(dim) else { return leaf(obj, out) };
     if !is_level(obj) {
         return Err(type_error(format!("not a sequence: expected {n} elements at dim {dim}, got {}", type_name(obj))));
@@ -221,7 +219,7 @@ fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array
 }
 
 /// A new tensor from any data; never shares memory.
-pub(super) fn tensor_from(data: &Obj<'_>, dtype: Option<DType>) -> PyResult<Tensor> {
+pub(super) fn tensor_from(data: &PyObj<'_>, dtype: Option<DType>) -> PyResult<Tensor> {
     if let Some(t) = as_tensor(data) {
         let t = t.detach();
         let d = dtype.unwrap_or_else(|| t.dtype());
@@ -255,7 +253,7 @@ pub(super) fn tensor_from(data: &Obj<'_>, dtype: Option<DType>) -> PyResult<Tens
 }
 
 /// Objects that are certainly no arrays, so that NumPy need not be asked (or loaded).
-fn is_builtin(obj: &Obj<'_>) -> bool {
+fn is_builtin(obj: &PyObj<'_>) -> bool {
     obj.is_exact_instance_of::<PyList>()
         || obj.is_exact_instance_of::<PyTuple>()
         || obj.is_exact_instance_of::<PyFloat>()
@@ -281,12 +279,12 @@ pub(super) fn require_grad(t: &Tensor, on: bool) -> PyResult<()> {
 #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false, pin_memory=false))]
 fn tensor(
     py: Python<'_>,
-    data: &Obj<'_>,
-    dtype: Option<&Obj<'_>>,
-    device: Option<&Obj<'_>>,
+    data: &PyObj<'_>,
+    dtype: Option<&PyObj<'_>>,
+    device: Option<&PyObj<'_>>,
     requires_grad: bool,
     pin_memory: bool,
-) -> PyOut {
+) -> PyObjResult {
     let _ = pin_memory;
     let dtype = dtype_option(dtype, "tensor()")?;
     let device = device_or_default(device)?;
@@ -305,7 +303,7 @@ fn tensor(
 /// The data as a tensor, without a copy where that is possible: tensors and NumPy arrays of the wanted dtype share their memory.
 #[pyfunction]
 #[pyo3(name = "as_tensor", signature = (data, dtype=None, device=None))]
-fn as_tensor_(py: Python<'_>, data: &Obj<'_>, dtype: Option<&Obj<'_>>, device: Option<&Obj<'_>>) -> PyOut {
+fn as_tensor_(py: Python<'_>, data: &PyObj<'_>, dtype: Option<&PyObj<'_>>, device: Option<&PyObj<'_>>) -> PyObjResult {
     let dtype = dtype_option(dtype, "as_tensor()")?;
     let device = device_or_default(device)?;
     if let Some(t) = as_tensor(data) {
@@ -331,12 +329,12 @@ fn as_tensor_(py: Python<'_>, data: &Obj<'_>, dtype: Option<&Obj<'_>>, device: O
 #[pyo3(signature = (obj, *, dtype=None, device=None, copy=None, requires_grad=false))]
 fn asarray(
     py: Python<'_>,
-    obj: &Obj<'_>,
-    dtype: Option<&Obj<'_>>,
-    device: Option<&Obj<'_>>,
+    obj: &PyObj<'_>,
+    dtype: Option<&PyObj<'_>>,
+    device: Option<&PyObj<'_>>,
     copy: Option<bool>,
     requires_grad: bool,
-) -> PyOut {
+) -> PyObjResult {
     let out = if copy == Some(true) {
         let on = device_or_default(device)?.unwrap_or_else(|| as_tensor(obj).map_or(Device::CPU, Tensor::device));
         wrap(py, primitives::to_device(&tensor_from(obj, dtype_option(dtype, "asarray()")?)?, on)?)?
@@ -361,7 +359,7 @@ fn asarray(
 ///
 /// Raises TypeError for anything but arrays of float32, float64, int32, int64, uint8, bool; ValueError for negative strides.
 #[pyfunction]
-fn from_numpy(py: Python<'_>, ndarray: &Obj<'_>) -> PyOut {
+fn from_numpy(py: Python<'_>, ndarray: &PyObj<'_>) -> PyObjResult {
     let Some(array) = NdArray::of(ndarray)? else {
         return Err(type_error(format!("expected np.ndarray (got {})", type_name(ndarray))));
     };

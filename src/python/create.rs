@@ -7,6 +7,7 @@ use super::dtype::{device_of, dtype_option};
 use super::errors::type_error;
 use super::identity::wrap;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::array::Device;
 use crate::autograd::{Tensor, level, primitives};
 use crate::error::Error;
@@ -16,9 +17,6 @@ use crate::ops::pointwise::default_dtype;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-
-type Obj<'py> = Bound<'py, PyAny>;
-pub(super) type PyOut = PyResult<Py<PyAny>>;
 
 /// The keywords that all creating functions share.
 pub(super) struct Options {
@@ -79,7 +77,7 @@ impl Options {
         self.device.unwrap_or_default()
     }
 
-    pub(super) fn wrap(&self, py: Python<'_>, t: Tensor) -> PyOut {
+    pub(super) fn wrap(&self, py: Python<'_>, t: Tensor) -> PyObjResult {
         self.done()?;
         let t = match self.device {
             Some(d) => primitives::to_device(&t, d)?,
@@ -122,7 +120,7 @@ pub(super) fn size_of(py: Python<'_>, function: &'static str, given: &Bound<'_, 
 }
 
 /// Writes a new tensor over `out=`, where that is given.
-pub(super) fn into(py: Python<'_>, o: &mut Options, t: Tensor) -> PyOut {
+pub(super) fn into(py: Python<'_>, o: &mut Options, t: Tensor) -> PyObjResult {
     match o.take(py, "out") {
         Some(out) => {
             o.done()?;
@@ -138,7 +136,7 @@ macro_rules! filled {
             $(#[doc = $doc])+
             #[pyfunction]
             #[pyo3(signature = (*size, **kwargs))]
-            fn $name(py: Python<'_>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+            fn $name(py: Python<'_>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
                 let mut o = Options::parse(stringify!($name), kwargs)?;
                 let shape = size_of(py, stringify!($name), size, &mut o)?;
                 let value: Option<i64> = $value;
@@ -152,7 +150,7 @@ macro_rules! filled {
             /// A new tensor of the shape and dtype of `input`.
             #[pyfunction]
             #[pyo3(signature = (input, **kwargs))]
-            fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+            fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
                 let o = Options::parse_like(stringify!($like), kwargs)?;
                 let value: Option<i64> = $value;
                 let t = match value {
@@ -182,7 +180,7 @@ filled! {
 }
 
 /// A Python number, or the one element of a 0-d tensor.
-fn value_of(obj: &Obj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
+fn value_of(obj: &PyObj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
     if let Some(t) = as_tensor(obj)
         && t.numel() == 1
     {
@@ -194,7 +192,7 @@ fn value_of(obj: &Obj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
 /// A tensor of one number; its dtype is the number's own (bool, int64 or the default dtype).
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, **kwargs))]
-fn full(py: Python<'_>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn full(py: Python<'_>, size: &PyObj<'_>, fill_value: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("full", kwargs)?;
     if size.is_exact_instance_of::<pyo3::types::PyInt>() {
         return Err(type_error("full(): argument 'size' (position 1) must be tuple of ints, not int"));
@@ -209,7 +207,7 @@ fn full(py: Python<'_>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bo
 /// A tensor of one number with the shape and dtype of `input`.
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, **kwargs))]
-fn full_like(py: Python<'_>, input: &Bound<'_, PyTensor>, fill_value: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn full_like(py: Python<'_>, input: &Bound<'_, PyTensor>, fill_value: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let o = Options::parse_like("full_like", kwargs)?;
     o.wrap(py, create::full_like_on(PyTensor::of(input), value_of(fill_value, "full_like", "fill_value")?, o.dtype, o.device)?)
 }
@@ -217,7 +215,7 @@ fn full_like(py: Python<'_>, input: &Bound<'_, PyTensor>, fill_value: &Obj<'_>, 
 /// Ones on the main diagonal of an n x m matrix, zero elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, **kwargs))]
-fn eye(py: Python<'_>, n: i64, m: Option<i64>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn eye(py: Python<'_>, n: i64, m: Option<i64>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("eye", kwargs)?;
     let t = create::eye(n, m, o.float())?;
     into(py, &mut o, t)
@@ -226,7 +224,7 @@ fn eye(py: Python<'_>, n: i64, m: Option<i64>, kwargs: Option<&Bound<'_, PyDict>
 /// `start`, `start + step`, ... below `end`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
-fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("arange", kwargs)?;
     let mut given: Vec<Option<Bound<'_, PyAny>>> = args.iter().map(Some).collect();
     if given.len() > 3 {
@@ -252,7 +250,7 @@ fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, P
 /// `steps` evenly spaced numbers from `start` to `end`, both included.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps, **kwargs))]
-fn linspace(py: Python<'_>, start: &Obj<'_>, end: &Obj<'_>, steps: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn linspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("linspace", kwargs)?;
     let (s, e) = (value_of(start, "linspace", "start")?, value_of(end, "linspace", "end")?);
     let t = create::linspace(s.to_f64(), e.to_f64(), steps, o.dtype)?;
@@ -262,7 +260,7 @@ fn linspace(py: Python<'_>, start: &Obj<'_>, end: &Obj<'_>, steps: i64, kwargs: 
 /// `base` to the power of `steps` evenly spaced numbers.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps, base=10.0, **kwargs))]
-fn logspace(py: Python<'_>, start: &Obj<'_>, end: &Obj<'_>, steps: i64, base: f64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn logspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, base: f64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("logspace", kwargs)?;
     let (s, e) = (value_of(start, "logspace", "start")?, value_of(end, "logspace", "end")?);
     let t = create::logspace(s.to_f64(), e.to_f64(), steps, base, o.dtype)?;
@@ -272,7 +270,7 @@ fn logspace(py: Python<'_>, start: &Obj<'_>, end: &Obj<'_>, steps: i64, base: f6
 /// A 0-d tensor of a number.
 #[pyfunction]
 #[pyo3(signature = (s, **kwargs))]
-fn scalar_tensor(py: Python<'_>, s: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn scalar_tensor(py: Python<'_>, s: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let o = Options::parse("scalar_tensor", kwargs)?;
     o.wrap(py, create::full(&[], value_of(s, "scalar_tensor", "s")?, Some(o.float()))?)
 }
@@ -280,7 +278,7 @@ fn scalar_tensor(py: Python<'_>, s: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>
 /// Memory of any contents with the given strides.
 #[pyfunction]
 #[pyo3(signature = (size, stride, **kwargs))]
-fn empty_strided(py: Python<'_>, size: &Obj<'_>, stride: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn empty_strided(py: Python<'_>, size: &PyObj<'_>, stride: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let o = Options::parse("empty_strided", kwargs)?;
     let shape = create::sizes(&args::ints(size)?)?;
     let strides: Vec<isize> = args::ints(stride)?.iter().map(|s| *s as isize).collect();
@@ -293,7 +291,7 @@ macro_rules! triangles {
             /// Positions of a triangle of a matrix: a row of row numbers and a row of column numbers.
             #[pyfunction]
             #[pyo3(signature = (row, col, offset=0, **kwargs))]
-            fn $name(py: Python<'_>, row: i64, col: i64, offset: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+            fn $name(py: Python<'_>, row: i64, col: i64, offset: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
                 let o = Options::parse(stringify!($name), kwargs)?;
                 let t = create::triangle_indices(row, col, offset, $upper)?;
                 o.wrap(py, primitives::cast(&t, o.dtype.unwrap_or(DType::I64))?)
@@ -307,25 +305,25 @@ triangles! { tril_indices false triu_indices true }
 impl PyTensor {
     /// Zeros of this tensor's dtype.
     #[pyo3(signature = (*size, **kwargs))]
-    fn new_zeros(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn new_zeros(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         new_filled(slf, "new_zeros", size, kwargs, Some(0))
     }
 
     /// Ones of this tensor's dtype.
     #[pyo3(signature = (*size, **kwargs))]
-    fn new_ones(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn new_ones(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         new_filled(slf, "new_ones", size, kwargs, Some(1))
     }
 
     /// Memory of any contents of this tensor's dtype.
     #[pyo3(signature = (*size, **kwargs))]
-    fn new_empty(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn new_empty(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         new_filled(slf, "new_empty", size, kwargs, None)
     }
 
     /// One number of this tensor's dtype.
     #[pyo3(signature = (size, fill_value, **kwargs))]
-    fn new_full(slf: &Bound<'_, Self>, size: &Obj<'_>, fill_value: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn new_full(slf: &Bound<'_, Self>, size: &PyObj<'_>, fill_value: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         let o = Options::parse_like("new_full", kwargs)?;
         let shape = create::sizes(&sizes_arg(size, "new_full", "size")?)?;
         let dtype = o.dtype.unwrap_or_else(|| Self::of(slf).dtype());
@@ -336,7 +334,7 @@ impl PyTensor {
 
     /// A copy of `data` in this tensor's dtype.
     #[pyo3(signature = (data, **kwargs))]
-    fn new_tensor(slf: &Bound<'_, Self>, data: &Obj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn new_tensor(slf: &Bound<'_, Self>, data: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         let mut o = Options::parse_like("new_tensor", kwargs)?;
         o.device.get_or_insert_with(|| Self::of(slf).device());
         let dtype = o.dtype.unwrap_or_else(|| Self::of(slf).dtype());
@@ -350,7 +348,7 @@ fn new_filled(
     size: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
     value: Option<i64>,
-) -> PyOut {
+) -> PyObjResult {
     let py = slf.py();
     let mut o = Options::parse_like(name, kwargs)?;
     let shape = size_of(py, name, size, &mut o)?;

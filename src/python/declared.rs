@@ -7,6 +7,7 @@ use super::identity::wrap;
 use super::reduce::named_pair;
 use super::rows::{add_function, add_method, into_out};
 use super::tensor::PyTensor;
+use super::types::{FastFunction, RawObj};
 use crate::autograd::Tensor;
 use crate::error::Error;
 use crate::ops;
@@ -15,9 +16,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
 use smallvec::SmallVec;
-
-type Object = *mut ffi::PyObject;
-type Fast = ffi::PyCFunctionFastWithKeywords;
 
 /// How many functions can be declared.
 const MOST: usize = 128;
@@ -136,7 +134,7 @@ fn sorted<'a, 'py>(
 
 /// What all declared functions share. `extern "C"`, so that nothing unwinds through an entry.
 #[inline(never)]
-unsafe extern "C" fn call(slf: Object, args: *const Object, nargs: ffi::Py_ssize_t, kwnames: Object, at: usize, is_method: bool) -> Object {
+unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj, at: usize, is_method: bool) -> RawObj {
     // SAFETY: Python calls with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let run = || -> PyResult<Py<PyAny>> {
@@ -186,12 +184,12 @@ fn entry(at: usize) -> PyResult<&'static Declared> {
     entries().get(at).copied().ok_or_else(|| Error::internal("a declared function", "it is not there").into())
 }
 
-unsafe extern "C" fn function<const AT: usize>(slf: Object, args: *const Object, nargs: ffi::Py_ssize_t, kwnames: Object) -> Object {
+unsafe extern "C" fn function<const AT: usize>(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe { call(slf, args, nargs, kwnames, AT, false) }
 }
 
-unsafe extern "C" fn method<const AT: usize>(slf: Object, args: *const Object, nargs: ffi::Py_ssize_t, kwnames: Object) -> Object {
+unsafe extern "C" fn method<const AT: usize>(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe { call(slf, args, nargs, kwnames, AT, true) }
 }
@@ -203,8 +201,8 @@ macro_rules! numbered {
         $f::<{ $eight * 8 + 4 }>, $f::<{ $eight * 8 + 5 }>, $f::<{ $eight * 8 + 6 }>, $f::<{ $eight * 8 + 7 }>,
     )*] };
 }
-static FUNCTIONS: [Fast; MOST] = numbered!(function, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-static METHODS: [Fast; MOST] = numbered!(method, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+static FUNCTIONS: [FastFunction; MOST] = numbered!(function, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+static METHODS: [FastFunction; MOST] = numbered!(method, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 
 /// The text signature, as `inspect.signature` reads it.
 fn signature(f: &Declared, is_method: bool) -> String {

@@ -34,11 +34,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[pyclass(name = "_FunctionCtx", module = "rgrad", extends = PyNode, subclass, dict, frozen)]
 pub(super) struct FunctionCtx {
     materialize: AtomicBool,
-    state: Table<State>,
+    state: Table<ContextState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ContextState {
     /// What `save_for_backward` was given, until the node has it.
     to_save: Option<Py<PyTuple>>,
     dirty: Option<Py<PyTuple>>,

@@ -8,6 +8,7 @@ use super::identity::wrap;
 use super::numpy_memory::NdArray;
 use super::shape::tuple;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::array::{Array, IndexPlan};
 use crate::autograd::Tensor;
 use crate::error::Error;
@@ -23,15 +24,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
 type Items = SmallVec<[Index; 4]>;
 
 // ---- index expressions -----------------------------------------------------------------------------------------------
 
 /// One bound of a slice.
 #[inline]
-fn bound(obj: &Obj<'_>) -> PyResult<Option<i64>> {
+fn bound(obj: &PyObj<'_>) -> PyResult<Option<i64>> {
     if obj.is_none() {
         return Ok(None);
     }
@@ -67,7 +66,7 @@ fn warn(py: Python<'_>, message: &std::ffi::CStr) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), message, 1)
 }
 
-fn one(obj: &Obj<'_>) -> PyResult<Index> {
+fn one(obj: &PyObj<'_>) -> PyResult<Index> {
     let py = obj.py();
     if obj.is_exact_instance_of::<PyInt>() {
         let i = obj.extract().map_err(|_| PyIndexError::new_err(format!("index {obj} is out of bounds: it does not fit into 64 bits")))?;
@@ -111,7 +110,7 @@ fn one(obj: &Obj<'_>) -> PyResult<Index> {
 }
 
 #[cold]
-fn invalid(obj: &Obj<'_>) -> PyErr {
+fn invalid(obj: &PyObj<'_>) -> PyErr {
     PyIndexError::new_err(format!(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
         type_name(obj)
@@ -119,7 +118,7 @@ fn invalid(obj: &Obj<'_>) -> PyErr {
 }
 
 /// A sequence of positions or truth values.
-fn positions(obj: &Obj<'_>) -> PyResult<Index> {
+fn positions(obj: &PyObj<'_>) -> PyResult<Index> {
     let t = tensor_from(obj, None)?;
     if t.numel() == 0 && t.dtype().is_float() {
         return Ok(Index::Tensor(Tensor::new(Array::empty(&t.shape(), DType::I64)?)));
@@ -128,7 +127,7 @@ fn positions(obj: &Obj<'_>) -> PyResult<Index> {
 }
 
 /// A list that holds more than positions was a tuple once, and still is one in PyTorch.
-fn is_legacy_tuple(obj: &Obj<'_>) -> PyResult<bool> {
+fn is_legacy_tuple(obj: &PyObj<'_>) -> PyResult<bool> {
     let Ok(list) = obj.cast::<PyList>() else { return Ok(false) };
     if list.len() >= 32 {
         return Ok(false);
@@ -144,7 +143,7 @@ fn is_legacy_tuple(obj: &Obj<'_>) -> PyResult<bool> {
 }
 
 #[inline]
-fn items(key: &Obj<'_>) -> PyResult<Items> {
+fn items(key: &PyObj<'_>) -> PyResult<Items> {
     let mut out = Items::new();
     if let Ok(t) = key.cast::<PyTuple>() {
         for item in t {
@@ -167,11 +166,11 @@ fn items(key: &Obj<'_>) -> PyResult<Items> {
 
 #[pymethods]
 impl PyTensor {
-    fn __getitem__(slf: &Bound<'_, Self>, key: &Obj<'_>) -> PyOut {
+    fn __getitem__(slf: &Bound<'_, Self>, key: &PyObj<'_>) -> PyObjResult {
         wrap(slf.py(), indexing::get(Self::of(slf), &items(key)?)?)
     }
 
-    fn __setitem__(slf: &Bound<'_, Self>, key: &Obj<'_>, value: &Obj<'_>) -> PyResult<()> {
+    fn __setitem__(slf: &Bound<'_, Self>, key: &PyObj<'_>, value: &PyObj<'_>) -> PyResult<()> {
         let t = Self::of(slf);
         let Some(value) = args::operand(value)? else {
             return Err(type_error(format!("can't assign a {} to a rgrad.{}Tensor", type_name(value), t.dtype().type_name())));
@@ -179,18 +178,18 @@ impl PyTensor {
         Ok(indexing::set(t, &items(key)?, value)?)
     }
 
-    fn __delitem__(_slf: &Bound<'_, Self>, _key: &Obj<'_>) -> PyResult<()> {
+    fn __delitem__(_slf: &Bound<'_, Self>, _key: &PyObj<'_>) -> PyResult<()> {
         Err(type_error("Tensor does not support deleting items"))
     }
 }
 
 // ---- functions -------------------------------------------------------------------------------------------------------
 
-fn same(x: &Bound<'_, PyTensor>) -> PyOut {
+fn same(x: &Bound<'_, PyTensor>) -> PyObjResult {
     Ok(x.clone().into_any().unbind())
 }
 
-fn alpha(obj: Option<&Obj<'_>>) -> PyResult<Scalar> {
+fn alpha(obj: Option<&PyObj<'_>>) -> PyResult<Scalar> {
     match obj {
         None => Ok(Scalar::Int(1)),
         Some(o) => scalar(o)?.ok_or_else(|| type_error("argument 'alpha' must be Number")),
@@ -198,7 +197,7 @@ fn alpha(obj: Option<&Obj<'_>>) -> PyResult<Scalar> {
 }
 
 /// The positions that `index_put` takes: a tensor or None for each dimension.
-fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(IndexPlan, SmallVec<[Tensor; 4]>)> {
+fn put_plan(x: &Tensor, indices: &PyObj<'_>) -> PyResult<(IndexPlan, SmallVec<[Tensor; 4]>)> {
     let is_list = indices.is_instance_of::<PyTuple>() || indices.is_instance_of::<PyList>();
     if !is_list {
         return Err(PyTypeError::new_err(format!(
@@ -214,7 +213,13 @@ fn put_plan(x: &Tensor, indices: &Obj<'_>) -> PyResult<(IndexPlan, SmallVec<[Ten
     Ok(indexing::positions(x, &entries)?)
 }
 
-fn put(x: &Bound<'_, PyTensor>, place: WriteTarget, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyResult<Tensor> {
+fn put(
+    x: &Bound<'_, PyTensor>,
+    place: WriteTarget,
+    indices: &PyObj<'_>,
+    values: &Bound<'_, PyTensor>,
+    accumulate: bool,
+) -> PyResult<Tensor> {
     let x = PyTensor::of(x);
     let (plan, at) = put_plan(x, indices)?;
     Ok(index::index_put(place, x, plan, &at, PyTensor::of(values), accumulate)?)
@@ -225,8 +230,8 @@ fn scatter_any(
     place: WriteTarget,
     dim: i64,
     index: &Bound<'_, PyTensor>,
-    src: Option<&Obj<'_>>,
-    value: Option<&Obj<'_>>,
+    src: Option<&PyObj<'_>>,
+    value: Option<&PyObj<'_>>,
     reduce: Option<&str>,
 ) -> PyResult<Tensor> {
     let how = match reduce {
@@ -260,7 +265,7 @@ both! {
         wrap(x.py(), along::gather(PyTensor::of(x), dim, PyTensor::of(index))?)
     }
     /// A copy with `src` (a tensor or a number) written where the index points along `dim`.
-    fn scatter(x, dim: i64, index: &Bound<'_, PyTensor>, src: Option<&Obj<'_>>, value: Option<&Obj<'_>>, reduce: Option<&str>) sig(dim, index, src=None, *, value=None, reduce=None) {
+    fn scatter(x, dim: i64, index: &Bound<'_, PyTensor>, src: Option<&PyObj<'_>>, value: Option<&PyObj<'_>>, reduce: Option<&str>) sig(dim, index, src=None, *, value=None, reduce=None) {
         wrap(x.py(), scatter_any(x, WriteTarget::New, dim, index, src, value, reduce)?)
     }
     /// A copy with `src` added where the index points along `dim`, in the order of the index.
@@ -268,7 +273,7 @@ both! {
         wrap(x.py(), scatter_any(x, WriteTarget::New, dim, index, Some(src.as_any()), None, Some("add"))?)
     }
     /// A copy with `alpha * source` added to the slices along `dim` that the index names.
-    fn index_add(x, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>, alpha: Option<&Obj<'_>>) sig(dim, index, source, *, alpha=None) {
+    fn index_add(x, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>, alpha: Option<&PyObj<'_>>) sig(dim, index, source, *, alpha=None) {
         wrap(x.py(), index::index_add(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source), self::alpha(alpha)?)?)
     }
     /// A copy with the slices along `dim` that the index names replaced by those of `source`.
@@ -276,17 +281,17 @@ both! {
         wrap(x.py(), index::index_copy(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source))?)
     }
     /// A copy with the slices along `dim` that the index names filled with a value.
-    fn index_fill(x, dim: i64, index: &Bound<'_, PyTensor>, value: &Obj<'_>) sig(dim, index, value) {
+    fn index_fill(x, dim: i64, index: &Bound<'_, PyTensor>, value: &PyObj<'_>) sig(dim, index, value) {
         let v = operand_of(value, "index_fill", 3, "value")?;
         wrap(x.py(), index::index_fill(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), v)?)
     }
     /// A copy with `values` written (or added) where the index tensors point.
-    fn index_put(x, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) sig(indices, values, accumulate=false) {
+    fn index_put(x, indices: &PyObj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) sig(indices, values, accumulate=false) {
         let out = put(x, WriteTarget::New, indices, values, accumulate)?;
         wrap(x.py(), out)
     }
     /// A copy with a value where the mask holds.
-    fn masked_fill(x, mask: &Bound<'_, PyTensor>, value: &Obj<'_>) sig(mask, value) {
+    fn masked_fill(x, mask: &Bound<'_, PyTensor>, value: &PyObj<'_>) sig(mask, value) {
         let v = operand_of(value, "masked_fill", 2, "value")?;
         wrap(x.py(), along::masked_fill(WriteTarget::New, PyTensor::of(x), PyTensor::of(mask), v)?)
     }
@@ -319,16 +324,16 @@ impl PyTensor {
         slf: &Bound<'_, Self>,
         dim: i64,
         index: &Bound<'_, PyTensor>,
-        src: Option<&Obj<'_>>,
-        value: Option<&Obj<'_>>,
+        src: Option<&PyObj<'_>>,
+        value: Option<&PyObj<'_>>,
         reduce: Option<&str>,
-    ) -> PyOut {
+    ) -> PyObjResult {
         scatter_any(slf, WriteTarget::Same, dim, index, src, value, reduce)?;
         same(slf)
     }
 
     /// Adds `src` where the index points along `dim`.
-    fn scatter_add_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, src: &Bound<'_, PyTensor>) -> PyOut {
+    fn scatter_add_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, src: &Bound<'_, PyTensor>) -> PyObjResult {
         scatter_any(slf, WriteTarget::Same, dim, index, Some(src.as_any()), None, Some("add"))?;
         same(slf)
     }
@@ -340,51 +345,51 @@ impl PyTensor {
         dim: i64,
         index: &Bound<'_, PyTensor>,
         source: &Bound<'_, PyTensor>,
-        alpha: Option<&Obj<'_>>,
-    ) -> PyOut {
+        alpha: Option<&PyObj<'_>>,
+    ) -> PyObjResult {
         index::index_add(WriteTarget::Same, Self::of(slf), dim, Self::of(index), Self::of(source), self::alpha(alpha)?)?;
         same(slf)
     }
 
     /// Replaces the slices along `dim` that the index names by those of `source`.
-    fn index_copy_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyOut {
+    fn index_copy_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyObjResult {
         index::index_copy(WriteTarget::Same, Self::of(slf), dim, Self::of(index), Self::of(source))?;
         same(slf)
     }
 
     /// Fills the slices along `dim` that the index names.
-    fn index_fill_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, value: &Obj<'_>) -> PyOut {
+    fn index_fill_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, value: &PyObj<'_>) -> PyObjResult {
         index::index_fill(WriteTarget::Same, Self::of(slf), dim, Self::of(index), operand_of(value, "index_fill_", 3, "value")?)?;
         same(slf)
     }
 
     /// Writes (or adds) `values` where the index tensors point.
     #[pyo3(signature = (indices, values, accumulate=false))]
-    fn index_put_(slf: &Bound<'_, Self>, indices: &Obj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyOut {
+    fn index_put_(slf: &Bound<'_, Self>, indices: &PyObj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyObjResult {
         put(slf, WriteTarget::Same, indices, values, accumulate)?;
         same(slf)
     }
 
     /// Writes a value where the mask holds.
-    fn masked_fill_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, value: &Obj<'_>) -> PyOut {
+    fn masked_fill_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, value: &PyObj<'_>) -> PyObjResult {
         along::masked_fill(WriteTarget::Same, Self::of(slf), Self::of(mask), operand_of(value, "masked_fill_", 2, "value")?)?;
         same(slf)
     }
 
     /// Writes consecutive elements of `source` where the mask holds.
-    fn masked_scatter_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyOut {
+    fn masked_scatter_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyObjResult {
         mask::masked_scatter(WriteTarget::Same, Self::of(slf), Self::of(mask), Self::of(source))?;
         same(slf)
     }
 
     /// This tensor where the condition holds, else `other`.
     #[pyo3(name = "where")]
-    fn where_(slf: &Bound<'_, Self>, condition: &Bound<'_, PyTensor>, other: &Obj<'_>) -> PyOut {
+    fn where_(slf: &Bound<'_, Self>, condition: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyObjResult {
         choose(slf.py(), condition, Arg::Tensor(Self::of(slf)), operand_of(other, "where", 2, "other")?)
     }
 }
 
-fn choose(py: Python<'_>, condition: &Bound<'_, PyTensor>, a: Arg<'_>, b: Arg<'_>) -> PyOut {
+fn choose(py: Python<'_>, condition: &Bound<'_, PyTensor>, a: Arg<'_>, b: Arg<'_>) -> PyObjResult {
     let c = PyTensor::of(condition);
     if c.dtype() == DType::U8 {
         warn(py, c"where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version. Use a boolean condition instead.")?;
@@ -397,7 +402,7 @@ fn choose(py: Python<'_>, condition: &Bound<'_, PyTensor>, a: Arg<'_>, b: Arg<'_
 /// `input` where the condition holds, else `other`; with a condition alone, the positions where it holds.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
-fn where_(py: Python<'_>, condition: &Bound<'_, PyTensor>, input: Option<&Obj<'_>>, other: Option<&Obj<'_>>) -> PyOut {
+fn where_(py: Python<'_>, condition: &Bound<'_, PyTensor>, input: Option<&PyObj<'_>>, other: Option<&PyObj<'_>>) -> PyObjResult {
     match (input, other) {
         (None, None) => tuple(py, mask::nonzero_tuple(PyTensor::of(condition))?),
         (Some(a), Some(b)) => choose(py, condition, operand_of(a, "where", 2, "input")?, operand_of(b, "where", 3, "other")?),

@@ -6,6 +6,7 @@ use super::dtype::{PyDType, PyDevice, device_object, device_of, dtype_object, dt
 use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::array::Device;
 use crate::array::Storage;
 use crate::autograd::primitives;
@@ -16,9 +17,6 @@ use crate::pointwise::RowId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
 
 /// A tensor's memory as a whole.
 #[pyclass(name = "UntypedStorage", module = "rgrad", frozen)]
@@ -66,7 +64,7 @@ impl PyStorage {
 }
 
 /// A conversion that gives the tensor itself where nothing changes. The dtype changes where its conversion moves fewer bytes.
-fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) -> PyOut {
+fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) -> PyObjResult {
     let t = PyTensor::of(x);
     if t.dtype() == dtype && t.device() == device {
         return if copy { wrap(x.py(), primitives::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
@@ -80,7 +78,7 @@ fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) 
     wrap(x.py(), t)
 }
 
-fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyOut {
+fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyObjResult {
     converted(x, dtype, PyTensor::of(x).device(), copy)
 }
 
@@ -92,7 +90,7 @@ fn missing_dtype(name: &str) -> PyErr {
 impl PyTensor {
     /// The sizes of the dimensions.
     #[getter]
-    fn shape(slf: &Bound<'_, Self>) -> PyOut {
+    fn shape(slf: &Bound<'_, Self>) -> PyObjResult {
         // Not under the tensor's lock: a new object may run the garbage collector.
         let shape = Self::of(slf).shape();
         size_object(slf.py(), &shape)
@@ -100,7 +98,7 @@ impl PyTensor {
 
     /// The sizes of the dimensions, or that of one.
     #[pyo3(signature = (dim=None))]
-    fn size(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyOut {
+    fn size(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyObjResult {
         let (py, t) = (slf.py(), Self::of(slf));
         match dim {
             None => Self::shape(slf),
@@ -114,7 +112,7 @@ impl PyTensor {
 
     /// The distances between neighbours along each dimension (or one), in elements.
     #[pyo3(signature = (dim=None))]
-    fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyOut {
+    fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyObjResult {
         let py = slf.py();
         let array = Self::of(slf).array();
         match dim {
@@ -233,7 +231,7 @@ impl PyTensor {
 
     /// Whether the elements lie in row-major order without gaps.
     #[pyo3(signature = (memory_format=None))]
-    fn is_contiguous(slf: &Bound<'_, Self>, memory_format: Option<&Obj<'_>>) -> bool {
+    fn is_contiguous(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> bool {
         let _ = memory_format;
         Self::of(slf).with_array(|a| a.is_contiguous())
     }
@@ -246,7 +244,7 @@ impl PyTensor {
 
     /// This tensor with another dtype (and on a device); itself where nothing changes.
     #[pyo3(signature = (*args, **kwargs))]
-    fn to(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn to(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         let (mut dtype, mut device) = (None, None);
         let mut copy = false;
         let mut positional = Vec::new();
@@ -294,7 +292,7 @@ impl PyTensor {
 
     /// The name of the tensor's type, or the tensor in another dtype.
     #[pyo3(signature = (dtype=None, non_blocking=false))]
-    fn r#type(slf: &Bound<'_, Self>, dtype: Option<&Obj<'_>>, non_blocking: bool) -> PyOut {
+    fn r#type(slf: &Bound<'_, Self>, dtype: Option<&PyObj<'_>>, non_blocking: bool) -> PyObjResult {
         let _ = non_blocking;
         let Some(d) = dtype.filter(|d| !d.is_none()) else {
             let name = format!("rgrad.{}Tensor", Self::of(slf).dtype().type_name());
@@ -311,62 +309,62 @@ impl PyTensor {
         to_dtype(slf, dtype_of(d, "type()")?, false)
     }
 
-    fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyOut {
+    fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
         converted(slf, Self::of(other).dtype(), Self::of(other).device(), false)
     }
 
-    fn float(slf: &Bound<'_, Self>) -> PyOut {
+    fn float(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::F32, false)
     }
 
-    fn double(slf: &Bound<'_, Self>) -> PyOut {
+    fn double(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::F64, false)
     }
 
-    fn int(slf: &Bound<'_, Self>) -> PyOut {
+    fn int(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I32, false)
     }
 
-    fn long(slf: &Bound<'_, Self>) -> PyOut {
+    fn long(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I64, false)
     }
 
-    fn bool(slf: &Bound<'_, Self>) -> PyOut {
+    fn bool(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::Bool, false)
     }
 
-    fn byte(slf: &Bound<'_, Self>) -> PyOut {
+    fn byte(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::U8, false)
     }
 
-    fn char(slf: &Bound<'_, Self>) -> PyOut {
+    fn char(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I8, false)
     }
 
-    fn short(slf: &Bound<'_, Self>) -> PyOut {
+    fn short(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I16, false)
     }
 
-    fn half(slf: &Bound<'_, Self>) -> PyOut {
+    fn half(slf: &Bound<'_, Self>) -> PyObjResult {
         let _ = slf;
         Err(missing_dtype("float16"))
     }
 
-    fn bfloat16(slf: &Bound<'_, Self>) -> PyOut {
+    fn bfloat16(slf: &Bound<'_, Self>) -> PyObjResult {
         let _ = slf;
         Err(missing_dtype("bfloat16"))
     }
 
     /// This tensor on the CPU; itself if it is there already.
     #[pyo3(signature = (memory_format=None))]
-    fn cpu(slf: &Bound<'_, Self>, memory_format: Option<&Obj<'_>>) -> PyOut {
+    fn cpu(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
         let _ = memory_format;
         converted(slf, Self::of(slf).dtype(), Device::CPU, false)
     }
 
     /// This tensor on the wgpu device; itself if it is there already. `device` may name it; `non_blocking` is accepted and uploads never wait.
     #[pyo3(signature = (device=None, non_blocking=false))]
-    fn wgpu(slf: &Bound<'_, Self>, device: Option<&Obj<'_>>, non_blocking: bool) -> PyOut {
+    fn wgpu(slf: &Bound<'_, Self>, device: Option<&PyObj<'_>>, non_blocking: bool) -> PyObjResult {
         let _ = non_blocking;
         match device_of(device)? {
             None | Some(Device::WGPU) => converted(slf, Self::of(slf).dtype(), Device::WGPU, false),

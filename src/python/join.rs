@@ -6,6 +6,7 @@ use super::errors::type_error;
 use super::identity::wrap;
 use super::shape::tuple;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::error::Error;
 use crate::ops::index::WriteTarget;
 use crate::ops::join::{self, Repeats};
@@ -13,9 +14,6 @@ use crate::ops::rearrange;
 use crate::ops::shape as views;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
 
 /// Dims given one by one, as a sequence, or as `dims=`.
 fn dims_of(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, function: &str) -> PyResult<smallvec::SmallVec<[i64; 4]>> {
@@ -39,14 +37,14 @@ fn dims_of(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, funct
 /// The elements in reverse order along `dims`.
 #[pyfunction]
 #[pyo3(signature = (input, *dims, **kwargs))]
-fn flip(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn flip(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     wrap(input.py(), rearrange::flip(PyTensor::of(input), &dims_of(dims, kwargs, "flip")?)?)
 }
 
 /// The tensor so many times along each dimension; missing numbers in front count as 1.
 #[pyfunction]
 #[pyo3(signature = (input, *dims, **kwargs))]
-fn tile(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn tile(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     wrap(input.py(), join::tile(PyTensor::of(input), &dims_of(dims, kwargs, "tile")?)?)
 }
 
@@ -60,7 +58,7 @@ both! {
         wrap(x.py(), rearrange::flipud(PyTensor::of(x))?)
     }
     /// The elements moved along `dims` by `shifts`; what leaves at one end comes back at the other.
-    fn roll(x, shifts: &Obj<'_>, dims: Option<&Obj<'_>>) sig(shifts, dims=None) {
+    fn roll(x, shifts: &PyObj<'_>, dims: Option<&PyObj<'_>>) sig(shifts, dims=None) {
         let dims = match dims {
             Some(d) if !d.is_none() => ints(d)?,
             _ => smallvec::SmallVec::new(),
@@ -68,7 +66,7 @@ both! {
         wrap(x.py(), rearrange::roll(PyTensor::of(x), &ints(shifts)?, &dims)?)
     }
     /// A quarter turn in the plane of two dimensions, `k` times.
-    fn rot90(x, k: i64, dims: Option<&Obj<'_>>) sig(k=1, dims=None) {
+    fn rot90(x, k: i64, dims: Option<&PyObj<'_>>) sig(k=1, dims=None) {
         let dims = match dims {
             Some(d) if !d.is_none() => ints(d)?,
             _ => smallvec::SmallVec::from_slice(&[0, 1]),
@@ -105,26 +103,26 @@ both! {
 impl PyTensor {
     /// The elements in reverse order along `dims`.
     #[pyo3(name = "flip", signature = (*dims, **kwargs))]
-    fn m_flip(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn m_flip(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         flip(slf, dims, kwargs)
     }
 
     /// The tensor so many times along each dimension; missing numbers in front count as 1.
     #[pyo3(name = "tile", signature = (*dims, **kwargs))]
-    fn m_tile(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn m_tile(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         tile(slf, dims, kwargs)
     }
 
     /// The tensor so many times along each dimension; more numbers than dimensions add dimensions in front.
     #[pyo3(signature = (*repeats))]
-    fn repeat(slf: &Bound<'_, Self>, repeats: &Bound<'_, PyTuple>) -> PyOut {
+    fn repeat(slf: &Bound<'_, Self>, repeats: &Bound<'_, PyTuple>) -> PyObjResult {
         let times = if repeats.len() == 1 { args::sizes_arg(&repeats.get_item(0)?, "repeat", "repeats")? } else { varargs(repeats)? };
         wrap(slf.py(), join::repeat(Self::of(slf), &times)?)
     }
 
     /// Each slice along `dim` repeated in place of itself.
     #[pyo3(name = "repeat_interleave", signature = (repeats, dim=None, *, output_size=None))]
-    fn m_repeat_interleave(slf: &Bound<'_, Self>, repeats: &Obj<'_>, dim: Option<i64>, output_size: Option<i64>) -> PyOut {
+    fn m_repeat_interleave(slf: &Bound<'_, Self>, repeats: &PyObj<'_>, dim: Option<i64>, output_size: Option<i64>) -> PyObjResult {
         repeat_interleave(slf, Some(repeats), dim, output_size)
     }
 
@@ -146,7 +144,7 @@ impl PyTensor {
 /// Each slice along `dim` repeated in place of itself; with repeats alone, positions repeated so often.
 #[pyfunction]
 #[pyo3(signature = (input, repeats=None, dim=None, *, output_size=None))]
-fn repeat_interleave(input: &Bound<'_, PyTensor>, repeats: Option<&Obj<'_>>, dim: Option<i64>, output_size: Option<i64>) -> PyOut {
+fn repeat_interleave(input: &Bound<'_, PyTensor>, repeats: Option<&PyObj<'_>>, dim: Option<i64>, output_size: Option<i64>) -> PyObjResult {
     let (py, t) = (input.py(), PyTensor::of(input));
     let Some(repeats) = repeats.filter(|r| !r.is_none()) else { return wrap(py, join::repeat_positions(t)?) };
     let r = match as_tensor(repeats) {
@@ -161,8 +159,8 @@ fn out_or(
     function: &str,
     result: crate::autograd::Tensor,
     inputs: &[crate::autograd::Tensor],
-    out: Option<&Obj<'_>>,
-) -> PyOut {
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
     match out {
         Some(o) if !o.is_none() => {
             let refs: Vec<&crate::autograd::Tensor> = inputs.iter().collect();
@@ -175,7 +173,7 @@ fn out_or(
 /// The tensors behind one another along `dim`.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0, *, axis=None, out=None))]
-fn cat(py: Python<'_>, tensors: &Obj<'_>, dim: i64, axis: Option<i64>, out: Option<&Obj<'_>>) -> PyOut {
+fn cat(py: Python<'_>, tensors: &PyObj<'_>, dim: i64, axis: Option<i64>, out: Option<&PyObj<'_>>) -> PyObjResult {
     let ts = tensor_list(tensors, "cat", "tensors")?;
     out_or(py, "cat", join::cat(&ts, axis.unwrap_or(dim))?, &ts, out)
 }
@@ -183,7 +181,7 @@ fn cat(py: Python<'_>, tensors: &Obj<'_>, dim: i64, axis: Option<i64>, out: Opti
 /// The tensors side by side in a new dimension `dim`.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0, *, out=None))]
-fn stack(py: Python<'_>, tensors: &Obj<'_>, dim: i64, out: Option<&Obj<'_>>) -> PyOut {
+fn stack(py: Python<'_>, tensors: &PyObj<'_>, dim: i64, out: Option<&PyObj<'_>>) -> PyObjResult {
     let ts = tensor_list(tensors, "stack", "tensors")?;
     out_or(py, "stack", join::stack(&ts, dim)?, &ts, out)
 }
@@ -194,7 +192,7 @@ macro_rules! joins {
             $(#[doc = $doc])+
             #[pyfunction]
             #[pyo3(signature = (tensors))]
-            fn $name(py: Python<'_>, tensors: &Obj<'_>) -> PyOut {
+            fn $name(py: Python<'_>, tensors: &PyObj<'_>) -> PyObjResult {
                 wrap(py, join::$name(&tensor_list(tensors, stringify!($name), "tensors")?)?)
             }
         )+
@@ -227,7 +225,7 @@ fn several(tensors: &Bound<'_, PyTuple>, function: &str) -> PyResult<smallvec::S
 /// Coordinates of a grid from one vector for each dimension; `indexing` is 'ij' or 'xy'.
 #[pyfunction]
 #[pyo3(signature = (*tensors, indexing=None))]
-fn meshgrid(py: Python<'_>, tensors: &Bound<'_, PyTuple>, indexing: Option<&str>) -> PyOut {
+fn meshgrid(py: Python<'_>, tensors: &Bound<'_, PyTuple>, indexing: Option<&str>) -> PyObjResult {
     let xy = match indexing {
         None | Some("ij") => false,
         Some("xy") => true,
@@ -244,7 +242,7 @@ macro_rules! atleasts {
             /// At least so many dimensions; several tensors give a tuple.
             #[pyfunction]
             #[pyo3(signature = (*tensors))]
-            fn $name(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyOut {
+            fn $name(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {
                 let ts = several(tensors, stringify!($name))?;
                 let out: views::Views = ts.iter().map(|t| join::atleast(t, $n)).collect::<Result<_, _>>()?;
                 if tensors.len() == 1 && as_tensor(&tensors.get_item(0)?).is_some() {

@@ -3,6 +3,7 @@
 use super::args::tensor;
 use super::errors::runtime;
 use super::identity::wrap;
+use super::types::PyObj;
 use crate::autograd::transforms::level::{self, DerivativeLevel, Level};
 use crate::autograd::transforms::slow_paths::{self, SlowPath};
 use crate::autograd::{Tensor, forward_mode, mutation_guard};
@@ -13,9 +14,7 @@ use crate::ops::shape;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-type Obj<'py> = Bound<'py, PyAny>;
-
-fn given<'a>(t: &'a Obj<'_>, function: &str) -> PyResult<&'a Tensor> {
+fn given<'a>(t: &'a PyObj<'_>, function: &str) -> PyResult<&'a Tensor> {
     tensor(t, &format!("{function}(): expected a tensor, got"))
 }
 
@@ -67,14 +66,14 @@ fn _top_level() -> u32 {
 
 /// The level of a tensor; 0 for a plain one.
 #[pyfunction]
-fn _level_of(t: &Obj<'_>) -> PyResult<u32> {
+fn _level_of(t: &PyObj<'_>) -> PyResult<u32> {
     Ok(given(t, "_level_of")?.level())
 }
 
 /// A tensor of an open level over `t`: of a batch, along its dimension `dim`.
 #[pyfunction]
 #[pyo3(signature = (t, number, dim=None))]
-fn _wrap(py: Python<'_>, t: &Obj<'_>, number: u32, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+fn _wrap(py: Python<'_>, t: &PyObj<'_>, number: u32, dim: Option<i64>) -> PyResult<Py<PyAny>> {
     let (t, level) = (given(t, "_wrap")?, open(number)?);
     let inner = match (dim, level.batch()) {
         (None, None) => t.clone(),
@@ -93,7 +92,7 @@ fn _wrap(py: Python<'_>, t: &Obj<'_>, number: u32, dim: Option<i64>) -> PyResult
 
 /// What lies below a level, and whether the tensor was of that level. A batch's dimension comes first.
 #[pyfunction]
-fn _unwrap(py: Python<'_>, t: &Obj<'_>, number: u32) -> PyResult<(Py<PyAny>, bool)> {
+fn _unwrap(py: Python<'_>, t: &PyObj<'_>, number: u32) -> PyResult<(Py<PyAny>, bool)> {
     match given(t, "_unwrap")?.lower(number) {
         Some(inner) => Ok((wrap(py, inner)?, true)),
         None => Ok((t.clone().unbind(), false)),
@@ -109,14 +108,14 @@ fn _ask_below(number: u32) -> u32 {
 /// `requires_grad_` for the transforms themselves.
 #[pyfunction]
 #[pyo3(signature = (t, on=true))]
-fn _require_grad<'py>(t: &Obj<'py>, on: bool) -> PyResult<Obj<'py>> {
+fn _require_grad<'py>(t: &PyObj<'py>, on: bool) -> PyResult<PyObj<'py>> {
     given(t, "_require_grad")?.set_requires_grad(on)?;
     Ok(t.clone())
 }
 
 /// A view of `t` with a tangent.
 #[pyfunction]
-fn _make_dual(py: Python<'_>, t: &Obj<'_>, tangent: &Obj<'_>) -> PyResult<Py<PyAny>> {
+fn _make_dual(py: Python<'_>, t: &PyObj<'_>, tangent: &PyObj<'_>) -> PyResult<Py<PyAny>> {
     // Of the derivatives around, or the tangent would be taken for one of a derivative outside of them.
     let t = level::created(given(t, "_make_dual")?.clone())?;
     wrap(py, forward_mode::make_dual(&t, given(tangent, "_make_dual")?)?)
@@ -125,7 +124,7 @@ fn _make_dual(py: Python<'_>, t: &Obj<'_>, tangent: &Obj<'_>) -> PyResult<Py<PyA
 /// The tangent, or None: of those that `level` sees, where that is given.
 #[pyfunction]
 #[pyo3(signature = (t, level=None))]
-fn _tangent(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
+fn _tangent(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
     let t = given(t, "_tangent")?;
     if level.is_some_and(|l| !forward_mode::is_seen(t, l)) {
         return Ok(None);
@@ -136,7 +135,7 @@ fn _tangent(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Option<
 /// The same value and history without a tangent: of those that `level` sees, where that is given.
 #[pyfunction]
 #[pyo3(signature = (t, level=None))]
-fn _primal(py: Python<'_>, t: &Obj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
+fn _primal(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
     let t = given(t, "_primal")?;
     let as_it_is = level.is_some_and(|l| !forward_mode::is_seen(t, l));
     wrap(py, if as_it_is { t.clone() } else { t.primal()? })

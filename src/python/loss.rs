@@ -3,14 +3,12 @@
 use super::args::tensor;
 use super::identity::wrap;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::autograd::Tensor;
 use crate::ops::{dropout as drop_, loss};
 use pyo3::prelude::*;
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
-
-fn optional<'a>(obj: Option<&'a Obj<'_>>, what: &str) -> PyResult<Option<&'a Tensor>> {
+fn optional<'a>(obj: Option<&'a PyObj<'_>>, what: &str) -> PyResult<Option<&'a Tensor>> {
     match obj.filter(|o| !o.is_none()) {
         None => Ok(None),
         Some(o) => Ok(Some(tensor(o, what)?)),
@@ -22,7 +20,7 @@ macro_rules! distances {
         $(#[doc = $doc])+
         #[pyfunction]
         #[pyo3(signature = (input, target, reduction="mean"))]
-        fn $name(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str) -> PyOut {
+        fn $name(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str) -> PyObjResult {
             wrap(input.py(), loss::$name(PyTensor::of(input), PyTensor::of(target), loss::reduction(reduction)?)?)
         }
     )+ };
@@ -38,14 +36,14 @@ distances! {
 /// Quadratic for differences below `beta`, linear above.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean", beta=1.0))]
-fn smooth_l1_loss(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str, beta: f64) -> PyOut {
+fn smooth_l1_loss(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str, beta: f64) -> PyObjResult {
     wrap(input.py(), loss::smooth_l1_loss(PyTensor::of(input), PyTensor::of(target), loss::reduction(reduction)?, beta)?)
 }
 
 /// Quadratic for differences below `delta`, linear above with slope `delta`.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean", delta=1.0))]
-fn huber_loss(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str, delta: f64) -> PyOut {
+fn huber_loss(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str, delta: f64) -> PyObjResult {
     wrap(input.py(), loss::huber_loss(PyTensor::of(input), PyTensor::of(target), loss::reduction(reduction)?, delta)?)
 }
 
@@ -55,10 +53,10 @@ fn huber_loss(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reducti
 fn nll_loss(
     input: &Bound<'_, PyTensor>,
     target: &Bound<'_, PyTensor>,
-    weight: Option<&Obj<'_>>,
+    weight: Option<&PyObj<'_>>,
     reduction: &str,
     ignore_index: i64,
-) -> PyOut {
+) -> PyObjResult {
     let weight = optional(weight, "nll_loss(): argument 'weight'")?;
     let how = loss::reduction(reduction)?;
     wrap(input.py(), loss::nll_loss(PyTensor::of(input), PyTensor::of(target), weight, how, ignore_index)?)
@@ -70,11 +68,11 @@ fn nll_loss(
 fn cross_entropy(
     input: &Bound<'_, PyTensor>,
     target: &Bound<'_, PyTensor>,
-    weight: Option<&Obj<'_>>,
+    weight: Option<&PyObj<'_>>,
     reduction: &str,
     ignore_index: i64,
     label_smoothing: f64,
-) -> PyOut {
+) -> PyObjResult {
     let weight = optional(weight, "cross_entropy(): argument 'weight'")?;
     let how = loss::reduction(reduction)?;
     let r = loss::cross_entropy(PyTensor::of(input), PyTensor::of(target), weight, how, ignore_index, label_smoothing)?;
@@ -87,10 +85,10 @@ fn cross_entropy(
 fn binary_cross_entropy_with_logits(
     input: &Bound<'_, PyTensor>,
     target: &Bound<'_, PyTensor>,
-    weight: Option<&Obj<'_>>,
-    pos_weight: Option<&Obj<'_>>,
+    weight: Option<&PyObj<'_>>,
+    pos_weight: Option<&PyObj<'_>>,
     reduction: &str,
-) -> PyOut {
+) -> PyObjResult {
     let weight = optional(weight, "binary_cross_entropy_with_logits(): argument 'weight'")?;
     let pos_weight = optional(pos_weight, "binary_cross_entropy_with_logits(): argument 'pos_weight'")?;
     let how = loss::reduction(reduction)?;
@@ -101,7 +99,12 @@ fn binary_cross_entropy_with_logits(
 /// The cross entropy of probabilities and targets between 0 and 1.
 #[pyfunction]
 #[pyo3(signature = (input, target, weight=None, reduction="mean"))]
-fn binary_cross_entropy(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, weight: Option<&Obj<'_>>, reduction: &str) -> PyOut {
+fn binary_cross_entropy(
+    input: &Bound<'_, PyTensor>,
+    target: &Bound<'_, PyTensor>,
+    weight: Option<&PyObj<'_>>,
+    reduction: &str,
+) -> PyObjResult {
     let weight = optional(weight, "binary_cross_entropy(): argument 'weight'")?;
     let how = loss::reduction(reduction)?;
     wrap(input.py(), loss::binary_cross_entropy(PyTensor::of(input), PyTensor::of(target), weight, how)?)
@@ -110,7 +113,7 @@ fn binary_cross_entropy(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor
 /// Sets each element to 0 with probability `p` and scales the others by `1 / (1 - p)`; the input itself when not training.
 #[pyfunction]
 #[pyo3(signature = (input, p, train))]
-fn dropout(input: &Bound<'_, PyTensor>, p: f64, train: bool) -> PyOut {
+fn dropout(input: &Bound<'_, PyTensor>, p: f64, train: bool) -> PyObjResult {
     wrap(input.py(), drop_::dropout(PyTensor::of(input), p, train, None)?)
 }
 

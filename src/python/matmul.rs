@@ -6,6 +6,7 @@ use super::errors::type_error;
 use super::identity::wrap;
 use super::rows::into_out;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::autograd::Tensor;
 use crate::layout::Scalar;
 use crate::ops::{einsum as es, matmul as mm_};
@@ -13,21 +14,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
-
-fn arg<'a>(obj: &'a Obj<'_>, function: &str, name: &str) -> PyResult<&'a Tensor> {
+fn arg<'a>(obj: &'a PyObj<'_>, function: &str, name: &str) -> PyResult<&'a Tensor> {
     tensor(obj, &format!("{function}(): argument '{name}' (position 2)"))
 }
 
-fn factor(obj: Option<&Obj<'_>>, function: &str, name: &str) -> PyResult<Scalar> {
+fn factor(obj: Option<&PyObj<'_>>, function: &str, name: &str) -> PyResult<Scalar> {
     match obj {
         None => Ok(Scalar::Int(1)),
         Some(o) => scalar(o)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(o)))),
     }
 }
 
-fn finish(py: Python<'_>, function: &str, r: Tensor, inputs: &[&Tensor], out: Option<&Obj<'_>>) -> PyOut {
+fn finish(py: Python<'_>, function: &str, r: Tensor, inputs: &[&Tensor], out: Option<&PyObj<'_>>) -> PyObjResult {
     match out.filter(|o| !o.is_none()) {
         None => wrap(py, r),
         Some(o) => into_out(py, function, &r, inputs, o),
@@ -39,19 +37,19 @@ macro_rules! products {
         both! {
             $(
                 $(#[doc = $doc])+
-                fn $name(x, $other: &Obj<'_>, out: Option<&Obj<'_>>) sig($other, *, out=None) {
+                fn $name(x, $other: &PyObj<'_>, out: Option<&PyObj<'_>>) sig($other, *, out=None) {
                     let (a, b) = (PyTensor::of(x), arg($other, stringify!($name), stringify!($other))?);
                     finish(x.py(), stringify!($name), $f(a, b)?, &[a, b], out)
                 }
             )+
             /// `beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape.
-            fn addmm(x, mat1: &Obj<'_>, mat2: &Obj<'_>, beta: Option<&Obj<'_>>, alpha: Option<&Obj<'_>>)
+            fn addmm(x, mat1: &PyObj<'_>, mat2: &PyObj<'_>, beta: Option<&PyObj<'_>>, alpha: Option<&PyObj<'_>>)
                 sig(mat1, mat2, *, beta=None, alpha=None) {
                 let (b, a) = (factor(beta, "addmm", "beta")?, factor(alpha, "addmm", "alpha")?);
                 wrap(x.py(), mm_::addmm(PyTensor::of(x), arg(mat1, "addmm", "mat1")?, arg(mat2, "addmm", "mat2")?, b, a)?)
             }
             /// `beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch; the input broadcasts to the product's shape.
-            fn baddbmm(x, batch1: &Obj<'_>, batch2: &Obj<'_>, beta: Option<&Obj<'_>>, alpha: Option<&Obj<'_>>)
+            fn baddbmm(x, batch1: &PyObj<'_>, batch2: &PyObj<'_>, beta: Option<&PyObj<'_>>, alpha: Option<&PyObj<'_>>)
                 sig(batch1, batch2, *, beta=None, alpha=None) {
                 let (b, a) = (factor(beta, "baddbmm", "beta")?, factor(alpha, "baddbmm", "alpha")?);
                 let (p, q) = (arg(batch1, "baddbmm", "batch1")?, arg(batch2, "baddbmm", "batch2")?);
@@ -82,7 +80,7 @@ products! {
 
 #[pymethods]
 impl PyTensor {
-    fn __matmul__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __matmul__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         match as_tensor(other) {
             Some(o) => wrap(slf.py(), mm_::matmul(PyTensor::of(slf), o)?),
             None => Ok(slf.py().NotImplemented()),
@@ -93,7 +91,7 @@ impl PyTensor {
 /// `input @ weight.T + bias` over the last dimension of the input.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None))]
-fn linear(input: &Bound<'_, PyTensor>, weight: &Obj<'_>, bias: Option<&Obj<'_>>) -> PyOut {
+fn linear(input: &Bound<'_, PyTensor>, weight: &PyObj<'_>, bias: Option<&PyObj<'_>>) -> PyObjResult {
     let bias = match bias.filter(|b| !b.is_none()) {
         None => None,
         Some(b) => Some(tensor(b, "linear(): argument 'bias' (position 3)")?),
@@ -104,7 +102,7 @@ fn linear(input: &Bound<'_, PyTensor>, weight: &Obj<'_>, bias: Option<&Obj<'_>>)
 /// The Einstein summation of operands whose dimensions the equation names.
 #[pyfunction]
 #[pyo3(signature = (*args))]
-fn einsum(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyOut {
+fn einsum(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyObjResult {
     let Some(first) = args.iter().next() else {
         return Err(type_error("einsum() missing 1 required positional arguments: \"equation\""));
     };
@@ -125,7 +123,7 @@ fn einsum(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyOut {
 /// The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of dimensions.
 #[pyfunction]
 #[pyo3(signature = (a, b, dims=None, out=None))]
-fn tensordot(a: &Bound<'_, PyTensor>, b: &Obj<'_>, dims: Option<&Obj<'_>>, out: Option<&Obj<'_>>) -> PyOut {
+fn tensordot(a: &Bound<'_, PyTensor>, b: &PyObj<'_>, dims: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) -> PyObjResult {
     let (x, y) = (PyTensor::of(a), arg(b, "tensordot", "b")?);
     let counted = |n: i64| -> (Vec<i64>, Vec<i64>) { ((0..n).map(|i| i - n).collect(), (0..n).collect()) };
     let (da, db) = match dims {

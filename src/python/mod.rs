@@ -41,6 +41,7 @@ mod signatures;
 mod site;
 mod slots;
 mod tensor;
+mod types;
 mod values;
 mod wgpu;
 

@@ -6,22 +6,20 @@ use super::errors::type_error;
 use super::identity::wrap;
 use super::reduce::{finish, named, one_dim};
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::ops::quantile::{self as quantiles, Interpolation, Q};
 use crate::ops::{extreme, order, unique as uniques};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
-
 /// The two functions for quantiles, which differ in what they do with nan.
 fn quantile_call(
     x: &Bound<'_, PyTensor>,
-    (q, dim, keepdim): (&Obj<'_>, Option<&Obj<'_>>, bool),
+    (q, dim, keepdim): (&PyObj<'_>, Option<&PyObj<'_>>, bool),
     interpolation: &str,
-    out: Option<&Obj<'_>>,
+    out: Option<&PyObj<'_>>,
     skip_nan: bool,
-) -> PyOut {
+) -> PyObjResult {
     let (t, name) = (PyTensor::of(x), if skip_nan { "nanquantile" } else { "quantile" });
     let how = Interpolation::parse(name, interpolation)?;
     let q = match (as_tensor(q), scalar(q)?) {
@@ -33,7 +31,7 @@ fn quantile_call(
 }
 
 /// The values, and what else was asked for.
-fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, counts: bool) -> PyOut {
+fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, counts: bool) -> PyObjResult {
     let py = x.py();
     let values = wrap(py, found.values)?;
     if !inverse && !counts {
@@ -51,14 +49,14 @@ fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, count
 
 both! {
     /// The lower median of all elements; with `dim` (values, indices) along it. nan where there is one.
-    fn median(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+    fn median(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "median")? {
             None => finish(x.py(), "median", extreme::median_of_all(PyTensor::of(x), false)?, PyTensor::of(x), out),
             Some(d) => named(x, "median", order::median(PyTensor::of(x), d, keepdim, false)?, out),
         }
     }
     /// The lower median of all elements that are not nan; with `dim` (values, indices) along it.
-    fn nanmedian(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
+    fn nanmedian(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "nanmedian")? {
             None => finish(x.py(), "nanmedian", extreme::median_of_all(PyTensor::of(x), true)?, PyTensor::of(x), out),
             Some(d) => named(x, "nanmedian", order::median(PyTensor::of(x), d, keepdim, true)?, out),
@@ -66,18 +64,18 @@ both! {
     }
     /// The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A nan in a row makes its
     /// quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.
-    fn quantile(x, q: &Obj<'_>, dim: Option<&Obj<'_>>, keepdim: bool, interpolation: &str, out: Option<&Obj<'_>>)
+    fn quantile(x, q: &PyObj<'_>, dim: Option<&PyObj<'_>>, keepdim: bool, interpolation: &str, out: Option<&PyObj<'_>>)
         sig(q, dim=None, keepdim=false, *, interpolation="linear", out=None) {
         quantile_call(x, (q, dim, keepdim), interpolation, out, false)
     }
     /// As `quantile`, passing over nan.
-    fn nanquantile(x, q: &Obj<'_>, dim: Option<&Obj<'_>>, keepdim: bool, interpolation: &str, out: Option<&Obj<'_>>)
+    fn nanquantile(x, q: &PyObj<'_>, dim: Option<&PyObj<'_>>, keepdim: bool, interpolation: &str, out: Option<&PyObj<'_>>)
         sig(q, dim=None, keepdim=false, *, interpolation="linear", out=None) {
         quantile_call(x, (q, dim, keepdim), interpolation, out, true)
     }
     /// The unique elements, or slices along `dim`, in ascending order; with `return_inverse` also the place of each input element among
     /// them, with `return_counts` also how often each was found. They have no derivative.
-    fn unique(x, sorted: bool, return_inverse: bool, return_counts: bool, dim: Option<&Obj<'_>>)
+    fn unique(x, sorted: bool, return_inverse: bool, return_counts: bool, dim: Option<&PyObj<'_>>)
         sig(sorted=true, return_inverse=false, return_counts=false, dim=None) {
         let _ = sorted;
         let found = match one_dim(dim, None, "unique")? {
@@ -87,13 +85,13 @@ both! {
         several(x, found, return_inverse, return_counts)
     }
     /// The elements, or slices along `dim`, that differ from the one before; further results as of `unique`.
-    fn unique_consecutive(x, return_inverse: bool, return_counts: bool, dim: Option<&Obj<'_>>)
+    fn unique_consecutive(x, return_inverse: bool, return_counts: bool, dim: Option<&PyObj<'_>>)
         sig(return_inverse=false, return_counts=false, dim=None) {
         let found = uniques::unique_consecutive(PyTensor::of(x), one_dim(dim, None, "unique_consecutive")?)?;
         several(x, found, return_inverse, return_counts)
     }
     /// How often each of 0, 1, 2, ... stands in a vector of non-negative integers, or the sum of its `weights` (float).
-    fn bincount(x, weights: Option<&Obj<'_>>, minlength: i64) sig(weights=None, minlength=0) {
+    fn bincount(x, weights: Option<&PyObj<'_>>, minlength: i64) sig(weights=None, minlength=0) {
         let weights = weights.filter(|w| !w.is_none()).map(|w| super::args::tensor(w, "bincount(): argument 'weights' (position 2)")).transpose()?;
         wrap(x.py(), quantiles::bincount(PyTensor::of(x), weights, minlength)?)
     }

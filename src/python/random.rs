@@ -1,12 +1,13 @@
 //! Random numbers in Python.
 
 use super::args::{self, as_tensor, int, scalar, sizes_arg, type_name};
-use super::create::{Options, PyOut, into, size_of};
+use super::create::{Options, into, size_of};
 use super::dtype::{PyDevice, device_object, device_of};
 use super::errors::type_error;
 use super::identity::wrap;
 use super::reduce::finish;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::array::Device;
 use crate::autograd::Tensor;
 use crate::error::Error;
@@ -18,13 +19,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-type Obj<'py> = Bound<'py, PyAny>;
-
 /// A stream of random numbers; the same seed gives the same numbers for any number of threads.
 #[pyclass(name = "Generator", module = "rgrad", frozen)]
 pub(super) struct PyGenerator(Generator);
 
-fn seed_of(obj: &Obj<'_>) -> PyResult<u64> {
+fn seed_of(obj: &PyObj<'_>) -> PyResult<u64> {
     // Floats are truncated and strings read, as `int()` does.
     let seed = obj.py().get_type::<pyo3::types::PyInt>().call1((obj,))?;
     if let Ok(s) = seed.extract::<u64>() {
@@ -40,14 +39,14 @@ fn seed_of(obj: &Obj<'_>) -> PyResult<u64> {
 impl PyGenerator {
     #[new]
     #[pyo3(signature = (device=None))]
-    fn new(device: Option<&Obj<'_>>) -> PyResult<Self> {
+    fn new(device: Option<&PyObj<'_>>) -> PyResult<Self> {
         // One stream serves every device: numbers depend on seed and place alone.
         device_of(device)?;
         Ok(PyGenerator(Generator::default()))
     }
 
     /// Starts the stream anew from a seed.
-    fn manual_seed<'py>(slf: Bound<'py, Self>, seed: &Obj<'py>) -> PyResult<Bound<'py, Self>> {
+    fn manual_seed<'py>(slf: Bound<'py, Self>, seed: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
         slf.get().0.manual_seed(seed_of(seed)?);
         Ok(slf)
     }
@@ -63,7 +62,7 @@ impl PyGenerator {
     }
 
     /// The stream's state as a uint8 tensor.
-    fn get_state(&self, py: Python<'_>) -> PyOut {
+    fn get_state(&self, py: Python<'_>) -> PyObjResult {
         wrap(py, random::state_tensor(&self.0)?)
     }
 
@@ -92,7 +91,7 @@ impl PyGenerator {
 }
 
 /// A generator argument; None means the default one.
-pub(super) fn generator(obj: Option<&Obj<'_>>) -> PyResult<Option<Generator>> {
+pub(super) fn generator(obj: Option<&PyObj<'_>>) -> PyResult<Option<Generator>> {
     match obj {
         Some(o) if !o.is_none() => match o.cast::<PyGenerator>() {
             Ok(g) => Ok(Some(g.get().0.clone())),
@@ -125,7 +124,7 @@ macro_rules! samples {
             $(#[doc = $doc])+
             #[pyfunction]
             #[pyo3(signature = (*size, **kwargs))]
-            fn $name(py: Python<'_>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+            fn $name(py: Python<'_>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
                 let mut o = Options::parse(stringify!($name), kwargs)?;
                 let g = take_generator(py, &mut o)?;
                 let shape = size_of(py, stringify!($name), size, &mut o)?;
@@ -137,7 +136,7 @@ macro_rules! samples {
             /// The same, with the shape and dtype of `input`.
             #[pyfunction]
             #[pyo3(signature = (input, **kwargs))]
-            fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+            fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
                 let mut o = Options::parse_like(stringify!($like), kwargs)?;
                 let g = take_generator(py, &mut o)?;
                 let t = PyTensor::of(input);
@@ -197,7 +196,7 @@ fn bounds<'py>(py: Python<'py>, args: &Bound<'py, PyTuple>, o: &mut Options, wit
 /// Integers uniform in `low..high` (low is 0 by default), int64 unless a dtype is given.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
-fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("randint", kwargs)?;
     let g = take_generator(py, &mut o)?;
     let (low, high, shape) = bounds(py, args, &mut o, true)?;
@@ -210,7 +209,7 @@ fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, 
 /// Integers uniform in `low..high` with the shape and dtype of `input`.
 #[pyfunction]
 #[pyo3(signature = (input, *args, **kwargs))]
-fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse_like("randint_like", kwargs)?;
     let g = take_generator(py, &mut o)?;
     let (low, high, _) = bounds(py, args, &mut o, false)?;
@@ -223,7 +222,7 @@ fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, Py
 /// The integers `0..n` in random order.
 #[pyfunction]
 #[pyo3(signature = (n, **kwargs))]
-fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("randperm", kwargs)?;
     let g = take_generator(py, &mut o)?;
     refuse_others(&o)?;
@@ -237,11 +236,17 @@ fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut
 /// Normal numbers; mean and standard deviation are numbers (then `size` says how many) or tensors.
 #[pyfunction]
 #[pyo3(name = "normal", signature = (mean, std=None, size=None, **kwargs))]
-fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&Obj<'_>>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn normal(
+    py: Python<'_>,
+    mean: &PyObj<'_>,
+    std: Option<&PyObj<'_>>,
+    size: Option<&PyObj<'_>>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyObjResult {
     let mut o = Options::parse_like("normal", kwargs)?;
     let g = take_generator(py, &mut o)?;
     refuse_others(&o)?;
-    let number = |obj: Option<&Obj<'_>>, name: &str, default: f64| -> PyResult<f64> {
+    let number = |obj: Option<&PyObj<'_>>, name: &str, default: f64| -> PyResult<f64> {
         match obj {
             None => Ok(default),
             Some(v) => {
@@ -272,7 +277,13 @@ fn normal(py: Python<'_>, mean: &Obj<'_>, std: Option<&Obj<'_>>, size: Option<&O
 /// 1 with the probability that each element says (or `p` for all), else 0.
 #[pyfunction]
 #[pyo3(signature = (input, p=None, *, generator=None, out=None))]
-fn bernoulli(py: Python<'_>, input: &Bound<'_, PyTensor>, p: Option<f64>, generator: Option<&Obj<'_>>, out: Option<&Obj<'_>>) -> PyOut {
+fn bernoulli(
+    py: Python<'_>,
+    input: &Bound<'_, PyTensor>,
+    p: Option<f64>,
+    generator: Option<&PyObj<'_>>,
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
     let g = self::generator(generator)?;
     let t = PyTensor::of(input);
     let drawn = match p {
@@ -290,15 +301,15 @@ fn multinomial(
     input: &Bound<'_, PyTensor>,
     num_samples: i64,
     replacement: bool,
-    generator: Option<&Obj<'_>>,
-    out: Option<&Obj<'_>>,
-) -> PyOut {
+    generator: Option<&PyObj<'_>>,
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
     let g = self::generator(generator)?;
     let t = PyTensor::of(input);
     finish(py, "multinomial", random::multinomial(t, num_samples, replacement, g.as_ref())?, t, out)
 }
 
-fn fill<'py>(slf: &Bound<'py, PyTensor>, dist: Dist, g: Option<&Obj<'_>>) -> PyResult<Bound<'py, PyTensor>> {
+fn fill<'py>(slf: &Bound<'py, PyTensor>, dist: Dist, g: Option<&PyObj<'_>>) -> PyResult<Bound<'py, PyTensor>> {
     random::fill(PyTensor::of(slf), dist, generator(g)?.as_ref())?;
     Ok(slf.clone())
 }
@@ -307,25 +318,25 @@ fn fill<'py>(slf: &Bound<'py, PyTensor>, dist: Dist, g: Option<&Obj<'_>>) -> PyR
 impl PyTensor {
     /// Fills with numbers uniform in [from, to).
     #[pyo3(signature = (from=0.0, to=1.0, *, generator=None))]
-    fn uniform_<'py>(slf: &Bound<'py, Self>, from: f64, to: f64, generator: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn uniform_<'py>(slf: &Bound<'py, Self>, from: f64, to: f64, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         fill(slf, Dist::Uniform { from, to }, generator)
     }
 
     /// Fills with normal numbers.
     #[pyo3(signature = (mean=0.0, std=1.0, *, generator=None))]
-    fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64, generator: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         fill(slf, Dist::Normal { mean, std }, generator)
     }
 
     /// Fills with numbers of the exponential distribution of rate `lambd`.
     #[pyo3(signature = (lambd=1.0, *, generator=None))]
-    fn exponential_<'py>(slf: &Bound<'py, Self>, lambd: f64, generator: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn exponential_<'py>(slf: &Bound<'py, Self>, lambd: f64, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         fill(slf, Dist::Exponential { rate: lambd }, generator)
     }
 
     /// Fills with 1 with probability `p` (a number, or a tensor of one for each element), else 0.
     #[pyo3(signature = (p=None, *, generator=None))]
-    fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: Option<&Obj<'py>>, generator: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: Option<&PyObj<'py>>, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         match p {
             Some(p) if as_tensor(p).is_some() => {
                 let t = args::tensor(p, "bernoulli_(): argument 'p'")?;
@@ -345,7 +356,7 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         from: Option<i64>,
         to: Option<i64>,
-        generator: Option<&Obj<'py>>,
+        generator: Option<&PyObj<'py>>,
     ) -> PyResult<Bound<'py, Self>> {
         let dist = match (from, to) {
             (None, None) => Dist::Any,
@@ -356,19 +367,19 @@ impl PyTensor {
     }
 
     #[pyo3(name = "bernoulli", signature = (p=None, *, generator=None))]
-    fn m_bernoulli(slf: &Bound<'_, Self>, p: Option<f64>, generator: Option<&Obj<'_>>) -> PyOut {
+    fn m_bernoulli(slf: &Bound<'_, Self>, p: Option<f64>, generator: Option<&PyObj<'_>>) -> PyObjResult {
         bernoulli(slf.py(), slf, p, generator, None)
     }
 
     #[pyo3(name = "multinomial", signature = (num_samples, replacement=false, *, generator=None))]
-    fn m_multinomial(slf: &Bound<'_, Self>, num_samples: i64, replacement: bool, generator: Option<&Obj<'_>>) -> PyOut {
+    fn m_multinomial(slf: &Bound<'_, Self>, num_samples: i64, replacement: bool, generator: Option<&PyObj<'_>>) -> PyObjResult {
         multinomial(slf.py(), slf, num_samples, replacement, generator, None)
     }
 }
 
 /// Starts the default generator anew from a seed, and returns it.
 #[pyfunction]
-fn manual_seed(py: Python<'_>, seed: &Obj<'_>) -> PyOut {
+fn manual_seed(py: Python<'_>, seed: &PyObj<'_>) -> PyObjResult {
     default_generator().manual_seed(seed_of(seed)?);
     Ok(py.import("rgrad._core")?.getattr("default_generator")?.unbind())
 }
@@ -387,7 +398,7 @@ fn seed() -> u64 {
 
 /// The default generator's state as a uint8 tensor.
 #[pyfunction]
-fn get_rng_state(py: Python<'_>) -> PyOut {
+fn get_rng_state(py: Python<'_>) -> PyObjResult {
     wrap(py, random::state_tensor(default_generator())?)
 }
 

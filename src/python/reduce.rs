@@ -7,6 +7,7 @@ use super::errors::type_error;
 use super::identity::wrap;
 use super::rows::into_out;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::autograd::Tensor;
 use crate::layout::DType;
 use crate::ops::{extreme, norm as norms, pointwise as pw, quantile, reduce, scan};
@@ -16,23 +17,21 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyString, PyTuple};
 use smallvec::SmallVec;
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
 type Dims = SmallVec<[i64; 4]>;
 
 /// The argument under PyTorch's name, or under NumPy's.
-pub(super) fn either<'a, 'py>(dim: Option<&'a Obj<'py>>, axis: Option<&'a Obj<'py>>) -> Option<&'a Obj<'py>> {
+pub(super) fn either<'a, 'py>(dim: Option<&'a PyObj<'py>>, axis: Option<&'a PyObj<'py>>) -> Option<&'a PyObj<'py>> {
     dim.or(axis).filter(|d| !d.is_none())
 }
 
-pub(super) fn dims(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<Dims>> {
+pub(super) fn dims(dim: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<Dims>> {
     match either(dim, axis) {
         None => Ok(None),
         Some(d) => ints(d).map(Some).map_err(|_| wrong(function, "dim", d, "int or tuple of ints")),
     }
 }
 
-pub(super) fn one_dim(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &str) -> PyResult<Option<i64>> {
+pub(super) fn one_dim(dim: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<i64>> {
     match either(dim, axis) {
         None => Ok(None),
         Some(d) => int(d).map(Some).map_err(|_| wrong(function, "dim", d, "int")),
@@ -40,7 +39,7 @@ pub(super) fn one_dim(dim: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, function: &
 }
 
 #[cold]
-pub(super) fn wrong(function: &str, name: &str, got: &Obj<'_>, expected: &str) -> PyErr {
+pub(super) fn wrong(function: &str, name: &str, got: &PyObj<'_>, expected: &str) -> PyErr {
     type_error(format!(
         "{function}() received an invalid combination of arguments: argument '{name}' must be {expected}, not {}",
         type_name(got)
@@ -48,13 +47,13 @@ pub(super) fn wrong(function: &str, name: &str, got: &Obj<'_>, expected: &str) -
 }
 
 /// The dtype to compute in: what was asked for, or that of `out=`.
-fn dtype_or(dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>, function: &str) -> PyResult<Option<DType>> {
+fn dtype_or(dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<DType>> {
     let given = dtype_option(dtype, function)?;
     Ok(given.or_else(|| out.and_then(as_tensor).map(Tensor::dtype)))
 }
 
 /// A result, written over `out=` where that is given.
-pub(super) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out: Option<&Obj<'_>>) -> PyOut {
+pub(super) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out: Option<&PyObj<'_>>) -> PyObjResult {
     match out.filter(|o| !o.is_none()) {
         None => wrap(py, t),
         Some(o) => into_out(py, function, &t, &[x], o),
@@ -62,18 +61,24 @@ pub(super) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out:
 }
 
 /// A tuple of the class `rgrad.return_types.<name>`, or its fields written over the two tensors of `out=`.
-pub(super) fn named(x: &Bound<'_, PyTensor>, name: &'static str, pair: (Tensor, Tensor), out: Option<&Obj<'_>>) -> PyOut {
+pub(super) fn named(x: &Bound<'_, PyTensor>, name: &'static str, pair: (Tensor, Tensor), out: Option<&PyObj<'_>>) -> PyObjResult {
     named_pair(x.py(), name, pair, &[PyTensor::of(x)], out)
 }
 
 /// As `named`, of a function of these inputs.
-pub(super) fn named_pair(py: Python<'_>, name: &'static str, pair: (Tensor, Tensor), inputs: &[&Tensor], out: Option<&Obj<'_>>) -> PyOut {
+pub(super) fn named_pair(
+    py: Python<'_>,
+    name: &'static str,
+    pair: (Tensor, Tensor),
+    inputs: &[&Tensor],
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
     static TYPES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let types = TYPES.get_or_try_init(py, || py.import("rgrad.return_types").map(|m| m.into_any().unbind()))?;
     let fields = match out.filter(|o| !o.is_none()) {
         None => [wrap(py, pair.0)?, wrap(py, pair.1)?],
         Some(o) => {
-            let (a, b): (Obj<'_>, Obj<'_>) = o.extract().map_err(|_| wrong(name, "out", o, "tuple of 2 Tensors"))?;
+            let (a, b): (PyObj<'_>, PyObj<'_>) = o.extract().map_err(|_| wrong(name, "out", o, "tuple of 2 Tensors"))?;
             [into_out(py, name, &pair.0, inputs, &a)?, into_out(py, name, &pair.1, inputs, &b)?]
         }
     };
@@ -84,8 +89,8 @@ pub(super) fn named_pair(py: Python<'_>, name: &'static str, pair: (Tensor, Tens
 fn spread(
     x: &Bound<'_, PyTensor>,
     function: &'static str,
-    given: (Option<&Obj<'_>>, Option<&Obj<'_>>, Option<&Obj<'_>>),
-    correction: Option<&Obj<'_>>,
+    given: (Option<&PyObj<'_>>, Option<&PyObj<'_>>, Option<&PyObj<'_>>),
+    correction: Option<&PyObj<'_>>,
     keepdim: bool,
 ) -> PyResult<(Option<Dims>, f64, bool)> {
     let (mut dim, mut unbiased, axis) = given;
@@ -122,11 +127,11 @@ fn spread(
 fn extremes(
     x: &Bound<'_, PyTensor>,
     max: bool,
-    dim: Option<&Obj<'_>>,
+    dim: Option<&PyObj<'_>>,
     keepdim: bool,
-    other: Option<&Obj<'_>>,
-    out: Option<&Obj<'_>>,
-) -> PyOut {
+    other: Option<&PyObj<'_>>,
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
     let (py, t, name) = (x.py(), PyTensor::of(x), if max { "max" } else { "min" });
     let other = other.filter(|o| !o.is_none()).or_else(|| dim.filter(|d| as_tensor(d).is_some()));
     if let Some(o) = other {
@@ -141,7 +146,7 @@ fn extremes(
 
 both! {
     /// The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise.
-    fn sum(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
+    fn sum(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let d = dims(dim, axis, "sum")?;
@@ -149,7 +154,7 @@ both! {
         finish(x.py(), "sum", r, t, out)
     }
     /// The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float.
-    fn mean(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
+    fn mean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let d = dims(dim, axis, "mean")?;
@@ -157,41 +162,41 @@ both! {
         finish(x.py(), "mean", r, t, out)
     }
     /// The arithmetic mean of what is not nan.
-    fn nanmean(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
+    fn nanmean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, out=None) {
         let (t, d) = (PyTensor::of(x), dims(dim, None, "nanmean")?);
         finish(x.py(), "nanmean", quantile::nanmean(t, d.as_deref(), keepdim, dtype_or(dtype, out, "nanmean")?)?, t, out)
     }
     /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
-    fn prod(x, dim: Option<&Obj<'_>>, keepdim: bool, dtype: Option<&Obj<'_>>, axis: Option<&Obj<'_>>, keepdims: bool, out: Option<&Obj<'_>>)
+    fn prod(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_or(dtype, out, "prod")?)?;
         finish(x.py(), "prod", r, t, out)
     }
     /// The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0).
-    fn var(x, dim: Option<&Obj<'_>>, unbiased: Option<&Obj<'_>>, keepdim: bool, correction: Option<&Obj<'_>>, axis: Option<&Obj<'_>>,
-        out: Option<&Obj<'_>>) sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None) {
+    fn var(x, dim: Option<&PyObj<'_>>, unbiased: Option<&PyObj<'_>>, keepdim: bool, correction: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>,
+        out: Option<&PyObj<'_>>) sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None) {
         let (d, c, k) = spread(x, "var", (dim, unbiased, axis), correction, keepdim)?;
         finish(x.py(), "var", reduce::var(PyTensor::of(x), d.as_deref(), c, k)?, PyTensor::of(x), out)
     }
     /// The smallest and the largest elements along `dim` (all without), as (min, max).
-    fn aminmax(x, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
+    fn aminmax(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
         let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
         named(x, "aminmax", extreme::aminmax(PyTensor::of(x), d.as_ref().map(|d| &d[..]), keepdim)?, out)
     }
     /// The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both elementwise.
-    fn max(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
+    fn max(x, dim: Option<&PyObj<'_>>, keepdim: bool, other: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, other=None, out=None) {
         extremes(x, true, dim, keepdim, other, out)
     }
     /// The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both elementwise.
-    fn min(x, dim: Option<&Obj<'_>>, keepdim: bool, other: Option<&Obj<'_>>, out: Option<&Obj<'_>>)
+    fn min(x, dim: Option<&PyObj<'_>>, keepdim: bool, other: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, other=None, out=None) {
         extremes(x, false, dim, keepdim, other, out)
     }
     /// The vector norm of order `p` over `dim` (all without); 'fro' is order 2.
-    fn norm(x, p: Option<&Obj<'_>>, dim: Option<&Obj<'_>>, keepdim: bool, out: Option<&Obj<'_>>, dtype: Option<&Obj<'_>>)
+    fn norm(x, p: Option<&PyObj<'_>>, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>, dtype: Option<&PyObj<'_>>)
         sig(p=None, dim=None, keepdim=false, out=None, dtype=None) {
         let order = match p.filter(|p| !p.is_none()) {
             None => 2.0,
@@ -213,12 +218,12 @@ both! {
         finish(x.py(), "norm", norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?, PyTensor::of(x), out)
     }
     /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
-    fn cumsum(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
+    fn cumsum(x, dim: i64, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) sig(dim, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
         finish(x.py(), "cumsum", scan::cumsum(t, dim, dtype_or(dtype, out, "cumsum")?)?, t, out)
     }
     /// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
-    fn cumprod(x, dim: i64, dtype: Option<&Obj<'_>>, out: Option<&Obj<'_>>) sig(dim, *, dtype=None, out=None) {
+    fn cumprod(x, dim: i64, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) sig(dim, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
         finish(x.py(), "cumprod", scan::cumprod(t, dim, dtype_or(dtype, out, "cumprod")?)?, t, out)
     }
@@ -229,13 +234,13 @@ both! {
 #[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None))]
 fn standard_deviation(
     input: &Bound<'_, PyTensor>,
-    dim: Option<&Obj<'_>>,
-    unbiased: Option<&Obj<'_>>,
+    dim: Option<&PyObj<'_>>,
+    unbiased: Option<&PyObj<'_>>,
     keepdim: bool,
-    correction: Option<&Obj<'_>>,
-    axis: Option<&Obj<'_>>,
-    out: Option<&Obj<'_>>,
-) -> PyOut {
+    correction: Option<&PyObj<'_>>,
+    axis: Option<&PyObj<'_>>,
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
     let (d, c, k) = spread(input, "std", (dim, unbiased, axis), correction, keepdim)?;
     finish(input.py(), "std", reduce::std(PyTensor::of(input), d.as_deref(), c, k)?, PyTensor::of(input), out)
 }
@@ -247,10 +252,10 @@ macro_rules! with_mean {
         #[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
         fn $name(
             input: &Bound<'_, PyTensor>,
-            dim: Option<&Obj<'_>>,
-            unbiased: Option<&Obj<'_>>,
+            dim: Option<&PyObj<'_>>,
+            unbiased: Option<&PyObj<'_>>,
             keepdim: bool,
-            correction: Option<&Obj<'_>>,
+            correction: Option<&PyObj<'_>>,
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let (py, t) = (input.py(), PyTensor::of(input));
             let (d, c, k) = spread(input, stringify!($name), (dim, unbiased, None), correction, keepdim)?;
@@ -272,18 +277,18 @@ impl PyTensor {
     #[pyo3(name = "std", signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None))]
     fn standard_deviation(
         slf: &Bound<'_, Self>,
-        dim: Option<&Obj<'_>>,
-        unbiased: Option<&Obj<'_>>,
+        dim: Option<&PyObj<'_>>,
+        unbiased: Option<&PyObj<'_>>,
         keepdim: bool,
-        correction: Option<&Obj<'_>>,
-        axis: Option<&Obj<'_>>,
-    ) -> PyOut {
+        correction: Option<&PyObj<'_>>,
+        axis: Option<&PyObj<'_>>,
+    ) -> PyObjResult {
         standard_deviation(slf, dim, unbiased, keepdim, correction, axis, None)
     }
 
     /// Running sums along `dim`, written over this tensor.
     #[pyo3(signature = (dim, *, dtype=None))]
-    fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = PyTensor::of(slf);
         match dtype_option(dtype, "cumsum_")?.filter(|d| *d != t.dtype()) {
             Some(d) => crate::autograd::primitives::copy_(t, &scan::cumsum(t, dim, Some(d))?)?,
@@ -294,7 +299,7 @@ impl PyTensor {
 
     /// Running products along `dim`, written over this tensor.
     #[pyo3(signature = (dim, *, dtype=None))]
-    fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = PyTensor::of(slf);
         match dtype_option(dtype, "cumprod_")?.filter(|d| *d != t.dtype()) {
             Some(d) => crate::autograd::primitives::copy_(t, &scan::cumprod(t, dim, Some(d))?)?,

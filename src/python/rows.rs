@@ -6,6 +6,7 @@ use super::args::{as_tensor, operand, operand_of, scalar, type_name};
 use super::errors::{guarded, runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
+use super::types::FastFunction;
 use crate::autograd::transforms::mutation_guard::TrustedWrites;
 use crate::autograd::{Tensor, forward_mode, primitives};
 use crate::error::Error;
@@ -352,8 +353,6 @@ unsafe extern "C" fn call(
     }
 }
 
-type Fast = ffi::PyCFunctionFastWithKeywords;
-
 /// What Python calls: loads a number and jumps, since a C function gets no data of its own.
 unsafe extern "C" fn entry<const WHAT: usize>(
     slf: *mut ffi::PyObject,
@@ -368,7 +367,7 @@ unsafe extern "C" fn entry<const WHAT: usize>(
 macro_rules! table {
     ($([$kind:ident $Row:ident])+) => {
         /// The entries of each row, in the order of `Form::ALL`.
-        const TABLE: &[(RowId, [Fast; Form::ALL.len()])] = &[$((
+        const TABLE: &[(RowId, [FastFunction; Form::ALL.len()])] = &[$((
             RowId::$Row,
             [
                 entry::<{ packed(RowId::$Row, Form::Function) }>,
@@ -381,7 +380,7 @@ macro_rules! table {
 rgrad_kernels::every_row!(table);
 
 /// A method definition that lives for ever, as Python wants it.
-fn definition(name: &str, f: Fast, doc: &str) -> PyResult<*mut ffi::PyMethodDef> {
+fn definition(name: &str, f: FastFunction, doc: &str) -> PyResult<*mut ffi::PyMethodDef> {
     let leak = |s: &str| -> PyResult<*const c_char> { Ok(CString::new(s)?.into_raw().cast_const()) };
     Ok(Box::leak(Box::new(ffi::PyMethodDef {
         ml_name: leak(name)?,
@@ -391,14 +390,14 @@ fn definition(name: &str, f: Fast, doc: &str) -> PyResult<*mut ffi::PyMethodDef>
     })))
 }
 
-pub(super) fn add_function(m: &Bound<'_, PyModule>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
+pub(super) fn add_function(m: &Bound<'_, PyModule>, name: &str, f: FastFunction, doc: &str) -> PyResult<()> {
     let def = definition(name, f, doc)?;
     // SAFETY: the definition lives for ever; the result is a new reference or null with an exception set.
     let obj = unsafe { Bound::from_owned_ptr_or_err(m.py(), ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), m.name()?.as_ptr())) }?;
     m.add(name, obj)
 }
 
-pub(super) fn add_method(ty: &Bound<'_, PyType>, name: &str, f: Fast, doc: &str) -> PyResult<()> {
+pub(super) fn add_method(ty: &Bound<'_, PyType>, name: &str, f: FastFunction, doc: &str) -> PyResult<()> {
     let def = definition(name, f, doc)?;
     // SAFETY: as above.
     let obj = unsafe { Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), def)) }?;

@@ -5,23 +5,21 @@ use super::both::both;
 use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::autograd::Tensor;
 use crate::ops::parts;
 use crate::ops::shape::{self, Views};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
-
 /// Several tensors as a tuple.
-pub(super) fn tuple(py: Python<'_>, ts: Views) -> PyOut {
+pub(super) fn tuple(py: Python<'_>, ts: Views) -> PyObjResult {
     let items: Vec<Py<PyAny>> = ts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
     Ok(PyTuple::new(py, items)?.into_any().unbind())
 }
 
 /// The result of an operation that may give its argument itself.
-fn give(x: &Bound<'_, PyTensor>, out: Tensor) -> PyOut {
+fn give(x: &Bound<'_, PyTensor>, out: Tensor) -> PyObjResult {
     if out.same(PyTensor::of(x)) { Ok(x.clone().into_any().unbind()) } else { wrap(x.py(), out) }
 }
 
@@ -59,14 +57,14 @@ fn sizes(
 /// The same elements in another shape: a view where possible, else a copy. One size may be -1.
 #[pyfunction]
 #[pyo3(signature = (input, *shape, **kwargs))]
-fn reshape(input: &Bound<'_, PyTensor>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn reshape(input: &Bound<'_, PyTensor>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     wrap(input.py(), shape::reshape(PyTensor::of(input), &sizes("reshape", shape, kwargs, "shape")?)?)
 }
 
 /// The dimensions in another order.
 #[pyfunction]
 #[pyo3(signature = (input, *dims, **kwargs))]
-fn permute(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn permute(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     wrap(input.py(), shape::permute(PyTensor::of(input), &sizes("permute", dims, kwargs, "dims")?)?)
 }
 
@@ -76,7 +74,7 @@ both! {
         wrap(x.py(), shape::unsqueeze(PyTensor::of(x), dim)?)
     }
     /// Without dimensions of size 1: all of them, or those that are named.
-    fn squeeze(x, dim: Option<&Obj<'_>>) sig(dim=None) {
+    fn squeeze(x, dim: Option<&PyObj<'_>>) sig(dim=None) {
         let t = PyTensor::of(x);
         let out = match dim {
             None => shape::squeeze(t)?,
@@ -108,11 +106,11 @@ both! {
         wrap(x.py(), if t.rank() == 0 { t.clone() } else { shape::matrix_transpose(t)? })
     }
     /// Dimensions moved to other places; the rest keep their order.
-    fn movedim(x, source: &Obj<'_>, destination: &Obj<'_>) sig(source, destination) {
+    fn movedim(x, source: &PyObj<'_>, destination: &PyObj<'_>) sig(source, destination) {
         wrap(x.py(), shape::movedim(PyTensor::of(x), &ints(source)?, &ints(destination)?)?)
     }
     /// Dimensions moved to other places; the rest keep their order.
-    fn moveaxis(x, source: &Obj<'_>, destination: &Obj<'_>) sig(source, destination) {
+    fn moveaxis(x, source: &PyObj<'_>, destination: &PyObj<'_>) sig(source, destination) {
         wrap(x.py(), shape::movedim(PyTensor::of(x), &ints(source)?, &ints(destination)?)?)
     }
     /// `length` elements along `dim`, from `start` on.
@@ -128,13 +126,13 @@ both! {
         tuple(x.py(), parts::unbind(PyTensor::of(x), dim)?)
     }
     /// Parts of a size (the last one may be smaller), or of the sizes in a list.
-    fn split(x, split_size_or_sections: &Obj<'_>, dim: i64) sig(split_size_or_sections, dim=0) {
+    fn split(x, split_size_or_sections: &PyObj<'_>, dim: i64) sig(split_size_or_sections, dim=0) {
         let (t, s) = (PyTensor::of(x), split_size_or_sections);
         let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
         tuple(x.py(), if many { parts::split_sizes(t, &ints(s)?, dim)? } else { parts::split(t, args::int(s)?, dim)? })
     }
     /// Parts of the given sizes.
-    fn split_with_sizes(x, split_sizes: &Obj<'_>, dim: i64) sig(split_sizes, dim=0) {
+    fn split_with_sizes(x, split_sizes: &PyObj<'_>, dim: i64) sig(split_sizes, dim=0) {
         tuple(x.py(), parts::split_sizes(PyTensor::of(x), &ints(split_sizes)?, dim)?)
     }
     /// At most `chunks` parts of equal size; the last one may be smaller.
@@ -142,7 +140,7 @@ both! {
         tuple(x.py(), parts::chunk(PyTensor::of(x), chunks, dim)?)
     }
     /// So many parts (their sizes differ by at most one), or parts between given positions.
-    fn tensor_split(x, indices_or_sections: &Obj<'_>, dim: i64) sig(indices_or_sections, dim=0) {
+    fn tensor_split(x, indices_or_sections: &PyObj<'_>, dim: i64) sig(indices_or_sections, dim=0) {
         let (t, s) = (PyTensor::of(x), indices_or_sections);
         if let Some(i) = as_tensor(s) {
             if i.rank() > 1 {
@@ -163,7 +161,7 @@ both! {
         wrap(x.py(), shape::diagonal(PyTensor::of(x), offset, dim1, dim2)?)
     }
     /// A view with the given sizes, strides and offset (in elements) of the tensor's storage.
-    fn as_strided(x, size: &Obj<'_>, stride: &Obj<'_>, storage_offset: Option<i64>) sig(size, stride, storage_offset=None) {
+    fn as_strided(x, size: &PyObj<'_>, stride: &PyObj<'_>, storage_offset: Option<i64>) sig(size, stride, storage_offset=None) {
         wrap(x.py(), shape::as_strided(PyTensor::of(x), &ints(size)?, &ints(stride)?, storage_offset)?)
     }
     /// The dimensions from `start_dim` to `end_dim` joined into one.
@@ -171,7 +169,7 @@ both! {
         give(x, shape::flatten(PyTensor::of(x), start_dim, end_dim)?)
     }
     /// One dimension split into several; one size may be -1.
-    fn unflatten(x, dim: i64, sizes: &Obj<'_>) sig(dim, sizes) {
+    fn unflatten(x, dim: i64, sizes: &PyObj<'_>) sig(dim, sizes) {
         wrap(x.py(), shape::unflatten(PyTensor::of(x), dim, &ints(sizes)?)?)
     }
     /// All elements in one dimension.
@@ -179,7 +177,7 @@ both! {
         give(x, shape::ravel(PyTensor::of(x))?)
     }
     /// A copy that gradients flow through.
-    fn clone(x, memory_format: Option<&Obj<'_>>) sig(*, memory_format=None) {
+    fn clone(x, memory_format: Option<&PyObj<'_>>) sig(*, memory_format=None) {
         let contiguous = memory_format.is_some_and(|f| f.to_string().contains("contiguous_format"));
         let t = PyTensor::of(x);
         let out = if contiguous { crate::autograd::primitives::contiguous_copy(t)? } else { crate::autograd::primitives::clone(t)? };
@@ -191,25 +189,25 @@ both! {
 impl PyTensor {
     /// The same elements in another shape: a view where possible, else a copy. One size may be -1.
     #[pyo3(name = "reshape", signature = (*shape, **kwargs))]
-    fn m_reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn m_reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         reshape(slf, shape, kwargs)
     }
 
     /// The dimensions in another order.
     #[pyo3(name = "permute", signature = (*dims, **kwargs))]
-    fn m_permute(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn m_permute(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         permute(slf, dims, kwargs)
     }
 
     /// Repeated without copying to a shape that this one broadcasts to.
     #[pyo3(name = "broadcast_to", signature = (*size, **kwargs))]
-    fn m_broadcast_to(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+    fn m_broadcast_to(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes("broadcast_to", size, kwargs, "size")?)?)
     }
 
     /// The same elements in another shape, sharing memory. One size may be -1.
     #[pyo3(signature = (*shape))]
-    fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyOut {
+    fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyObjResult {
         if shape.is_empty() {
             return Err(missing("view", "size"));
         }
@@ -218,25 +216,25 @@ impl PyTensor {
     }
 
     /// This tensor as a view in the shape of `other`.
-    fn view_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyOut {
+    fn view_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
         let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
         wrap(slf.py(), shape::view(Self::of(slf), &sizes)?)
     }
 
-    fn reshape_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyOut {
+    fn reshape_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
         let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
         wrap(slf.py(), shape::reshape(Self::of(slf), &sizes)?)
     }
 
     /// Dimensions of size 1 repeated without copying; -1 leaves a size as it is.
     #[pyo3(signature = (*size, implicit=false))]
-    fn expand(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, implicit: bool) -> PyOut {
+    fn expand(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, implicit: bool) -> PyObjResult {
         let _ = implicit;
         let sizes = if size.len() == 1 { args::sizes_arg(&size.get_item(0)?, "expand", "size")? } else { varargs(size)? };
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
     }
 
-    fn expand_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyOut {
+    fn expand_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
         let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
     }
@@ -269,7 +267,7 @@ impl PyTensor {
 
     /// Takes dimensions of size 1 from this tensor itself.
     #[pyo3(signature = (dim=None))]
-    fn squeeze_<'py>(slf: &Bound<'py, Self>, dim: Option<&Obj<'py>>) -> PyResult<Bound<'py, Self>> {
+    fn squeeze_<'py>(slf: &Bound<'py, Self>, dim: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         match dim {
             Some(d) if !d.is_none() => shape::squeeze_(Self::of(slf), Some(&ints(d)?))?,
             _ => shape::squeeze_(Self::of(slf), None)?,
@@ -278,19 +276,19 @@ impl PyTensor {
     }
 
     /// Windows of `size` along a dimension, every `step`, as a new last dimension.
-    fn unfold(slf: &Bound<'_, Self>, dimension: i64, size: i64, step: i64) -> PyOut {
+    fn unfold(slf: &Bound<'_, Self>, dimension: i64, size: i64, step: i64) -> PyObjResult {
         wrap(slf.py(), shape::unfold(Self::of(slf), dimension, size, step)?)
     }
 
     /// This tensor if it is row-major, else a row-major copy.
     #[pyo3(signature = (*, memory_format=None))]
-    fn contiguous(slf: &Bound<'_, Self>, memory_format: Option<&Obj<'_>>) -> PyOut {
+    fn contiguous(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
         let _ = memory_format;
         give(slf, shape::contiguous(Self::of(slf))?)
     }
 
     #[getter(T)]
-    fn reversed(slf: &Bound<'_, Self>) -> PyOut {
+    fn reversed(slf: &Bound<'_, Self>) -> PyObjResult {
         let py = slf.py();
         if !matches!(Self::of(slf).rank(), 0 | 2) {
             let message = c"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to \
@@ -301,23 +299,23 @@ impl PyTensor {
     }
 
     #[getter(mT)]
-    fn matrix_transposed(slf: &Bound<'_, Self>) -> PyOut {
+    fn matrix_transposed(slf: &Bound<'_, Self>) -> PyObjResult {
         of_matrices(slf, "mT")
     }
 
     #[getter(H)]
-    fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyOut {
+    fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyObjResult {
         wrap(slf.py(), shape::adjoint_matrix(Self::of(slf))?)
     }
 
     #[getter(mH)]
-    fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyOut {
+    fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyObjResult {
         of_matrices(slf, "mH")
     }
 }
 
 /// The last two dimensions exchanged; a number as it is, with PyTorch's warning.
-fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyOut {
+fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyObjResult {
     let (py, t) = (x.py(), PyTensor::of(x));
     if t.rank() > 0 {
         return wrap(py, shape::matrix_transpose(t)?);
@@ -330,7 +328,7 @@ fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyOut {
 /// All tensors expanded to their common shape.
 #[pyfunction]
 #[pyo3(signature = (*tensors))]
-fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyOut {
+fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {
     let list =
         if tensors.len() == 1 && as_tensor(&tensors.get_item(0)?).is_none() { tensors.get_item(0)? } else { tensors.clone().into_any() };
     let ts = args::tensor_list(&list, "broadcast_tensors", "tensors")?;
@@ -340,14 +338,14 @@ fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyOut {
 /// Repeated without copying to a shape that this one broadcasts to.
 #[pyfunction]
 #[pyo3(signature = (input, size))]
-fn broadcast_to(input: &Bound<'_, PyTensor>, size: &Obj<'_>) -> PyOut {
+fn broadcast_to(input: &Bound<'_, PyTensor>, size: &PyObj<'_>) -> PyObjResult {
     wrap(input.py(), shape::expand(PyTensor::of(input), &args::sizes_arg(size, "broadcast_to", "size")?)?)
 }
 
 /// The shape that several shapes broadcast to.
 #[pyfunction]
 #[pyo3(signature = (*shapes))]
-fn broadcast_shapes(py: Python<'_>, shapes: &Bound<'_, PyTuple>) -> PyOut {
+fn broadcast_shapes(py: Python<'_>, shapes: &Bound<'_, PyTuple>) -> PyObjResult {
     let mut all: Vec<crate::layout::Dims> = Vec::new();
     for s in shapes {
         all.push(crate::ops::create::sizes(&ints(&s)?)?);

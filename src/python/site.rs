@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What an interned number stands for.
 #[derive(Clone, Copy)]
-struct Entry {
+struct CallEntry {
     /// A code object; the table keeps it alive, so its address is never used by another.
     code: usize,
     /// The instruction's offset in bytes.
@@ -28,7 +28,7 @@ struct Entry {
 #[derive(Default)]
 struct Table {
     ids: FxHashMap<(usize, i32, u32), u32>,
-    entries: Vec<Entry>,
+    entries: Vec<CallEntry>,
 }
 
 static TABLE: Lock<Option<Table>> = Lock::new(None);
@@ -155,7 +155,7 @@ unsafe fn intern_called(code: *mut ffi::PyCodeObject, lasti: i32, outer: u32) ->
         if inside {
             return INTERNAL;
         }
-        table.entries.push(Entry { code: key.0, lasti, outer });
+        table.entries.push(CallEntry { code: key.0, lasti, outer });
         table.entries.len() as u32
     });
     if let Some(k) = short {
@@ -242,7 +242,7 @@ fn describe(site: Site) -> Option<String> {
 }
 
 /// The entry of a number of this table.
-fn entry(id: u32) -> Option<Entry> {
+fn entry(id: u32) -> Option<CallEntry> {
     TABLE.lock().as_ref()?.entries.get(id.checked_sub(1)? as usize).copied()
 }
 

@@ -173,10 +173,10 @@ unsafe extern "C" fn power(a: *mut ffi::PyObject, b: *mut ffi::PyObject, modulo:
     }
 }
 
-type Entry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+type BinaryEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 type CompareEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, c_int) -> *mut ffi::PyObject;
 type PowerEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
-const ENTRIES: [Entry; ROWS.len()] = [binary::<0>, binary::<1>, binary::<2>, binary::<3>];
+const ENTRIES: [BinaryEntry; ROWS.len()] = [binary::<0>, binary::<1>, binary::<2>, binary::<3>];
 
 /// A type's entries, in the order of `ROWS`.
 ///
@@ -203,10 +203,11 @@ unsafe fn in_place_entries(n: *mut ffi::PyNumberMethods) -> [*mut Option<ffi::bi
     }
 }
 
-const IN_PLACE: [Entry; ROWS.len()] = [in_place::<0>, in_place::<1>, in_place::<2>, in_place::<3>];
-const INHERITED_IN_PLACE: [Entry; ROWS.len()] =
+const IN_PLACE: [BinaryEntry; ROWS.len()] = [in_place::<0>, in_place::<1>, in_place::<2>, in_place::<3>];
+const INHERITED_IN_PLACE: [BinaryEntry; ROWS.len()] =
     [operators::in_place::<0>, operators::in_place::<1>, operators::in_place::<2>, operators::in_place::<3>];
-const INHERITED: [Entry; ROWS.len()] = [operators::binary::<0>, operators::binary::<1>, operators::binary::<2>, operators::binary::<3>];
+const INHERITED: [BinaryEntry; ROWS.len()] =
+    [operators::binary::<0>, operators::binary::<1>, operators::binary::<2>, operators::binary::<3>];
 
 /// Gives `Tensor`, or a subclass that leaves the operations alone, the short entries where it has the long ones.
 ///
@@ -220,12 +221,12 @@ pub(super) unsafe fn shorten(ty: *mut ffi::PyTypeObject) {
             return;
         }
         for (at, place) in entries(n).into_iter().enumerate() {
-            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as Entry, INHERITED[at])) {
+            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as BinaryEntry, INHERITED[at])) {
                 *place = Some(ENTRIES[at]);
             }
         }
         for (at, place) in in_place_entries(n).into_iter().enumerate() {
-            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as Entry, INHERITED_IN_PLACE[at])) {
+            if (*place).is_some_and(|f| std::ptr::fn_addr_eq(f as BinaryEntry, INHERITED_IN_PLACE[at])) {
                 *place = Some(IN_PLACE[at]);
             }
         }

@@ -3,6 +3,7 @@
 use super::args::{operand, scalar, tensor};
 use super::errors::{runtime, type_error};
 use super::identity::{self, wrap};
+use super::types::{PyObj, PyObjResult};
 use crate::autograd::{Tensor, primitives};
 use crate::ops::pointwise as pw;
 use crate::pointwise::RowId;
@@ -30,16 +31,13 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()
 }
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
-
-fn not_implemented(py: Python<'_>) -> PyOut {
+fn not_implemented(py: Python<'_>) -> PyObjResult {
     Ok(py.NotImplemented())
 }
 
 /// A binary operator; `swap` for the reflected form.
 #[inline]
-fn operator(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &Obj<'_>, swap: bool) -> PyOut {
+fn operator(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>, swap: bool) -> PyObjResult {
     let Some(other) = operand(other)? else { return not_implemented(py) };
     let this = pw::Arg::Tensor(PyTensor::of(slf));
     let args = if swap { [other, this] } else { [this, other] };
@@ -48,7 +46,7 @@ fn operator(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &Obj<'
 
 /// An augmented assignment (`x += y`).
 #[inline]
-fn augmented(row: RowId, label: &'static str, slf: &Bound<'_, PyTensor>, other: &Obj<'_>) -> PyResult<()> {
+fn augmented(row: RowId, label: &'static str, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyResult<()> {
     match operand(other)? {
         Some(other) => Ok(pw::call_inplace(row, label, PyTensor::of(slf), &[other], &[])?),
         None => Err(type_error(format!("{label}: argument 'other' must be Tensor or Number, not {}", super::args::type_name(other)))),
@@ -56,7 +54,7 @@ fn augmented(row: RowId, label: &'static str, slf: &Bound<'_, PyTensor>, other: 
 }
 
 /// A comparison with anything that is no operand is decided by Python itself.
-fn compare(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &Obj<'_>) -> PyOut {
+fn compare(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyObjResult {
     operator(py, row, slf, other, false)
 }
 
@@ -85,7 +83,7 @@ impl PyTensor {
     /// `cls` looking at `data`'s memory, without history (how Parameter is made).
     #[staticmethod]
     #[pyo3(signature = (cls, data, require_grad=false))]
-    fn _make_subclass(cls: &Bound<'_, PyType>, data: &Bound<'_, PyTensor>, require_grad: bool) -> PyOut {
+    fn _make_subclass(cls: &Bound<'_, PyType>, data: &Bound<'_, PyTensor>, require_grad: bool) -> PyObjResult {
         if !cls.is_subclass_of::<PyTensor>()? {
             return Err(type_error(format!("_make_subclass(): cls must be a subclass of Tensor, got {cls}")));
         }
@@ -110,47 +108,47 @@ impl PyTensor {
 
     // ---- operators ---------------------------------------------------------------------------------------------------
 
-    fn __add__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __add__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Add, slf, other, false)
     }
-    fn __radd__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __radd__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         // PyTorch adds in this order too; it decides the name of the saved operand.
         operator(slf.py(), RowId::Add, slf, other, false)
     }
-    fn __sub__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __sub__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Sub, slf, other, false)
     }
-    fn __rsub__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rsub__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Rsub, slf, other, false)
     }
-    fn __mul__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __mul__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Mul, slf, other, false)
     }
-    fn __rmul__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rmul__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Mul, slf, other, false)
     }
-    fn __truediv__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __truediv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Div, slf, other, false)
     }
-    fn __rtruediv__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rtruediv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         let py = slf.py();
         let Some(s) = scalar(other)? else { return not_implemented(py) };
         let r = pw::reciprocal(PyTensor::of(slf))?;
         wrap(py, pw::mul(&r, s)?)
     }
-    fn __floordiv__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __floordiv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::FloorDivide, slf, other, false)
     }
-    fn __rfloordiv__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rfloordiv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::FloorDivide, slf, other, true)
     }
-    fn __mod__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __mod__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Remainder, slf, other, false)
     }
-    fn __rmod__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rmod__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Remainder, slf, other, true)
     }
-    fn __pow__(slf: &Bound<'_, Self>, other: &Obj<'_>, _modulo: &Obj<'_>) -> PyOut {
+    fn __pow__(slf: &Bound<'_, Self>, other: &PyObj<'_>, _modulo: &PyObj<'_>) -> PyObjResult {
         let py = slf.py();
         match operand(other)? {
             Some(pw::Arg::Scalar(s)) => wrap(py, pw::pow_scalar(PyTensor::of(slf), s)?),
@@ -158,111 +156,111 @@ impl PyTensor {
             None => not_implemented(py),
         }
     }
-    fn __rpow__(slf: &Bound<'_, Self>, other: &Obj<'_>, _modulo: &Obj<'_>) -> PyOut {
+    fn __rpow__(slf: &Bound<'_, Self>, other: &PyObj<'_>, _modulo: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::Pow, slf, other, true)
     }
-    fn __and__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __and__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::BitwiseAnd, slf, other, false)
     }
-    fn __rand__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rand__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::BitwiseAnd, slf, other, false)
     }
-    fn __or__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __or__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::BitwiseOr, slf, other, false)
     }
-    fn __ror__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __ror__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::BitwiseOr, slf, other, false)
     }
-    fn __xor__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __xor__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::BitwiseXor, slf, other, false)
     }
-    fn __rxor__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rxor__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::BitwiseXor, slf, other, false)
     }
-    fn __lshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __lshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::LeftShift, slf, other, false)
     }
-    fn __rshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::RightShift, slf, other, false)
     }
-    fn __rlshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rlshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::LeftShift, slf, other, true)
     }
-    fn __rrshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __rrshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         operator(slf.py(), RowId::RightShift, slf, other, true)
     }
-    fn __ilshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __ilshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::LeftShift, "__ilshift__", slf, other)
     }
-    fn __irshift__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __irshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::RightShift, "__irshift__", slf, other)
     }
-    fn __neg__(slf: &Bound<'_, Self>) -> PyOut {
+    fn __neg__(slf: &Bound<'_, Self>) -> PyObjResult {
         wrap(slf.py(), pw::neg(PyTensor::of(slf))?)
     }
     fn __pos__(slf: &Bound<'_, Self>) -> Py<Self> {
         slf.clone().unbind()
     }
-    fn __abs__(slf: &Bound<'_, Self>) -> PyOut {
+    fn __abs__(slf: &Bound<'_, Self>) -> PyObjResult {
         wrap(slf.py(), pw::abs(PyTensor::of(slf))?)
     }
-    fn __invert__(slf: &Bound<'_, Self>) -> PyOut {
+    fn __invert__(slf: &Bound<'_, Self>) -> PyObjResult {
         let dtype = PyTensor::of(slf).dtype();
         if dtype.is_float() {
             return Err(type_error(format!("~ (operator.invert) is only implemented on integer and Boolean-type tensors, got {dtype}")));
         }
         wrap(slf.py(), pw::call(RowId::BitwiseNot, &[PyTensor::of(slf).into()], &[])?)
     }
-    fn __lt__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __lt__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         compare(slf.py(), RowId::Lt, slf, other)
     }
-    fn __le__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __le__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         compare(slf.py(), RowId::Le, slf, other)
     }
-    fn __gt__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __gt__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         compare(slf.py(), RowId::Gt, slf, other)
     }
-    fn __ge__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __ge__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         compare(slf.py(), RowId::Ge, slf, other)
     }
-    fn __eq__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __eq__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         compare(slf.py(), RowId::Eq, slf, other)
     }
-    fn __ne__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyOut {
+    fn __ne__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         compare(slf.py(), RowId::Ne, slf, other)
     }
     /// Tensors are told apart by identity.
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
         (slf.as_ptr() as isize) >> 4
     }
-    fn __iadd__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __iadd__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::Add, "add_", slf, other)
     }
-    fn __isub__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __isub__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::Sub, "sub_", slf, other)
     }
-    fn __imul__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __imul__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::Mul, "mul_", slf, other)
     }
-    fn __itruediv__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __itruediv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::Div, "div_", slf, other)
     }
-    fn __ifloordiv__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __ifloordiv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::FloorDivide, "floor_divide_", slf, other)
     }
-    fn __imod__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __imod__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::Remainder, "remainder_", slf, other)
     }
-    fn __ipow__(slf: &Bound<'_, Self>, other: &Obj<'_>, _modulo: &Obj<'_>) -> PyResult<()> {
+    fn __ipow__(slf: &Bound<'_, Self>, other: &PyObj<'_>, _modulo: &PyObj<'_>) -> PyResult<()> {
         super::rows::pow_inplace(PyTensor::of(slf), other)
     }
-    fn __iand__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __iand__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::BitwiseAnd, "bitwise_and_", slf, other)
     }
-    fn __ior__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __ior__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::BitwiseOr, "bitwise_or_", slf, other)
     }
-    fn __ixor__(slf: &Bound<'_, Self>, other: &Obj<'_>) -> PyResult<()> {
+    fn __ixor__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
         augmented(RowId::BitwiseXor, "bitwise_xor_", slf, other)
     }
 
@@ -270,14 +268,14 @@ impl PyTensor {
 
     /// Overwrites this tensor with `other`, broadcast to this shape and converted to this dtype.
     #[pyo3(signature = (other, non_blocking=false))]
-    fn copy_<'py>(slf: &Bound<'py, Self>, other: &Obj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
+    fn copy_<'py>(slf: &Bound<'py, Self>, other: &PyObj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
         primitives::copy_(PyTensor::of(slf), tensor(other, "copy_(): argument 'other' (position 1)")?)?;
         Ok(slf.clone())
     }
 
     /// Overwrites every element with `value`, a number or a 0-d tensor.
-    fn fill_<'py>(slf: &Bound<'py, Self>, value: &Obj<'py>) -> PyResult<Bound<'py, Self>> {
+    fn fill_<'py>(slf: &Bound<'py, Self>, value: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
         match operand(value)? {
             Some(pw::Arg::Scalar(s)) => primitives::fill_(PyTensor::of(slf), s)?,
             Some(pw::Arg::Tensor(t)) if t.rank() == 0 => primitives::fill_tensor_(PyTensor::of(slf), t)?,

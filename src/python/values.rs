@@ -5,6 +5,7 @@ use super::errors::{runtime, type_error};
 use super::identity::wrap;
 use super::numpy_memory;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, mode};
 use crate::error::Error;
@@ -14,11 +15,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
 
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
-
 /// A scalar as Python's own number.
-pub(super) fn number(py: Python<'_>, s: Scalar) -> PyOut {
+pub(super) fn number(py: Python<'_>, s: Scalar) -> PyObjResult {
     Ok(match s {
         Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
         Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
@@ -53,7 +51,7 @@ fn the_one_value(t: &Tensor) -> PyResult<Scalar> {
     Ok(item_of(t)?.first()?)
 }
 
-fn lists(py: Python<'_>, a: &Array) -> PyOut {
+fn lists(py: Python<'_>, a: &Array) -> PyObjResult {
     if a.rank() == 0 {
         return number(py, a.first()?);
     }
@@ -72,7 +70,7 @@ fn lists(py: Python<'_>, a: &Array) -> PyOut {
 }
 
 /// The tensor's memory as a NumPy array.
-fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyOut {
+fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyObjResult {
     let t = PyTensor::of(slf);
     if t.requires_grad() && !force && mode::is_grad_enabled() {
         return Err(Error::runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.").into());
@@ -93,12 +91,12 @@ fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyOut {
 impl PyTensor {
     /// A NumPy array that shares this tensor's memory; `force=True` also for tensors that require grad.
     #[pyo3(signature = (*, force=false))]
-    fn numpy(slf: &Bound<'_, Self>, force: bool) -> PyOut {
+    fn numpy(slf: &Bound<'_, Self>, force: bool) -> PyObjResult {
         to_numpy(slf, force)
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__(slf: &Bound<'_, Self>, dtype: Option<&Obj<'_>>, copy: Option<bool>) -> PyOut {
+    fn __array__(slf: &Bound<'_, Self>, dtype: Option<&PyObj<'_>>, copy: Option<bool>) -> PyObjResult {
         let py = slf.py();
         let array = to_numpy(slf, false)?;
         let array = array.bind(py);
@@ -122,7 +120,7 @@ impl PyTensor {
 
     /// What NumPy's functions give when they are called with a tensor: a tensor.
     #[pyo3(signature = (array, *_context))]
-    fn __array_wrap__(slf: &Bound<'_, Self>, array: &Obj<'_>, _context: &Bound<'_, PyTuple>) -> PyOut {
+    fn __array_wrap__(slf: &Bound<'_, Self>, array: &PyObj<'_>, _context: &Bound<'_, PyTuple>) -> PyObjResult {
         wrap(slf.py(), tensor_from(array, None)?)
     }
 
@@ -132,12 +130,12 @@ impl PyTensor {
     }
 
     /// The tensor's one element as a Python number.
-    fn item(slf: &Bound<'_, Self>) -> PyOut {
+    fn item(slf: &Bound<'_, Self>) -> PyObjResult {
         number(slf.py(), the_one(Self::of(slf))?)
     }
 
     /// Nested lists of Python numbers; a number for a 0-d tensor.
-    fn tolist(slf: &Bound<'_, Self>) -> PyOut {
+    fn tolist(slf: &Bound<'_, Self>) -> PyObjResult {
         lists(slf.py(), &Self::of(slf).values(".tolist()")?.to_device(Device::CPU)?)
     }
 
@@ -158,7 +156,7 @@ impl PyTensor {
         Ok(the_one_value(Self::of(slf))?.to_f64())
     }
 
-    fn __int__(slf: &Bound<'_, Self>) -> PyOut {
+    fn __int__(slf: &Bound<'_, Self>) -> PyObjResult {
         let py = slf.py();
         match the_one_value(Self::of(slf))? {
             // Python knows what to say of nan and infinities, and holds large values exactly.
@@ -201,7 +199,7 @@ impl PyTensor {
         Ok(PyTuple::new(py, items)?.try_iter()?.into_any())
     }
 
-    fn __contains__(slf: &Bound<'_, Self>, element: &Obj<'_>) -> PyResult<bool> {
+    fn __contains__(slf: &Bound<'_, Self>, element: &PyObj<'_>) -> PyResult<bool> {
         let Some(value) = super::args::operand(element)? else {
             return Err(runtime(format!(
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a {}.",
@@ -228,7 +226,7 @@ impl PyTensor {
     }
 
     /// A copy of a leaf with its own memory; `.grad` is copied along.
-    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Obj<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &PyObj<'py>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rgrad._construct")?.getattr("deepcopy")?.call1((slf, memo))
     }
 
@@ -237,7 +235,7 @@ impl PyTensor {
         slf.py().import("rgrad._construct")?.getattr("shallow")?.call1((slf,))
     }
 
-    fn __reversed__(slf: &Bound<'_, Self>) -> PyOut {
+    fn __reversed__(slf: &Bound<'_, Self>) -> PyObjResult {
         let t = Self::of(slf);
         let dims: &[i64] = if t.rank() == 0 { &[] } else { &[0] };
         wrap(slf.py(), crate::ops::rearrange::flip(t, dims)?)

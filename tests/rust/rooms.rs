@@ -225,7 +225,7 @@ fn is_associated(lines: &[&str], at: usize) -> bool {
 
 /// Names that still stand for more than two types, and for how many. The list only shrinks: an entry goes as soon as its types have names of
 /// their own, and none is added.
-const CROWDED_NAMES: &[(&str, usize)] = &[("Fast", 3), ("Obj", 18), ("Object", 3), ("PyOut", 15)];
+const CROWDED_NAMES: &[(&str, usize)] = &[];
 
 #[test]
 fn a_type_has_a_name_of_its_own() {

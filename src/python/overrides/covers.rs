@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::python::errors;
 use crate::python::signatures;
 use crate::python::tensor::PyTensor;
+use crate::python::types::{FastFunction, RawObj};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
@@ -16,10 +17,8 @@ use smallvec::SmallVec;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
-pub(super) type Object = *mut ffi::PyObject;
-pub(super) type Fast = unsafe extern "C" fn(Object, *const Object, ffi::Py_ssize_t, Object) -> Object;
-type Spread = unsafe extern "C" fn(Object, Object, Object) -> Object;
-type Alone = unsafe extern "C" fn(Object, Object) -> Object;
+type Spread = unsafe extern "C" fn(RawObj, RawObj, RawObj) -> RawObj;
+type Alone = unsafe extern "C" fn(RawObj, RawObj) -> RawObj;
 
 /// Functions that make tensors from other things than tensors: only modes have a say in them.
 const FOR_MODES: &[&str] = &[
@@ -88,10 +87,10 @@ impl Place {
     }
 
     /// The function behind a place of the fast protocol.
-    pub(super) fn fast(&self) -> Fast {
+    pub(super) fn fast(&self) -> FastFunction {
         let p = self.original.load(Ordering::Relaxed);
         // SAFETY: stored by `cover` from a function of this type.
-        unsafe { std::mem::transmute::<*mut (), Fast>(p) }
+        unsafe { std::mem::transmute::<*mut (), FastFunction>(p) }
     }
 }
 
@@ -127,7 +126,7 @@ unsafe fn original<F: Copy>(place: usize) -> F {
 
 /// The function behind a place of the fast protocol itself.
 #[inline(always)]
-unsafe fn run(at: usize, slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+unsafe fn run(at: usize, slf: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
     // SAFETY: called with what Python gave.
     unsafe {
         let place = &ALL[at];
@@ -139,13 +138,13 @@ unsafe fn run(at: usize, slf: Object, args: *const Object, nargs: isize, kwnames
 }
 
 #[inline(always)]
-unsafe fn all_plain(args: *const Object, count: usize) -> bool {
+unsafe fn all_plain(args: *const RawObj, count: usize) -> bool {
     // SAFETY: `count` live objects, under the GIL.
     unsafe { (0..count).all(|i| is_plain(*args.add(i))) && (count > 0 || super::MODES.load(Ordering::Relaxed) == 0) }
 }
 
 /// Runs `f` with panics and errors turned into exceptions.
-pub(super) unsafe fn guarded(py: Python<'_>, f: impl FnOnce() -> PyResult<Object>) -> Object {
+pub(super) unsafe fn guarded(py: Python<'_>, f: impl FnOnce() -> PyResult<RawObj>) -> RawObj {
     errors::guarded(f).unwrap_or_else(|e| {
         e.restore(py);
         std::ptr::null_mut()
@@ -153,7 +152,7 @@ pub(super) unsafe fn guarded(py: Python<'_>, f: impl FnOnce() -> PyResult<Object
 }
 
 #[inline]
-unsafe fn names_in(kwnames: Object) -> usize {
+unsafe fn names_in(kwnames: RawObj) -> usize {
     // SAFETY: null or a tuple.
     unsafe { if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize } }
 }
@@ -161,7 +160,7 @@ unsafe fn names_in(kwnames: Object) -> usize {
 /// A call of the fast protocol with an argument that is not plain; `slf` is null for functions.
 #[cold]
 #[inline(never)]
-unsafe fn ask_fast(at: usize, module_or_self: Object, is_method: bool, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+unsafe fn ask_fast(at: usize, module_or_self: RawObj, is_method: bool, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
     // SAFETY: called with what Python gave.
     unsafe {
         let py = Python::assume_attached();
@@ -216,7 +215,7 @@ fn ask<'py>(
     args: Bound<'py, PyTuple>,
     kwargs: Option<Bound<'py, PyDict>>,
     asked: &Asked<'py>,
-) -> PyResult<Object> {
+) -> PyResult<RawObj> {
     // SAFETY: `register` keeps the object for ever.
     let func = unsafe { Bound::from_borrowed_ptr(py, ALL[place].object.load(Ordering::Relaxed)) };
     Ok(Call { func, args, kwargs }.ask(asked)?.into_ptr())
@@ -226,7 +225,7 @@ fn ask<'py>(
 // so that the other arguments stay where they are.
 
 #[inline(never)]
-unsafe extern "C" fn call_function(module: Object, args: *const Object, nargs: isize, kwnames: Object, at: usize) -> Object {
+unsafe extern "C" fn call_function(module: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj, at: usize) -> RawObj {
     // SAFETY: called by Python, through the entry of a place.
     unsafe {
         if all_plain(args, nargs as usize + names_in(kwnames)) {
@@ -237,7 +236,7 @@ unsafe extern "C" fn call_function(module: Object, args: *const Object, nargs: i
 }
 
 #[inline(never)]
-unsafe extern "C" fn call_method(slf: Object, args: *const Object, nargs: isize, kwnames: Object, at: usize) -> Object {
+unsafe extern "C" fn call_method(slf: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj, at: usize) -> RawObj {
     // SAFETY: called by Python, through the entry of a place.
     unsafe {
         let count = nargs as usize + names_in(kwnames);
@@ -250,14 +249,14 @@ unsafe extern "C" fn call_method(slf: Object, args: *const Object, nargs: isize,
 
 /// A method without arguments.
 #[inline(never)]
-unsafe extern "C" fn call_alone(slf: Object, nothing: Object, at: usize) -> Object {
+unsafe extern "C" fn call_alone(slf: RawObj, nothing: RawObj, at: usize) -> RawObj {
     // SAFETY: called by Python, through the entry of a place.
     unsafe { if is_plain(slf) { original::<Alone>(at)(slf, nothing) } else { ask_alone(slf, nothing, at) } }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn ask_alone(slf: Object, nothing: Object, at: usize) -> Object {
+unsafe fn ask_alone(slf: RawObj, nothing: RawObj, at: usize) -> RawObj {
     // SAFETY: called with what Python gave.
     unsafe {
         let py = Python::assume_attached();
@@ -274,7 +273,7 @@ unsafe fn ask_alone(slf: Object, nothing: Object, at: usize) -> Object {
 
 /// A function (whose `slf` is the module, which is plain) or a method that takes a tuple and a dict.
 #[inline(never)]
-unsafe extern "C" fn call_spread(slf: Object, args: Object, kwargs: Object, at: usize) -> Object {
+unsafe extern "C" fn call_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: usize) -> RawObj {
     // SAFETY: called by Python, through the entry of a place.
     unsafe {
         let plain_names = kwargs.is_null() || {
@@ -293,7 +292,7 @@ unsafe extern "C" fn call_spread(slf: Object, args: Object, kwargs: Object, at: 
 
 #[cold]
 #[inline(never)]
-unsafe fn ask_spread(slf: Object, args: Object, kwargs: Object, at: usize) -> Object {
+unsafe fn ask_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: usize) -> RawObj {
     // SAFETY: called with what Python gave.
     unsafe {
         let py = Python::assume_attached();
@@ -316,22 +315,22 @@ unsafe fn ask_spread(slf: Object, args: Object, kwargs: Object, at: usize) -> Ob
 
 // The entries.
 
-unsafe extern "C" fn function<const AT: usize>(module: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+unsafe extern "C" fn function<const AT: usize>(module: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe { call_function(module, args, nargs, kwnames, AT) }
 }
 
-unsafe extern "C" fn method<const AT: usize>(slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+unsafe extern "C" fn method<const AT: usize>(slf: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe { call_method(slf, args, nargs, kwnames, AT) }
 }
 
-unsafe extern "C" fn alone<const AT: usize>(slf: Object, nothing: Object) -> Object {
+unsafe extern "C" fn alone<const AT: usize>(slf: RawObj, nothing: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe { call_alone(slf, nothing, AT) }
 }
 
-unsafe extern "C" fn spread<const AT: usize>(slf: Object, args: Object, kwargs: Object) -> Object {
+unsafe extern "C" fn spread<const AT: usize>(slf: RawObj, args: RawObj, kwargs: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe { call_spread(slf, args, kwargs, AT) }
 }
@@ -362,8 +361,9 @@ macro_rules! sixteen {
 macro_rules! numbered {
     ($f:ident from $from:expr, $($row:literal)*) => { [$(sixteen!($f ($from + $row * 16))),*] };
 }
-static FUNCTIONS: [[Fast; 16]; ROWS[0]] = numbered!(function from first(0), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23);
-static METHODS: [[Fast; 16]; ROWS[1]] =
+static FUNCTIONS: [[FastFunction; 16]; ROWS[0]] =
+    numbered!(function from first(0), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23);
+static METHODS: [[FastFunction; 16]; ROWS[1]] =
     numbered!(method from first(1), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
 static ALONE: [[Alone; 16]; ROWS[2]] = numbered!(alone from first(2), 0 1 2 3 4 5);
 static SPREAD: [[Spread; 16]; ROWS[3]] = numbered!(spread from first(3), 0 1 2 3);
@@ -438,7 +438,7 @@ struct Property {
 
 /// Asks about a property: `how` is `__get__` or `__set__`.
 #[cold]
-unsafe fn ask_property(of: &Property, slf: Object, value: Object, how: &str, itself: &dyn Fn() -> Object) -> Object {
+unsafe fn ask_property(of: &Property, slf: RawObj, value: RawObj, how: &str, itself: &dyn Fn() -> RawObj) -> RawObj {
     // SAFETY: called with what Python gave.
     unsafe {
         let py = Python::assume_attached();
@@ -458,7 +458,7 @@ unsafe fn ask_property(of: &Property, slf: Object, value: Object, how: &str, its
     }
 }
 
-unsafe extern "C" fn get(slf: Object, closure: *mut c_void) -> Object {
+unsafe extern "C" fn get(slf: RawObj, closure: *mut c_void) -> RawObj {
     // SAFETY: the closure is a `Property` that lives for ever; Python calls this only where there is a getter.
     unsafe {
         let of = &*closure.cast::<Property>();
@@ -467,7 +467,7 @@ unsafe extern "C" fn get(slf: Object, closure: *mut c_void) -> Object {
     }
 }
 
-unsafe extern "C" fn set(slf: Object, value: Object, closure: *mut c_void) -> c_int {
+unsafe extern "C" fn set(slf: RawObj, value: RawObj, closure: *mut c_void) -> c_int {
     // SAFETY: as above; no value stands for a deletion, which is the property's own to refuse.
     unsafe {
         let of = &*closure.cast::<Property>();
@@ -486,7 +486,7 @@ unsafe extern "C" fn set(slf: Object, value: Object, closure: *mut c_void) -> c_
 }
 
 /// An object that is never let go of: a bound method may outlive its place in the class.
-fn for_ever(object: &Bound<'_, PyAny>) -> Object {
+fn for_ever(object: &Bound<'_, PyAny>) -> RawObj {
     object.clone().into_ptr()
 }
 

@@ -1,10 +1,11 @@
 //! Keywords that PyTorch takes beside those that a function's own code knows: `out=`, and other names of a parameter.
 
-use super::covers::{Object, Place, guarded};
+use super::covers::{Place, guarded};
 use crate::autograd::Tensor;
 use crate::python::args::as_tensor;
 use crate::python::errors::type_error;
 use crate::python::rows::into_out;
+use crate::python::types::RawObj;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -68,7 +69,7 @@ pub(super) fn concerns(name: &str, is_method: bool) -> bool {
 ///
 /// # Safety
 /// A tuple of text.
-pub(super) unsafe fn has_one(kwnames: Object) -> bool {
+pub(super) unsafe fn has_one(kwnames: RawObj) -> bool {
     // SAFETY: by the caller's promise.
     unsafe {
         (0..ffi::PyTuple_GET_SIZE(kwnames)).any(|i| {
@@ -94,14 +95,14 @@ pub(super) unsafe fn has_one(kwnames: Object) -> bool {
 /// As for a function of the fast protocol, with `kwnames` a tuple.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn call(place: &Place, slf: Object, args: *const Object, nargs: isize, kwnames: Object) -> Object {
+pub(super) unsafe fn call(place: &Place, slf: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
     // SAFETY: by the caller's promise; what is passed on is borrowed from the caller, or held here until the call is over.
     unsafe {
         let py = Python::assume_attached();
         guarded(py, || {
             let name = place.name();
             let names = Bound::from_borrowed_ptr(py, kwnames).cast_into::<PyTuple>()?;
-            let mut values: SmallVec<[Object; 8]> = (0..nargs as usize).map(|i| *args.add(i)).collect();
+            let mut values: SmallVec<[RawObj; 8]> = (0..nargs as usize).map(|i| *args.add(i)).collect();
             let mut kept: SmallVec<[Bound<'_, PyAny>; 4]> = SmallVec::new();
             let mut out = None;
             for (i, keyword) in names.iter().enumerate() {

@@ -10,6 +10,7 @@ pub(super) mod operators;
 use super::errors::type_error;
 use super::identity;
 use super::tensor::PyTensor;
+use super::types::{PyObj, PyObjResult};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::ffi;
 use pyo3::intern;
@@ -19,9 +20,6 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-
-type Obj<'py> = Bound<'py, PyAny>;
-type PyOut = PyResult<Py<PyAny>>;
 
 unsafe extern "C" {
     /// Part of CPython's exported interface, though not of the limited one: looks along the classes, without descriptors; borrowed.
@@ -121,16 +119,16 @@ unsafe fn each_item(obj: *mut ffi::PyObject, f: &mut dyn FnMut(*mut ffi::PyObjec
 
 /// The objects to ask: one of each class, subclasses before their bases, else from left to right.
 #[derive(Default)]
-struct Asked<'py>(SmallVec<[Obj<'py>; 2]>);
+struct Asked<'py>(SmallVec<[PyObj<'py>; 2]>);
 
 impl<'py> Asked<'py> {
-    fn consider(&mut self, obj: &Obj<'py>, depth: usize) {
+    fn consider(&mut self, obj: &PyObj<'py>, depth: usize) {
         // SAFETY: live objects under the GIL; the items are held while they are looked at.
         unsafe {
             let ty = obj.get_type();
             if (*ty.as_type_ptr()).tp_flags & (ffi::Py_TPFLAGS_TUPLE_SUBCLASS | ffi::Py_TPFLAGS_LIST_SUBCLASS) != 0 && depth > 0 {
                 let py = obj.py();
-                let mut items: SmallVec<[Obj<'py>; 4]> = SmallVec::new();
+                let mut items: SmallVec<[PyObj<'py>; 4]> = SmallVec::new();
                 each_item(obj.as_ptr(), &mut |item| items.push(Bound::from_borrowed_ptr(py, item)));
                 items.iter().for_each(|item| self.consider(item, depth - 1));
                 return;
@@ -138,13 +136,13 @@ impl<'py> Asked<'py> {
             if !class_is_asked(ty.as_type_ptr()) || self.0.iter().any(|o| o.get_type().is(&ty)) {
                 return;
             }
-            let is_base = |o: &Obj<'_>| ffi::PyType_IsSubtype(ty.as_type_ptr(), o.get_type().as_type_ptr()) != 0;
+            let is_base = |o: &PyObj<'_>| ffi::PyType_IsSubtype(ty.as_type_ptr(), o.get_type().as_type_ptr()) != 0;
             let at = self.0.iter().position(is_base).unwrap_or(self.0.len());
             self.0.insert(at, obj.clone());
         }
     }
 
-    fn of(objects: impl IntoIterator<Item = Obj<'py>>) -> Self {
+    fn of(objects: impl IntoIterator<Item = PyObj<'py>>) -> Self {
         let mut asked = Asked::default();
         if ENABLED.get() == Enabled::All {
             objects.into_iter().for_each(|o| asked.consider(&o, 2));
@@ -161,13 +159,13 @@ fn modes_apply() -> bool {
 
 /// A call as handlers see it.
 struct Call<'py> {
-    func: Obj<'py>,
+    func: PyObj<'py>,
     args: Bound<'py, PyTuple>,
     kwargs: Option<Bound<'py, PyDict>>,
 }
 
 impl<'py> Call<'py> {
-    fn handler(&self, handler: &Obj<'py>, types: &Bound<'py, PyTuple>) -> PyResult<Option<Obj<'py>>> {
+    fn handler(&self, handler: &PyObj<'py>, types: &Bound<'py, PyTuple>) -> PyResult<Option<PyObj<'py>>> {
         let answer = match &self.kwargs {
             None => handler.call1((&self.func, types, &self.args))?,
             Some(k) => handler.call1((&self.func, types, &self.args, k))?,
@@ -176,9 +174,9 @@ impl<'py> Call<'py> {
     }
 
     /// Asks the innermost mode, which is off meanwhile, then the objects.
-    fn ask(&self, asked: &Asked<'py>) -> PyOut {
+    fn ask(&self, asked: &Asked<'py>) -> PyObjResult {
         let py = self.func.py();
-        let types = PyTuple::new(py, asked.0.iter().map(Obj::get_type))?;
+        let types = PyTuple::new(py, asked.0.iter().map(PyObj::get_type))?;
         let mode = if modes_apply() { MODE_STACK.with_borrow_mut(Vec::pop) } else { None };
         let in_mode = mode.as_ref().map(|m| {
             let handler = m.bind(py).getattr(intern!(py, "__torch_function__"))?;
@@ -207,8 +205,8 @@ impl<'py> Call<'py> {
     }
 
     #[cold]
-    fn unanswered(&self, asked: &Asked<'py>, mode: Option<Obj<'py>>) -> PyErr {
-        let name = |o: &Obj<'_>, what: &str| o.getattr(what).and_then(|n| n.extract::<String>()).unwrap_or_default();
+    fn unanswered(&self, asked: &Asked<'py>, mode: Option<PyObj<'py>>) -> PyErr {
+        let name = |o: &PyObj<'_>, what: &str| o.getattr(what).and_then(|n| n.extract::<String>()).unwrap_or_default();
         let of_tensor = if self.func.hasattr("__objclass__").unwrap_or(false) { "Tensor." } else { "" };
         let mut text = format!(
             "Multiple dispatch failed for 'rgrad.{of_tensor}{}'; all __torch_function__ handlers returned NotImplemented:\n",
@@ -285,13 +283,18 @@ disabling! {
 /// What stands at ``__torch_function__`` of a class that leaves the operations on its objects alone: runs ``func``.
 #[pyfunction]
 #[pyo3(signature = (func, types, args=None, kwargs=None))]
-fn _disabled_torch_function_impl(func: &Obj<'_>, types: &Obj<'_>, args: Option<&Obj<'_>>, kwargs: Option<&Bound<'_, PyDict>>) -> PyOut {
+fn _disabled_torch_function_impl(
+    func: &PyObj<'_>,
+    types: &PyObj<'_>,
+    args: Option<&PyObj<'_>>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> PyObjResult {
     let _ = types;
     let _guard = Restricted::to(Enabled::ModesOnly);
     Ok(func.call(positional(func.py(), args)?, kwargs)?.unbind())
 }
 
-fn positional<'py>(py: Python<'py>, args: Option<&Obj<'py>>) -> PyResult<Bound<'py, PyTuple>> {
+fn positional<'py>(py: Python<'py>, args: Option<&PyObj<'py>>) -> PyResult<Bound<'py, PyTuple>> {
     match args {
         None => Ok(PyTuple::empty(py)),
         Some(a) => match a.cast::<PyTuple>() {
@@ -302,7 +305,7 @@ fn positional<'py>(py: Python<'py>, args: Option<&Obj<'py>>) -> PyResult<Bound<'
 }
 
 /// A result in the class of those it was made from: tensors, also in tuples and lists.
-fn converted<'py>(value: Obj<'py>, cls: &Bound<'py, PyType>) -> PyResult<Obj<'py>> {
+fn converted<'py>(value: PyObj<'py>, cls: &Bound<'py, PyType>) -> PyResult<PyObj<'py>> {
     if let Ok(t) = value.cast::<PyTensor>() {
         if value.is_instance(cls)? {
             return Ok(value);
@@ -313,7 +316,7 @@ fn converted<'py>(value: Obj<'py>, cls: &Bound<'py, PyType>) -> PyResult<Obj<'py
     if !(is_list || value.is_instance_of::<PyTuple>()) {
         return Ok(value);
     }
-    let items: Vec<Obj<'py>> = value.try_iter()?.collect::<PyResult<_>>()?;
+    let items: Vec<PyObj<'py>> = value.try_iter()?.collect::<PyResult<_>>()?;
     let mut changed = false;
     let mut made = Vec::with_capacity(items.len());
     for item in items {
@@ -331,7 +334,7 @@ fn converted<'py>(value: Obj<'py>, cls: &Bound<'py, PyType>) -> PyResult<Obj<'py
 }
 
 /// Whether `func` gives a tensor that another one holds, so that the same object must come every time.
-fn gives_what_is_held(func: &Obj<'_>) -> PyResult<bool> {
+fn gives_what_is_held(func: &PyObj<'_>) -> PyResult<bool> {
     let py = func.py();
     let Ok(of) = func.getattr(intern!(py, "__self__")) else { return Ok(false) };
     let ty = py.get_type::<PyTensor>();
@@ -345,11 +348,11 @@ impl PyTensor {
     #[pyo3(signature = (func, types, args=None, kwargs=None))]
     fn __torch_function__<'py>(
         cls: &Bound<'py, PyType>,
-        func: &Obj<'py>,
-        types: &Obj<'py>,
-        args: Option<&Obj<'py>>,
+        func: &PyObj<'py>,
+        types: &PyObj<'py>,
+        args: Option<&PyObj<'py>>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyOut {
+    ) -> PyObjResult {
         let py = func.py();
         for t in types.try_iter()? {
             if !cls.is_subclass(&t?)? {
@@ -369,7 +372,7 @@ impl PyTensor {
     /// This tensor as an object of class `cls`, with the same memory and history.
     ///
     /// Raises TypeError unless `cls` is a subclass of Tensor.
-    fn as_subclass(slf: &Bound<'_, Self>, cls: &Bound<'_, PyAny>) -> PyOut {
+    fn as_subclass(slf: &Bound<'_, Self>, cls: &Bound<'_, PyAny>) -> PyObjResult {
         match cls.cast::<PyType>() {
             Ok(ty) if ty.is_subclass_of::<PyTensor>()? => identity::as_subclass(slf, ty),
             _ => Err(type_error(format!(
@@ -394,7 +397,7 @@ fn _set_torch_function_enabled(on: bool) -> bool {
 
 /// Whether an element of ``relevant_args`` wants a say, or a mode is on.
 #[pyfunction]
-fn _has_torch_function(relevant_args: &Obj<'_>) -> PyResult<bool> {
+fn _has_torch_function(relevant_args: &PyObj<'_>) -> PyResult<bool> {
     if SKIP.replace(false) {
         return Ok(false);
     }
@@ -415,11 +418,11 @@ fn _has_torch_function_variadic(args: &Bound<'_, PyTuple>) -> bool {
 /// Asks modes and the elements of ``relevant_args`` about a call, in their order.
 #[pyfunction]
 fn _ask_torch_function<'py>(
-    func: Obj<'py>,
-    relevant_args: &Obj<'py>,
+    func: PyObj<'py>,
+    relevant_args: &PyObj<'py>,
     args: Bound<'py, PyTuple>,
     kwargs: Option<Bound<'py, PyDict>>,
-) -> PyOut {
+) -> PyObjResult {
     let items = relevant_args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
     Call { func, args, kwargs }.ask(&Asked::of(items))
 }
@@ -445,7 +448,7 @@ fn _push_torch_function_mode(mode: Py<PyAny>) {
 
 /// Ends the innermost mode of this thread and gives it back.
 #[pyfunction]
-fn _pop_torch_function_mode() -> PyOut {
+fn _pop_torch_function_mode() -> PyObjResult {
     let mode = MODE_STACK.with_borrow_mut(Vec::pop).ok_or_else(|| PyIndexError::new_err("no TorchFunctionMode is on in this thread"))?;
     modes_changed(-1);
     Ok(mode)

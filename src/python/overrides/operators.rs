@@ -8,6 +8,7 @@ use super::covers::guarded;
 use super::{Asked, Call, is_plain, modes_apply};
 use crate::python::identity;
 use crate::python::tensor::PyTensor;
+use crate::python::types::RawObj;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -15,11 +16,11 @@ use pyo3::types::PyTuple;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-type Object = *mut ffi::PyObject;
-type Slot = AtomicPtr<()>;
+/// The function that PyO3 put into a slot of the class.
+type OriginalSlot = AtomicPtr<()>;
 
 /// A slot's function; None where PyO3 left it empty.
-unsafe fn original<F: Copy>(slot: &Slot) -> F {
+unsafe fn original<F: Copy>(slot: &OriginalSlot) -> F {
     let p = slot.load(Ordering::Relaxed);
     // SAFETY: stored by `register` from a slot of type `F`.
     unsafe { std::mem::transmute_copy::<*mut (), F>(&p) }
@@ -28,7 +29,7 @@ unsafe fn original<F: Copy>(slot: &Slot) -> F {
 /// Asks about `Tensor.<name>(*operands)`; what the slot itself does if nobody is to be asked.
 #[cold]
 #[inline(never)]
-unsafe fn ask(name: &str, operands: &[Object], falls_back: bool, itself: &dyn Fn() -> Object) -> Object {
+unsafe fn ask(name: &str, operands: &[RawObj], falls_back: bool, itself: &dyn Fn() -> RawObj) -> RawObj {
     // SAFETY: live objects under the GIL, as Python called a slot with them.
     unsafe {
         let py = Python::assume_attached();
@@ -64,9 +65,9 @@ const BINARY_NAMES: [(&str, &str); 12] = [
     ("__xor__", "bitwise_xor"),
     ("matmul", "__rmatmul__"),
 ];
-static BINARY: [Slot; BINARY_NAMES.len()] = [const { Slot::new(std::ptr::null_mut()) }; BINARY_NAMES.len()];
+static BINARY: [OriginalSlot; BINARY_NAMES.len()] = [const { OriginalSlot::new(std::ptr::null_mut()) }; BINARY_NAMES.len()];
 
-pub(in crate::python) unsafe extern "C" fn binary<const AT: usize>(a: Object, b: Object) -> Object {
+pub(in crate::python) unsafe extern "C" fn binary<const AT: usize>(a: RawObj, b: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::binaryfunc>(&BINARY[AT])(a, b);
@@ -81,9 +82,9 @@ pub(in crate::python) unsafe extern "C" fn binary<const AT: usize>(a: Object, b:
     }
 }
 
-static POWER: Slot = Slot::new(std::ptr::null_mut());
+static POWER: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
 
-pub(in crate::python) unsafe extern "C" fn power(a: Object, b: Object, modulo: Object) -> Object {
+pub(in crate::python) unsafe extern "C" fn power(a: RawObj, b: RawObj, modulo: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::ternaryfunc>(&POWER)(a, b, modulo);
@@ -96,9 +97,9 @@ pub(in crate::python) unsafe extern "C" fn power(a: Object, b: Object, modulo: O
 
 const IN_PLACE_NAMES: [&str; 11] =
     ["add_", "sub_", "mul_", "div_", "floor_divide_", "remainder_", "__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__"];
-static IN_PLACE: [Slot; IN_PLACE_NAMES.len()] = [const { Slot::new(std::ptr::null_mut()) }; IN_PLACE_NAMES.len()];
+static IN_PLACE: [OriginalSlot; IN_PLACE_NAMES.len()] = [const { OriginalSlot::new(std::ptr::null_mut()) }; IN_PLACE_NAMES.len()];
 
-pub(in crate::python) unsafe extern "C" fn in_place<const AT: usize>(a: Object, b: Object) -> Object {
+pub(in crate::python) unsafe extern "C" fn in_place<const AT: usize>(a: RawObj, b: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::binaryfunc>(&IN_PLACE[AT])(a, b);
@@ -106,9 +107,9 @@ pub(in crate::python) unsafe extern "C" fn in_place<const AT: usize>(a: Object, 
     }
 }
 
-static IN_PLACE_POWER: Slot = Slot::new(std::ptr::null_mut());
+static IN_PLACE_POWER: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
 
-unsafe extern "C" fn in_place_power(a: Object, b: Object, modulo: Object) -> Object {
+unsafe extern "C" fn in_place_power(a: RawObj, b: RawObj, modulo: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::ternaryfunc>(&IN_PLACE_POWER)(a, b, modulo);
@@ -117,9 +118,9 @@ unsafe extern "C" fn in_place_power(a: Object, b: Object, modulo: Object) -> Obj
 }
 
 const UNARY_NAMES: [&str; 8] = ["neg", "__pos__", "abs", "__invert__", "__index__", "__int__", "__float__", "__repr__"];
-static UNARY: [Slot; UNARY_NAMES.len()] = [const { Slot::new(std::ptr::null_mut()) }; UNARY_NAMES.len()];
+static UNARY: [OriginalSlot; UNARY_NAMES.len()] = [const { OriginalSlot::new(std::ptr::null_mut()) }; UNARY_NAMES.len()];
 
-unsafe extern "C" fn unary<const AT: usize>(a: Object) -> Object {
+unsafe extern "C" fn unary<const AT: usize>(a: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::unaryfunc>(&UNARY[AT])(a);
@@ -127,9 +128,9 @@ unsafe extern "C" fn unary<const AT: usize>(a: Object) -> Object {
     }
 }
 
-static COMPARE: Slot = Slot::new(std::ptr::null_mut());
+static COMPARE: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
 
-pub(in crate::python) unsafe extern "C" fn compare(a: Object, b: Object, op: c_int) -> Object {
+pub(in crate::python) unsafe extern "C" fn compare(a: RawObj, b: RawObj, op: c_int) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::richcmpfunc>(&COMPARE)(a, b, op);
@@ -142,10 +143,10 @@ pub(in crate::python) unsafe extern "C" fn compare(a: Object, b: Object, op: c_i
     }
 }
 
-static ITER: Slot = Slot::new(std::ptr::null_mut());
+static ITER: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
 
 /// Iterates over what `unbind` gives, which is asked about.
-unsafe extern "C" fn iter(a: Object) -> Object {
+unsafe extern "C" fn iter(a: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::getiterfunc>(&ITER)(a);
@@ -159,7 +160,7 @@ unsafe extern "C" fn iter(a: Object) -> Object {
 }
 
 /// The answer of a slot that gives a number.
-unsafe fn as_number(answer: Object, read: unsafe extern "C" fn(Object) -> ffi::Py_ssize_t) -> ffi::Py_ssize_t {
+unsafe fn as_number(answer: RawObj, read: unsafe extern "C" fn(RawObj) -> ffi::Py_ssize_t) -> ffi::Py_ssize_t {
     // SAFETY: null with an exception set, or a new reference.
     unsafe {
         if answer.is_null() {
@@ -171,28 +172,28 @@ unsafe fn as_number(answer: Object, read: unsafe extern "C" fn(Object) -> ffi::P
     }
 }
 
-unsafe extern "C" fn truth(o: Object) -> ffi::Py_ssize_t {
+unsafe extern "C" fn truth(o: RawObj) -> ffi::Py_ssize_t {
     // SAFETY: a live object.
     unsafe { ffi::PyObject_IsTrue(o) as ffi::Py_ssize_t }
 }
 
-unsafe extern "C" fn nothing(_: Object) -> ffi::Py_ssize_t {
+unsafe extern "C" fn nothing(_: RawObj) -> ffi::Py_ssize_t {
     0
 }
 
 /// A slot that gives a number, as an object; null stays an error.
-unsafe fn number_object(n: ffi::Py_ssize_t) -> Object {
+unsafe fn number_object(n: ffi::Py_ssize_t) -> RawObj {
     // SAFETY: under the GIL.
     unsafe { if n < 0 { std::ptr::null_mut() } else { ffi::PyLong_FromSsize_t(n) } }
 }
 
-static LEN: Slot = Slot::new(std::ptr::null_mut());
-static BOOL: Slot = Slot::new(std::ptr::null_mut());
-static CONTAINS: Slot = Slot::new(std::ptr::null_mut());
-static GET_ITEM: Slot = Slot::new(std::ptr::null_mut());
-static SET_ITEM: Slot = Slot::new(std::ptr::null_mut());
+static LEN: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
+static BOOL: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
+static CONTAINS: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
+static GET_ITEM: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
+static SET_ITEM: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
 
-unsafe extern "C" fn len(a: Object) -> ffi::Py_ssize_t {
+unsafe extern "C" fn len(a: RawObj) -> ffi::Py_ssize_t {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::lenfunc>(&LEN)(a);
@@ -200,7 +201,7 @@ unsafe extern "C" fn len(a: Object) -> ffi::Py_ssize_t {
     }
 }
 
-unsafe extern "C" fn as_bool(a: Object) -> c_int {
+unsafe extern "C" fn as_bool(a: RawObj) -> c_int {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::inquiry>(&BOOL)(a);
@@ -211,7 +212,7 @@ unsafe extern "C" fn as_bool(a: Object) -> c_int {
     }
 }
 
-unsafe extern "C" fn contains(a: Object, element: Object) -> c_int {
+unsafe extern "C" fn contains(a: RawObj, element: RawObj) -> c_int {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::objobjproc>(&CONTAINS)(a, element);
@@ -222,7 +223,7 @@ unsafe extern "C" fn contains(a: Object, element: Object) -> c_int {
     }
 }
 
-unsafe extern "C" fn get_item(a: Object, key: Object) -> Object {
+unsafe extern "C" fn get_item(a: RawObj, key: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
         let itself = || original::<ffi::binaryfunc>(&GET_ITEM)(a, key);
@@ -230,7 +231,7 @@ unsafe extern "C" fn get_item(a: Object, key: Object) -> Object {
     }
 }
 
-unsafe extern "C" fn set_item(a: Object, key: Object, value: Object) -> c_int {
+unsafe extern "C" fn set_item(a: RawObj, key: RawObj, value: RawObj) -> c_int {
     // SAFETY: called by Python; no value stands for a deletion, which the slot itself refuses.
     unsafe {
         let itself = || original::<ffi::objobjargproc>(&SET_ITEM)(a, key, value);
