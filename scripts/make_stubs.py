@@ -96,7 +96,7 @@ FUNCTION_OVERLOADS = Table(types_of.FUNCTION_OVERLOADS)
 METHOD_OVERLOADS = Table(types_of.METHOD_OVERLOADS)
 missing: list[str] = []
 
-# What the entries of declared functions call the types of their parameters (`src/python/declared.rs`).
+# What the entries of declared functions call the types of their parameters (`src/python/functions/declared.rs`).
 DECLARED_TYPES = {
     "Tensor": "Tensor",
     "int": "_int",

@@ -1,14 +1,14 @@
 //! Custom Functions: forward and backward in Python, one node in the graph.
 
 use super::args::as_tensor;
+use super::autograd::function_args;
+use super::autograd::function_gc::{self, is_of};
+use super::autograd::hooks;
+use super::autograd::node::PyNode;
 use super::errors::{foreign, runtime, type_error};
-use super::function_args;
-use super::hooks;
 use super::host::{EndsUnlocked, attach};
-use super::identity::{wrap, wrap_option};
-use super::kept_outputs::{self, is_of};
-use super::node::PyNode;
 use super::saved::SavedTensor;
+use super::tensor::identity::{wrap, wrap_option};
 use crate::array::Array;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::{self, ModeGuard};
@@ -53,7 +53,7 @@ struct ContextState {
     node: Option<std::sync::Weak<Node>>,
     /// `saved_tensors` was read, of a Function that gives it once.
     accessed: bool,
-    /// The outputs, where some of them were found in the context's attributes. Each holds the context, see `kept_outputs::hold`.
+    /// The outputs, where some of them were found in the context's attributes. Each holds the context, see `function_gc::hold`.
     outputs: Vec<WeakTensor>,
 }
 
@@ -550,8 +550,8 @@ fn finish(
         made.push(Some(result));
     }
     save(cell, &node, to_save.as_ref(), kept, &raw, &made, &rebased)?;
-    if kept_outputs::noticed(cls, ctx, &node, &made)? {
-        cell.get().state.lock().outputs = kept_outputs::hold(ctx, &node, &made)?;
+    if function_gc::noticed(cls, ctx, &node, &made)? {
+        cell.get().state.lock().outputs = function_gc::hold(ctx, &node, &made)?;
     }
     let changed = results.iter().zip(outputs.iter()).any(|(a, b)| !a.is(&b));
     give(py, output, results, is_tuple, changed)

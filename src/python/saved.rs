@@ -1,10 +1,10 @@
 //! Saved values as Python sees them: hooks around them, `_saved_self` and its kin, and a callback before writes.
 
 use super::args::as_tensor;
+use super::convert::to_python::number;
 use super::errors::{foreign, type_error};
 use super::host::{EndsUnlocked, attach};
-use super::identity::wrap;
-use super::values::number;
+use super::tensor::identity::wrap;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::record::{self, NodeRecord};
 use crate::autograd::dispatch::write_callback::{self, WriteCallback};

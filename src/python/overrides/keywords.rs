@@ -4,7 +4,7 @@ use super::covers::{Place, guarded};
 use crate::autograd::Tensor;
 use crate::python::args::as_tensor;
 use crate::python::errors::type_error;
-use crate::python::rows::into_out;
+use crate::python::functions::pointwise::into_out;
 use crate::python::types::RawObj;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -8,8 +8,8 @@ pub(super) mod keywords;
 pub(super) mod operators;
 
 use super::errors::type_error;
-use super::identity;
 use super::tensor::PyTensor;
+use super::tensor::identity;
 use super::types::{PyObj, PyObjResult};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::ffi;

@@ -6,8 +6,8 @@
 
 use super::covers::guarded;
 use super::{Asked, Call, is_plain, modes_apply};
-use crate::python::identity;
 use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity;
 use crate::python::types::RawObj;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;

@@ -1,0 +1,378 @@
+//! The ways into the engine: roots, gradients to start from, wanted inputs, and what a pass is told.
+
+use crate::array::Array;
+use crate::autograd::{Edge, Tensor, anomaly, call_site, engine, graph_task, level, missing_gradient};
+use crate::error::Error;
+use crate::layout::{Dims, Scalar, fmt_shape};
+use crate::python::args::{as_tensor, tensor, type_name};
+use crate::python::autograd::node::PyNode;
+use crate::python::errors::{foreign, runtime, type_error};
+use crate::python::host::attach;
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::{release_pending, wrap_option};
+use pyo3::exceptions::{PyIndexError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyMapping, PyTuple};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A root or an input: a tensor, or the edge to where its gradient goes.
+enum Target {
+    Tensor(Tensor),
+    Edge(Edge),
+}
+
+impl Target {
+    /// None for a tensor that needs no gradient.
+    fn edge(&self) -> PyResult<Option<Edge>> {
+        Ok(match self {
+            Target::Tensor(t) => t.gradient_edge()?,
+            Target::Edge(e) => Some(e.clone()),
+        })
+    }
+}
+
+/// A pair of a node and an output number, as `GradientEdge` is one.
+fn edge_of(obj: &Bound<'_, PyAny>) -> PyResult<Option<Edge>> {
+    let Ok(pair) = obj.cast::<PyTuple>() else { return Ok(None) };
+    if !(2..=3).contains(&pair.len()) {
+        return Ok(None);
+    }
+    let first = pair.get_item(0)?;
+    let Ok(node) = first.cast::<PyNode>() else { return Ok(None) };
+    Ok(Some(Edge { node: node.get().node()?, nr: pair.get_item(1)?.extract()? }))
+}
+
+fn target(obj: &Bound<'_, PyAny>, what: impl Fn() -> String) -> PyResult<Target> {
+    if let Some(t) = as_tensor(obj) {
+        return Ok(Target::Tensor(t.clone()));
+    }
+    match edge_of(obj)? {
+        Some(e) => Ok(Target::Edge(e)),
+        None => Err(type_error(format!("{} must be a Tensor, but got {} (a GradientEdge will do too)", what(), type_name(obj)))),
+    }
+}
+
+/// One target, or a sequence of them.
+fn targets(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Target>> {
+    if let Some(t) = as_tensor(obj) {
+        return Ok(vec![Target::Tensor(t.clone())]);
+    }
+    if let Some(e) = edge_of(obj)? {
+        return Ok(vec![Target::Edge(e)]);
+    }
+    let items =
+        obj.try_iter().map_err(|_| type_error(format!("{what} must be a Tensor or a sequence of Tensors, but got {}", type_name(obj))))?;
+    items.enumerate().map(|(i, o)| target(&o?, || format!("{what}[{i}]"))).collect()
+}
+
+/// What `inputs=` was given: targets and, from a dict, their names.
+fn inputs_of(obj: &Bound<'_, PyAny>, caller: &str) -> PyResult<(Vec<Target>, Vec<String>)> {
+    let (found, names) = if let Ok(d) = obj.cast_exact::<PyDict>() {
+        let names = d.keys().iter().map(|k| Ok(k.str()?.to_string())).collect::<PyResult<_>>()?;
+        (targets(&d.values(), "inputs")?, names)
+    } else {
+        let plain = as_tensor(obj).is_some() || obj.is_instance_of::<PyTuple>() || obj.is_instance_of::<PyList>();
+        if !plain && obj.cast::<PyMapping>().is_ok() {
+            return Err(type_error(format!(
+                "`inputs` argument to `{caller}()` must be a dict, not {}. Other Mapping types are not supported.",
+                type_name(obj)
+            )));
+        }
+        (targets(obj, "inputs")?, Vec::new())
+    };
+    if found.is_empty() {
+        return Err(Error::graph(format!("`inputs` argument to `{caller}()` cannot be empty.")).into());
+    }
+    Ok((found, names))
+}
+
+#[cold]
+fn no_graph(i: usize, t: &Tensor) -> PyErr {
+    let e = Error::runtime(format!("element {i} of tensors does not require grad and does not have a grad_fn"));
+    match missing_gradient::explain_root(t) {
+        Some(why) => e.note(why).into(),
+        None => e.into(),
+    }
+}
+
+/// A root and its gradient; ones for a scalar that has none.
+fn root(i: usize, t: &Target, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
+    match t {
+        Target::Tensor(t) => tensor_root(i, t, grad),
+        Target::Edge(edge) => match edge.node.outs().get(edge.nr as usize) {
+            Some(meta) => start(i, edge.clone(), meta.shape.clone(), grad),
+            None => Err(PyIndexError::new_err(format!(
+                "output {i}: {} has {} outputs, none with the number {}",
+                edge.node.name(),
+                edge.node.outs().len(),
+                edge.nr
+            ))),
+        },
+    }
+}
+
+fn tensor_root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
+    match t.gradient_edge()? {
+        Some(edge) => start(i, edge, t.shape(), grad),
+        None => Err(no_graph(i, t)),
+    }
+}
+
+fn start(i: usize, edge: Edge, shape: Dims, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
+    let grad = match grad {
+        Some(g) => {
+            if g.shape() != shape {
+                return Err(Error::graph(format!(
+                    "Mismatch in shape: grad_output[{i}] has a shape of rgrad.Size({:?}) and output[{i}] has a shape of rgrad.Size({:?}).",
+                    &g.shape()[..],
+                    &shape[..]
+                ))
+                .into());
+            }
+            g.clone()
+        }
+        None if shape.iter().product::<usize>() != 1 => {
+            return Err(Error::graph(format!(
+                "grad can be implicitly created only for scalar outputs; output {i} has shape {}: pass the gradient to start from, or reduce \
+                 it by sum()",
+                fmt_shape(&shape)
+            ))
+            .into());
+        }
+        None => {
+            let meta = &edge.node.outs()[edge.nr as usize];
+            Tensor::new(Array::full_on(meta.device, &shape, Scalar::Int(1), meta.dtype)?)
+        }
+    };
+    Ok((edge, grad))
+}
+
+fn roots(outputs: &[Target], grads: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Tensor)>> {
+    let one = |i: usize, t: &Target, g: &Bound<'_, PyAny>| {
+        let grad = match as_tensor(g) {
+            Some(g) => Some(g),
+            None if g.is_none() => None,
+            None => return Err(type_error(format!("gradients can be either Tensors or None, but got {}", type_name(g)))),
+        };
+        root(i, t, grad)
+    };
+    if grads.is_none() {
+        return outputs.iter().enumerate().map(|(i, t)| root(i, t, None)).collect();
+    }
+    let given: Vec<Bound<'_, PyAny>> = if as_tensor(grads).is_some() {
+        vec![grads.clone()]
+    } else {
+        grads
+            .try_iter()
+            .map_err(|_| type_error(format!("gradients can be either Tensors or None, but got {}", type_name(grads))))?
+            .collect::<PyResult<_>>()?
+    };
+    if given.len() != outputs.len() {
+        return Err(Error::graph(format!("got {} tensors and {} gradients", outputs.len(), given.len())).into());
+    }
+    outputs.iter().zip(&given).enumerate().map(|(i, (t, g))| one(i, t, g)).collect()
+}
+
+/// Runs the engine without the GIL.
+fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options) -> PyResult<Vec<Option<Tensor>>> {
+    if options.create_graph && anomaly::is_on() {
+        options.call_site = call_site::current();
+    }
+    let result = py.detach(|| engine::run(roots, &options));
+    release_pending(py);
+    Ok(result?)
+}
+
+/// Warns once that a recorded backward ties parameters and gradients to each other.
+fn warn_of_cycle(py: Python<'_>) -> PyResult<()> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if WARNED.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    PyErr::warn(
+        py,
+        &py.get_type::<PyUserWarning>(),
+        c"Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory \
+          leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset \
+          the .grad fields of your parameters to None after use to break the cycle and avoid the leak.",
+        1,
+    )
+}
+
+/// Runs a pass whose gradients go into `.grad`: of all leaves, or of `inputs`.
+fn accumulate(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if level::depth() > 0 {
+        return Err(runtime(
+            "backward() called inside a function transform. This is not supported, please use rgrad.func.grad or rgrad.func.vjp instead or call \
+             backward() outside of function transforms.",
+        ));
+    }
+    if options.create_graph {
+        warn_of_cycle(py)?;
+    }
+    if let Some(inputs) = inputs.filter(|i| !i.is_none()) {
+        let (wanted, names) = inputs_of(inputs, "backward")?;
+        for w in &wanted {
+            if let Target::Tensor(t) = w {
+                if !t.requires_grad() {
+                    return Err(runtime(
+                        "One of the differentiated Tensors does not require grad (can't retain_grad on Tensor that has requires_grad=False)",
+                    ));
+                }
+                t.retain_grad()?;
+            }
+            options.inputs.extend(w.edge()?);
+        }
+        options.names = names;
+        options.accumulate = true;
+    }
+    run(py, roots, options)?;
+    Ok(())
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Adds the gradients of this tensor with respect to the leaves (or to `inputs`) to their `.grad`.
+    ///
+    /// `gradient` has this tensor's shape; it may be left out for a tensor of one element. With `strict` it is an error, raised before
+    /// anything is computed, if the graph does not lead to one of `inputs` (give `dict(model.named_parameters())` to have them named); the
+    /// error names the lines where the path was cut. Without `inputs` it is one if a leaf is known to which the path was cut. Raises
+    /// RuntimeError when there is no graph, when the graph was freed, or when the shape of `gradient` differs.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None, *, strict=false))]
+    fn backward(
+        slf: &Bound<'_, Self>,
+        gradient: Option<&Bound<'_, PyAny>>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
+        strict: bool,
+    ) -> PyResult<()> {
+        let gradient = match gradient {
+            Some(g) if !g.is_none() => Some(tensor(g, "backward(): argument 'gradient'")?),
+            _ => None,
+        };
+        let roots = vec![tensor_root(0, Self::of(slf), gradient)?];
+        let level = Self::of(slf).level();
+        let options =
+            engine::Options { retain_graph: retain_graph.unwrap_or(create_graph), create_graph, strict, level, ..Default::default() };
+        accumulate(slf.py(), roots, options, inputs)
+    }
+}
+
+/// The engine behind `autograd.backward` and `autograd.grad`; see there.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
+#[pyo3(signature = (tensors, grad_tensors, retain_graph, create_graph, inputs=None, allow_unreachable=false, accumulate_grad=false,
+                    materialize=false, strict=false))]
+fn _run_backward<'py>(
+    py: Python<'py>,
+    tensors: &Bound<'py, PyAny>,
+    grad_tensors: &Bound<'py, PyAny>,
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Option<&Bound<'py, PyAny>>,
+    allow_unreachable: bool,
+    accumulate_grad: bool,
+    materialize: bool,
+    strict: bool,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let outputs = targets(tensors, if accumulate_grad { "tensors" } else { "outputs" })?;
+    let level = outputs.iter().map(|t| if let Target::Tensor(t) = t { t.level() } else { 0 }).max().unwrap_or(0);
+    let mut options = engine::Options { retain_graph, create_graph, strict, level, ..Default::default() };
+    if accumulate_grad || inputs.is_none_or(|i| i.is_none()) {
+        accumulate(py, roots(&outputs, grad_tensors)?, options, inputs)?;
+        return Ok(PyTuple::empty(py));
+    }
+    let (wanted, names) = match inputs {
+        Some(i) => inputs_of(i, "grad")?,
+        None => Default::default(),
+    };
+    options.names = names;
+    let roots = roots(&outputs, grad_tensors)?;
+    for w in &wanted {
+        options.inputs.push(w.edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))?);
+    }
+    let mut out = Vec::with_capacity(wanted.len());
+    for (i, g) in run(py, roots, options)?.into_iter().enumerate() {
+        let g = match (g, &wanted[i]) {
+            (None, _) if !allow_unreachable => return Err(unused(i, &outputs, &wanted[i])),
+            (None, Target::Tensor(t)) if materialize => {
+                let zeros = Tensor::new(t.array().full_beside(&t.shape(), Scalar::Int(0), t.dtype())?);
+                zeros.set_requires_grad(create_graph)?;
+                Some(zeros)
+            }
+            (None, Target::Edge(_)) if materialize => {
+                return Err(runtime("materialize_grads cannot be used when the given input is a GradientEdge"));
+            }
+            (g, _) => g,
+        };
+        out.push(wrap_option(py, g)?);
+    }
+    PyTuple::new(py, out)
+}
+
+#[cold]
+fn unused(i: usize, outputs: &[Target], input: &Target) -> PyErr {
+    let e = Error::runtime(format!(
+        "The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if this is the desired \
+         behavior."
+    ));
+    let roots: Vec<Edge> = outputs.iter().filter_map(|o| o.edge().ok().flatten()).collect();
+    match input.edge().ok().flatten().and_then(|input| missing_gradient::explain(&roots, &input)) {
+        Some(why) => e.note(why).into(),
+        None => e.into(),
+    }
+}
+
+/// Has `callback()` called once the backward pass that this thread is inside of has ended.
+#[pyfunction]
+fn _queue_callback(callback: Py<PyAny>) -> PyResult<()> {
+    graph_task::queue(Box::new(move || attach(|py| callback.call0(py).map(drop)).map_err(foreign)))?;
+    Ok(())
+}
+
+/// The number of the backward pass that this thread is inside of, or -1.
+#[pyfunction]
+fn _current_graph_task_id() -> i64 {
+    graph_task::current_pass().map_or(-1, |id| id as i64)
+}
+
+/// Switches anomaly mode on or off, for all threads; `check_nan` says whether backward looks for nan in it.
+#[pyfunction]
+#[pyo3(signature = (mode, check_nan=true))]
+fn set_anomaly_enabled(mode: bool, check_nan: bool) {
+    anomaly::set(mode, check_nan);
+}
+
+/// Whether anomaly mode is on.
+#[pyfunction]
+fn is_anomaly_enabled() -> bool {
+    anomaly::is_on()
+}
+
+/// Whether backward looks for nan in anomaly mode.
+#[pyfunction]
+fn is_anomaly_check_nan_enabled() -> bool {
+    anomaly::checks_nan()
+}
+
+#[pyfunction]
+fn _is_multithreading_enabled() -> bool {
+    graph_task::fresh_threads()
+}
+
+#[pyfunction]
+fn _set_multithreading_enabled(on: bool) {
+    graph_task::set_fresh_threads(on);
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_run_backward, m)?)?;
+    m.add_function(wrap_pyfunction!(_queue_callback, m)?)?;
+    m.add_function(wrap_pyfunction!(_current_graph_task_id, m)?)?;
+    m.add_function(wrap_pyfunction!(set_anomaly_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(is_anomaly_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(is_anomaly_check_nan_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_multithreading_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_multithreading_enabled, m)?)
+}

@@ -1,0 +1,69 @@
+//! Outputs of a custom Function that are kept in attributes of its context: noticed, warned about, and made collectable.
+
+use crate::autograd::engine::hooks::next_id;
+use crate::autograd::{Node, Tensor, WeakTensor};
+use crate::python::args::as_tensor;
+use crate::python::autograd::hooks::Keeps;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use std::sync::Arc;
+
+/// Whether a tensor is an output of this node.
+pub(crate) fn is_of(t: &Tensor, node: &Arc<Node>) -> PyResult<bool> {
+    Ok(t.grad_fn()?.is_some_and(|e| Arc::ptr_eq(&e.node, node)))
+}
+
+/// An output in an attribute of the context keeps the context, its node and so itself alive until the garbage collector comes by.
+/// Lists, tuples and dicts are looked into. Warns of each attribute; says whether `hold` is wanted.
+pub(crate) fn noticed(cls: &Bound<'_, PyType>, ctx: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>]) -> PyResult<bool> {
+    let py = ctx.py();
+    let attributes = ctx.getattr(intern!(py, "__dict__"))?;
+    let Ok(attributes) = attributes.cast::<PyDict>() else { return Ok(false) };
+    let mut any = false;
+    for (name, value) in attributes {
+        if holds_output(&value, node, made, 3)? {
+            any = true;
+            py.import("rgrad.autograd.function")?.getattr("_warn_of_kept_output")?.call1((cls, name))?;
+        }
+    }
+    Ok(any && made.len() > 1)
+}
+
+/// Whether a value is an output of this node, or has one in it.
+fn holds_output(value: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>], depth: usize) -> PyResult<bool> {
+    if let Some(t) = as_tensor(value) {
+        return Ok(made.iter().flatten().any(|m| m.same(t)) && is_of(t, node)?);
+    }
+    let items: Vec<Bound<'_, PyAny>> = if depth == 0 {
+        return Ok(false);
+    } else if let Ok(d) = value.cast::<PyDict>() {
+        d.values().iter().collect()
+    } else if let Ok(t) = value.cast::<PyTuple>() {
+        t.iter().collect()
+    } else if let Ok(l) = value.cast::<PyList>() {
+        l.iter().collect()
+    } else {
+        return Ok(false);
+    };
+    for item in items {
+        if holds_output(&item, node, made, depth - 1)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Makes a context with outputs in its attributes collectable where there are several. The node that they share counts the context once,
+/// and none of them alone may show that count to the collector. So each output gets a count of its own to show, and the context shows
+/// the node's, as long as only these outputs hold the node: then whoever reaches one of them reaches the context.
+pub(crate) fn hold(ctx: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>]) -> PyResult<Vec<WeakTensor>> {
+    let mut outputs = Vec::new();
+    for t in made.iter().flatten() {
+        if is_of(t, node)? {
+            t.with_leaf_hooks(|h| h.post_accumulate.push((next_id(), Arc::new(Keeps(ctx.clone().unbind())))));
+            outputs.push(t.downgrade());
+        }
+    }
+    Ok(outputs)
+}

@@ -1,0 +1,361 @@
+//! Gradients, modes and hooks on tensors.
+
+mod backward;
+pub(crate) mod function_args;
+pub(crate) mod function_gc;
+pub(crate) mod hooks;
+pub(crate) mod node;
+mod transforms;
+
+use crate::autograd::dispatch::mode::{self, Mode, Watch};
+use crate::autograd::engine::hooks::{Registration, TensorHook, next_id};
+use crate::autograd::{Tensor, level};
+use crate::error::Error;
+use crate::python::args::{as_tensor, tensor};
+use crate::python::autograd::hooks::{HookHandle, PyHook};
+use crate::python::autograd::node::node_object;
+use crate::python::errors::{runtime, type_error};
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::{wrap, wrap_option};
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A tuple or list of tensors, or one tensor.
+fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
+    if let Some(t) = as_tensor(obj) {
+        return Ok(vec![t.clone()]);
+    }
+    obj.try_iter()
+        .map_err(|_| type_error(format!("{what} must be a Tensor or a sequence of Tensors, not {}", crate::python::args::type_name(obj))))?
+        .map(|o| Ok(tensor(&o?, what)?.clone()))
+        .collect()
+}
+
+/// Histories inside a transform are the transform's own: refuses what would begin or keep one there.
+fn refuse_inside(what: &str, call: &str) -> PyResult<()> {
+    if level::depth() == 0 {
+        return Ok(());
+    }
+    Err(runtime(format!(
+        "You are attempting to call {what} inside of a function being transformed by a function transform. This is unsupported, please attempt \
+         to use the transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {call} outside of a function being transformed instead."
+    )))
+}
+
+#[pymethods]
+impl PyTensor {
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __init__(slf: &Bound<'_, Self>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, pyo3::types::PyDict>>) {
+        crate::python::tensor::identity::link(slf);
+    }
+
+    #[getter]
+    fn get_grad(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let t = Self::of(slf);
+        if let Some(g) = t.grad() {
+            return wrap(py, g);
+        }
+        if !t.is_leaf() && !t.retains_grad() {
+            PyErr::warn(
+                py,
+                &py.get_type::<PyUserWarning>(),
+                c"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during \
+                  autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the \
+                  non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.",
+                1,
+            )?;
+        }
+        Ok(py.None())
+    }
+
+    #[setter]
+    fn set_grad(slf: &Bound<'_, Self>, grad: &Bound<'_, PyAny>) -> PyResult<()> {
+        let grad = if grad.is_none() {
+            None
+        } else {
+            Some(
+                as_tensor(grad)
+                    .ok_or_else(|| {
+                        type_error(format!(
+                            "assigned grad expected to be a Tensor or None but got grad of type {}",
+                            crate::python::args::type_name(grad)
+                        ))
+                    })?
+                    .clone(),
+            )
+        };
+        Ok(Self::of(slf).set_grad(grad)?)
+    }
+
+    #[deleter]
+    fn delete_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Ok(Self::of(slf).set_grad(None)?)
+    }
+
+    /// The node that made this tensor; None for a leaf.
+    #[getter]
+    fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        match Self::of(slf).grad_fn()? {
+            Some(e) => node_object(py, &e.node),
+            None => Ok(py.None()),
+        }
+    }
+
+    #[getter]
+    fn output_nr(slf: &Bound<'_, Self>) -> PyResult<u32> {
+        Ok(Self::of(slf).grad_fn()?.map_or(0, |e| e.nr))
+    }
+
+    #[getter]
+    fn get_requires_grad(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).requires_grad()
+    }
+
+    #[setter]
+    fn set_requires_grad(slf: &Bound<'_, Self>, on: bool) -> PyResult<()> {
+        let t = Self::of(slf);
+        if on && !t.is_leaf() {
+            return Err(runtime("you can only change requires_grad flags of leaf variables."));
+        }
+        Ok(t.set_requires_grad(on)?)
+    }
+
+    /// Switches the recording of operations on this tensor on or off; only for leaves of floating point dtype.
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
+        refuse_inside("Tensor.requires_grad_() (or perhaps using rgrad.autograd.functional.* APIs)", "requires_grad_()")?;
+        Self::of(slf).set_requires_grad(requires_grad)?;
+        Ok(slf.clone())
+    }
+
+    #[getter]
+    fn is_leaf(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        // A view whose node cannot be made anew says so.
+        let t = Self::of(slf);
+        Ok(!t.requires_grad() || t.grad_fn()?.is_none())
+    }
+
+    /// Makes backward keep this tensor's gradient in `.grad` although it is no leaf.
+    fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        refuse_inside("Tensor.retain_grad()", "retain_grad()")?;
+        Ok(Self::of(slf).retain_grad()?)
+    }
+
+    #[getter]
+    fn retains_grad(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).retains_grad()
+    }
+
+    #[getter]
+    fn _version(slf: &Bound<'_, Self>) -> PyResult<u32> {
+        Self::of(slf).version().ok_or_else(|| runtime("Inference tensors do not track version counter."))
+    }
+
+    #[getter]
+    fn _base(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        wrap_option(slf.py(), Self::of(slf).base())
+    }
+
+    fn _is_view(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).base().is_some()
+    }
+
+    fn is_inference(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).is_inference()
+    }
+
+    /// Registers `hook(grad)`, called with each gradient of this tensor; a returned tensor replaces it.
+    fn register_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
+        let t = Self::of(slf);
+        if !t.requires_grad() {
+            return Err(runtime("cannot register a hook on a tensor that doesn't require gradient"));
+        }
+        Ok(HookHandle(t.register_hook(Arc::new(PyHook(hook)))?))
+    }
+
+    /// Registers `hook(leaf)`, called whenever this leaf's `.grad` is complete.
+    fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
+        let t = Self::of(slf);
+        if !t.requires_grad() {
+            return Err(runtime("cannot register a hook on a tensor that doesn't require gradient"));
+        }
+        if !t.is_leaf() {
+            return Err(runtime("post accumulate grad hooks cannot be registered on non-leaf tensors"));
+        }
+        let id = next_id();
+        t.with_leaf_hooks(|h| h.post_accumulate.push((id, Arc::new(PyHook(hook)))));
+        Ok(HookHandle(Registration::Leaf(t.downgrade(), id)))
+    }
+}
+
+/// The hooks on a leaf's gradient.
+#[pyfunction]
+fn _leaf_hooks(tensor: &Bound<'_, PyTensor>) -> Vec<Py<PyAny>> {
+    let hook = |h: &Arc<dyn TensorHook>| h.as_any().downcast_ref::<PyHook>().map(|h| h.0.clone_ref(tensor.py()));
+    PyTensor::of(tensor).with_leaf_hooks(|hooks| hooks.tensor.iter().filter_map(|(_, h)| hook(h)).collect())
+}
+
+/// Whether operations are recorded on this thread.
+#[pyfunction]
+fn is_grad_enabled() -> bool {
+    mode::is_grad_enabled()
+}
+
+#[pyfunction]
+fn _set_grad_enabled(on: bool) {
+    mode::set_grad_enabled(on);
+}
+
+/// Whether this thread is in inference mode.
+#[pyfunction]
+fn is_inference_mode_enabled() -> bool {
+    mode::current().inference
+}
+
+/// Switches the short way of operations on few numbers on or off for this thread, and gives what was set before. For tests.
+#[pyfunction]
+fn _set_short_way(on: bool) -> bool {
+    let before = !mode::current().watches(Watch::Dispatch);
+    mode::set_watch(Watch::Dispatch, !on);
+    before
+}
+
+#[pyfunction]
+fn _set_inference_mode(on: bool) {
+    mode::set(Mode { inference: on, ..mode::current() });
+}
+
+/// Bytes that CPU tensors hold.
+#[pyfunction]
+fn memory_allocated() -> usize {
+    crate::backend::cpu::memory::alloc::memory_allocated()
+}
+
+/// The most bytes that CPU tensors have held since the last reset.
+#[pyfunction]
+fn max_memory_allocated() -> usize {
+    crate::backend::cpu::memory::alloc::max_memory_allocated()
+}
+
+/// Starts `max_memory_allocated` anew.
+#[pyfunction]
+fn reset_peak_memory_stats() {
+    crate::backend::cpu::memory::alloc::reset_peak_memory_stats();
+}
+
+/// Gives memory that lies idle for reuse back to the system.
+#[pyfunction]
+fn empty_cache() {
+    crate::backend::cpu::memory::alloc::empty_cache();
+}
+
+/// Limits the bytes that tensors may hold together; 0 means what the machine has.
+#[pyfunction]
+fn set_memory_limit(bytes: usize) {
+    crate::backend::cpu::memory::alloc::set_memory_limit(bytes);
+}
+
+/// Makes the n-th allocation from now fail (0: the next), or panic; negative switches this off. For tests.
+#[pyfunction]
+#[pyo3(signature = (n, panic = false))]
+fn _fail_allocation_in(n: i64, panic: bool) {
+    if panic {
+        crate::backend::cpu::memory::alloc::panic_in(n);
+    } else {
+        crate::backend::cpu::memory::alloc::fail_in(n);
+    }
+}
+
+/// How many threads kernels use.
+#[pyfunction]
+fn get_num_threads() -> usize {
+    crate::backend::cpu::threads::num_threads()
+}
+
+/// Sets how many threads kernels use, at least 1.
+#[pyfunction]
+fn set_num_threads(num: &Bound<'_, PyAny>) -> PyResult<()> {
+    let wrong = |_| Error::runtime(format!("set_num_threads expects an int, but got {}", crate::python::args::type_name(num)));
+    let n = num.extract::<i64>().map_err(wrong)?;
+    let n = usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| Error::runtime("set_num_threads expects a positive integer"))?;
+    crate::backend::cpu::threads::set_num_threads(n);
+    Ok(())
+}
+
+thread_local! {
+    /// Whether this thread is between `_before_fork` and `_after_fork`.
+    static FORKING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[pyfunction]
+fn _before_fork() {
+    if FORKING.replace(true) {
+        return;
+    }
+    crate::autograd::engine::fork::before_fork();
+    crate::array::fusion::before_fork();
+    crate::backend::cpu::memory::alloc::before_fork();
+}
+
+#[pyfunction]
+fn _after_fork(child: bool) {
+    if !FORKING.replace(false) {
+        return;
+    }
+    // SAFETY: this thread has called `_before_fork`, as was asked just now; `os.register_at_fork` says which process is the child, which has
+    // one thread.
+    unsafe {
+        crate::backend::cpu::memory::alloc::after_fork();
+        crate::array::fusion::after_fork();
+        crate::autograd::engine::fork::after_fork(child);
+        if child {
+            crate::backend::cpu::threads::after_fork();
+        }
+    }
+}
+
+/// Adds one to the version counters of one or several tensors, as a write would.
+#[pyfunction]
+fn _increment_version(tensor_or_list: &Bound<'_, PyAny>) -> PyResult<()> {
+    for t in tensors(tensor_or_list, "tensor")? {
+        t.increment_version("increment_version");
+    }
+    Ok(())
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_leaf_hooks, m)?)?;
+    m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_inference_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_short_way, m)?)?;
+    m.add_function(wrap_pyfunction!(memory_allocated, m)?)?;
+    m.add_function(wrap_pyfunction!(max_memory_allocated, m)?)?;
+    m.add_function(wrap_pyfunction!(reset_peak_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(set_memory_limit, m)?)?;
+    m.add_function(wrap_pyfunction!(_fail_allocation_in, m)?)?;
+    m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(_before_fork, m)?)?;
+    m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
+    m.add_function(wrap_pyfunction!(_increment_version, m)?)?;
+    let os = m.py().import("os")?;
+    let kwargs = pyo3::types::PyDict::new(m.py());
+    kwargs.set_item("before", m.getattr("_before_fork")?)?;
+    let partial = m.py().import("functools")?.getattr("partial")?;
+    kwargs.set_item("after_in_parent", partial.call1((m.getattr("_after_fork")?, false))?)?;
+    kwargs.set_item("after_in_child", partial.call1((m.getattr("_after_fork")?, true))?)?;
+    os.call_method("register_at_fork", (), Some(&kwargs))?;
+    node::register(m)?;
+    hooks::register(m)?;
+    backward::register(m)?;
+    function_args::register(m)?;
+    transforms::register(m)
+}

@@ -1,0 +1,259 @@
+//! Graph nodes as Python objects: `type(t.grad_fn).__name__` is the node's name.
+
+use crate::autograd::engine::hooks::{Registration, next_id};
+use crate::autograd::{Grads, Node, engine};
+use crate::backend::lock_order::Table;
+use crate::python::args::as_tensor;
+use crate::python::autograd::hooks::{HookHandle, PyHook};
+use crate::python::dtype::{device_object, dtype_object, size_object};
+use crate::python::errors::{runtime, type_error};
+use crate::python::saved;
+use crate::python::tensor::identity::{wrap, wrap_option};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+/// How an object holds its node: a custom Function's context must not keep the node alive that keeps the context alive.
+enum Hold {
+    Nothing,
+    Strong(Arc<Node>),
+    Weak(Weak<Node>),
+}
+
+/// A node of the graph that backward walks.
+#[pyclass(name = "Node", module = "rgrad.autograd.graph", subclass, dict, weakref, frozen)]
+pub(crate) struct PyNode {
+    hold: Table<Hold>,
+}
+
+thread_local! {
+    /// The node for the object that is being made on this thread.
+    static NEXT: RefCell<Option<Arc<Node>>> = const { RefCell::new(None) };
+}
+
+/// One class for each node name.
+static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+
+fn class_of<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    let classes = CLASSES.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    if let Some(c) = classes.get_item(name)? {
+        return Ok(c.cast_into::<PyType>()?);
+    }
+    let namespace = PyDict::new(py);
+    namespace.set_item("__module__", "rgrad.autograd.graph")?;
+    namespace.set_item("__slots__", PyTuple::empty(py))?;
+    let bases = PyTuple::new(py, [py.get_type::<PyNode>()])?;
+    let class = py.import("builtins")?.getattr("type")?.call1((name, bases, namespace))?.cast_into::<PyType>()?;
+    classes.set_item(name, &class)?;
+    Ok(class)
+}
+
+impl PyNode {
+    pub(crate) fn unbound() -> PyNode {
+        PyNode { hold: Table::new(Hold::Nothing) }
+    }
+
+    /// Ties a Function's context to its node.
+    pub(crate) fn tie(&self, node: &Arc<Node>) {
+        let old = std::mem::replace(&mut *self.hold.lock(), Hold::Weak(Arc::downgrade(node)));
+        drop(old);
+    }
+
+    pub(crate) fn node(&self) -> PyResult<Arc<Node>> {
+        let node = match &*self.hold.lock() {
+            Hold::Strong(n) => Some(n.clone()),
+            Hold::Weak(w) => w.upgrade(),
+            Hold::Nothing => None,
+        };
+        node.ok_or_else(|| {
+            runtime(
+                "Attribute is invalid for this instance of a Function: its node is not part of a graph (the forward has not returned, no \
+                 input requires grad, or the graph is gone)",
+            )
+        })
+    }
+}
+
+/// The object of a node: a custom Function's context, or an instance of the class of that name.
+pub(crate) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny>> {
+    if let Some(ctx) = node.foreign().and_then(|f| crate::python::function::context(py, f)) {
+        return Ok(ctx);
+    }
+    if let Some((p, _)) = node.slot().get() {
+        let obj: *mut ffi::PyObject = p.cast();
+        // SAFETY: an object clears the slot when it dies, under the GIL; a count of 0 means that it is dying now.
+        unsafe {
+            if ffi::Py_REFCNT(obj) > 0 {
+                return Ok(Bound::from_borrowed_ptr(py, obj).unbind());
+            }
+        }
+    }
+    let class = class_of(py, &node.name())?;
+    NEXT.with(|n| *n.borrow_mut() = Some(node.clone()));
+    let obj = class.call0()?;
+    node.slot().set(obj.as_ptr().cast());
+    Ok(obj.unbind())
+}
+
+impl Drop for PyNode {
+    fn drop(&mut self) {
+        if let Hold::Strong(n) = self.hold.get_mut() {
+            n.slot().clear();
+        }
+    }
+}
+
+#[pymethods]
+impl PyNode {
+    #[new]
+    fn new() -> PyResult<Self> {
+        match NEXT.with(|n| n.borrow_mut().take()) {
+            Some(node) => Ok(PyNode { hold: Table::new(Hold::Strong(node)) }),
+            None => Err(type_error("nodes are made by operations on tensors, not by hand")),
+        }
+    }
+
+    /// The node's name, e.g. "MulBackward0".
+    fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
+        match slf.get().node() {
+            Ok(n) => Ok(n.name()),
+            Err(_) => Ok(slf.get_type().name()?.to_string()),
+        }
+    }
+
+    /// `((node, output number), ...)`: where the gradients go that this node computes; `(None, 0)` where none is needed.
+    #[getter]
+    fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let node = self.node()?;
+        let items = node
+            .edges()
+            .iter()
+            .map(|e| match e {
+                Some(e) => Ok((node_object(py, &e.node)?, e.nr)),
+                None => Ok((py.None(), 0)),
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, items)
+    }
+
+    /// The leaf of an `AccumulateGrad` node.
+    #[getter]
+    fn variable(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match slf.get().node()?.variable() {
+            Some(t) => wrap(slf.py(), t.clone()),
+            None => Err(pyo3::exceptions::PyAttributeError::new_err(format!(
+                "'{}' object has no attribute 'variable': only AccumulateGrad nodes have one",
+                slf.get_type().name()?
+            ))),
+        }
+    }
+
+    /// The file, line and function that recorded this node, or None.
+    #[getter]
+    fn call_site(&self) -> PyResult<Option<String>> {
+        Ok(self.node()?.site().describe())
+    }
+
+    /// A dict that stays with the node.
+    #[getter]
+    fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let made = self.node()?.metadata(|| Arc::new(PyDict::new(py).unbind()));
+        match made.downcast_ref::<Py<PyDict>>() {
+            Some(d) => Ok(d.clone_ref(py)),
+            None => Err(runtime("the node's metadata is not a dict")),
+        }
+    }
+
+    fn _sequence_nr(&self) -> PyResult<u64> {
+        Ok(self.node()?.seq())
+    }
+
+    /// Registers `fn(grad_inputs, grad_outputs)`, called after the node has run; a returned tuple replaces the gradients.
+    fn register_hook(&self, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
+        let node = self.node()?;
+        let id = next_id();
+        node.with_hooks(|h| h.post.push((id, Arc::new(PyHook(r#fn)))));
+        Ok(HookHandle(Registration::Node(Arc::downgrade(&node), id)))
+    }
+
+    /// Registers `fn(grad_outputs)`, called before the node runs; a returned tuple replaces the gradients.
+    fn register_prehook(&self, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
+        let node = self.node()?;
+        let id = next_id();
+        node.with_hooks(|h| h.pre.push((id, Arc::new(PyHook(r#fn)))));
+        Ok(HookHandle(Registration::Node(Arc::downgrade(&node), id)))
+    }
+
+    /// Runs the node by hand on gradients of its outputs; frees nothing. One result comes alone, several as a tuple.
+    #[pyo3(signature = (*grads))]
+    fn __call__(&self, py: Python<'_>, grads: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let node = self.node()?;
+        let mut given = Grads::new();
+        for g in grads {
+            given.push(match as_tensor(&g) {
+                Some(t) => Some(t.clone()),
+                None if g.is_none() => None,
+                None => return Err(type_error(format!("{}: gradients must be Tensors or None", node.name()))),
+            });
+        }
+        let out = py.detach(|| engine::call_node(&node, given))?;
+        let mut items = out.into_iter().map(|g| wrap_option(py, g)).collect::<PyResult<Vec<_>>>()?;
+        Ok(match items.len() {
+            0 => py.None(),
+            1 => items.swap_remove(0),
+            _ => PyTuple::new(py, items)?.into_any().unbind(),
+        })
+    }
+
+    /// `_saved_NAME` and `_raw_saved_NAME`: what the node keeps for its backward, under PyTorch's names.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let found = if name.starts_with("_saved_") || name.starts_with("_raw_saved_") {
+            saved::attribute(slf.py(), &slf.get().node()?, name)?
+        } else {
+            None
+        };
+        found.ok_or_else(|| saved::no_attribute(slf.as_any(), name))
+    }
+
+    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+        let names = slf.get().node().map_or_else(|_| Vec::new(), |n| saved::attributes(&n));
+        saved::dir(slf.as_any(), names)
+    }
+
+    /// Shape, dtype and device of each of the node's outputs, which its gradients have.
+    #[getter]
+    fn _input_metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let class = py.import("rgrad.autograd.graph")?.getattr("_InputMetadata")?;
+        let node = self.node()?;
+        let all =
+            node.outs().iter().map(|m| class.call1((size_object(py, &m.shape)?, dtype_object(py, m.dtype)?, device_object(m.device))));
+        PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Whether a gradient flows through this node.
+    #[getter]
+    fn requires_grad(&self) -> PyResult<bool> {
+        self.node().map(|_| true)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(format!("<{} object at {:#x}>", Self::name(slf)?, slf.as_ptr() as usize))
+    }
+}
+
+/// `(node, output number)`: where a gradient of the tensor goes.
+#[pyfunction]
+fn _gradient_edge(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<(Py<PyAny>, u32)> {
+    match crate::python::args::tensor(tensor, "get_gradient_edge(): argument 'tensor'")?.gradient_edge()? {
+        Some(e) => Ok((node_object(py, &e.node)?, e.nr)),
+        None => Err(runtime("It is not possible to get the gradient edge for a Tensor that does not require gradients")),
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_gradient_edge, m)?)?;
+    m.add_class::<PyNode>()
+}

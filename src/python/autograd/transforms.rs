@@ -1,0 +1,192 @@
+//! Levels of transforms, and tangents.
+
+use crate::autograd::transforms::level::{self, DerivativeLevel, Level};
+use crate::autograd::transforms::slow_paths::{self, SlowPath};
+use crate::autograd::{Tensor, forward_mode, mutation_guard};
+use crate::error::Error;
+use crate::layout::wrap_dim;
+use crate::ops::batch::{BatchLevel, Randomness};
+use crate::ops::shape;
+use crate::python::args::tensor;
+use crate::python::errors::runtime;
+use crate::python::tensor::identity::wrap;
+use crate::python::types::PyObj;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+fn given<'a>(t: &'a PyObj<'_>, function: &str) -> PyResult<&'a Tensor> {
+    tensor(t, &format!("{function}(): expected a tensor, got"))
+}
+
+fn open(number: u32) -> PyResult<Arc<dyn Level>> {
+    level::open(number).ok_or_else(|| runtime(format!("level {number} of a transform is not open on this thread")))
+}
+
+/// Enters a level of a derivative (kind "track") or of a batch of `size` (kind "batch"); returns its number.
+#[pyfunction]
+#[pyo3(signature = (kind, size=None, randomness="error"))]
+fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u32> {
+    let how = match randomness {
+        "error" => Randomness::Refuse,
+        "same" => Randomness::Same,
+        "different" => Randomness::Different,
+        other => {
+            return Err(
+                Error::runtime(format!("Only allowed values for randomness are 'error', 'different', or 'same'. Got {other}")).into()
+            );
+        }
+    };
+    match (kind, size) {
+        ("track", None) => {
+            let number = level::enter(|n| Arc::new(DerivativeLevel::new(n)));
+            forward_mode::enter(number);
+            Ok(number)
+        }
+        ("batch", Some(size)) => Ok(level::enter(|n| Arc::new(BatchLevel::new(n, size, how)))),
+        _ => Err(Error::value(format!("_enter_level: kind {kind:?} with size {size:?} is no level")).into()),
+    }
+}
+
+/// Leaves a level, and what was left open inside it.
+#[pyfunction]
+fn _exit_level(number: u32) {
+    for n in (number..=level::depth()).rev() {
+        if level::open(n).is_some_and(|l| l.batch().is_none()) {
+            forward_mode::exit(n);
+        }
+        level::exit(n);
+    }
+}
+
+/// How many levels this thread is inside of.
+#[pyfunction]
+fn _top_level() -> u32 {
+    level::depth()
+}
+
+/// The level of a tensor; 0 for a plain one.
+#[pyfunction]
+fn _level_of(t: &PyObj<'_>) -> PyResult<u32> {
+    Ok(given(t, "_level_of")?.level())
+}
+
+/// A tensor of an open level over `t`: of a batch, along its dimension `dim`.
+#[pyfunction]
+#[pyo3(signature = (t, number, dim=None))]
+fn _wrap(py: Python<'_>, t: &PyObj<'_>, number: u32, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+    let (t, level) = (given(t, "_wrap")?, open(number)?);
+    let inner = match (dim, level.batch()) {
+        (None, None) => t.clone(),
+        (Some(d), Some(size)) => {
+            let d = wrap_dim(d, t.rank()).map_err(crate::error::Error::from)?;
+            let have = t.shape();
+            if have.get(d) != Some(&size) {
+                return Err(Error::value(format!("_wrap: dimension {d} of shape {:?} is not the batch's size {size}", &have[..])).into());
+            }
+            if d == 0 { t.clone() } else { shape::movedim(t, &[d as i64], &[0])? }
+        }
+        _ => return Err(Error::value("_wrap: dim goes with a batch").into()),
+    };
+    wrap(py, level::wrap(&level, inner))
+}
+
+/// What lies below a level, and whether the tensor was of that level. A batch's dimension comes first.
+#[pyfunction]
+fn _unwrap(py: Python<'_>, t: &PyObj<'_>, number: u32) -> PyResult<(Py<PyAny>, bool)> {
+    match given(t, "_unwrap")?.lower(number) {
+        Some(inner) => Ok((wrap(py, inner)?, true)),
+        None => Ok((t.clone().unbind(), false)),
+    }
+}
+
+/// Asks, before in-place writes, only levels below `number` whether they captured the target; returns which were asked before.
+#[pyfunction]
+fn _ask_below(number: u32) -> u32 {
+    mutation_guard::check_only_below(number)
+}
+
+/// `requires_grad_` for the transforms themselves.
+#[pyfunction]
+#[pyo3(signature = (t, on=true))]
+fn _require_grad<'py>(t: &PyObj<'py>, on: bool) -> PyResult<PyObj<'py>> {
+    given(t, "_require_grad")?.set_requires_grad(on)?;
+    Ok(t.clone())
+}
+
+/// A view of `t` with a tangent.
+#[pyfunction]
+fn _make_dual(py: Python<'_>, t: &PyObj<'_>, tangent: &PyObj<'_>) -> PyResult<Py<PyAny>> {
+    // Of the derivatives around, or the tangent would be taken for one of a derivative outside of them.
+    let t = level::created(given(t, "_make_dual")?.clone())?;
+    wrap(py, forward_mode::make_dual(&t, given(tangent, "_make_dual")?)?)
+}
+
+/// The tangent, or None: of those that `level` sees, where that is given.
+#[pyfunction]
+#[pyo3(signature = (t, level=None))]
+fn _tangent(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
+    let t = given(t, "_tangent")?;
+    if level.is_some_and(|l| !forward_mode::is_seen(t, l)) {
+        return Ok(None);
+    }
+    t.tangent().map(|x| wrap(py, x)).transpose()
+}
+
+/// The same value and history without a tangent: of those that `level` sees, where that is given.
+#[pyfunction]
+#[pyo3(signature = (t, level=None))]
+fn _primal(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
+    let t = given(t, "_primal")?;
+    let as_it_is = level.is_some_and(|l| !forward_mode::is_seen(t, l));
+    wrap(py, if as_it_is { t.clone() } else { t.primal()? })
+}
+
+/// Opens a level of dual numbers; returns how many are open.
+#[pyfunction]
+fn _enter_dual() -> usize {
+    forward_mode::enter(level::depth())
+}
+
+/// Closes the innermost level of dual numbers: tangents made in it are gone.
+#[pyfunction]
+fn _exit_dual(_number: usize) {
+    forward_mode::exit(level::depth());
+}
+
+/// Whether operations carry tangents on; returns what held before.
+#[pyfunction]
+fn _set_tangents_enabled(on: bool) -> bool {
+    forward_mode::set_enabled(on)
+}
+
+/// The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each element of a batch, since
+/// this thread was asked last.
+#[pyfunction]
+fn _take_slow_rules() -> (Vec<&'static str>, Vec<&'static str>) {
+    let all = slow_paths::take();
+    let of = |way| all.iter().filter(|(w, _)| *w == way).map(|(_, op)| *op).collect();
+    (of(SlowPath::Transposed), of(SlowPath::Loop))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    for f in [
+        wrap_pyfunction!(_enter_level, m)?,
+        wrap_pyfunction!(_exit_level, m)?,
+        wrap_pyfunction!(_top_level, m)?,
+        wrap_pyfunction!(_level_of, m)?,
+        wrap_pyfunction!(_wrap, m)?,
+        wrap_pyfunction!(_unwrap, m)?,
+        wrap_pyfunction!(_ask_below, m)?,
+        wrap_pyfunction!(_require_grad, m)?,
+        wrap_pyfunction!(_make_dual, m)?,
+        wrap_pyfunction!(_tangent, m)?,
+        wrap_pyfunction!(_primal, m)?,
+        wrap_pyfunction!(_enter_dual, m)?,
+        wrap_pyfunction!(_exit_dual, m)?,
+        wrap_pyfunction!(_set_tangents_enabled, m)?,
+        wrap_pyfunction!(_take_slow_rules, m)?,
+    ] {
+        m.add_function(f)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Memory shared with NumPy, both ways. NumPy's C interface is loaded on first use.
+
+use crate::array::{Access, Array, Storage};
+use crate::error::Error;
+use crate::layout::{DType, Dims, Layout, NumberKind, Strides};
+use crate::python::errors::type_error;
+use numpy::npyffi::{self, PY_ARRAY_API, flags, npy_intp};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+/// Keeps a storage alive for the arrays that look into it.
+#[pyclass(name = "_Memory", module = "rgrad._core", frozen)]
+pub(crate) struct Memory {
+    storage: Storage,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.storage.hide();
+    }
+}
+
+/// A NumPy array, not yet a tensor.
+pub(crate) struct NdArray<'py>(Bound<'py, PyUntypedArray>);
+
+fn dtype_of(d: &Bound<'_, PyArrayDescr>) -> Option<DType> {
+    let letter = |k: NumberKind| match k {
+        NumberKind::Bool => b'b',
+        NumberKind::Unsigned => b'u',
+        NumberKind::Signed => b'i',
+        NumberKind::Float => b'f',
+    };
+    DType::ALL.into_iter().find(|t| (letter(t.kind()), t.size()) == (d.kind(), d.itemsize()))
+}
+
+/// The names of all dtypes, the widest first, as a sentence has them.
+fn supported() -> String {
+    let names: Vec<&str> = DType::ALL.iter().rev().map(|d| d.name()).collect();
+    match names.split_last() {
+        Some((last, rest)) => format!("{}, and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+impl<'py> NdArray<'py> {
+    /// The object as an array, or None if it is none.
+    pub(crate) fn of(obj: &Bound<'py, PyAny>) -> PyResult<Option<NdArray<'py>>> {
+        // Without NumPy loaded there are no arrays; loading it just to ask would be slow.
+        if !numpy_is_loaded(obj.py())? {
+            return Ok(None);
+        }
+        Ok(obj.cast::<PyUntypedArray>().ok().map(|a| NdArray(a.clone())))
+    }
+
+    /// Our dtype of the array's, or PyTorch's words of refusal.
+    pub(crate) fn dtype(&self) -> PyResult<DType> {
+        let d = self.0.dtype();
+        if d.is_native_byteorder() == Some(false) {
+            return Err(PyValueError::new_err(
+                "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not \
+                 supported.",
+            ));
+        }
+        match dtype_of(&d) {
+            Some(d) => Ok(d),
+            None => {
+                let name: String = d.typeobj().qualname()?.to_string();
+                Err(type_error(format!("can't convert np.ndarray of type numpy.{name}. The only supported types are: {}.", supported())))
+            }
+        }
+    }
+
+    pub(crate) fn pointer(&self) -> *const u8 {
+        // SAFETY: a live array object.
+        unsafe { (*self.0.as_array_ptr()).fields.data.cast() }
+    }
+
+    fn is_writable(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.0.as_array_ptr()).fields.flags & flags::NPY_ARRAY_WRITEABLE != 0 }
+    }
+
+    /// Whether a tensor can look at the array's memory as it is.
+    pub(crate) fn can_share(&self) -> bool {
+        self.layout().is_ok()
+    }
+
+    fn layout(&self) -> PyResult<Layout> {
+        let size = self.dtype()?.size() as isize;
+        if self.0.shape().contains(&0) {
+            return Ok(Layout::contiguous(self.0.shape()));
+        }
+        let mut strides = Strides::new();
+        for (&s, &n) in self.0.strides().iter().zip(self.0.shape()) {
+            // The stride of a dimension that is never stepped along says nothing.
+            if n <= 1 && s % size != 0 {
+                strides.push(1);
+                continue;
+            }
+            if s < 0 {
+                return Err(PyValueError::new_err(
+                    "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently \
+                     supported. (You can probably work around this by making a copy of your array  with array.copy().) ",
+                ));
+            }
+            if s % size != 0 {
+                return Err(PyValueError::new_err(
+                    "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.",
+                ));
+            }
+            strides.push(s / size);
+        }
+        if !(self.pointer() as usize).is_multiple_of(size as usize) {
+            return Err(PyValueError::new_err(
+                "given numpy array is not aligned to its element size. Copy the numpy array to reallocate the memory.",
+            ));
+        }
+        Ok(Layout::from_parts(Dims::from_slice(self.0.shape()), strides, 0).map_err(crate::error::Error::from)?)
+    }
+
+    /// An array of ours over the same memory; the NumPy array is kept alive.
+    pub(crate) fn share(&self) -> PyResult<Array> {
+        let (dtype, layout) = (self.dtype()?, self.layout()?);
+        let bytes = layout.extent().1 * dtype.size();
+        let owner: Py<PyAny> = self.0.clone().into_any().unbind();
+        // SAFETY: the array owns (or keeps alive) memory for all its elements as long as it lives, and it is told not to be resized by
+        // being referenced; strides are not negative.
+        let storage = unsafe { Storage::external(self.pointer().cast_mut(), bytes, self.is_writable(), Box::new(owner)) };
+        Ok(Array::from_parts(storage, layout, dtype)?)
+    }
+
+    /// An array of ours with the same values, sharing memory only where that is possible.
+    pub(crate) fn read(&self) -> PyResult<Array> {
+        self.dtype()?;
+        if self.can_share() {
+            return self.share();
+        }
+        let py = self.0.py();
+        let copied = self.0.as_any().call_method1("copy", ("C",))?;
+        let _ = py;
+        match NdArray::of(&copied)? {
+            Some(a) => a.share(),
+            None => Err(type_error("copy() of a NumPy array gave no array")),
+        }
+    }
+}
+
+fn numpy_is_loaded(py: Python<'_>) -> PyResult<bool> {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    static LOADED: AtomicBool = AtomicBool::new(false);
+    if LOADED.load(Ordering::Relaxed) {
+        return Ok(true);
+    }
+    let modules = py.import("sys")?.getattr("modules")?;
+    let loaded = modules.contains("numpy")?;
+    if loaded {
+        LOADED.store(true, Ordering::Relaxed);
+    }
+    Ok(loaded)
+}
+
+/// The dtype of a NumPy scalar; None if the object is none.
+pub(crate) fn scalar_dtype(obj: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let py = obj.py();
+    if !numpy_is_loaded(py)? || !obj.is_instance(&py.import("numpy")?.getattr("generic")?)? {
+        return Ok(None);
+    }
+    let d = obj.getattr("dtype")?.cast_into::<PyArrayDescr>()?;
+    match dtype_of(&d) {
+        Some(d) => Ok(Some(d)),
+        None => Err(type_error(format!(
+            "can't convert a NumPy scalar of type {}. The only supported types are: {}.",
+            crate::python::args::type_name(obj),
+            supported()
+        ))),
+    }
+}
+
+/// A NumPy array over an array's memory, which it keeps alive.
+pub(crate) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
+    let size = a.dtype().size() as isize;
+    let mut dims: SmallVec<[npy_intp; 6]> = a.shape().iter().map(|n| *n as npy_intp).collect();
+    let mut strides: SmallVec<[npy_intp; 6]> = a.strides().iter().map(|s| (*s * size) as npy_intp).collect();
+    let writable = a.storage().is_writable();
+    a.storage().expose()?;
+    let data = a.storage().memory(if writable { Access::Write } else { Access::Read }).wrapping_add(a.layout().offset() * size as usize);
+    let descr = match a.dtype() {
+        DType::Bool => numpy::dtype::<bool>(py),
+        DType::U8 => numpy::dtype::<u8>(py),
+        DType::I8 => numpy::dtype::<i8>(py),
+        DType::I16 => numpy::dtype::<i16>(py),
+        DType::I32 => numpy::dtype::<i32>(py),
+        DType::I64 => numpy::dtype::<i64>(py),
+        DType::F32 => numpy::dtype::<f32>(py),
+        DType::F64 => numpy::dtype::<f64>(py),
+    };
+    let holder = Py::new(py, Memory { storage: a.storage().clone() })?;
+    let rank = i32::try_from(dims.len()).map_err(|_| Error::runtime("too many dimensions for a NumPy array"))?;
+    // SAFETY: the pointer, sizes and strides describe memory that `holder` keeps alive; the new array takes over the references to the
+    // descriptor and the holder. A null result carries an exception.
+    unsafe {
+        let subtype = PyUntypedArray::type_object_raw(py);
+        let flags = if writable { flags::NPY_ARRAY_WRITEABLE } else { 0 };
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            subtype,
+            descr.into_dtype_ptr(),
+            rank,
+            dims.as_mut_ptr(),
+            strides.as_mut_ptr(),
+            data.cast(),
+            flags,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let base = holder.into_ptr();
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast::<npyffi::PyArrayObject>(), base) < 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array.unbind())
+    }
+}

@@ -1,0 +1,266 @@
+//! Tensors into Python's values: numbers, lists, NumPy arrays, text, copies.
+
+use crate::array::{Array, Device};
+use crate::autograd::{Tensor, mode};
+use crate::error::Error;
+use crate::layout::Scalar;
+use crate::ops::pointwise;
+use crate::python::convert::from_python::tensor_from;
+use crate::python::convert::numpy_memory;
+use crate::python::errors::{runtime, type_error};
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::wrap;
+use crate::python::types::{PyObj, PyObjResult};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+
+/// A scalar as Python's own number.
+pub(crate) fn number(py: Python<'_>, s: Scalar) -> PyObjResult {
+    Ok(match s {
+        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
+        Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Float(v) => PyFloat::new(py, v).into_any().unbind(),
+    })
+}
+
+fn the_one(t: &Tensor) -> PyResult<Scalar> {
+    let n = t.numel();
+    if n != 1 {
+        return Err(Error::runtime(format!("a Tensor with {n} elements cannot be converted to Scalar (shape {:?})", &t.shape()[..])).into());
+    }
+    Ok(item_of(t)?.first()?)
+}
+
+/// The array of a tensor whose one value becomes a Python number.
+pub(crate) fn item_of(t: &Tensor) -> PyResult<Array> {
+    if t.device() == Device::META {
+        return Err(Error::runtime("Tensor.item() cannot be called on meta tensors: they have no values").into());
+    }
+    Ok(t.values(".item()")?)
+}
+
+/// The one element for `float()`, `int()`.
+fn the_one_value(t: &Tensor) -> PyResult<Scalar> {
+    if t.numel() != 1 {
+        return Err(PyValueError::new_err(format!(
+            "only one element tensors can be converted to Python scalars, got shape {:?}",
+            &t.shape()[..]
+        )));
+    }
+    Ok(item_of(t)?.first()?)
+}
+
+fn lists(py: Python<'_>, a: &Array) -> PyObjResult {
+    if a.rank() == 0 {
+        return number(py, a.first()?);
+    }
+    let n = a.shape()[0];
+    if a.rank() == 1 {
+        let items: Vec<Py<PyAny>> = (0..n)
+            .map(|i| number(py, a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?)?.first()?))
+            .collect::<PyResult<_>>()?;
+        return Ok(PyList::new(py, items)?.into_any().unbind());
+    }
+    let out = PyList::empty(py);
+    for i in 0..n {
+        out.append(lists(py, &a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?)?)?)?;
+    }
+    Ok(out.into_any().unbind())
+}
+
+/// The tensor's memory as a NumPy array.
+fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyObjResult {
+    let t = PyTensor::of(slf);
+    if t.requires_grad() && !force && mode::is_grad_enabled() {
+        return Err(Error::runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.").into());
+    }
+    if t.device() != Device::CPU {
+        if !force {
+            return Err(type_error(format!(
+                "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+                t.device()
+            )));
+        }
+        return numpy_memory::export(slf.py(), &t.values(".numpy()")?.to_device(Device::CPU)?);
+    }
+    numpy_memory::export(slf.py(), &t.values(".numpy()")?)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// A NumPy array that shares this tensor's memory; `force=True` also for tensors that require grad.
+    #[pyo3(signature = (*, force=false))]
+    fn numpy(slf: &Bound<'_, Self>, force: bool) -> PyObjResult {
+        to_numpy(slf, force)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__(slf: &Bound<'_, Self>, dtype: Option<&PyObj<'_>>, copy: Option<bool>) -> PyObjResult {
+        let py = slf.py();
+        let array = to_numpy(slf, false)?;
+        let array = array.bind(py);
+        let wanted = dtype.filter(|d| !d.is_none());
+        let converted = match wanted {
+            None => array.clone(),
+            Some(d) => {
+                let kwargs = PyDict::new(py);
+                kwargs.set_item("copy", false)?;
+                array.call_method("astype", (d,), Some(&kwargs))?
+            }
+        };
+        if copy == Some(true) && converted.is(array) {
+            return Ok(array.call_method0("copy")?.unbind());
+        }
+        if copy == Some(false) && !converted.is(array) {
+            return Err(PyValueError::new_err("Unable to avoid copy while creating an array as requested."));
+        }
+        Ok(converted.unbind())
+    }
+
+    /// What NumPy's functions give when they are called with a tensor: a tensor.
+    #[pyo3(signature = (array, *_context))]
+    fn __array_wrap__(slf: &Bound<'_, Self>, array: &PyObj<'_>, _context: &Bound<'_, PyTuple>) -> PyObjResult {
+        wrap(slf.py(), tensor_from(array, None)?)
+    }
+
+    #[classattr]
+    fn __array_priority__() -> i64 {
+        1000
+    }
+
+    /// The tensor's one element as a Python number.
+    fn item(slf: &Bound<'_, Self>) -> PyObjResult {
+        number(slf.py(), the_one(Self::of(slf))?)
+    }
+
+    /// Nested lists of Python numbers; a number for a 0-d tensor.
+    fn tolist(slf: &Bound<'_, Self>) -> PyObjResult {
+        lists(slf.py(), &Self::of(slf).values(".tolist()")?.to_device(Device::CPU)?)
+    }
+
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let t = Self::of(slf);
+        match t.numel() {
+            1 if t.is_batched() => Err(runtime(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet: each \
+                 element of the batch might go another way. Use where(condition, a, b) instead of `if`.",
+            )),
+            1 => Ok(item_of(t)?.first()?.to_bool()),
+            0 => Err(runtime("Boolean value of Tensor with no values is ambiguous")),
+            _ => Err(runtime("Boolean value of Tensor with more than one value is ambiguous")),
+        }
+    }
+
+    fn __float__(slf: &Bound<'_, Self>) -> PyResult<f64> {
+        Ok(the_one_value(Self::of(slf))?.to_f64())
+    }
+
+    fn __int__(slf: &Bound<'_, Self>) -> PyObjResult {
+        let py = slf.py();
+        match the_one_value(Self::of(slf))? {
+            // Python knows what to say of nan and infinities, and holds large values exactly.
+            Scalar::Float(v) => Ok(py.get_type::<PyInt>().call1((v,))?.unbind()),
+            s => number(py, Scalar::Int(s.to_i64())),
+        }
+    }
+
+    fn __complex__(slf: &Bound<'_, Self>) -> PyResult<Py<PyComplex>> {
+        let v = the_one_value(Self::of(slf))?.to_f64();
+        Ok(PyComplex::from_doubles(slf.py(), v, 0.0).unbind())
+    }
+
+    fn __index__(slf: &Bound<'_, Self>) -> PyResult<i64> {
+        let t = Self::of(slf);
+        if t.dtype().is_float() || t.numel() != 1 {
+            return Err(type_error(format!(
+                "only integer tensors of a single element can be converted to an index, got {} of shape {:?}",
+                t.dtype(),
+                &t.shape()[..]
+            )));
+        }
+        Ok(item_of(t)?.first()?.to_i64())
+    }
+
+    fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        match Self::of(slf).shape().first() {
+            Some(n) => Ok(*n),
+            None => Err(type_error("len() of a 0-d tensor")),
+        }
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if Self::of(slf).rank() == 0 {
+            return Err(type_error("iteration over a 0-d tensor"));
+        }
+        let parts = crate::ops::parts::unbind(Self::of(slf), 0)?;
+        let items: Vec<Py<PyAny>> = parts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
+        Ok(PyTuple::new(py, items)?.try_iter()?.into_any())
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, element: &PyObj<'_>) -> PyResult<bool> {
+        let Some(value) = crate::python::args::operand(element)? else {
+            return Err(runtime(format!(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a {}.",
+                element.get_type().repr()?
+            )));
+        };
+        let equal = pointwise::eq(Self::of(slf), value)?;
+        Ok(equal.values("`in`")?.to_vec::<bool>()?.contains(&true))
+    }
+
+    fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
+        let t = Self::of(slf);
+        if t.rank() == 0 {
+            return number(slf.py(), t.array().first()?)?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
+        }
+        if !spec.is_empty() {
+            return Err(type_error("unsupported format string passed to Tensor.__format__"));
+        }
+        slf.str()?.extract()
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._tensor_str")?.getattr("to_string")?.call1((slf,))
+    }
+
+    /// A copy of a leaf with its own memory; `.grad` is copied along.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &PyObj<'py>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._construct")?.getattr("deepcopy")?.call1((slf, memo))
+    }
+
+    /// A leaf that shares this tensor's memory and attributes.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._construct")?.getattr("shallow")?.call1((slf,))
+    }
+
+    fn __reversed__(slf: &Bound<'_, Self>) -> PyObjResult {
+        let t = Self::of(slf);
+        let dims: &[i64] = if t.rank() == 0 { &[] } else { &[0] };
+        wrap(slf.py(), crate::ops::rearrange::flip(t, dims)?)
+    }
+
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i64) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._construct")?.getattr("reduce")?.call1((slf, protocol))
+    }
+}
+
+/// Sets how tensors are printed; None leaves an option as it is (`sci_mode` is always set).
+#[pyfunction]
+#[pyo3(signature = (precision, threshold, edgeitems, linewidth, sci_mode))]
+fn _set_printoptions(
+    py: Python<'_>,
+    precision: Option<i64>,
+    threshold: Option<i64>,
+    edgeitems: Option<i64>,
+    linewidth: Option<i64>,
+    sci_mode: Option<bool>,
+) -> PyResult<()> {
+    py.import("rgrad._tensor_str")?.getattr("set_options")?.call1((precision, threshold, edgeitems, linewidth, sci_mode))?;
+    Ok(())
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_set_printoptions, m)?)
+}

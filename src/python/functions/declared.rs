@@ -1,0 +1,244 @@
+//! Every declared function (`ops/declared.rs`) as a function of the module and a method of `Tensor`, from its entry.
+
+use crate::autograd::Tensor;
+use crate::error::Error;
+use crate::ops;
+use crate::ops::declared::{Declared, Kind, Parameter, Value};
+use crate::python::args::{as_tensor, int, ints, scalar, type_name};
+use crate::python::dtype::dtype_option;
+use crate::python::errors::{guarded, type_error};
+use crate::python::functions::pointwise::{add_function, add_method, into_out};
+use crate::python::functions::reduce::named_pair;
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::wrap;
+use crate::python::types::{FastFunction, RawObj};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
+use smallvec::SmallVec;
+
+/// How many functions can be declared.
+const MOST: usize = 128;
+
+/// The Python type of a parameter, as errors and stubs name it.
+fn type_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tensor => "Tensor",
+        Kind::Int => "int",
+        Kind::Float => "float",
+        Kind::Bool => "bool",
+        Kind::Number => "Number",
+        Kind::Text => "str",
+        Kind::DType => "dtype",
+        Kind::Dims => "tuple of ints",
+    }
+}
+
+/// A default as Python writes it. `stringify!` separates a sign from its number.
+fn shown(default: &str) -> String {
+    match default {
+        "true" => "True".into(),
+        "false" => "False".into(),
+        other => other.replace("- ", "-").replace('"', "'"),
+    }
+}
+
+fn default_value(default: &str, kind: Kind) -> PyResult<Value<'static>> {
+    let wrong = || Error::internal("a declared function", &format!("{default} is no default of kind {kind:?}"));
+    if default == "None" {
+        return Ok(Value::Nothing);
+    }
+    let text = default.replace("- ", "-");
+    Ok(match kind {
+        Kind::Int => Value::Int(text.parse().map_err(|_| wrong())?),
+        Kind::Float => Value::Float(text.parse().map_err(|_| wrong())?),
+        Kind::Number => Value::Number(crate::layout::Scalar::Float(text.parse().map_err(|_| wrong())?)),
+        Kind::Bool => Value::Bool(text.parse().map_err(|_| wrong())?),
+        Kind::Text => Value::Text(text.trim_matches('"').into()),
+        Kind::Dims if text == "()" => Value::Dims(SmallVec::new()),
+        Kind::Tensor | Kind::DType | Kind::Dims => return Err(wrong().into()),
+    })
+}
+
+/// An argument as its parameter takes it.
+fn value<'a>(function: &Declared, place: usize, p: &Parameter, obj: &'a Bound<'_, PyAny>) -> PyResult<Value<'a>> {
+    if p.optional && obj.is_none() {
+        return Ok(Value::Nothing);
+    }
+    let wrong = || {
+        let position = if p.keyword_only { String::new() } else { format!(" (position {})", place + 1) };
+        type_error(format!("{}(): argument '{}'{position} must be {}, not {}", function.name, p.name, type_of(p.kind), type_name(obj)))
+    };
+    let is_bool = || obj.is_instance_of::<PyBool>();
+    match p.kind {
+        Kind::Tensor => as_tensor(obj).map(Value::Tensor).ok_or_else(wrong),
+        Kind::Int if is_bool() => Err(wrong()),
+        Kind::Int => int(obj).map(Value::Int).map_err(|_| wrong()),
+        Kind::Float if obj.is_exact_instance_of::<PyFloat>() => Ok(Value::Float(obj.extract()?)),
+        Kind::Float => scalar(obj)?.map(|s| Value::Float(s.to_f64())).ok_or_else(wrong),
+        Kind::Number => scalar(obj)?.map(Value::Number).ok_or_else(wrong),
+        Kind::Bool => {
+            if is_bool() {
+                Ok(Value::Bool(obj.is_truthy()?))
+            } else {
+                Err(wrong())
+            }
+        }
+        Kind::Text => obj.extract().map(Value::Text).map_err(|_| wrong()),
+        Kind::DType => dtype_option(Some(obj), function.name)?.map(Value::DType).ok_or_else(wrong),
+        Kind::Dims => ints(obj).map(Value::Dims).map_err(|_| wrong()),
+    }
+}
+
+/// The arguments of a call in the order of the parameters; `out=` apart.
+type Sorted<'a, 'py> = (SmallVec<[Option<&'a Bound<'py, PyAny>>; 8]>, Option<&'a Bound<'py, PyAny>>);
+
+fn sorted<'a, 'py>(
+    f: &Declared,
+    slf: &'a [Bound<'py, PyAny>],
+    given: &'a [Bound<'py, PyAny>],
+    named: &'a [Bound<'py, PyAny>],
+    names: Option<&Bound<'py, PyTuple>>,
+) -> PyResult<Sorted<'a, 'py>> {
+    let most = f.parameters.iter().filter(|p| !p.keyword_only).count() - slf.len();
+    if given.len() > most {
+        let plural = if most == 1 { "" } else { "s" };
+        let was = if given.len() == 1 { "was" } else { "were" };
+        return Err(type_error(format!("{}() takes {most} positional argument{plural} but {} {was} given", f.name, given.len())));
+    }
+    let (mut slots, mut out): Sorted<'a, 'py> = (slf.iter().chain(given).map(Some).collect(), None);
+    slots.resize(f.parameters.len(), None);
+    let names = names.into_iter().flat_map(|names| names.iter());
+    for (name, value) in names.zip(named) {
+        let name = name.cast_into::<PyString>()?;
+        let name = name.to_str()?;
+        if f.takes_out && slf.is_empty() && name == "out" {
+            out = Some(value).filter(|o| !o.is_none());
+            continue;
+        }
+        let wanted = match name {
+            "axis" => "dim",
+            "keepdims" => "keepdim",
+            "self" => "input",
+            other => other,
+        };
+        let Some(at) = f.parameters.iter().position(|p| p.name == wanted) else {
+            return Err(type_error(format!("{}() got an unexpected keyword argument '{name}'", f.name)));
+        };
+        if slots[at].replace(value).is_some() {
+            return Err(type_error(format!("{}() got multiple values for argument '{name}'", f.name)));
+        }
+    }
+    Ok((slots, out))
+}
+
+/// What all declared functions share. `extern "C"`, so that nothing unwinds through an entry.
+#[inline(never)]
+unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj, at: usize, is_method: bool) -> RawObj {
+    // SAFETY: Python calls with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    let run = || -> PyResult<Py<PyAny>> {
+        let f = entry(at)?;
+        // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, a tuple or null; `slf` is the object on which a method was
+        // called. All are borrowed for this call. A `Bound` is a bare pointer to an object, and a shared one neither counts nor drops.
+        let (slf, given, named, names) = unsafe {
+            let names = Bound::from_borrowed_ptr_or_opt(py, kwnames).map(|n| n.cast_into_unchecked::<PyTuple>());
+            let count = nargs as usize + names.as_ref().map_or(0, |n| n.len());
+            let all: &[Bound<'_, PyAny>] = if count == 0 { &[] } else { std::slice::from_raw_parts(args.cast(), count) };
+            let (given, named) = all.split_at(nargs as usize);
+            let slf: &[Bound<'_, PyAny>] = if is_method { std::slice::from_raw_parts((&raw const slf).cast(), 1) } else { &[] };
+            (slf, given, named, names)
+        };
+        let (slots, out) = sorted(f, slf, given, named, names.as_ref())?;
+        let mut values: SmallVec<[Value<'_>; 8]> = SmallVec::new();
+        for (k, (p, slot)) in f.parameters.iter().zip(&slots).enumerate() {
+            values.push(match (slot, p.default) {
+                (Some(obj), _) => value(f, k, p, obj)?,
+                (None, Some(default)) => default_value(default, p.kind)?,
+                (None, None) => return Err(type_error(format!("{}() missing 1 required positional arguments: \"{}\"", f.name, p.name))),
+            });
+        }
+        let mut made = (f.call)(&values)?.into_iter();
+        let inputs: SmallVec<[&Tensor; 4]> = values.iter().filter_map(|v| if let Value::Tensor(t) = v { Some(*t) } else { None }).collect();
+        match (made.next(), made.next()) {
+            (Some(a), Some(b)) => named_pair(py, f.name, (a, b), &inputs, out),
+            (Some(a), None) => out.map_or_else(|| wrap(py, a.clone()), |out| into_out(py, f.name, &a, &inputs, out)),
+            _ => Err(Error::internal(f.name, "no result").into()),
+        }
+    };
+    match guarded(run) {
+        Ok(obj) => obj.into_ptr(),
+        Err(e) => {
+            e.restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+fn entries() -> &'static [&'static Declared] {
+    static ALL: std::sync::OnceLock<Vec<&'static Declared>> = std::sync::OnceLock::new();
+    ALL.get_or_init(|| ops::DECLARED.iter().copied().flatten().collect())
+}
+
+fn entry(at: usize) -> PyResult<&'static Declared> {
+    entries().get(at).copied().ok_or_else(|| Error::internal("a declared function", "it is not there").into())
+}
+
+unsafe extern "C" fn function<const AT: usize>(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj) -> RawObj {
+    // SAFETY: called by Python.
+    unsafe { call(slf, args, nargs, kwnames, AT, false) }
+}
+
+unsafe extern "C" fn method<const AT: usize>(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj) -> RawObj {
+    // SAFETY: called by Python.
+    unsafe { call(slf, args, nargs, kwnames, AT, true) }
+}
+
+/// Python hands a C function of a class no data of its own, so there is one function for each number.
+macro_rules! numbered {
+    ($f:ident, $($eight:literal)*) => { [$(
+        $f::<{ $eight * 8 }>, $f::<{ $eight * 8 + 1 }>, $f::<{ $eight * 8 + 2 }>, $f::<{ $eight * 8 + 3 }>,
+        $f::<{ $eight * 8 + 4 }>, $f::<{ $eight * 8 + 5 }>, $f::<{ $eight * 8 + 6 }>, $f::<{ $eight * 8 + 7 }>,
+    )*] };
+}
+static FUNCTIONS: [FastFunction; MOST] = numbered!(function, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+static METHODS: [FastFunction; MOST] = numbered!(method, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+
+/// The text signature, as `inspect.signature` reads it.
+fn signature(f: &Declared, is_method: bool) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut starred = false;
+    for (k, p) in f.parameters.iter().enumerate() {
+        if p.keyword_only && !starred {
+            parts.push("*".into());
+            starred = true;
+        }
+        let name = if k == 0 && is_method { "$self" } else { p.name };
+        parts.push(p.default.map_or_else(|| name.into(), |d| format!("{name}={}", shown(d))));
+    }
+    if f.takes_out && !is_method {
+        if !starred {
+            parts.push("*".into());
+        }
+        parts.push("out=None".into());
+    }
+    parts.join(", ")
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let ty = m.py().get_type::<PyTensor>();
+    let types = PyDict::new(m.py());
+    let all = entries();
+    if all.len() > MOST {
+        return Err(Error::internal("a declared function", "there are more than `declared.rs` has numbers for").into());
+    }
+    for (f, (function, method)) in all.iter().zip(FUNCTIONS.iter().zip(&METHODS)) {
+        let doc = |is_method: bool| format!("{}({})\n--\n\n{}", f.name, signature(f, is_method), f.doc.trim());
+        add_function(m, f.name, *function, &doc(false))?;
+        add_method(&ty, f.name, *method, &doc(true))?;
+        let parameters: Vec<(&str, &str, bool)> = f.parameters.iter().map(|p| (p.name, type_of(p.kind), p.optional)).collect();
+        types.set_item(f.name, (parameters, f.pair))?;
+    }
+    // For the stub of this module: the types of parameters, and whether there are two results.
+    m.add("_declared_functions", types)
+}

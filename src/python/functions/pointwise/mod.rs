@@ -1,0 +1,469 @@
+//! Every pointwise row as a module function, a method and an in-place method, made from the table of rows.
+//!
+//! A new row appears here by itself. Only calls whose Python signature is more than operands and parameters stand below by name.
+
+mod by_hand;
+
+use crate::autograd::transforms::mutation_guard::TrustedWrites;
+use crate::autograd::{Tensor, forward_mode, primitives};
+use crate::error::Error;
+use crate::layout::Scalar;
+use crate::ops::pointwise::{self as pw, Arg};
+use crate::pointwise::{RowId, RowInfo};
+use crate::python::args::{as_tensor, operand, operand_of, scalar, type_name};
+use crate::python::errors::{guarded, runtime, type_error};
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::wrap;
+use crate::python::types::FastFunction;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use smallvec::SmallVec;
+use std::ffi::{CString, c_char};
+
+type Slots<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 4]>;
+
+/// The arguments of one call, sorted to the places of `names`; `out=` apart.
+struct Parsed<'py> {
+    slots: Slots<'py>,
+    out: Option<Bound<'py, PyAny>>,
+}
+
+/// Sorts positional and keyword arguments; a method takes no `out=`.
+fn parse<'py>(
+    function: &str,
+    row: RowId,
+    form: Form,
+    mut slots: Slots<'py>,
+    keywords: &[(String, Bound<'py, PyAny>)],
+) -> PyResult<Parsed<'py>> {
+    let info = row.info();
+    let all = info.arity() + info.params.len();
+    let most = if info.keyword_params { info.arity() } else { all };
+    if slots.len() > most {
+        return Err(type_error(format!("{function}() takes from 1 to {most} positional arguments but {} were given", slots.len())));
+    }
+    slots.resize(all, None);
+    let mut out = None;
+    if keywords.is_empty() {
+        return Ok(Parsed { slots, out });
+    }
+    let names = param_names(row);
+    for (k, v) in keywords {
+        if k == "out" && form == Form::Function {
+            out = if v.is_none() { None } else { Some(v.clone()) };
+            continue;
+        }
+        let Some(i) = names.iter().position(|n| n == k || (*n == "input" && k == "self")) else {
+            return Err(type_error(format!("{function}() got an unexpected keyword argument '{k}'")));
+        };
+        if slots[i].is_some() {
+            return Err(type_error(format!("{function}() got multiple values for argument '{k}'")));
+        }
+        slots[i] = Some(v.clone());
+    }
+    Ok(Parsed { slots, out })
+}
+
+/// A write into `out=` has no place in a graph.
+fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyResult<()> {
+    if crate::autograd::dispatch::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad())) {
+        return Err(runtime(format!(
+            "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )));
+    }
+    if forward_mode::is_enabled() && (target.tangent().is_some() || inputs.iter().any(|t| t.tangent().is_some())) {
+        return Err(Error::not_implemented(format!(
+            "Trying to use forward AD with {function}_out that does not support it because it is an out= function"
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+/// Writes a result into what the caller passed as `out=`.
+pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: &[&Tensor], out: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let Some(target) = as_tensor(out) else {
+        return Err(type_error(format!("{function}(): argument 'out' must be Tensor, not {}", type_name(out))));
+    };
+    refuse_recorded(function, target, inputs)?;
+    if !result.dtype().can_cast(target.dtype()) {
+        return Err(runtime(format!(
+            "result type {} can't be cast to the desired output type {}",
+            result.dtype().type_name(),
+            target.dtype().type_name()
+        )));
+    }
+    if target.shape() != result.shape() {
+        if target.numel() != 0 {
+            PyErr::warn(
+                py,
+                &py.get_type::<pyo3::exceptions::PyUserWarning>(),
+                &CString::new(format!(
+                    "An output with one or more elements was resized since it had shape {:?}, which does not match the required output shape \
+                     {:?}. This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.",
+                    &target.shape()[..],
+                    &result.shape()[..]
+                ))?,
+                1,
+            )?;
+        }
+        target.set_data(&primitives::clone(&primitives::cast(result, target.dtype())?)?)?;
+        return Ok(out.clone().unbind());
+    }
+    // Not a write in place of a function that is being differentiated: that is refused above.
+    let _trusted = TrustedWrites::new();
+    primitives::copy_(target, result)?;
+    Ok(out.clone().unbind())
+}
+
+/// A call of a row with Python arguments.
+fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, in_place: bool) -> PyResult<Py<PyAny>> {
+    let info = row.info();
+    let n = info.arity();
+    let missing = |what: &str| type_error(format!("{name}() missing 1 required positional arguments: \"{what}\""));
+    let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
+    let mut tensors: SmallVec<[&Tensor; 3]> = SmallVec::new();
+    for i in 0..n {
+        let what = if i == 0 { "input" } else { info.operands[i].public };
+        let Some(obj) = &parsed.slots[i] else { return Err(missing(what)) };
+        let arg = operand_of(obj, name, i + 1, what)?;
+        match arg {
+            Arg::Tensor(t) => tensors.push(t),
+            Arg::Scalar(_) if i == 0 && n == 1 => {
+                return Err(type_error(format!("{name}(): argument 'input' (position 1) must be Tensor, not {}", type_name(obj))));
+            }
+            Arg::Scalar(_) => {}
+        }
+        args.push(arg);
+    }
+    if tensors.is_empty() {
+        return Err(type_error(format!("{name}(): at least one argument must be a Tensor")));
+    }
+    let mut params: SmallVec<[Scalar; 3]> = SmallVec::new();
+    for (k, p) in info.params.iter().enumerate() {
+        params.push(match &parsed.slots[n + k] {
+            Some(obj) if !obj.is_none() => {
+                scalar(obj)?.ok_or_else(|| type_error(format!("{name}(): argument '{p}' must be Number, not {}", type_name(obj))))?
+            }
+            _ => match info.defaults[k] {
+                Some(d) => Scalar::Float(d),
+                None => return Err(missing(p)),
+            },
+        });
+    }
+    if !pw::promote(&args).is_float() {
+        // A whole number stays one where the row computes in integers.
+        for p in &mut params {
+            if let Scalar::Float(f) = *p
+                && f == f.trunc()
+                && f.abs() < 9.0e15
+            {
+                *p = Scalar::Int(f as i64);
+            }
+        }
+    }
+    if in_place {
+        let Arg::Tensor(target) = args[0] else {
+            return Err(type_error(format!("{name}(): argument 'input' (position 1) must be Tensor")));
+        };
+        pw::call_inplace(row, name, target, &args[1..], &params)?;
+        return match &parsed.slots[0] {
+            Some(obj) => Ok(obj.clone().unbind()),
+            None => Err(missing("input")),
+        };
+    }
+    if let Some(out) = &parsed.out
+        && let Some(target) = as_tensor(out)
+    {
+        refuse_recorded(name, target, &tensors)?;
+        if pw::call_into(row, &args, &params, target)? {
+            return Ok(out.clone().unbind());
+        }
+    }
+    let result = pw::call(row, &args, &params)?;
+    match &parsed.out {
+        Some(out) => into_out(py, name, &result, &tensors, out),
+        None => wrap(py, result),
+    }
+}
+
+/// The bound names of one row: function or method `name`, in-place `name_`.
+struct Names {
+    name: &'static str,
+    in_place: &'static str,
+}
+
+fn names(row: RowId) -> &'static Names {
+    static ALL: std::sync::OnceLock<Vec<Names>> = std::sync::OnceLock::new();
+    &ALL.get_or_init(|| {
+        RowId::ALL
+            .iter()
+            .map(|r| {
+                let name = r.info().name;
+                Names { name, in_place: Box::leak(format!("{name}_").into_boxed_str()) }
+            })
+            .collect()
+    })[row as usize]
+}
+
+fn param_names(row: RowId) -> SmallVec<[&'static str; 6]> {
+    let info = row.info();
+    let mut names: SmallVec<[&'static str; 6]> = SmallVec::new();
+    names.push("input");
+    names.extend(info.operands[1..].iter().map(|o| o.public));
+    names.extend_from_slice(info.params);
+    names
+}
+
+/// The three forms in which a row is bound.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A function of the module: all operands are arguments.
+    Function,
+    /// A method: `self` is the first operand.
+    Method,
+    /// A method that overwrites `self`.
+    InPlace,
+}
+
+impl Form {
+    const ALL: [Form; 3] = [Form::Function, Form::Method, Form::InPlace];
+}
+
+/// The text signature of a row in one of its forms, as `inspect.signature` and the stubs read it.
+fn signature(row: RowId, form: Form) -> String {
+    let (info, names) = (row.info(), param_names(row));
+    let mut parts: Vec<String> = names.iter().map(|n| (*n).to_string()).collect();
+    let params = parts.split_off(info.arity());
+    if form != Form::Function {
+        parts[0] = "$self".into();
+    }
+    if info.keyword_params {
+        parts.push("*".into());
+    }
+    parts.extend(params.into_iter().enumerate().map(|(i, p)| shown_default(info, i).map_or(p.clone(), |d| format!("{p}={d}"))));
+    if form == Form::Function {
+        if !info.keyword_params {
+            parts.push("*".into());
+        }
+        parts.push("out=None".into());
+    }
+    parts.join(", ")
+}
+
+/// The default of a row's parameter as PyTorch shows it (None stands for a number that the operation itself finds); None where there is none.
+fn shown_default(info: &RowInfo, param: usize) -> Option<String> {
+    let number = || info.defaults[param].map(|d| format!("{d:?}"));
+    info.shown_defaults[param].map(String::from).or_else(number)
+}
+
+/// What an entry passes on: the row, the form, and how many operands a call has that needs no sorting (0 where all do).
+const fn packed(row: RowId, form: Form) -> usize {
+    let info = row.info();
+    let operands = if info.params.is_empty() && info.arity() <= 2 { info.arity() } else { 0 };
+    ((row as usize) << 4) | ((form as usize) << 2) | operands
+}
+
+/// A common call, without sorting; None where an operand is neither a tensor nor a number, or the first is no tensor.
+#[inline(always)]
+fn common(py: Python<'_>, row: RowId, form: Form, x: &Bound<'_, PyAny>, y: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+    let Some(t) = as_tensor(x) else { return Ok(None) };
+    let made = match y {
+        None if form == Form::InPlace => pw::call_inplace(row, names(row).in_place, t, &[], &[]).map(|()| None)?,
+        None => Some(pw::call(row, &[Arg::Tensor(t)], &[])?),
+        Some(y) => {
+            let Some(y) = operand(y)? else { return Ok(None) };
+            if form == Form::InPlace {
+                pw::call_inplace(row, names(row).in_place, t, &[y], &[]).map(|()| None)?
+            } else {
+                Some(pw::call(row, &[Arg::Tensor(t), y], &[])?)
+            }
+        }
+    };
+    match made {
+        Some(made) => wrap(py, made).map(Some),
+        None => Ok(Some(x.clone().unbind())),
+    }
+}
+
+/// Any other call.
+#[inline(never)]
+fn sorted<'py>(
+    py: Python<'py>,
+    row: RowId,
+    form: Form,
+    slots: Slots<'py>,
+    kwnames: *mut ffi::PyObject,
+    named: &[Bound<'py, PyAny>],
+) -> PyResult<Py<PyAny>> {
+    let names = names(row);
+    let name = if form == Form::InPlace { names.in_place } else { names.name };
+    let mut keywords: SmallVec<[(String, Bound<'_, PyAny>); 2]> = SmallVec::new();
+    if !named.is_empty() {
+        // SAFETY: values that are named come with a tuple of names.
+        let names = unsafe { Bound::from_borrowed_ptr(py, kwnames) }.cast_into::<PyTuple>()?;
+        for (name, value) in names.iter().zip(named) {
+            keywords.push((name.extract()?, value.clone()));
+        }
+    }
+    let parsed = parse(name, row, form, slots, &keywords)?;
+    general(py, row, name, &parsed, form == Form::InPlace)
+}
+
+/// What all rows share; `what` is `packed`. `extern "C"`, so that nothing unwinds through an entry and its call is a bare jump.
+#[inline(never)]
+unsafe extern "C" fn call(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+    what: usize,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    let run = || -> PyResult<Py<PyAny>> {
+        let (row, form) = (RowId::ALL[what >> 4], Form::ALL[(what >> 2) & 3]);
+        // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, `slf` is one on which a method was called; all are
+        // borrowed for this call. A `Bound` is a bare pointer to an object, and a shared one neither counts nor drops.
+        let (slf, given, named) = unsafe {
+            let names = if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize };
+            let count = nargs as usize + names;
+            let all: &[Bound<'_, PyAny>] = if count == 0 { &[] } else { std::slice::from_raw_parts(args.cast(), count) };
+            let (given, named) = all.split_at(nargs as usize);
+            let slf: Option<&Bound<'_, PyAny>> = if form == Form::Function { None } else { Some(&*(&raw const slf).cast()) };
+            (slf, given, named)
+        };
+        if named.is_empty() {
+            let done = match (what & 3, slf, given) {
+                (1, None, [x]) | (1, Some(x), []) => common(py, row, form, x, None)?,
+                (2, None, [x, y]) | (2, Some(x), [y]) => common(py, row, form, x, Some(y))?,
+                _ => None,
+            };
+            if let Some(done) = done {
+                return Ok(done);
+            }
+        }
+        sorted(py, row, form, slf.into_iter().chain(given).cloned().map(Some).collect(), kwnames, named)
+    };
+    match guarded(run) {
+        Ok(obj) => obj.into_ptr(),
+        Err(e) => {
+            e.restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// What Python calls: loads a number and jumps, since a C function gets no data of its own.
+unsafe extern "C" fn entry<const WHAT: usize>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: called by Python.
+    unsafe { call(slf, args, nargs, kwnames, WHAT) }
+}
+
+macro_rules! table {
+    ($([$kind:ident $Row:ident])+) => {
+        /// The entries of each row, in the order of `Form::ALL`.
+        const TABLE: &[(RowId, [FastFunction; Form::ALL.len()])] = &[$((
+            RowId::$Row,
+            [
+                entry::<{ packed(RowId::$Row, Form::Function) }>,
+                entry::<{ packed(RowId::$Row, Form::Method) }>,
+                entry::<{ packed(RowId::$Row, Form::InPlace) }>,
+            ],
+        )),+];
+    };
+}
+rgrad_kernels::every_row!(table);
+
+/// A method definition that lives for ever, as Python wants it.
+fn definition(name: &str, f: FastFunction, doc: &str) -> PyResult<*mut ffi::PyMethodDef> {
+    let leak = |s: &str| -> PyResult<*const c_char> { Ok(CString::new(s)?.into_raw().cast_const()) };
+    Ok(Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: leak(name)?,
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: f },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: leak(doc)?,
+    })))
+}
+
+pub(crate) fn add_function(m: &Bound<'_, PyModule>, name: &str, f: FastFunction, doc: &str) -> PyResult<()> {
+    let def = definition(name, f, doc)?;
+    // SAFETY: the definition lives for ever; the result is a new reference or null with an exception set.
+    let obj = unsafe { Bound::from_owned_ptr_or_err(m.py(), ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), m.name()?.as_ptr())) }?;
+    m.add(name, obj)
+}
+
+pub(crate) fn add_method(ty: &Bound<'_, PyType>, name: &str, f: FastFunction, doc: &str) -> PyResult<()> {
+    let def = definition(name, f, doc)?;
+    // SAFETY: as above.
+    let obj = unsafe { Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), def)) }?;
+    ty.setattr(name, obj)
+}
+
+pub(crate) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
+    match operand_of(e, "pow_", 2, "exponent")? {
+        Arg::Scalar(s) => {
+            if let Scalar::Int(i) = s
+                && i < 0
+                && !t.dtype().is_float()
+            {
+                return Err(runtime("Integers to negative integer powers are not allowed."));
+            }
+            let common = pw::promote(&[Arg::Tensor(t), Arg::Scalar(s)]);
+            if !common.can_cast(t.dtype()) {
+                return Err(runtime(format!(
+                    "result type {} can't be cast to the desired output type {}",
+                    common.type_name(),
+                    t.dtype().type_name()
+                )));
+            }
+            if common == crate::layout::DType::Bool {
+                return Ok(primitives::copy_(t, &pw::pow_scalar(t, s)?)?);
+            }
+            Ok(pw::call_inplace(RowId::PowScalar, "pow_", t, &[], &[s])?)
+        }
+        e => Ok(pw::call_inplace(RowId::Pow, "pow_", t, &[e], &[])?),
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let ty = m.py().get_type::<PyTensor>();
+    let mut bound: Vec<&str> = Vec::new();
+    for (row, [function, method, in_place]) in TABLE {
+        let info = row.info();
+        if !info.bound {
+            continue;
+        }
+        for name in std::iter::once(&info.name).chain(info.aliases) {
+            let doc = |name: &str, form: Form, text: &str| format!("{name}({})\n--\n\n{text}", signature(*row, form));
+            add_function(m, name, *function, &doc(name, Form::Function, info.doc.trim()))?;
+            add_method(&ty, name, *method, &doc(name, Form::Method, info.doc.trim()))?;
+            bound.push(name);
+            if info.in_place {
+                let label = format!("{name}_");
+                add_method(&ty, &label, *in_place, &doc(&label, Form::InPlace, &format!("In-place form of `{name}`.")))?;
+            }
+        }
+    }
+    m.add("pointwise_names", PyTuple::new(m.py(), bound)?)?;
+    by_hand::register(m)?;
+    // Other names of what is bound by hand.
+    for info in RowId::ALL.iter().map(|r| r.info()).filter(|i| !i.bound) {
+        for alias in info.aliases {
+            m.add(alias, m.getattr(info.name)?)?;
+            if !ty.hasattr(alias)? {
+                ty.setattr(alias, ty.getattr(info.name)?)?;
+            }
+            if info.in_place {
+                ty.setattr(format!("{alias}_"), ty.getattr(format!("{}_", info.name))?)?;
+            }
+        }
+    }
+    Ok(())
+}

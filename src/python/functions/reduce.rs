@@ -1,0 +1,317 @@
+//! Reductions, scans and softmax in Python.
+
+use crate::autograd::Tensor;
+use crate::layout::DType;
+use crate::ops::{extreme, norm as norms, pointwise as pw, quantile, reduce, scan};
+use crate::python::args::{as_tensor, int, ints, operand, scalar, type_name};
+use crate::python::dtype::dtype_option;
+use crate::python::errors::type_error;
+use crate::python::functions::pointwise::into_out;
+use crate::python::macros::both;
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::wrap;
+use crate::python::types::{PyObj, PyObjResult};
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyString, PyTuple};
+use smallvec::SmallVec;
+
+type Dims = SmallVec<[i64; 4]>;
+
+/// The argument under PyTorch's name, or under NumPy's.
+pub(crate) fn either<'a, 'py>(dim: Option<&'a PyObj<'py>>, axis: Option<&'a PyObj<'py>>) -> Option<&'a PyObj<'py>> {
+    dim.or(axis).filter(|d| !d.is_none())
+}
+
+pub(crate) fn dims(dim: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<Dims>> {
+    match either(dim, axis) {
+        None => Ok(None),
+        Some(d) => ints(d).map(Some).map_err(|_| wrong(function, "dim", d, "int or tuple of ints")),
+    }
+}
+
+pub(crate) fn one_dim(dim: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<i64>> {
+    match either(dim, axis) {
+        None => Ok(None),
+        Some(d) => int(d).map(Some).map_err(|_| wrong(function, "dim", d, "int")),
+    }
+}
+
+#[cold]
+pub(crate) fn wrong(function: &str, name: &str, got: &PyObj<'_>, expected: &str) -> PyErr {
+    type_error(format!(
+        "{function}() received an invalid combination of arguments: argument '{name}' must be {expected}, not {}",
+        type_name(got)
+    ))
+}
+
+/// The dtype to compute in: what was asked for, or that of `out=`.
+fn dtype_or(dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<DType>> {
+    let given = dtype_option(dtype, function)?;
+    Ok(given.or_else(|| out.and_then(as_tensor).map(Tensor::dtype)))
+}
+
+/// A result, written over `out=` where that is given.
+pub(crate) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out: Option<&PyObj<'_>>) -> PyObjResult {
+    match out.filter(|o| !o.is_none()) {
+        None => wrap(py, t),
+        Some(o) => into_out(py, function, &t, &[x], o),
+    }
+}
+
+/// A tuple of the class `rgrad.return_types.<name>`, or its fields written over the two tensors of `out=`.
+pub(crate) fn named(x: &Bound<'_, PyTensor>, name: &'static str, pair: (Tensor, Tensor), out: Option<&PyObj<'_>>) -> PyObjResult {
+    named_pair(x.py(), name, pair, &[PyTensor::of(x)], out)
+}
+
+/// As `named`, of a function of these inputs.
+pub(crate) fn named_pair(
+    py: Python<'_>,
+    name: &'static str,
+    pair: (Tensor, Tensor),
+    inputs: &[&Tensor],
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
+    static TYPES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let types = TYPES.get_or_try_init(py, || py.import("rgrad.return_types").map(|m| m.into_any().unbind()))?;
+    let fields = match out.filter(|o| !o.is_none()) {
+        None => [wrap(py, pair.0)?, wrap(py, pair.1)?],
+        Some(o) => {
+            let (a, b): (PyObj<'_>, PyObj<'_>) = o.extract().map_err(|_| wrong(name, "out", o, "tuple of 2 Tensors"))?;
+            [into_out(py, name, &pair.0, inputs, &a)?, into_out(py, name, &pair.1, inputs, &b)?]
+        }
+    };
+    Ok(types.bind(py).getattr(name)?.call1(PyTuple::new(py, fields)?)?.unbind())
+}
+
+/// `correction` from PyTorch's three ways of giving it; the first positional argument may be `unbiased`.
+fn spread(
+    x: &Bound<'_, PyTensor>,
+    function: &'static str,
+    given: (Option<&PyObj<'_>>, Option<&PyObj<'_>>, Option<&PyObj<'_>>),
+    correction: Option<&PyObj<'_>>,
+    keepdim: bool,
+) -> PyResult<(Option<Dims>, f64, bool)> {
+    let (mut dim, mut unbiased, axis) = given;
+    if let Some(d) = dim
+        && d.is_instance_of::<PyBool>()
+    {
+        (dim, unbiased) = (None, Some(d));
+    }
+    let correction = match (correction.filter(|c| !c.is_none()), unbiased.filter(|u| !u.is_none())) {
+        (Some(c), _) => match scalar(c)? {
+            Some(s) => s.to_f64(),
+            None => return Err(wrong(function, "correction", c, "Number")),
+        },
+        (None, Some(u)) => f64::from(u8::from(u.is_truthy()?)),
+        (None, None) => 1.0,
+    };
+    let dims = dims(dim, axis, function)?;
+    let over = reduce::Over::new(PyTensor::of(x), dims.as_deref(), keepdim)?;
+    if over.count() as f64 - correction <= 0.0 && over.results() > 0 {
+        PyErr::warn(
+            x.py(),
+            &x.py().get_type::<PyUserWarning>(),
+            &std::ffi::CString::new(format!(
+                "{function}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided \
+                 by output numel)."
+            ))?,
+            1,
+        )?;
+    }
+    Ok((dims, correction, keepdim))
+}
+
+/// `max` and `min`: of everything, along a dimension, or of two tensors.
+fn extremes(
+    x: &Bound<'_, PyTensor>,
+    max: bool,
+    dim: Option<&PyObj<'_>>,
+    keepdim: bool,
+    other: Option<&PyObj<'_>>,
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
+    let (py, t, name) = (x.py(), PyTensor::of(x), if max { "max" } else { "min" });
+    let other = other.filter(|o| !o.is_none()).or_else(|| dim.filter(|d| as_tensor(d).is_some()));
+    if let Some(o) = other {
+        let Some(pw::Arg::Tensor(o)) = operand(o)? else { return Err(wrong(name, "other", o, "Tensor")) };
+        return finish(py, name, if max { pw::maximum(t, o)? } else { pw::minimum(t, o)? }, t, out);
+    }
+    match one_dim(dim, None, name)? {
+        None => finish(py, name, extreme::max_of_all(t, max)?, t, out),
+        Some(d) => named(x, name, extreme::max_along(t, max, d, keepdim)?, out),
+    }
+}
+
+both! {
+    /// The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise.
+    fn sum(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+        let t = PyTensor::of(x);
+        let d = dims(dim, axis, "sum")?;
+        let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "sum")?)?;
+        finish(x.py(), "sum", r, t, out)
+    }
+    /// The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float.
+    fn mean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+        let t = PyTensor::of(x);
+        let d = dims(dim, axis, "mean")?;
+        let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "mean")?)?;
+        finish(x.py(), "mean", r, t, out)
+    }
+    /// The arithmetic mean of what is not nan.
+    fn nanmean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, out=None) {
+        let (t, d) = (PyTensor::of(x), dims(dim, None, "nanmean")?);
+        finish(x.py(), "nanmean", quantile::nanmean(t, d.as_deref(), keepdim, dtype_or(dtype, out, "nanmean")?)?, t, out)
+    }
+    /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
+    fn prod(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+        let t = PyTensor::of(x);
+        let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_or(dtype, out, "prod")?)?;
+        finish(x.py(), "prod", r, t, out)
+    }
+    /// The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0).
+    fn var(x, dim: Option<&PyObj<'_>>, unbiased: Option<&PyObj<'_>>, keepdim: bool, correction: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>,
+        out: Option<&PyObj<'_>>) sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None) {
+        let (d, c, k) = spread(x, "var", (dim, unbiased, axis), correction, keepdim)?;
+        finish(x.py(), "var", reduce::var(PyTensor::of(x), d.as_deref(), c, k)?, PyTensor::of(x), out)
+    }
+    /// The smallest and the largest elements along `dim` (all without), as (min, max).
+    fn aminmax(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
+        let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
+        named(x, "aminmax", extreme::aminmax(PyTensor::of(x), d.as_ref().map(|d| &d[..]), keepdim)?, out)
+    }
+    /// The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both elementwise.
+    fn max(x, dim: Option<&PyObj<'_>>, keepdim: bool, other: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, other=None, out=None) {
+        extremes(x, true, dim, keepdim, other, out)
+    }
+    /// The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both elementwise.
+    fn min(x, dim: Option<&PyObj<'_>>, keepdim: bool, other: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, other=None, out=None) {
+        extremes(x, false, dim, keepdim, other, out)
+    }
+    /// The vector norm of order `p` over `dim` (all without); 'fro' is order 2.
+    fn norm(x, p: Option<&PyObj<'_>>, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>, dtype: Option<&PyObj<'_>>)
+        sig(p=None, dim=None, keepdim=false, out=None, dtype=None) {
+        let order = match p.filter(|p| !p.is_none()) {
+            None => 2.0,
+            Some(p) if p.is_instance_of::<PyString>() => match p.extract::<String>()?.as_str() {
+                "fro" => 2.0,
+                "nuc" => {
+                    return Err(crate::error::Error::not_implemented("norm: the nuclear norm needs singular values, which are not there yet").into());
+                }
+                other => {
+                    return Err(crate::error::Error::runtime(format!("norm: unknown order '{other}', expected 'fro', 'nuc' or a number")).into());
+                }
+            },
+            Some(p) => match scalar(p)? {
+                Some(s) => s.to_f64(),
+                None => return Err(wrong("norm", "p", p, "Number or str")),
+            },
+        };
+        let d = dims(dim, None, "norm")?;
+        finish(x.py(), "norm", norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?, PyTensor::of(x), out)
+    }
+    /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+    fn cumsum(x, dim: i64, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) sig(dim, *, dtype=None, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "cumsum", scan::cumsum(t, dim, dtype_or(dtype, out, "cumsum")?)?, t, out)
+    }
+    /// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+    fn cumprod(x, dim: i64, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) sig(dim, *, dtype=None, out=None) {
+        let t = PyTensor::of(x);
+        finish(x.py(), "cumprod", scan::cumprod(t, dim, dtype_or(dtype, out, "cumprod")?)?, t, out)
+    }
+}
+
+/// The standard deviation: the root of `var`.
+#[pyfunction]
+#[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None))]
+fn standard_deviation(
+    input: &Bound<'_, PyTensor>,
+    dim: Option<&PyObj<'_>>,
+    unbiased: Option<&PyObj<'_>>,
+    keepdim: bool,
+    correction: Option<&PyObj<'_>>,
+    axis: Option<&PyObj<'_>>,
+    out: Option<&PyObj<'_>>,
+) -> PyObjResult {
+    let (d, c, k) = spread(input, "std", (dim, unbiased, axis), correction, keepdim)?;
+    finish(input.py(), "std", reduce::std(PyTensor::of(input), d.as_deref(), c, k)?, PyTensor::of(input), out)
+}
+
+macro_rules! with_mean {
+    ($(#[doc = $doc:literal] $name:ident)+) => {$(
+        #[doc = $doc]
+        #[pyfunction]
+        #[pyo3(signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None))]
+        fn $name(
+            input: &Bound<'_, PyTensor>,
+            dim: Option<&PyObj<'_>>,
+            unbiased: Option<&PyObj<'_>>,
+            keepdim: bool,
+            correction: Option<&PyObj<'_>>,
+        ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+            let (py, t) = (input.py(), PyTensor::of(input));
+            let (d, c, k) = spread(input, stringify!($name), (dim, unbiased, None), correction, keepdim)?;
+            let (spread, mean) = reduce::$name(t, d.as_deref(), c, k)?;
+            Ok((wrap(py, spread)?, wrap(py, mean)?))
+        }
+    )+};
+}
+with_mean! {
+    /// The variance and the mean over `dim`, as a tuple.
+    var_mean
+    /// The standard deviation and the mean over `dim`, as a tuple.
+    std_mean
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The standard deviation: the root of `var`.
+    #[pyo3(name = "std", signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None))]
+    fn standard_deviation(
+        slf: &Bound<'_, Self>,
+        dim: Option<&PyObj<'_>>,
+        unbiased: Option<&PyObj<'_>>,
+        keepdim: bool,
+        correction: Option<&PyObj<'_>>,
+        axis: Option<&PyObj<'_>>,
+    ) -> PyObjResult {
+        standard_deviation(slf, dim, unbiased, keepdim, correction, axis, None)
+    }
+
+    /// Running sums along `dim`, written over this tensor.
+    #[pyo3(signature = (dim, *, dtype=None))]
+    fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
+        let t = PyTensor::of(slf);
+        match dtype_option(dtype, "cumsum_")?.filter(|d| *d != t.dtype()) {
+            Some(d) => crate::autograd::primitives::copy_(t, &scan::cumsum(t, dim, Some(d))?)?,
+            None => scan::cumsum_(t, dim)?,
+        }
+        Ok(slf.clone())
+    }
+
+    /// Running products along `dim`, written over this tensor.
+    #[pyo3(signature = (dim, *, dtype=None))]
+    fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
+        let t = PyTensor::of(slf);
+        match dtype_option(dtype, "cumprod_")?.filter(|d| *d != t.dtype()) {
+            Some(d) => crate::autograd::primitives::copy_(t, &scan::cumprod(t, dim, Some(d))?)?,
+            None => scan::cumprod_(t, dim)?,
+        }
+        Ok(slf.clone())
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_both(m)?;
+    m.add_function(wrap_pyfunction!(standard_deviation, m)?)?;
+    m.add_function(wrap_pyfunction!(var_mean, m)?)?;
+    m.add_function(wrap_pyfunction!(std_mean, m)?)
+}

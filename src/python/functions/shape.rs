@@ -1,0 +1,365 @@
+//! Views and shapes in Python.
+
+use crate::autograd::Tensor;
+use crate::ops::parts;
+use crate::ops::shape::{self, Views};
+use crate::python::args::{self, as_tensor, ints, varargs};
+use crate::python::errors::{runtime, type_error};
+use crate::python::macros::both;
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::wrap;
+use crate::python::types::{PyObj, PyObjResult};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Several tensors as a tuple.
+pub(crate) fn tuple(py: Python<'_>, ts: Views) -> PyObjResult {
+    let items: Vec<Py<PyAny>> = ts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
+    Ok(PyTuple::new(py, items)?.into_any().unbind())
+}
+
+/// The result of an operation that may give its argument itself.
+fn give(x: &Bound<'_, PyTensor>, out: Tensor) -> PyObjResult {
+    if out.same(PyTensor::of(x)) { Ok(x.clone().into_any().unbind()) } else { wrap(x.py(), out) }
+}
+
+fn missing(function: &str, name: &str) -> PyErr {
+    type_error(format!("{function}() missing 1 required positional arguments: \"{name}\""))
+}
+
+/// Sizes given one by one, as one sequence, or by keyword.
+fn sizes(
+    function: &str,
+    given: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    name: &str,
+) -> PyResult<smallvec::SmallVec<[i64; 4]>> {
+    if let Some(kw) = kwargs
+        && !kw.is_empty()
+    {
+        if let Some(v) = kw.get_item(name)?
+            && kw.len() == 1
+            && given.is_empty()
+        {
+            return args::sizes_arg(&v, function, name);
+        }
+        return Err(type_error(format!("{function}() got an unexpected keyword argument: {}", kw.keys().repr()?)));
+    }
+    if given.is_empty() {
+        return Err(missing(function, name));
+    }
+    if given.len() == 1 {
+        return args::sizes_arg(&given.get_item(0)?, function, name);
+    }
+    varargs(given)
+}
+
+/// The same elements in another shape: a view where possible, else a copy. One size may be -1.
+#[pyfunction]
+#[pyo3(signature = (input, *shape, **kwargs))]
+fn reshape(input: &Bound<'_, PyTensor>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+    wrap(input.py(), shape::reshape(PyTensor::of(input), &sizes("reshape", shape, kwargs, "shape")?)?)
+}
+
+/// The dimensions in another order.
+#[pyfunction]
+#[pyo3(signature = (input, *dims, **kwargs))]
+fn permute(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+    wrap(input.py(), shape::permute(PyTensor::of(input), &sizes("permute", dims, kwargs, "dims")?)?)
+}
+
+both! {
+    /// A new dimension of size 1 at `dim`.
+    fn unsqueeze(x, dim: i64) sig(dim) {
+        wrap(x.py(), shape::unsqueeze(PyTensor::of(x), dim)?)
+    }
+    /// Without dimensions of size 1: all of them, or those that are named.
+    fn squeeze(x, dim: Option<&PyObj<'_>>) sig(dim=None) {
+        let t = PyTensor::of(x);
+        let out = match dim {
+            None => shape::squeeze(t)?,
+            Some(d) if d.is_none() => shape::squeeze(t)?,
+            Some(d) if d.is_instance_of::<PyTuple>() || d.is_instance_of::<pyo3::types::PyList>() => shape::squeeze_dims(t, &ints(d)?)?,
+            Some(d) => shape::squeeze_dim(t, args::int(d)?)?,
+        };
+        wrap(x.py(), out)
+    }
+    /// Two dimensions exchanged.
+    fn transpose(x, dim0: i64, dim1: i64) sig(dim0, dim1) {
+        wrap(x.py(), shape::transpose(PyTensor::of(x), dim0, dim1)?)
+    }
+    /// Two dimensions exchanged.
+    fn swapaxes(x, axis0: i64, axis1: i64) sig(axis0, axis1) {
+        wrap(x.py(), shape::transpose(PyTensor::of(x), axis0, axis1)?)
+    }
+    /// Two dimensions exchanged.
+    fn swapdims(x, dim0: i64, dim1: i64) sig(dim0, dim1) {
+        wrap(x.py(), shape::transpose(PyTensor::of(x), dim0, dim1)?)
+    }
+    /// A matrix transposed; vectors and 0-d tensors stay as they are.
+    fn t(x) sig() {
+        wrap(x.py(), shape::t(PyTensor::of(x))?)
+    }
+    /// The last two dimensions exchanged.
+    fn adjoint(x) sig() {
+        let t = PyTensor::of(x);
+        wrap(x.py(), if t.rank() == 0 { t.clone() } else { shape::matrix_transpose(t)? })
+    }
+    /// Dimensions moved to other places; the rest keep their order.
+    fn movedim(x, source: &PyObj<'_>, destination: &PyObj<'_>) sig(source, destination) {
+        wrap(x.py(), shape::movedim(PyTensor::of(x), &ints(source)?, &ints(destination)?)?)
+    }
+    /// Dimensions moved to other places; the rest keep their order.
+    fn moveaxis(x, source: &PyObj<'_>, destination: &PyObj<'_>) sig(source, destination) {
+        wrap(x.py(), shape::movedim(PyTensor::of(x), &ints(source)?, &ints(destination)?)?)
+    }
+    /// `length` elements along `dim`, from `start` on.
+    fn narrow(x, dim: i64, start: i64, length: i64) sig(dim, start, length) {
+        wrap(x.py(), shape::narrow(PyTensor::of(x), dim, start, length)?)
+    }
+    /// One slice along `dim`, without that dimension.
+    fn select(x, dim: i64, index: i64) sig(dim, index) {
+        wrap(x.py(), shape::select(PyTensor::of(x), dim, index)?)
+    }
+    /// All slices along `dim`, without that dimension.
+    fn unbind(x, dim: i64) sig(dim=0) {
+        tuple(x.py(), parts::unbind(PyTensor::of(x), dim)?)
+    }
+    /// Parts of a size (the last one may be smaller), or of the sizes in a list.
+    fn split(x, split_size_or_sections: &PyObj<'_>, dim: i64) sig(split_size_or_sections, dim=0) {
+        let (t, s) = (PyTensor::of(x), split_size_or_sections);
+        let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
+        tuple(x.py(), if many { parts::split_sizes(t, &ints(s)?, dim)? } else { parts::split(t, args::int(s)?, dim)? })
+    }
+    /// Parts of the given sizes.
+    fn split_with_sizes(x, split_sizes: &PyObj<'_>, dim: i64) sig(split_sizes, dim=0) {
+        tuple(x.py(), parts::split_sizes(PyTensor::of(x), &ints(split_sizes)?, dim)?)
+    }
+    /// At most `chunks` parts of equal size; the last one may be smaller.
+    fn chunk(x, chunks: i64, dim: i64) sig(chunks, dim=0) {
+        tuple(x.py(), parts::chunk(PyTensor::of(x), chunks, dim)?)
+    }
+    /// So many parts (their sizes differ by at most one), or parts between given positions.
+    fn tensor_split(x, indices_or_sections: &PyObj<'_>, dim: i64) sig(indices_or_sections, dim=0) {
+        let (t, s) = (PyTensor::of(x), indices_or_sections);
+        if let Some(i) = as_tensor(s) {
+            if i.rank() > 1 {
+                return Err(runtime(format!(
+                    "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {} dims",
+                    i.rank()
+                )));
+            }
+            if i.rank() == 1 {
+                return tuple(x.py(), parts::tensor_split_at(t, &i.array().to_vec::<i64>()?, dim)?);
+            }
+        }
+        let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
+        tuple(x.py(), if many { parts::tensor_split_at(t, &ints(s)?, dim)? } else { parts::tensor_split(t, args::int(s)?, dim)? })
+    }
+    /// A diagonal of two dimensions, as a new last dimension.
+    fn diagonal(x, offset: i64, dim1: i64, dim2: i64) sig(offset=0, dim1=0, dim2=1) {
+        wrap(x.py(), shape::diagonal(PyTensor::of(x), offset, dim1, dim2)?)
+    }
+    /// A view with the given sizes, strides and offset (in elements) of the tensor's storage.
+    fn as_strided(x, size: &PyObj<'_>, stride: &PyObj<'_>, storage_offset: Option<i64>) sig(size, stride, storage_offset=None) {
+        wrap(x.py(), shape::as_strided(PyTensor::of(x), &ints(size)?, &ints(stride)?, storage_offset)?)
+    }
+    /// The dimensions from `start_dim` to `end_dim` joined into one.
+    fn flatten(x, start_dim: i64, end_dim: i64) sig(start_dim=0, end_dim=-1) {
+        give(x, shape::flatten(PyTensor::of(x), start_dim, end_dim)?)
+    }
+    /// One dimension split into several; one size may be -1.
+    fn unflatten(x, dim: i64, sizes: &PyObj<'_>) sig(dim, sizes) {
+        wrap(x.py(), shape::unflatten(PyTensor::of(x), dim, &ints(sizes)?)?)
+    }
+    /// All elements in one dimension.
+    fn ravel(x) sig() {
+        give(x, shape::ravel(PyTensor::of(x))?)
+    }
+    /// A copy that gradients flow through.
+    fn clone(x, memory_format: Option<&PyObj<'_>>) sig(*, memory_format=None) {
+        let contiguous = memory_format.is_some_and(|f| f.to_string().contains("contiguous_format"));
+        let t = PyTensor::of(x);
+        let out = if contiguous { crate::autograd::primitives::contiguous_copy(t)? } else { crate::autograd::primitives::clone(t)? };
+        wrap(x.py(), out)
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The same elements in another shape: a view where possible, else a copy. One size may be -1.
+    #[pyo3(name = "reshape", signature = (*shape, **kwargs))]
+    fn m_reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        reshape(slf, shape, kwargs)
+    }
+
+    /// The dimensions in another order.
+    #[pyo3(name = "permute", signature = (*dims, **kwargs))]
+    fn m_permute(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        permute(slf, dims, kwargs)
+    }
+
+    /// Repeated without copying to a shape that this one broadcasts to.
+    #[pyo3(name = "broadcast_to", signature = (*size, **kwargs))]
+    fn m_broadcast_to(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        wrap(slf.py(), shape::expand(Self::of(slf), &sizes("broadcast_to", size, kwargs, "size")?)?)
+    }
+
+    /// The same elements in another shape, sharing memory. One size may be -1.
+    #[pyo3(signature = (*shape))]
+    fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyObjResult {
+        if shape.is_empty() {
+            return Err(missing("view", "size"));
+        }
+        let sizes = if shape.len() == 1 { args::sizes_arg(&shape.get_item(0)?, "view", "size")? } else { varargs(shape)? };
+        wrap(slf.py(), shape::view(Self::of(slf), &sizes)?)
+    }
+
+    /// This tensor as a view in the shape of `other`.
+    fn view_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
+        let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
+        wrap(slf.py(), shape::view(Self::of(slf), &sizes)?)
+    }
+
+    fn reshape_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
+        let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
+        wrap(slf.py(), shape::reshape(Self::of(slf), &sizes)?)
+    }
+
+    /// Dimensions of size 1 repeated without copying; -1 leaves a size as it is.
+    #[pyo3(signature = (*size, implicit=false))]
+    fn expand(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, implicit: bool) -> PyObjResult {
+        let _ = implicit;
+        let sizes = if size.len() == 1 { args::sizes_arg(&size.get_item(0)?, "expand", "size")? } else { varargs(size)? };
+        wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
+    }
+
+    fn expand_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
+        let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
+        wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
+    }
+
+    /// Exchanges two dimensions of this tensor itself.
+    fn transpose_<'py>(slf: &Bound<'py, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'py, Self>> {
+        shape::transpose_(Self::of(slf), dim0, dim1)?;
+        Ok(slf.clone())
+    }
+
+    fn swapaxes_<'py>(slf: &Bound<'py, Self>, axis0: i64, axis1: i64) -> PyResult<Bound<'py, Self>> {
+        Self::transpose_(slf, axis0, axis1)
+    }
+
+    fn swapdims_<'py>(slf: &Bound<'py, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'py, Self>> {
+        Self::transpose_(slf, dim0, dim1)
+    }
+
+    /// Transposes this matrix itself.
+    fn t_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        shape::t_(Self::of(slf))?;
+        Ok(slf.clone())
+    }
+
+    /// Gives this tensor itself a new dimension of size 1.
+    fn unsqueeze_<'py>(slf: &Bound<'py, Self>, dim: i64) -> PyResult<Bound<'py, Self>> {
+        shape::unsqueeze_(Self::of(slf), dim)?;
+        Ok(slf.clone())
+    }
+
+    /// Takes dimensions of size 1 from this tensor itself.
+    #[pyo3(signature = (dim=None))]
+    fn squeeze_<'py>(slf: &Bound<'py, Self>, dim: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
+        match dim {
+            Some(d) if !d.is_none() => shape::squeeze_(Self::of(slf), Some(&ints(d)?))?,
+            _ => shape::squeeze_(Self::of(slf), None)?,
+        }
+        Ok(slf.clone())
+    }
+
+    /// Windows of `size` along a dimension, every `step`, as a new last dimension.
+    fn unfold(slf: &Bound<'_, Self>, dimension: i64, size: i64, step: i64) -> PyObjResult {
+        wrap(slf.py(), shape::unfold(Self::of(slf), dimension, size, step)?)
+    }
+
+    /// This tensor if it is row-major, else a row-major copy.
+    #[pyo3(signature = (*, memory_format=None))]
+    fn contiguous(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        let _ = memory_format;
+        give(slf, shape::contiguous(Self::of(slf))?)
+    }
+
+    #[getter(T)]
+    fn reversed(slf: &Bound<'_, Self>) -> PyObjResult {
+        let py = slf.py();
+        if !matches!(Self::of(slf).rank(), 0 | 2) {
+            let message = c"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to \
+                            transpose batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.";
+            PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), message, 1)?;
+        }
+        wrap(py, shape::reversed(Self::of(slf))?)
+    }
+
+    #[getter(mT)]
+    fn matrix_transposed(slf: &Bound<'_, Self>) -> PyObjResult {
+        of_matrices(slf, "mT")
+    }
+
+    #[getter(H)]
+    fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyObjResult {
+        wrap(slf.py(), shape::adjoint_matrix(Self::of(slf))?)
+    }
+
+    #[getter(mH)]
+    fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyObjResult {
+        of_matrices(slf, "mH")
+    }
+}
+
+/// The last two dimensions exchanged; a number as it is, with PyTorch's warning.
+fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyObjResult {
+    let (py, t) = (x.py(), PyTensor::of(x));
+    if t.rank() > 0 {
+        return wrap(py, shape::matrix_transpose(t)?);
+    }
+    let message = std::ffi::CString::new(format!("Tensor.{name} is deprecated on 0-D tensors: it is the tensor itself."))?;
+    PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &message, 1)?;
+    wrap(py, t.clone())
+}
+
+/// All tensors expanded to their common shape.
+#[pyfunction]
+#[pyo3(signature = (*tensors))]
+fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {
+    let list =
+        if tensors.len() == 1 && as_tensor(&tensors.get_item(0)?).is_none() { tensors.get_item(0)? } else { tensors.clone().into_any() };
+    let ts = args::tensor_list(&list, "broadcast_tensors", "tensors")?;
+    tuple(py, shape::broadcast_tensors(&ts)?)
+}
+
+/// Repeated without copying to a shape that this one broadcasts to.
+#[pyfunction]
+#[pyo3(signature = (input, size))]
+fn broadcast_to(input: &Bound<'_, PyTensor>, size: &PyObj<'_>) -> PyObjResult {
+    wrap(input.py(), shape::expand(PyTensor::of(input), &args::sizes_arg(size, "broadcast_to", "size")?)?)
+}
+
+/// The shape that several shapes broadcast to.
+#[pyfunction]
+#[pyo3(signature = (*shapes))]
+fn broadcast_shapes(py: Python<'_>, shapes: &Bound<'_, PyTuple>) -> PyObjResult {
+    let mut all: Vec<crate::layout::Dims> = Vec::new();
+    for s in shapes {
+        all.push(crate::ops::create::sizes(&ints(&s)?)?);
+    }
+    let common = crate::layout::broadcast_many(all.iter().map(|s| &s[..])).map_err(crate::error::Error::from)?;
+    crate::python::dtype::size_object(py, &common)
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_both(m)?;
+    m.add_function(wrap_pyfunction!(reshape, m)?)?;
+    m.add_function(wrap_pyfunction!(permute, m)?)?;
+    m.add_function(wrap_pyfunction!(broadcast_tensors, m)?)?;
+    m.add_function(wrap_pyfunction!(broadcast_shapes, m)?)?;
+    m.add_function(wrap_pyfunction!(broadcast_to, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! Call sites from CPython's frames: (code object, instruction offset) of the innermost frame outside rgrad's own package.
+
+use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
+use crate::backend::lock_order::Table as Lock;
+use crate::python::host::attach;
+use crate::python::runtime::frames::{self, Place};
+use pyo3::exceptions::PyUserWarning;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::ffi::CString;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What an interned number stands for.
+#[derive(Clone, Copy)]
+struct CallEntry {
+    /// A code object; the table keeps it alive, so its address is never used by another.
+    code: usize,
+    /// The instruction's offset in bytes.
+    lasti: i32,
+    /// The number of the frame that called this one or `OUTERMOST`, where the whole stack is known; else 0.
+    outer: u32,
+}
+
+#[derive(Default)]
+struct Table {
+    ids: FxHashMap<(usize, i32, u32), u32>,
+    entries: Vec<CallEntry>,
+}
+
+static TABLE: Lock<Option<Table>> = Lock::new(None);
+/// The directory of rgrad's Python files.
+static PACKAGE: OnceLock<String> = OnceLock::new();
+
+/// The mark of a frame inside the package.
+const INTERNAL: u32 = u32::MAX;
+/// What calls the outermost frame.
+const OUTERMOST: u32 = u32::MAX;
+
+/// One place of the direct-mapped table in front of `TABLE`. Written under `TABLE`'s lock only, read by anybody: a key that is the same
+/// before and after the number was read belongs to it, for a key always has the same number.
+struct Known {
+    key: AtomicU64,
+    id: AtomicU32,
+}
+
+const CACHE: usize = 1024;
+static SEEN: [Known; CACHE] = [const { Known { key: AtomicU64::new(0), id: AtomicU32::new(0) } }; CACHE];
+
+/// Code object and offset in one word: objects lie on multiples of 16 below 2^47. None for an offset that does not fit.
+#[inline]
+fn key_of(code: usize, lasti: i32) -> Option<u64> {
+    let code = code as u64;
+    if code >> 47 == 0 && code & 15 == 0 && (0..1 << 20).contains(&lasti) { Some(code >> 4 << 20 | lasti as u64) } else { None }
+}
+
+#[inline]
+fn place(key: u64) -> &'static Known {
+    &SEEN[((key ^ key >> 20) as usize).wrapping_mul(0x9E37) >> 3 & (CACHE - 1)]
+}
+
+#[inline]
+fn seen(key: u64) -> Option<u32> {
+    let p = place(key);
+    if p.key.load(Ordering::Acquire) != key {
+        return None;
+    }
+    let id = p.id.load(Ordering::Acquire);
+    (p.key.load(Ordering::Relaxed) == key).then_some(id)
+}
+
+/// The caller holds `TABLE`'s lock.
+fn remember(key: u64, id: u32) {
+    let p = place(key);
+    p.key.store(0, Ordering::Relaxed);
+    p.id.store(id, Ordering::Release);
+    p.key.store(key, Ordering::Release);
+}
+
+/// The site of the innermost frame that is the user's.
+fn current() -> Site {
+    // SAFETY: without a thread state there is no frame; with one, the GIL is held (the core calls this from operations, which run under
+    // it or detached, and a detached thread has no current thread state). A frame keeps its code object.
+    unsafe {
+        if ffi::PyGILState_Check() == 0 {
+            return Site::UNKNOWN;
+        }
+        let users = |p: Place| {
+            let id = id_at(p.code, p.lasti);
+            (id != INTERNAL).then_some(Site(id))
+        };
+        frames::find(users).unwrap_or(Site::UNKNOWN)
+    }
+}
+
+unsafe extern "C" {
+    fn PyFrame_GetLasti(frame: *mut ffi::PyFrameObject) -> std::ffi::c_int;
+    fn PyCode_Addr2Line(code: *mut ffi::PyCodeObject, offset: std::ffi::c_int) -> std::ffi::c_int;
+}
+
+/// # Safety
+/// `frame` is a live frame, under the GIL.
+#[inline]
+unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
+    // SAFETY: by the caller's promise; the code object lives as long as its frame.
+    unsafe {
+        let code = ffi::PyFrame_GetCode(frame);
+        ffi::Py_DECREF(code.cast());
+        id_at(code, PyFrame_GetLasti(frame))
+    }
+}
+
+/// # Safety
+/// `code` is a live code object, under the GIL.
+#[inline]
+unsafe fn id_at(code: *mut ffi::PyCodeObject, lasti: i32) -> u32 {
+    // SAFETY: by the caller's promise.
+    key_of(code as usize, lasti).and_then(seen).unwrap_or_else(|| unsafe { intern(code, lasti) })
+}
+
+/// # Safety
+/// `code` is a live code object, under the GIL.
+#[cold]
+unsafe fn intern(code: *mut ffi::PyCodeObject, lasti: i32) -> u32 {
+    // SAFETY: by the caller's promise.
+    unsafe { intern_called(code, lasti, 0) }
+}
+
+/// # Safety
+/// `code` is a live code object, under the GIL.
+unsafe fn intern_called(code: *mut ffi::PyCodeObject, lasti: i32, outer: u32) -> u32 {
+    let key = (code as usize, lasti, outer);
+    let short = if outer == 0 { key_of(key.0, lasti) } else { None };
+    {
+        let mut table = TABLE.lock();
+        if let Some(id) = table.get_or_insert_default().ids.get(&key) {
+            if let Some(k) = short {
+                remember(k, *id);
+            }
+            return *id;
+        }
+    }
+    // SAFETY: by the caller's promise.
+    let inside =
+        unsafe { filename(code) }.is_some_and(|f| PACKAGE.get().is_some_and(|p| f.starts_with(p.as_str())) || f.starts_with("<frozen"));
+    let mut table = TABLE.lock();
+    let table = table.get_or_insert_default();
+    // Another thread may have come first: asking for the name can give the GIL away.
+    let id = *table.ids.entry(key).or_insert_with(|| {
+        // SAFETY: as above; the table keeps the object alive from now on.
+        unsafe { ffi::Py_INCREF(code.cast()) };
+        if inside {
+            return INTERNAL;
+        }
+        table.entries.push(CallEntry { code: key.0, lasti, outer });
+        table.entries.len() as u32
+    });
+    if let Some(k) = short {
+        remember(k, id);
+    }
+    id
+}
+
+/// One frame of the stack that was seen last.
+#[derive(Clone, Copy)]
+struct Seen {
+    code: usize,
+    lasti: i32,
+    id: u32,
+}
+
+thread_local! {
+    /// The user's frames of the stack that this thread saw last, outermost first: the next one is mostly the same but for its end.
+    static LAST: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The site of the innermost frame that is the user's, together with all frames of the user's that lead to it.
+fn current_with_stack() -> Site {
+    let mut frames: SmallVec<[(*mut ffi::PyCodeObject, i32); 64]> = SmallVec::new();
+    // SAFETY: as in `current`; a code object lives as long as its frame, and the frames of this thread as long as this call.
+    unsafe {
+        if ffi::PyGILState_Check() == 0 {
+            return Site::UNKNOWN;
+        }
+        let mut frame = ffi::PyEval_GetFrame();
+        if frame.is_null() {
+            return Site::UNKNOWN;
+        }
+        ffi::Py_INCREF(frame.cast());
+        while !frame.is_null() {
+            if id_of(frame) != INTERNAL {
+                let code = ffi::PyFrame_GetCode(frame);
+                frames.push((code, PyFrame_GetLasti(frame)));
+                ffi::Py_DECREF(code.cast());
+            }
+            let back = ffi::PyFrame_GetBack(frame);
+            ffi::Py_DECREF(frame.cast());
+            frame = back;
+        }
+    }
+    if frames.is_empty() {
+        return Site::UNKNOWN;
+    }
+    let mut last = LAST.take();
+    let same = last.iter().zip(frames.iter().rev()).take_while(|(l, (code, lasti))| l.code == *code as usize && l.lasti == *lasti).count();
+    last.truncate(same);
+    let mut id = last.last().map_or(OUTERMOST, |l| l.id);
+    for (code, lasti) in frames.iter().rev().skip(same) {
+        // SAFETY: as above.
+        id = unsafe { intern_called(*code, *lasti, id) };
+        last.push(Seen { code: *code as usize, lasti: *lasti, id });
+    }
+    LAST.replace(last);
+    Site(id)
+}
+
+/// # Safety
+/// `code` is a live code object, under the GIL.
+unsafe fn filename(code: *mut ffi::PyCodeObject) -> Option<String> {
+    attach(|py| {
+        // SAFETY: by the caller's promise.
+        let code = unsafe { Bound::from_borrowed_ptr(py, code.cast()) };
+        code.getattr("co_filename").ok()?.extract().ok()
+    })
+}
+
+fn describe(site: Site) -> Option<String> {
+    let entry = entry(site.0)?;
+    attach(|py| {
+        // SAFETY: the table keeps the code object alive.
+        let (code, line) = unsafe {
+            let code = Bound::from_borrowed_ptr(py, entry.code as *mut ffi::PyObject);
+            (code, PyCode_Addr2Line(entry.code as *mut ffi::PyCodeObject, entry.lasti))
+        };
+        let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
+        let name: String = code.getattr("co_name").ok()?.extract().ok()?;
+        Some(format!("{file}:{line} in {name}"))
+    })
+}
+
+/// The entry of a number of this table.
+fn entry(id: u32) -> Option<CallEntry> {
+    TABLE.lock().as_ref()?.entries.get(id.checked_sub(1)? as usize).copied()
+}
+
+/// The stack that ends at a site, as Python's tracebacks show it; None where only the innermost line is known.
+fn stack(site: Site) -> Option<String> {
+    let mut frames = vec![entry(site.0).filter(|e| e.outer != 0)?];
+    while let Some(e) = frames.last().and_then(|e| entry(e.outer)) {
+        frames.push(e);
+    }
+    attach(|py| {
+        let getline = py.import("linecache").ok()?.getattr("getline").ok()?;
+        let mut text = String::new();
+        for e in frames.iter().rev() {
+            // SAFETY: the table keeps the code object alive.
+            let (code, line) = unsafe {
+                let code = Bound::from_borrowed_ptr(py, e.code as *mut ffi::PyObject);
+                (code, PyCode_Addr2Line(e.code as *mut ffi::PyCodeObject, e.lasti))
+            };
+            let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
+            let name: String = code.getattr("co_name").ok()?.extract().ok()?;
+            let source: String = getline.call1((&file, line)).and_then(|s| s.extract()).unwrap_or_default();
+            text += &format!("  File \"{file}\", line {line}, in {name}\n");
+            if !source.trim().is_empty() {
+                text += &format!("    {}\n", source.trim());
+            }
+        }
+        Some(text)
+    })
+}
+
+/// Shows a UserWarning. One that the user's filters turn into an exception gives way to the error under way, which says the same in a note.
+fn warn(text: &str) {
+    attach(|py| {
+        let Ok(message) = CString::new(text) else { return };
+        let _ = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1);
+    });
+}
+
+/// Seconds per record of the current call site: the mean of `n` records from this very frame.
+#[pyfunction]
+fn _site_bench(n: u32) -> f64 {
+    let start = std::time::Instant::now();
+    for _ in 0..n {
+        std::hint::black_box(current());
+    }
+    start.elapsed().as_secs_f64() / f64::from(n.max(1))
+}
+
+/// The call site of the caller, as errors name it.
+#[pyfunction]
+fn _call_site() -> Option<String> {
+    current().describe()
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let file: String = m.py().import("rgrad")?.getattr("__path__")?.get_item(0)?.extract()?;
+    frames::probe(m.py());
+    let _ = PACKAGE.set(format!("{}/", file.trim_end_matches('/')));
+    register_source(CallSiteSource { current: [current, current_with_stack], describe, stack, warn });
+    m.add_function(wrap_pyfunction!(_site_bench, m)?)?;
+    m.add_function(wrap_pyfunction!(_call_site, m)?)
+}

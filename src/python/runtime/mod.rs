@@ -1,0 +1,17 @@
+//! The process around the tensors: its allocator, deferred programs, the wgpu device, and call sites from the interpreter's frames.
+//!
+//! The GIL is released and taken in `host`. Nothing here knows an operation.
+
+pub(crate) mod allocator;
+pub(crate) mod call_site;
+mod frames;
+mod fusion;
+mod wgpu;
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    call_site::register(m)?;
+    wgpu::register(m)?;
+    fusion::register(m)
+}

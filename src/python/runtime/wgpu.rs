@@ -1,0 +1,173 @@
+//! The device room's way to wgpu-py: the description of the interface, the installation of a device, its memory statistics.
+
+use crate::autograd::dispatch::call_site;
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::device::context::{Features, Identity, Limits};
+use crate::backend::wgpu::device::host::{Hooks, register as register_hooks};
+use crate::backend::wgpu::native::{self, Api, Functions};
+use crate::error::{Error, Result};
+use crate::python::errors::foreign;
+use crate::python::host::attach;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+
+/// The interface as the core was compiled for it: {"structs": {name: (size, [(field, offset, type)])}, "constants": {name: value},
+/// "functions": {name: signature}, "version": major version of wgpu-native}.
+#[pyfunction]
+fn _wgpu_description(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let d = native::description();
+    let structs = PyDict::new(py);
+    for s in d.structs {
+        structs.set_item(s.name, (s.size, s.fields))?;
+    }
+    let constants = PyDict::new(py);
+    for (name, value) in d.constants {
+        constants.set_item(name, value)?;
+    }
+    let functions = PyDict::new(py);
+    for (name, signature) in d.functions {
+        functions.set_item(name, signature)?;
+    }
+    let out = PyDict::new(py);
+    out.set_item("structs", structs)?;
+    out.set_item("constants", constants)?;
+    out.set_item("functions", functions)?;
+    out.set_item("version", native::VERSION)?;
+    Ok(out)
+}
+
+/// Makes a device the current one.
+///
+/// `addresses`: each described function's address in the loaded library, whose layouts have been compared with the description;
+/// `owner`: the wgpu-py device, kept alive; `device`, `queue`: the addresses of the library's objects; `limits`, `features`: as the device
+/// reports them, by wgpu-py's names.
+#[pyfunction]
+fn _wgpu_install(
+    owner: Py<PyAny>,
+    addresses: &Bound<'_, PyDict>,
+    device: usize,
+    queue: usize,
+    limits: &Bound<'_, PyDict>,
+    features: Vec<String>,
+    name: String,
+) -> PyResult<()> {
+    let limit = |name: &str| -> PyResult<u64> {
+        let value = limits.get_item(name)?.ok_or_else(|| Error::runtime(format!("wgpu: the device reports no limit {name}")))?;
+        value.extract()
+    };
+    let small = |name: &str| Ok::<u32, PyErr>(u32::try_from(limit(name)?).unwrap_or(u32::MAX));
+    let limits = Limits {
+        max_buffer_size: limit("max-buffer-size")?,
+        max_storage_buffer_binding_size: limit("max-storage-buffer-binding-size")?,
+        max_storage_buffers_per_shader_stage: small("max-storage-buffers-per-shader-stage")?,
+        max_compute_workgroups_per_dimension: small("max-compute-workgroups-per-dimension")?,
+        min_uniform_buffer_offset_alignment: small("min-uniform-buffer-offset-alignment")?,
+    };
+    let has = |f: &str| features.iter().any(|x| x == f);
+    let features =
+        Features { int64: has("shader-int64"), float64: has("shader-f64"), float16: has("shader-f16"), subgroups: has("subgroup") };
+    let address = |name: &str| addresses.get_item(name).ok().flatten().and_then(|a| a.extract().ok());
+    // SAFETY: the caller in rgrad.wgpu takes the addresses from the library that wgpu-py has loaded, which stays loaded, after it has
+    // compared all signatures.
+    let functions =
+        unsafe { Functions::load(address) }.map_err(|missing| Error::runtime(format!("wgpu: the library has no function {missing}")))?;
+    if device == 0 || queue == 0 {
+        return Err(Error::value("wgpu: the device has been released").into());
+    }
+    // SAFETY: the caller holds wgpu-py's objects, whose handles these are.
+    let api = unsafe { Api::new(functions, device, queue) };
+    Context::install(api, limits, features, Identity { name }, Box::new(owner)).map_err(crate::error::Error::from)?;
+    Ok(())
+}
+
+fn installed() -> Option<Arc<Context>> {
+    Context::installed()
+}
+
+/// Raises in a child of a process that has used a device.
+#[pyfunction]
+fn _wgpu_check_process() -> PyResult<()> {
+    Ok(Context::check_process().map_err(crate::error::Error::from)?)
+}
+
+/// Whether a device is in use already.
+#[pyfunction]
+fn _wgpu_installed() -> bool {
+    installed().is_some()
+}
+
+/// Submits what is recorded and waits for it.
+#[pyfunction]
+fn _wgpu_synchronize() -> PyResult<()> {
+    crate::array::fusion::settle_all(crate::array::Device::WGPU)?;
+    let synchronize = || crate::array::Device::WGPU.backend()?.synchronize();
+    Ok(synchronize().map_err(crate::error::Error::from)?)
+}
+
+/// (bytes that tensors hold, the most that was, bytes that lie idle); zeros if no device is in use.
+#[pyfunction]
+fn _wgpu_memory() -> (usize, usize, usize) {
+    installed().map_or((0, 0, 0), |c| (c.memory_allocated(), c.max_memory_allocated(), c.memory_idle()))
+}
+
+#[pyfunction]
+fn _wgpu_reset_peak() {
+    if let Some(c) = installed() {
+        c.reset_peak_memory_stats();
+    }
+}
+
+#[pyfunction]
+fn _wgpu_empty_cache() -> PyResult<()> {
+    match installed() {
+        Some(c) => Ok(c.empty_cache().map_err(crate::error::Error::from)?),
+        None => Ok(()),
+    }
+}
+
+/// Makes the n-th request for device memory from now on fail (0: the next one); negative switches this off. For tests.
+#[pyfunction]
+fn _wgpu_fail_in(n: i64) -> PyResult<()> {
+    Context::current().map_err(crate::error::Error::from)?.fail_in(n);
+    Ok(())
+}
+
+/// (command buffers submitted, shaders compiled, dispatches) on the current device so far, and how many compiled shaders are kept.
+#[pyfunction]
+fn _wgpu_counts() -> PyResult<(u64, u64, u64, usize)> {
+    let c = Context::current().map_err(crate::error::Error::from)?;
+    Ok((
+        c.submits().map_err(crate::error::Error::from)?,
+        c.pipelines_made().map_err(crate::error::Error::from)?,
+        c.dispatches().map_err(crate::error::Error::from)?,
+        c.pipelines().map_err(crate::error::Error::from)?,
+    ))
+}
+
+/// After how many new shaders those that are not used any more go; None for as many as ever. For tests.
+#[pyfunction]
+#[pyo3(signature = (many=None))]
+fn _wgpu_keep_pipelines(many: Option<usize>) -> PyResult<()> {
+    Ok(Context::current().map_err(crate::error::Error::from)?.keep_pipelines(many).map_err(crate::error::Error::from)?)
+}
+
+/// Brings the default device in.
+fn install() -> Result<()> {
+    attach(|py| py.import("rgrad.wgpu")?.call_method0("_install_default").map(drop)).map_err(foreign)
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    register_hooks(Hooks { site: || call_site::current().0, describe: |s| call_site::Site(s).describe(), install: || Ok(install()?) });
+    m.add_function(wrap_pyfunction!(_wgpu_description, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_install, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_check_process, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_installed, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_synchronize, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_memory, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_reset_peak, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_fail_in, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_keep_pipelines, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_counts, m)?)
+}

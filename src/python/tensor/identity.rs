@@ -1,0 +1,419 @@
+//! One tensor, one Python object: `x.grad is x.grad`, and attributes stay with the tensor.
+//!
+//! While Python holds the object, the object keeps the tensor alive and the tensor's slot only knows the object. When Python lets go
+//! of an object that has attributes or is of a subclass while the core still holds the tensor, the tensor takes the object over (the
+//! slot owns it, and the object holds the tensor without counting); the next `wrap` turns this round again.
+
+use crate::autograd::Tensor;
+use crate::autograd::tensor::ownership::{self, Foreign};
+use crate::autograd::tensor::slot;
+use crate::backend::lock_order::{Table, assert_no_guard};
+use crate::python::tensor::PyTensor;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use pyo3::{PyTraverseError, PyVisit};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+/// Which object a `PyTensor` is part of.
+#[derive(Default)]
+pub(crate) struct Link {
+    me: AtomicPtr<ffi::PyObject>,
+    /// The tensor owns the object; the object's handle is not counted.
+    preserved: AtomicBool,
+    /// False in an object that Python has allocated (zeroed) but not filled yet: the garbage collector may see it in between.
+    ready: AtomicBool,
+}
+
+impl Link {
+    /// Whether object and tensor know of each other; false also for memory that is allocated, zeroed and not filled yet.
+    pub(crate) fn is_made(&self) -> bool {
+        !self.me.load(Ordering::Relaxed).is_null()
+    }
+}
+
+unsafe extern "C" {
+    /// Part of CPython's exported interface, though not of the limited one.
+    fn _PyObject_GetDictPtr(obj: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
+}
+
+/// Where in an object its `PyTensor` lies; the same for all subclasses.
+static OFFSET: AtomicUsize = AtomicUsize::new(0);
+/// PyO3's own destructor of `Tensor` objects.
+static DEALLOC: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+/// Objects whose tensor died on a thread without the GIL.
+static PENDING: Table<Vec<usize>> = Table::new(Vec::new());
+
+/// A tensor in an object whose address is not known yet; `__init__` or `wrap` links them.
+pub(crate) fn unlinked(t: Tensor) -> PyTensor {
+    PyTensor { t: ManuallyDrop::new(t), link: Link { ready: AtomicBool::new(true), ..Link::default() } }
+}
+
+/// Tells tensor and object of each other, once. A tensor that has an object already keeps it.
+pub(crate) fn link(obj: &Bound<'_, PyTensor>) {
+    let cell = obj.get();
+    if cell.link.me.load(Ordering::Relaxed).is_null() && cell.t.slot().get().is_none() {
+        cell.link.me.store(obj.as_ptr(), Ordering::Relaxed);
+        cell.t.slot().set(obj.as_ptr().cast());
+    }
+}
+
+/// The Python object of a tensor: the one it has, or a new `Tensor`.
+#[inline]
+pub(crate) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
+    if let Some((p, owned)) = t.slot().get() {
+        let obj: *mut ffi::PyObject = p.cast();
+        if owned {
+            // SAFETY: the slot owns a live `Tensor` object; its count becomes the caller's, and the object's handle counts again.
+            unsafe {
+                let cell = contents(obj);
+                std::mem::forget(t.clone());
+                (*cell).link.preserved.store(false, Ordering::Relaxed);
+                t.slot().set(p);
+                return Ok(Bound::from_owned_ptr(py, obj).unbind());
+            }
+        }
+        // SAFETY: an object clears the slot when it dies, under the GIL that `py` proves; a count of 0 means that it is dying now.
+        unsafe {
+            if ffi::Py_REFCNT(obj) > 0 {
+                return Ok(Bound::from_borrowed_ptr(py, obj).unbind());
+            }
+        }
+    }
+    make(py, t)
+}
+
+/// A new `Tensor` object. `object.__new__`, which PyO3 would call, gives every object a dict at once (CPython 3.11), which costs more than
+/// the rest together; without it the dict comes with the first attribute.
+#[inline]
+fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
+    // SAFETY: the type is PyO3's own for `PyTensor`. Its objects are a `PyTensor` at the measured offset, and beside it a dict and a weak
+    // reference list that are null at first, as the allocator leaves them (a frozen class has no borrow flag, a Send class no thread
+    // check). The new object is visible to the collector, but nothing can run it before it is filled; an old one is not until then.
+    unsafe {
+        let used = spare::take();
+        let obj = if used.is_null() { ffi::PyType_GenericAlloc(base_type(), 0) } else { used };
+        if obj.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        t.slot().set(obj.cast());
+        let link = Link { me: AtomicPtr::new(obj), preserved: AtomicBool::new(false), ready: AtomicBool::new(true) };
+        contents(obj).cast_mut().write(PyTensor { t: ManuallyDrop::new(t), link });
+        if !used.is_null() {
+            spare::revive(used);
+        }
+        Ok(Bound::from_owned_ptr(py, obj).unbind())
+    }
+}
+
+/// Memory of bare `Tensor` objects that have died, for the next ones: Python keeps its own small objects so. Each still holds its type.
+mod spare {
+    use super::*;
+
+    const MOST: usize = 64;
+    /// Touched with the GIL held only.
+    static OBJECTS: [AtomicPtr<ffi::PyObject>; MOST] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" {
+        /// Part of CPython's exported interface, though not of the limited one: from no reference to one.
+        fn _Py_NewReference(obj: *mut ffi::PyObject);
+    }
+
+    /// Null where there is none.
+    ///
+    /// # Safety
+    /// The GIL is held.
+    #[inline]
+    pub(crate) unsafe fn take() -> *mut ffi::PyObject {
+        let n = COUNT.load(Ordering::Relaxed);
+        if n == 0 {
+            return std::ptr::null_mut();
+        }
+        COUNT.store(n - 1, Ordering::Relaxed);
+        OBJECTS[(n - 1) & (MOST - 1)].load(Ordering::Relaxed)
+    }
+
+    /// # Safety
+    /// What `take` gave, filled, under the GIL.
+    #[inline]
+    pub(crate) unsafe fn revive(obj: *mut ffi::PyObject) {
+        // SAFETY: the caller's; it has not been tracked since it died.
+        unsafe {
+            _Py_NewReference(obj);
+            ffi::PyObject_GC_Track(obj.cast());
+        }
+    }
+
+    /// Whether the object is kept.
+    ///
+    /// # Safety
+    /// A dead object of `Tensor` itself, bare, untracked, its contents dropped, under the GIL.
+    #[inline]
+    pub(crate) unsafe fn keep(obj: *mut ffi::PyObject) -> bool {
+        let n = COUNT.load(Ordering::Relaxed);
+        if n >= MOST {
+            return false;
+        }
+        OBJECTS[n].store(obj, Ordering::Relaxed);
+        COUNT.store(n + 1, Ordering::Relaxed);
+        true
+    }
+}
+
+/// A view of a tensor as an object of a subclass, made without calling the class.
+pub(crate) fn as_subclass(t: &Bound<'_, PyTensor>, cls: &Bound<'_, PyType>) -> PyResult<Py<PyAny>> {
+    make_as(cls, crate::ops::shape::alias(PyTensor::of(t))?)
+}
+
+/// A new object of `Tensor` or a subclass for a tensor that has none.
+pub(crate) fn make_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
+    // SAFETY: as in `make`; a subclass's objects have the same beginning, and more that is zero at first.
+    unsafe {
+        let obj = ffi::PyType_GenericAlloc(cls.as_type_ptr(), 0);
+        if obj.is_null() {
+            return Err(PyErr::fetch(cls.py()));
+        }
+        t.slot().set(obj.cast());
+        let cell = contents(obj).cast_mut();
+        cell.write(unlinked(t));
+        (*cell).link.me.store(obj, Ordering::Relaxed);
+        Ok(Bound::from_owned_ptr(cls.py(), obj).unbind())
+    }
+}
+
+/// `wrap` for a value that may be missing.
+pub(crate) fn wrap_option(py: Python<'_>, t: Option<Tensor>) -> PyResult<Py<PyAny>> {
+    t.map_or_else(|| Ok(py.None()), |t| wrap(py, t))
+}
+
+/// The tensor in an object, if it is a `Tensor`.
+///
+/// # Safety
+/// `obj` is a live object, as long as the result is used, and `register` has run.
+#[inline]
+pub(crate) unsafe fn tensor_in<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor> {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let ty = ffi::Py_TYPE(obj);
+        if std::ptr::eq(ty, base_type()) || ffi::PyType_IsSubtype(ty, base_type()) != 0 { Some(&(*contents(obj)).t) } else { None }
+    }
+}
+
+/// # Safety
+/// `obj` is a live (or just dying) `Tensor` object, and `register` has run.
+#[inline]
+unsafe fn contents(obj: *mut ffi::PyObject) -> *const PyTensor {
+    // SAFETY: by the caller's promise; the offset was measured on a real object.
+    unsafe { obj.cast::<u8>().add(OFFSET.load(Ordering::Relaxed)).cast() }
+}
+
+impl Drop for PyTensor {
+    fn drop(&mut self) {
+        if self.link.preserved.load(Ordering::Relaxed) {
+            // The tensor is dying and has let its object go; the handle was not counted.
+            return;
+        }
+        let me = self.link.me.load(Ordering::Relaxed);
+        if !me.is_null() && self.t.slot().get().is_some_and(|(p, _)| p == me.cast()) {
+            self.t.slot().clear();
+        }
+        // SAFETY: dropped once, here.
+        unsafe { ManuallyDrop::drop(&mut self.t) };
+    }
+}
+
+/// PyO3's own constructor of `Tensor` objects.
+static NEW: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A new object, linked at once: a subclass's `__init__` need not call this class's.
+unsafe extern "C" fn new(cls: *mut ffi::PyTypeObject, args: *mut ffi::PyObject, kwargs: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: called by Python; what the constructor of `Tensor` gives is an object of `cls`, which is a subclass.
+    unsafe {
+        let original: ffi::newfunc = std::mem::transmute(NEW.load(Ordering::Relaxed));
+        let obj = original(cls, args, kwargs);
+        if !obj.is_null() {
+            let cell = &*contents(obj);
+            if !cell.link.is_made() && cell.t.slot().get().is_none() {
+                cell.link.me.store(obj, Ordering::Relaxed);
+                cell.t.slot().set(obj.cast());
+            }
+        }
+        obj
+    }
+}
+
+/// Runs when Python has let go of an object: hands it over to its tensor, or lets it die.
+unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with a `Tensor` object whose count is 0, under the GIL.
+    unsafe {
+        let cell = contents(obj);
+        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && (*cell).t.drops_only_memory() {
+            // What PyO3's destructor comes down to for an object with neither attributes nor weak references. It also tells PyO3 that the
+            // GIL is held, without which other Python objects would be let go of later: here are none.
+            ffi::PyObject_GC_UnTrack(obj.cast());
+            std::ptr::drop_in_place(cell.cast_mut());
+            if !spare::keep(obj) {
+                ffi::PyObject_GC_Del(obj.cast());
+                ffi::Py_DECREF(base_type().cast());
+            }
+            return;
+        }
+        let me = (*cell).link.me.load(Ordering::Relaxed);
+        let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
+        if me == obj && !preserved && (*cell).t.holders() > 1 && has_state(obj) {
+            // From 0 to 1: the slot's own count.
+            ffi::Py_INCREF(obj);
+            (*cell).link.preserved.store(true, Ordering::Relaxed);
+            (*cell).t.slot().own(obj.cast());
+            // The object's handle stops counting. If another thread drops the last one now, the slot lets the object go again.
+            drop(ManuallyDrop::into_inner(std::ptr::read(&raw const (*cell).t)));
+            return;
+        }
+        if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && ffi::PyObject_CallFinalizerFromDealloc(obj) < 0 {
+            return;
+        }
+        let original = DEALLOC.load(Ordering::Relaxed);
+        let original: unsafe extern "C" fn(*mut ffi::PyObject) = std::mem::transmute(original);
+        original(obj);
+    }
+}
+
+/// Where in a `Tensor` object its dict and its list of weak references lie; 0 where Python keeps them elsewhere.
+static DICT: AtomicUsize = AtomicUsize::new(0);
+static WEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether an object has neither a dict nor weak references. May say no too often.
+///
+/// # Safety
+/// `obj` is a `Tensor` object of no subclass, under the GIL.
+#[inline]
+unsafe fn is_bare(obj: *mut ffi::PyObject) -> bool {
+    let (dict, weak) = (DICT.load(Ordering::Relaxed), WEAK.load(Ordering::Relaxed));
+    // SAFETY: by the caller's promise; these are the offsets that the type itself names.
+    let is_null = |at: usize| unsafe { obj.cast::<u8>().add(at).cast::<*mut ffi::PyObject>().read().is_null() };
+    dict != 0 && weak != 0 && is_null(dict) && is_null(weak)
+}
+
+static BASE: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+
+#[inline]
+pub(crate) fn base_type() -> *mut ffi::PyTypeObject {
+    BASE.load(Ordering::Relaxed)
+}
+
+/// Whether an object is more than a handle: it has attributes, or a class of its own.
+///
+/// # Safety
+/// `obj` is a `Tensor` object, under the GIL.
+unsafe fn has_state(obj: *mut ffi::PyObject) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) {
+            return true;
+        }
+        let dict = _PyObject_GetDictPtr(obj);
+        !dict.is_null() && !(*dict).is_null() && ffi::PyDict_Size(*dict) > 0
+    }
+}
+
+/// A subclass's objects are handed over like `Tensor`'s own.
+pub(crate) fn preserve_subclass(cls: &Bound<'_, PyType>) {
+    let ty = cls.as_type_ptr();
+    // SAFETY: the class is new (this runs in `__init_subclass__`), under the GIL; `dealloc` ends in the destructor of the base, which
+    // frees objects of any subclass and releases their class.
+    unsafe {
+        (*ty).tp_dealloc = Some(dealloc);
+        crate::python::tensor::fast_operators::shorten(ty);
+    }
+}
+
+/// Called by a dying tensor that owns an object.
+fn release(p: *mut ()) {
+    assert_no_guard("dropping a Python object");
+    // SAFETY: the slot owned one count of a live object.
+    unsafe {
+        if ffi::PyGILState_Check() != 0 {
+            ffi::Py_DECREF(p.cast());
+        } else {
+            PENDING.lock().push(p as usize);
+        }
+    }
+}
+
+/// Lets go of objects whose tensors died without the GIL.
+pub(crate) fn release_pending(_py: Python<'_>) {
+    if let Some(mut pending) = PENDING.try_lock() {
+        if pending.is_empty() {
+            return;
+        }
+        let objects = std::mem::take(&mut *pending);
+        drop(pending);
+        for p in objects {
+            // SAFETY: each entry is one count of a live object, and the GIL is held.
+            unsafe { ffi::Py_DECREF(p as *mut ffi::PyObject) };
+        }
+    }
+}
+
+/// Shows the garbage collector what the tensor alone keeps alive.
+pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    // A preserved object does not own its tensor.
+    if !cell.link.ready.load(Ordering::Relaxed) || cell.link.preserved.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let t = &cell.t;
+    if t.holders() != 1 {
+        return Ok(());
+    }
+    let mut result = Ok(());
+    ownership::visit_foreign(t, &mut |f| {
+        if result.is_err() {
+            return;
+        }
+        result = match f {
+            Foreign::Slot(p) => {
+                let ptr: *mut ffi::PyObject = p.cast();
+                // SAFETY: the slot owns a live object, and `Py` is a bare pointer to one; this handle borrows it for the call and never
+                // counts.
+                let obj = ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Py<PyAny>>(ptr) });
+                visit.call(&*obj)
+            }
+            Foreign::Hook(h) => crate::python::autograd::hooks::traverse(h, visit),
+            Foreign::Function(f) => crate::python::function::traverse(f, visit),
+        };
+    });
+    result
+}
+
+/// Breaks cycles through the tensor.
+pub(crate) fn clear(cell: &PyTensor) {
+    let t = &cell.t;
+    if !cell.link.preserved.load(Ordering::Relaxed) && t.holders() == 1 {
+        ownership::clear(t);
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    slot::register_release(release);
+    let ty = py.get_type::<PyTensor>();
+    let array = crate::array::Array::empty(&[], crate::layout::DType::F32)?;
+    let probe = Bound::new(py, unlinked(Tensor::new(array)))?;
+    let at = std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize;
+    OFFSET.store(at, Ordering::Relaxed);
+    drop(probe);
+    BASE.store(ty.as_type_ptr(), Ordering::Relaxed);
+    // SAFETY: the type was made just now and nobody else has seen it; the original destructor is kept and called.
+    unsafe {
+        DICT.store(usize::try_from((*ty.as_type_ptr()).tp_dictoffset).unwrap_or(0), Ordering::Relaxed);
+        WEAK.store(usize::try_from((*ty.as_type_ptr()).tp_weaklistoffset).unwrap_or(0), Ordering::Relaxed);
+        let original = (*ty.as_type_ptr()).tp_dealloc.map_or(std::ptr::null_mut(), |f| f as *mut ());
+        DEALLOC.store(original, Ordering::Relaxed);
+        NEW.store((*ty.as_type_ptr()).tp_new.map_or(std::ptr::null_mut(), |f| f as *mut ()), Ordering::Relaxed);
+        (*ty.as_type_ptr()).tp_new = Some(new);
+        (*ty.as_type_ptr()).tp_dealloc = Some(dealloc);
+    }
+    Ok(())
+}

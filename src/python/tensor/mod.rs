@@ -1,0 +1,306 @@
+//! `Tensor`: the Python class, its operators, and the properties that every tensor has.
+
+mod attributes;
+mod complex;
+pub(crate) mod fast_operators;
+pub(crate) mod identity;
+mod sharing;
+
+use crate::autograd::{Tensor, primitives};
+use crate::ops::pointwise as pw;
+use crate::pointwise::RowId;
+use crate::python::args::{operand, scalar, tensor};
+use crate::python::errors::{runtime, type_error};
+use crate::python::types::{PyObj, PyObjResult};
+use identity::wrap;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+
+/// A multi-dimensional array with a history through which gradients flow back.
+#[pyclass(name = "Tensor", module = "rgrad", subclass, dict, weakref, frozen)]
+pub struct PyTensor {
+    pub(crate) t: std::mem::ManuallyDrop<Tensor>,
+    /// Which object this is, and who keeps whom alive (see `identity`).
+    pub(crate) link: identity::Link,
+}
+
+impl PyTensor {
+    /// The tensor of an object that is known to be one.
+    #[inline]
+    pub(crate) fn of<'a>(obj: &'a Bound<'_, PyTensor>) -> &'a Tensor {
+        &obj.get().t
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyTensor>()?;
+    identity::register(m)?;
+    attributes::register(m)?;
+    complex::register(m)
+}
+
+fn not_implemented(py: Python<'_>) -> PyObjResult {
+    Ok(py.NotImplemented())
+}
+
+/// A binary operator; `swap` for the reflected form.
+#[inline]
+fn operator(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>, swap: bool) -> PyObjResult {
+    let Some(other) = operand(other)? else { return not_implemented(py) };
+    let this = pw::Arg::Tensor(PyTensor::of(slf));
+    let args = if swap { [other, this] } else { [this, other] };
+    wrap(py, pw::call(row, &args, &[])?)
+}
+
+/// An augmented assignment (`x += y`).
+#[inline]
+fn augmented(row: RowId, label: &'static str, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyResult<()> {
+    match operand(other)? {
+        Some(other) => Ok(pw::call_inplace(row, label, PyTensor::of(slf), &[other], &[])?),
+        None => {
+            Err(type_error(format!("{label}: argument 'other' must be Tensor or Number, not {}", crate::python::args::type_name(other))))
+        }
+    }
+}
+
+/// A comparison with anything that is no operand is decided by Python itself.
+fn compare(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyObjResult {
+    operator(py, row, slf, other, false)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// `Tensor(data)`: a subclass makes itself from a tensor's data, sharing memory; `Tensor(sizes...)` is uninitialised float32.
+    #[new]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn new(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let _ = kwargs;
+        if args.len() == 1
+            && let Some(t) = crate::python::args::as_tensor(&args.get_item(0)?)
+        {
+            return Ok(identity::unlinked(t.detach()));
+        }
+        let data = py.import("rgrad._construct")?.getattr("legacy")?.call1(args)?;
+        Ok(identity::unlinked(tensor(&data, "data")?.clone()))
+    }
+
+    #[classmethod]
+    #[pyo3(signature = (**_kwargs))]
+    fn __init_subclass__(cls: &Bound<'_, PyType>, _kwargs: Option<&Bound<'_, PyDict>>) {
+        identity::preserve_subclass(cls);
+    }
+
+    /// `cls` looking at `data`'s memory, without history (how Parameter is made).
+    #[staticmethod]
+    #[pyo3(signature = (cls, data, require_grad=false))]
+    fn _make_subclass(cls: &Bound<'_, PyType>, data: &Bound<'_, PyTensor>, require_grad: bool) -> PyObjResult {
+        if !cls.is_subclass_of::<PyTensor>()? {
+            return Err(type_error(format!("_make_subclass(): cls must be a subclass of Tensor, got {cls}")));
+        }
+        let t = PyTensor::of(data).detach();
+        t.set_requires_grad(require_grad)?;
+        identity::make_as(cls, t)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector may come while the object is being made (its dict is allocated after it is tracked): all is zero then.
+        if !self.link.is_made() {
+            return Ok(());
+        }
+        identity::traverse(self, &visit)
+    }
+
+    fn __clear__(&self) {
+        if self.link.is_made() {
+            identity::clear(self);
+        }
+    }
+
+    // ---- operators ---------------------------------------------------------------------------------------------------
+
+    fn __add__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Add, slf, other, false)
+    }
+    fn __radd__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        // PyTorch adds in this order too; it decides the name of the saved operand.
+        operator(slf.py(), RowId::Add, slf, other, false)
+    }
+    fn __sub__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Sub, slf, other, false)
+    }
+    fn __rsub__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Rsub, slf, other, false)
+    }
+    fn __mul__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Mul, slf, other, false)
+    }
+    fn __rmul__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Mul, slf, other, false)
+    }
+    fn __truediv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Div, slf, other, false)
+    }
+    fn __rtruediv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        let py = slf.py();
+        let Some(s) = scalar(other)? else { return not_implemented(py) };
+        let r = pw::reciprocal(PyTensor::of(slf))?;
+        wrap(py, pw::mul(&r, s)?)
+    }
+    fn __floordiv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::FloorDivide, slf, other, false)
+    }
+    fn __rfloordiv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::FloorDivide, slf, other, true)
+    }
+    fn __mod__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Remainder, slf, other, false)
+    }
+    fn __rmod__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Remainder, slf, other, true)
+    }
+    fn __pow__(slf: &Bound<'_, Self>, other: &PyObj<'_>, _modulo: &PyObj<'_>) -> PyObjResult {
+        let py = slf.py();
+        match operand(other)? {
+            Some(pw::Arg::Scalar(s)) => wrap(py, pw::pow_scalar(PyTensor::of(slf), s)?),
+            Some(other) => wrap(py, pw::call(RowId::Pow, &[pw::Arg::Tensor(PyTensor::of(slf)), other], &[])?),
+            None => not_implemented(py),
+        }
+    }
+    fn __rpow__(slf: &Bound<'_, Self>, other: &PyObj<'_>, _modulo: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::Pow, slf, other, true)
+    }
+    fn __and__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::BitwiseAnd, slf, other, false)
+    }
+    fn __rand__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::BitwiseAnd, slf, other, false)
+    }
+    fn __or__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::BitwiseOr, slf, other, false)
+    }
+    fn __ror__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::BitwiseOr, slf, other, false)
+    }
+    fn __xor__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::BitwiseXor, slf, other, false)
+    }
+    fn __rxor__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::BitwiseXor, slf, other, false)
+    }
+    fn __lshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::LeftShift, slf, other, false)
+    }
+    fn __rshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::RightShift, slf, other, false)
+    }
+    fn __rlshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::LeftShift, slf, other, true)
+    }
+    fn __rrshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        operator(slf.py(), RowId::RightShift, slf, other, true)
+    }
+    fn __ilshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::LeftShift, "__ilshift__", slf, other)
+    }
+    fn __irshift__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::RightShift, "__irshift__", slf, other)
+    }
+    fn __neg__(slf: &Bound<'_, Self>) -> PyObjResult {
+        wrap(slf.py(), pw::neg(PyTensor::of(slf))?)
+    }
+    fn __pos__(slf: &Bound<'_, Self>) -> Py<Self> {
+        slf.clone().unbind()
+    }
+    fn __abs__(slf: &Bound<'_, Self>) -> PyObjResult {
+        wrap(slf.py(), pw::abs(PyTensor::of(slf))?)
+    }
+    fn __invert__(slf: &Bound<'_, Self>) -> PyObjResult {
+        let dtype = PyTensor::of(slf).dtype();
+        if dtype.is_float() {
+            return Err(type_error(format!("~ (operator.invert) is only implemented on integer and Boolean-type tensors, got {dtype}")));
+        }
+        wrap(slf.py(), pw::call(RowId::BitwiseNot, &[PyTensor::of(slf).into()], &[])?)
+    }
+    fn __lt__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        compare(slf.py(), RowId::Lt, slf, other)
+    }
+    fn __le__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        compare(slf.py(), RowId::Le, slf, other)
+    }
+    fn __gt__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        compare(slf.py(), RowId::Gt, slf, other)
+    }
+    fn __ge__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        compare(slf.py(), RowId::Ge, slf, other)
+    }
+    fn __eq__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        compare(slf.py(), RowId::Eq, slf, other)
+    }
+    fn __ne__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
+        compare(slf.py(), RowId::Ne, slf, other)
+    }
+    /// Tensors are told apart by identity.
+    fn __hash__(slf: &Bound<'_, Self>) -> isize {
+        (slf.as_ptr() as isize) >> 4
+    }
+    fn __iadd__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::Add, "add_", slf, other)
+    }
+    fn __isub__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::Sub, "sub_", slf, other)
+    }
+    fn __imul__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::Mul, "mul_", slf, other)
+    }
+    fn __itruediv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::Div, "div_", slf, other)
+    }
+    fn __ifloordiv__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::FloorDivide, "floor_divide_", slf, other)
+    }
+    fn __imod__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::Remainder, "remainder_", slf, other)
+    }
+    fn __ipow__(slf: &Bound<'_, Self>, other: &PyObj<'_>, _modulo: &PyObj<'_>) -> PyResult<()> {
+        crate::python::functions::pointwise::pow_inplace(PyTensor::of(slf), other)
+    }
+    fn __iand__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::BitwiseAnd, "bitwise_and_", slf, other)
+    }
+    fn __ior__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::BitwiseOr, "bitwise_or_", slf, other)
+    }
+    fn __ixor__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyResult<()> {
+        augmented(RowId::BitwiseXor, "bitwise_xor_", slf, other)
+    }
+
+    // ---- copies ------------------------------------------------------------------------------------------------------
+
+    /// Overwrites this tensor with `other`, broadcast to this shape and converted to this dtype.
+    #[pyo3(signature = (other, non_blocking=false))]
+    fn copy_<'py>(slf: &Bound<'py, Self>, other: &PyObj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
+        let _ = non_blocking;
+        primitives::copy_(PyTensor::of(slf), tensor(other, "copy_(): argument 'other' (position 1)")?)?;
+        Ok(slf.clone())
+    }
+
+    /// Overwrites every element with `value`, a number or a 0-d tensor.
+    fn fill_<'py>(slf: &Bound<'py, Self>, value: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
+        match operand(value)? {
+            Some(pw::Arg::Scalar(s)) => primitives::fill_(PyTensor::of(slf), s)?,
+            Some(pw::Arg::Tensor(t)) if t.rank() == 0 => primitives::fill_tensor_(PyTensor::of(slf), t)?,
+            Some(pw::Arg::Tensor(t)) => {
+                return Err(runtime(format!("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", t.rank())));
+            }
+            None => return Err(type_error("fill_(): argument 'value' must be Tensor or Number")),
+        }
+        Ok(slf.clone())
+    }
+
+    /// Overwrites every element with 0.
+    fn zero_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        primitives::zero_(PyTensor::of(slf))?;
+        Ok(slf.clone())
+    }
+}

@@ -1,0 +1,95 @@
+//! Tensors that share memory, other memory under the same tensor, and frozen memory.
+
+use crate::array::Array;
+use crate::autograd::{check_inplace, level, mode};
+use crate::error::Error;
+use crate::python::args::tensor;
+use crate::python::errors::runtime;
+use crate::python::tensor::PyTensor;
+use crate::python::tensor::identity::wrap;
+use pyo3::prelude::*;
+
+#[pymethods]
+impl PyTensor {
+    /// The same memory without history; writes are seen on both sides and counted as one.
+    fn detach(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        wrap(slf.py(), Self::of(slf).detach())
+    }
+
+    /// Forgets this tensor's own history.
+    fn detach_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        Self::of(slf).detach_in_place()?;
+        Ok(slf.clone())
+    }
+
+    /// The same memory without history, with a version counter of its own.
+    #[getter]
+    fn get_data(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let t = Self::of(slf);
+        if t.wrapped().is_some_and(|l| l.level.batch().is_some()) {
+            return Err(runtime("accessing `data` under vmap transform is not allowed; use detach()"));
+        }
+        wrap(slf.py(), t.data())
+    }
+
+    #[setter]
+    fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        if level::depth() > 0 {
+            let kind = if Self::of(slf).is_batched() { "under vmap transform" } else { "inside function transform" };
+            return Err(runtime(format!(
+                "mutating directly with `.data` {kind} is not allowed; use an in-place operation such as copy_()"
+            )));
+        }
+        Ok(Self::of(slf).set_data(tensor(data, "Variable data has to be a tensor, got")?)?)
+    }
+
+    /// Makes this tensor look at the memory of `source`, with its shape and strides; without `source` at no elements.
+    ///
+    /// Raises RuntimeError if the dtypes or devices differ, if one of the two has a history while grad mode is on, or if this tensor is frozen.
+    #[pyo3(signature = (source=None))]
+    fn set_<'py>(slf: &Bound<'py, Self>, source: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, Self>> {
+        let t = Self::of(slf);
+        let source = match source {
+            Some(s) => tensor(s, "set_(): argument 'source'")?.clone(),
+            None => crate::autograd::Tensor::new(Array::full_on(t.device(), &[0], crate::layout::Scalar::Int(0), t.dtype())?),
+        };
+        if source.dtype() != t.dtype() {
+            let text = format!("Could not set tensor of type {} to a tensor of type {}", source.dtype(), t.dtype());
+            return Err(Error::runtime(text).into());
+        }
+        if source.device() != t.device() {
+            let text = format!(
+                "Attempted to set the storage of a tensor on device \"{}\" to a storage on different device \"{}\"",
+                t.device(),
+                source.device()
+            );
+            return Err(Error::runtime(text).into());
+        }
+        let records = mode::is_grad_enabled() && t.requires_grad();
+        check_inplace(t, records, "set_")?;
+        if records || mode::is_grad_enabled() && source.requires_grad() {
+            return Err(runtime("set_: a tensor with history cannot look at other memory while grad mode is on; use detach() or no_grad"));
+        }
+        t.set_data(&source)?;
+        t.increment_version("set_");
+        Ok(slf.clone())
+    }
+
+    /// Makes every later in-place write to this tensor's memory raise RuntimeError at the line that writes: also through views, detached
+    /// tensors, `out=`, optimizers and what shares the memory in other ways inside rgrad. NumPy arrays made later are read-only.
+    fn freeze_<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        Self::of(slf).freeze();
+        slf.clone()
+    }
+
+    /// Lets the memory be written again.
+    fn unfreeze_<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        Self::of(slf).unfreeze();
+        slf.clone()
+    }
+
+    /// Whether this tensor's memory is frozen.
+    fn is_frozen(slf: &Bound<'_, Self>) -> bool {
+        Self::of(slf).frozen().is_some()
+    }
+}
