@@ -6,7 +6,7 @@
 /// /// What it does.
 /// fn name(x, dim: i64) sig(dim=0) { body with x: &Bound<PyTensor>, giving PyResult<Py<PyAny>> }
 /// ```
-macro_rules! both {
+macro_rules! functions_and_methods {
     ($($(#[doc = $doc:literal])+ fn $name:ident($x:ident $(, $arg:ident: $ty:ty)* $(,)?) sig($($sig:tt)*) $body:block)+) => {
         $(
             $(#[doc = $doc])+
@@ -31,11 +31,11 @@ macro_rules! both {
             )+
         }
 
-        fn register_both(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        fn register_functions(m: &Bound<'_, PyModule>) -> PyResult<()> {
             $(m.add_function(wrap_pyfunction!($name, m)?)?;)+
             Ok(())
         }
     };
 }
 
-pub(crate) use both;
+pub(crate) use functions_and_methods;

@@ -5,7 +5,7 @@ use crate::ops::create;
 use crate::ops::shape::Views;
 use crate::python::args::{int, ints, tensor, tensor_list, varargs};
 use crate::python::functions::shape::tuple;
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -24,7 +24,7 @@ fn split(x: &Bound<'_, PyTensor>, cuts: &PyObj<'_>, f: Split) -> PyObjResult {
     tuple(x.py(), parts)
 }
 
-both! {
+functions_and_methods! {
     /// Parts side by side (along dimension 1, or 0 of a vector): so many of equal size, or between positions.
     fn hsplit(x, indices_or_sections: &PyObj<'_>) sig(indices_or_sections) {
         split(x, indices_or_sections, blocks::hsplit)
@@ -71,6 +71,6 @@ impl PyTensor {
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)?;
+    register_functions(m)?;
     m.add_function(wrap_pyfunction!(block_diag, m)?)
 }

@@ -14,7 +14,7 @@ use crate::python::convert::from_python::tensor_from;
 use crate::python::convert::numpy_memory::NdArray;
 use crate::python::errors::type_error;
 use crate::python::functions::shape::tuple;
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -246,7 +246,7 @@ fn scatter_any(
     Ok(along::scatter(place, PyTensor::of(x), dim, PyTensor::of(index), operand_of(src, "scatter", 3, "src")?, how)?)
 }
 
-both! {
+functions_and_methods! {
     /// The slices along `dim` that a vector of positions names.
     fn index_select(x, dim: i64, index: &Bound<'_, PyTensor>) sig(dim, index) {
         wrap(x.py(), index::index_select(PyTensor::of(x), dim, PyTensor::of(index))?)
@@ -411,7 +411,7 @@ fn where_(py: Python<'_>, condition: &Bound<'_, PyTensor>, input: Option<&PyObj<
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)?;
+    register_functions(m)?;
     m.add_function(wrap_pyfunction!(where_, m)?)?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::ops::shape as views;
 use crate::python::args::{self, as_tensor, ints, tensor_list, varargs};
 use crate::python::errors::type_error;
 use crate::python::functions::shape::tuple;
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -48,7 +48,7 @@ fn tile(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&
     wrap(input.py(), join::tile(PyTensor::of(input), &dims_of(dims, kwargs, "tile")?)?)
 }
 
-both! {
+functions_and_methods! {
     /// The columns in reverse order.
     fn fliplr(x) sig() {
         wrap(x.py(), rearrange::fliplr(PyTensor::of(x))?)
@@ -260,7 +260,7 @@ macro_rules! atleasts {
 atleasts! { atleast_1d 1 atleast_2d 2 atleast_3d 3 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)?;
+    register_functions(m)?;
     register_joins(m)?;
     register_atleasts(m)?;
     m.add_function(wrap_pyfunction!(flip, m)?)?;

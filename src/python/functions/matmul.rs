@@ -6,7 +6,7 @@ use crate::ops::{einsum as es, matmul as mm_};
 use crate::python::args::{as_tensor, scalar, tensor, tensor_list, type_name};
 use crate::python::errors::type_error;
 use crate::python::functions::pointwise::into_out;
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -34,7 +34,7 @@ fn finish(py: Python<'_>, function: &str, r: Tensor, inputs: &[&Tensor], out: Op
 
 macro_rules! products {
     ($($(#[doc = $doc:literal])+ $name:ident($other:ident) = $f:path;)+) => {
-        both! {
+        functions_and_methods! {
             $(
                 $(#[doc = $doc])+
                 fn $name(x, $other: &PyObj<'_>, out: Option<&PyObj<'_>>) sig($other, *, out=None) {
@@ -145,7 +145,7 @@ fn tensordot(a: &Bound<'_, PyTensor>, b: &PyObj<'_>, dims: Option<&PyObj<'_>>, o
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)?;
+    register_functions(m)?;
     m.add_function(wrap_pyfunction!(linear, m)?)?;
     m.add_function(wrap_pyfunction!(einsum, m)?)?;
     m.add_function(wrap_pyfunction!(tensordot, m)?)

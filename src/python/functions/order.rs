@@ -5,7 +5,7 @@ use crate::ops::{extreme, order, unique as uniques};
 use crate::python::args::{as_tensor, scalar, type_name};
 use crate::python::errors::type_error;
 use crate::python::functions::reduce::{finish, named, one_dim};
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -47,7 +47,7 @@ fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, count
     Ok(PyTuple::new(py, all)?.into_any().unbind())
 }
 
-both! {
+functions_and_methods! {
     /// The lower median of all elements; with `dim` (values, indices) along it. nan where there is one.
     fn median(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "median")? {
@@ -98,5 +98,5 @@ both! {
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)
+    register_functions(m)
 }

@@ -7,7 +7,7 @@ use crate::python::args::{as_tensor, int, ints, operand, scalar, type_name};
 use crate::python::dtype::dtype_option;
 use crate::python::errors::type_error;
 use crate::python::functions::pointwise::into_out;
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -144,7 +144,7 @@ fn extremes(
     }
 }
 
-both! {
+functions_and_methods! {
     /// The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise.
     fn sum(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
@@ -310,7 +310,7 @@ impl PyTensor {
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)?;
+    register_functions(m)?;
     m.add_function(wrap_pyfunction!(standard_deviation, m)?)?;
     m.add_function(wrap_pyfunction!(var_mean, m)?)?;
     m.add_function(wrap_pyfunction!(std_mean, m)?)

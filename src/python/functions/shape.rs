@@ -5,7 +5,7 @@ use crate::ops::parts;
 use crate::ops::shape::{self, Views};
 use crate::python::args::{self, as_tensor, ints, varargs};
 use crate::python::errors::{runtime, type_error};
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -68,7 +68,7 @@ fn permute(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Optio
     wrap(input.py(), shape::permute(PyTensor::of(input), &sizes("permute", dims, kwargs, "dims")?)?)
 }
 
-both! {
+functions_and_methods! {
     /// A new dimension of size 1 at `dim`.
     fn unsqueeze(x, dim: i64) sig(dim) {
         wrap(x.py(), shape::unsqueeze(PyTensor::of(x), dim)?)
@@ -355,7 +355,7 @@ fn broadcast_shapes(py: Python<'_>, shapes: &Bound<'_, PyTuple>) -> PyObjResult 
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)?;
+    register_functions(m)?;
     m.add_function(wrap_pyfunction!(reshape, m)?)?;
     m.add_function(wrap_pyfunction!(permute, m)?)?;
     m.add_function(wrap_pyfunction!(broadcast_tensors, m)?)?;

@@ -1,4 +1,4 @@
-//! The process around the tensors: its allocator, deferred programs, the wgpu device, and call sites from the interpreter's frames.
+//! The process around the tensors: allocator, memory, threads and fork, deferred programs, the wgpu device, and call sites from Python frames.
 //!
 //! The GIL is released and taken in `host`. Nothing here knows an operation.
 
@@ -6,12 +6,14 @@ pub(crate) mod allocator;
 pub(crate) mod call_site;
 mod frames;
 mod fusion;
+mod process;
 mod wgpu;
 
 use pyo3::prelude::*;
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     call_site::register(m)?;
+    process::register(m)?;
     wgpu::register(m)?;
     fusion::register(m)
 }

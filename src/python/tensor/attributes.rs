@@ -10,7 +10,7 @@ use crate::pointwise::RowId;
 use crate::python::args::{as_tensor, tensor, type_name};
 use crate::python::dtype::{PyDType, PyDevice, device_object, device_of, dtype_object, dtype_of, is_device, size_object};
 use crate::python::errors::{runtime, type_error};
-use crate::python::macros::both;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -396,7 +396,7 @@ fn numel(input: &Bound<'_, PyTensor>) -> usize {
 
 // ---- comparisons of whole tensors ------------------------------------------------------------------------------------
 
-both! {
+functions_and_methods! {
     /// Where `|input - other| <= atol + rtol * |other|`; nan equals nan with `equal_nan`.
     fn isclose(x, other: &Bound<'_, PyTensor>, rtol: f64, atol: f64, equal_nan: bool) sig(other, rtol=1e-5, atol=1e-8, equal_nan=false) {
         wrap(x.py(), compare::isclose(PyTensor::of(x), PyTensor::of(other), rtol, atol, equal_nan)?)
@@ -426,7 +426,7 @@ impl MemoryFormat {
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_both(m)?;
+    register_functions(m)?;
     m.add_function(wrap_pyfunction!(numel, m)?)?;
     m.add_class::<PyStorage>()?;
     m.add_class::<MemoryFormat>()?;

@@ -1,0 +1,117 @@
+//! The memory of CPU tensors, the threads of kernels, and what happens around a fork.
+
+use crate::error::Error;
+use crate::python::args::type_name;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::cell::Cell;
+
+/// Bytes that CPU tensors hold.
+#[pyfunction]
+fn memory_allocated() -> usize {
+    crate::backend::cpu::memory::alloc::memory_allocated()
+}
+
+/// The most bytes that CPU tensors have held since the last reset.
+#[pyfunction]
+fn max_memory_allocated() -> usize {
+    crate::backend::cpu::memory::alloc::max_memory_allocated()
+}
+
+/// Starts `max_memory_allocated` anew.
+#[pyfunction]
+fn reset_peak_memory_stats() {
+    crate::backend::cpu::memory::alloc::reset_peak_memory_stats();
+}
+
+/// Gives memory that lies idle for reuse back to the system.
+#[pyfunction]
+fn empty_cache() {
+    crate::backend::cpu::memory::alloc::empty_cache();
+}
+
+/// Limits the bytes that tensors may hold together; 0 means what the machine has.
+#[pyfunction]
+fn set_memory_limit(bytes: usize) {
+    crate::backend::cpu::memory::alloc::set_memory_limit(bytes);
+}
+
+/// Makes the n-th allocation from now fail (0: the next), or panic; negative switches this off. For tests.
+#[pyfunction]
+#[pyo3(signature = (n, panic = false))]
+fn _fail_allocation_in(n: i64, panic: bool) {
+    if panic {
+        crate::backend::cpu::memory::alloc::panic_in(n);
+    } else {
+        crate::backend::cpu::memory::alloc::fail_in(n);
+    }
+}
+
+/// How many threads kernels use.
+#[pyfunction]
+fn get_num_threads() -> usize {
+    crate::backend::cpu::threads::num_threads()
+}
+
+/// Sets how many threads kernels use, at least 1.
+#[pyfunction]
+fn set_num_threads(num: &Bound<'_, PyAny>) -> PyResult<()> {
+    let wrong = |_| Error::runtime(format!("set_num_threads expects an int, but got {}", type_name(num)));
+    let n = num.extract::<i64>().map_err(wrong)?;
+    let n = usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| Error::runtime("set_num_threads expects a positive integer"))?;
+    crate::backend::cpu::threads::set_num_threads(n);
+    Ok(())
+}
+
+thread_local! {
+    /// Whether this thread is between `_before_fork` and `_after_fork`.
+    static FORKING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[pyfunction]
+fn _before_fork() {
+    if FORKING.replace(true) {
+        return;
+    }
+    crate::autograd::engine::fork::before_fork();
+    crate::array::fusion::before_fork();
+    crate::backend::cpu::memory::alloc::before_fork();
+}
+
+#[pyfunction]
+fn _after_fork(child: bool) {
+    if !FORKING.replace(false) {
+        return;
+    }
+    // SAFETY: this thread has called `_before_fork`, as was asked just now; `os.register_at_fork` says which process is the child, which has
+    // one thread.
+    unsafe {
+        crate::backend::cpu::memory::alloc::after_fork();
+        crate::array::fusion::after_fork();
+        crate::autograd::engine::fork::after_fork(child);
+        if child {
+            crate::backend::cpu::threads::after_fork();
+        }
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(memory_allocated, m)?)?;
+    m.add_function(wrap_pyfunction!(max_memory_allocated, m)?)?;
+    m.add_function(wrap_pyfunction!(reset_peak_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(set_memory_limit, m)?)?;
+    m.add_function(wrap_pyfunction!(_fail_allocation_in, m)?)?;
+    m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(_before_fork, m)?)?;
+    m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
+    let os = m.py().import("os")?;
+    let kwargs = PyDict::new(m.py());
+    kwargs.set_item("before", m.getattr("_before_fork")?)?;
+    let partial = m.py().import("functools")?.getattr("partial")?;
+    kwargs.set_item("after_in_parent", partial.call1((m.getattr("_after_fork")?, false))?)?;
+    kwargs.set_item("after_in_child", partial.call1((m.getattr("_after_fork")?, true))?)?;
+    os.call_method("register_at_fork", (), Some(&kwargs))?;
+    Ok(())
+}
