@@ -108,7 +108,7 @@ RESULTS = {
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
         "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site "
-        "_current_graph_task_id _plan_number _ask_below _set_fusion_least _enter_level _top_level _level_of "
+        "_current_graph_task_id _tracked_graph_task_id _ask_below _set_fusion_least _enter_level _top_level _level_of "
         "_enter_dual UntypedStorage.nbytes UntypedStorage.size",
     ),
     **each("_str", "__repr__ __format__ Node.name"),

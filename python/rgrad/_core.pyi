@@ -1571,9 +1571,6 @@ def _make_saved_tensor(tensor: Tensor) -> SavedTensor:
 def _panic(what: Any) -> Tensor:
     """Panics. For tests of what becomes of it."""
 
-def _plan_number() -> _int:
-    """A number for the backward pass that this thread is inside of; -1 outside."""
-
 def _pop_saved_tensors_hooks() -> None:
     """Takes the innermost pair of hooks away."""
 
@@ -1663,6 +1660,9 @@ def _top_level() -> _int:
 
 def _torch_function_modes() -> list[Any]:
     """The modes of this thread, outermost first."""
+
+def _tracked_graph_task_id() -> _int:
+    """The id of the graph task that this thread runs, if the task lists the nodes that it is going to run; else -1."""
 
 def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
     """What lies below a level, and whether the tensor was of that level. A batch's dimension comes first."""
@@ -3349,7 +3349,6 @@ __all__ = [
     "_make_dual",
     "_make_saved_tensor",
     "_panic",
-    "_plan_number",
     "_pop_saved_tensors_hooks",
     "_pop_torch_function_mode",
     "_primal",
@@ -3377,6 +3376,7 @@ __all__ = [
     "_tangent",
     "_top_level",
     "_torch_function_modes",
+    "_tracked_graph_task_id",
     "_unwrap",
     "_wgpu_check_process",
     "_wgpu_counts",

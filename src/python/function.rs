@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The context that `forward` and `backward` share; also the node of the Function in the graph.
-#[pyclass(name = "_FunctionCtx", module = "rgrad", extends = PyNode, subclass, dict, frozen)]
+#[pyclass(name = "_FunctionCtx", module = "rgrad._core", extends = PyNode, subclass, dict, frozen)]
 pub(super) struct FunctionCtx {
     materialize: AtomicBool,
     state: Table<ContextState>,

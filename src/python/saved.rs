@@ -125,7 +125,7 @@ enum Target {
 }
 
 /// While one of these lives, backward passes can tell what they are going to run: for instance how many of these tensors' gradients.
-#[pyclass(module = "rgrad", frozen, name = "_PassesWanted")]
+#[pyclass(module = "rgrad._core", frozen, name = "_PassesWanted")]
 struct PassesWanted {
     _request: task_plan::PlanRequest,
     targets: Vec<Target>,
@@ -164,9 +164,9 @@ impl PassesWanted {
     }
 }
 
-/// A number for the backward pass that this thread is inside of; -1 outside.
+/// The id of the graph task that this thread runs, if the task lists the nodes that it is going to run; else -1.
 #[pyfunction]
-fn _plan_number() -> i64 {
+fn _tracked_graph_task_id() -> i64 {
     task_plan::current_task().and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
 }
 
@@ -183,7 +183,7 @@ fn _describe_call_site() -> Option<String> {
 }
 
 /// A value that a node saves for backward.
-#[pyclass(module = "rgrad.autograd.graph", frozen, name = "SavedTensor")]
+#[pyclass(module = "rgrad.autograd", frozen, name = "SavedTensor")]
 pub(super) struct SavedTensor {
     node: Arc<Node>,
     /// Where it lies; None where nothing was saved.
@@ -347,7 +347,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_refuse_saved_tensors_hooks, m)?)?;
     m.add_function(wrap_pyfunction!(_set_before_write, m)?)?;
     m.add_function(wrap_pyfunction!(_make_saved_tensor, m)?)?;
-    m.add_function(wrap_pyfunction!(_plan_number, m)?)?;
+    m.add_function(wrap_pyfunction!(_tracked_graph_task_id, m)?)?;
     m.add_function(wrap_pyfunction!(_is_checkpoint_valid, m)?)?;
     m.add_function(wrap_pyfunction!(_describe_call_site, m)?)
 }

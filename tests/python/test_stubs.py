@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -165,3 +166,11 @@ def test_results_are_what_the_stub_says(op: Op) -> None:
 def test_most_operations_are_functions_whose_results_are_seen() -> None:
     seen = {name for op in OPS for name, _ in results(op, op.all_samples()[:1])}
     assert len(seen) > 140
+
+
+def test_every_class_is_in_the_module_that_it_names() -> None:
+    # Pickles and documentation look for a class there.
+    classes = {name: value for name, value in vars(_core).items() if isinstance(value, type)}
+    assert {"HookHandle", "SavedTensor", "Tensor"} <= set(classes)
+    for name, value in classes.items():
+        assert getattr(importlib.import_module(value.__module__), name, None) is value, f"{name} says {value.__module__}"

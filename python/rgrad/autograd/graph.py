@@ -225,7 +225,7 @@ class _AllGradients:
         self.passes: dict[int, tuple[int, list[Tensor | None]]] = {}
 
     def __call__(self, index: int, grad: Tensor) -> None:
-        number = _core._plan_number()
+        number = _core._tracked_graph_task_id()
         if number == -1:
             return  # a pass that began before this hook was registered
         with self.lock:
@@ -251,7 +251,7 @@ class _FirstGradient:
         self.seen: set[int] = set()
 
     def __call__(self, grad: Tensor) -> None:
-        number = _core._plan_number()
+        number = _core._tracked_graph_task_id()
         with self.lock:
             if number == -1 or number in self.seen:
                 return

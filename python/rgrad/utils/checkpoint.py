@@ -196,7 +196,7 @@ class _CheckpointFrame:
     # ---- backward
 
     def unpack(self, holder: _Holder) -> Tensor:
-        number = _core._plan_number()
+        number = _core._tracked_graph_task_id()
         # Outside of backward (`grad_fn._saved_self`) every access recomputes for itself.
         key: object = number if number >= 0 else object()
         with self.lock:

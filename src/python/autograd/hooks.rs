@@ -138,7 +138,7 @@ impl NodeHook for PyHook {
 }
 
 /// What a registration returns: `remove()` takes the hook away; as a context manager it does so at the end of the block.
-#[pyclass(module = "rgrad", frozen, name = "HookHandle")]
+#[pyclass(module = "rgrad._core", frozen, name = "HookHandle")]
 pub(crate) struct HookHandle(pub Registration);
 
 #[pymethods]
