@@ -1,4 +1,6 @@
-//! What can be done with tensors: one file per family, each with shape rule, forward and derivative together.
+//! The operations: one file for each family, with shape rule, forward, derivative, tangent and batching rule together. `declared` describes
+//! functions for the bindings. Not here: kernels (`backend`), the primitives of differentiation (`autograd/primitives.rs`), conversion of
+//! Python's arguments (`python`).
 
 pub mod batch;
 pub mod blocks;
