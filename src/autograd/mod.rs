@@ -1,8 +1,8 @@
 //! Tensors with history: how operations are dispatched and recorded, the graph that they leave, and the engine that walks it.
 //!
-//! `tensor` is the value with its history, `dispatch` runs an operation on it and records it, `graph` is what is recorded, `engine` runs
-//! backward, `transforms` are levels, batching and forward mode, `diagnostics` explains gradients, and `primitives` has the few operations
-//! that differentiation itself needs. Not here: kernels and devices (`array`, `backend`), the other operations (`ops`), Python.
+//! `tensor` is a value with its history. `dispatch` runs an operation and records it. `graph` is what is recorded. `engine` runs backward.
+//! `transforms` has nested levels, batching and forward mode. `diagnostics` explains gradients. `primitives` has the few operations that
+//! differentiation itself needs. Not here: kernels and devices (`array`, `backend`), the other operations (`ops`), Python.
 
 pub mod diagnostics;
 pub mod dispatch;

@@ -1,4 +1,4 @@
-//! The few linear operations that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
+//! The few operations, nearly all linear, that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
 use crate::array::{Array, Device};
 use crate::autograd::dispatch::apply::{OldValue, apply_inplace, apply1, apply1_growing};
@@ -53,7 +53,7 @@ impl Op for Cast {
     }
 }
 
-/// The tensor in another dtype; itself if it has it already.
+/// The tensor in another dtype; itself if it has that dtype.
 pub fn cast(t: &Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype {
         return Ok(t.clone());
@@ -91,7 +91,7 @@ impl Op for ToDevice {
         Devices::Any
     }
     fn work(&self, _x: &[&Array]) -> usize {
-        // However small: a device may be waited for, or be brought in by foreign code.
+        // Even a small transfer may wait for the device, or initialise it, which runs foreign code.
         usize::MAX
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
@@ -160,7 +160,7 @@ impl Op for SumTo {
     }
 }
 
-/// Sums over the dimensions by which `t` was broadcast from `shape`.
+/// Sums over the dimensions along which `t` was broadcast from `shape`.
 pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let from = t.shape();
     if from[..] == *shape {
@@ -174,7 +174,7 @@ pub(crate) fn is_broadcast_of(have: &[usize], want: &[usize]) -> bool {
     have.len() >= want.len() && want.iter().rev().zip(have.iter().rev()).all(|(w, h)| w == h || *w == 1)
 }
 
-/// A gradient as its edge wants it: summed to the edge's shape, converted to its dtype, on its device.
+/// Fits a gradient to its edge: sums it to the shape, and converts dtype and device.
 #[inline]
 pub fn fit(g: Tensor, OutMeta { shape, dtype, device }: &OutMeta) -> Result<Tensor> {
     let (same_shape, same_dtype, same_device) = g.with_array(|a| (a.shape() == &shape[..], a.dtype() == *dtype, a.device() == *device));
@@ -191,7 +191,7 @@ pub fn fit(g: Tensor, OutMeta { shape, dtype, device }: &OutMeta) -> Result<Tens
     if same_device { Ok(g) } else { follow_device(&g, *device) }
 }
 
-/// A 0-d gradient follows its tensor to another device, as in PyTorch; a larger one was made in the wrong place.
+/// Copies a 0-d gradient to the tensor's device, as PyTorch does. A larger gradient on another device is an error.
 #[cold]
 fn follow_device(g: &Tensor, device: Device) -> Result<Tensor> {
     if g.rank() > 0 {
@@ -206,7 +206,7 @@ fn follow_device(g: &Tensor, device: Device) -> Result<Tensor> {
 
 // ---- copies ----------------------------------------------------------------------------------------------------------
 
-/// How a copy lies in memory.
+/// The memory layout of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     RowMajor,
@@ -253,7 +253,7 @@ pub fn clone(t: &Tensor) -> Result<Tensor> {
     clone_as(t, "CloneBackward0")
 }
 
-/// `clone` as the last step of an operation whose name the node bears.
+/// `clone` as the last step of another operation, which names the node.
 pub fn clone_as(t: &Tensor, node: &'static str) -> Result<Tensor> {
     apply1(&CloneOp(Order::Preserve, node), &[t])
 }
@@ -265,12 +265,12 @@ pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if possible { view(t, op) } else { view(&contiguous_copy(t)?, op) }
 }
 
-/// The gradient of what was overwritten.
+/// The gradient of an overwritten value.
 fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
     g.map(|g| Ok(Tensor::new(g.array().full_beside(&g.shape(), Scalar::Int(0), g.dtype())?))).transpose()
 }
 
-/// Keeps where its source lies.
+/// The fields: the source's device, and the node's name.
 #[derive(Debug, Clone)]
 struct CopyInto(Device, &'static str);
 
@@ -297,7 +297,7 @@ impl Op for CopyInto {
         out.copy_from(x[1])
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
-        // The old value is lost, and its tangent with it.
+        // The old value is overwritten, and so is its tangent.
         Ok(smallvec![cx.tangent(1).cloned()])
     }
     fn is_elementwise(&self) -> bool {
@@ -385,10 +385,10 @@ pub fn zero_(t: &Tensor) -> Result<()> {
 
 // ---- the rows that differentiation itself needs ----------------------------------------------------------------------
 
-/// Where paths meet, gradients are added.
+/// The sum of gradients.
 pub(super) const ADD: Func = Func { row: RowId::Add, part: Part::Forward };
 
-/// What a difference hands to what is subtracted.
+/// The gradient of a subtrahend.
 pub(super) const NEG: Func = Func { row: RowId::Neg, part: Part::Forward };
 
 /// `t + other`, out of place.
@@ -406,7 +406,7 @@ pub(super) fn is_nan(a: &Array) -> Result<Array> {
     Array::pointwise(Func::forward(RowId::IsNan), a.dtype(), DType::Bool, &[a], &[])
 }
 
-/// Adds to memory that nobody else sees or that is meant to change (a leaf's `.grad`).
+/// Adds in place, without history, to memory that nothing else reads or that is meant to change (a leaf's `.grad`).
 pub(crate) fn add_into(t: &Tensor, other: &Tensor) -> Result<()> {
     let (a, b) = (t.array(), other.array());
     a.pointwise_into(ADD, a.dtype(), &[&a, &b], &[])
@@ -414,7 +414,7 @@ pub(crate) fn add_into(t: &Tensor, other: &Tensor) -> Result<()> {
 
 // ---- adjoints of views -----------------------------------------------------------------------------------------------
 
-/// Zeros everywhere but in the part that a view sees; elements that the view sees several times get the sum.
+/// The adjoint of a view: zeros outside of the part that the view sees. An element that the view sees several times gets the sum.
 #[derive(Debug, Clone)]
 struct Unview {
     op: ViewOp,
@@ -435,7 +435,7 @@ impl Vjp for Unview {
     }
 }
 
-/// How far memory must go for a layout and for the views by place among `ops`.
+/// The number of elements that memory must have for a layout and for the `as_strided` views in `ops`.
 fn end_of(layout: &Layout, ops: &[ViewOp]) -> Result<usize> {
     let ends = ops.iter().map(|op| match op {
         ViewOp::AsStrided { shape, strides, offset } => end(&Layout::from_parts(shape.clone(), strides.clone(), *offset)?),
@@ -451,7 +451,7 @@ fn end(layout: &Layout) -> Result<usize> {
     })
 }
 
-/// A copy of `g` that lies in memory as the input of `ops` did, which look at places in memory.
+/// A copy of `g` with the strides and offset that the input of `ops` had, for views that refer to positions in memory.
 pub(crate) fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize), ops: &[ViewOp]) -> Result<Tensor> {
     let layout = Layout::from_parts(g.shape(), strides.clone(), *offset)?;
     let flat = g.beside(Tensor::new(g.array().full_beside(&[end_of(&layout, ops)?], Scalar::Int(0), g.dtype())?))?;
@@ -489,8 +489,8 @@ impl Op for Unview {
     }
 }
 
-/// Adds `src` to `dst` element by element where `dst` may name one place several times: outer dimensions are peeled off until the rest
-/// does not overlap, so each pass is a plain addition and the order is fixed.
+/// Adds `src` to `dst` element by element where several elements of `dst` may share a position. Dimensions are peeled off until the rest does not
+/// overlap, so each step is a plain addition and the order is fixed.
 fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
     if !dst.layout().may_overlap() {
         return dst.pointwise_into(ADD, dst.dtype(), &[dst, src], &[]);
@@ -504,7 +504,7 @@ fn add_overlapping(dst: &Array, src: &Array) -> Result<()> {
     Ok(())
 }
 
-/// The adjoint of a view operation: a tensor of the input's shape from a gradient of the view's.
+/// The adjoint of a view operation: from a gradient of the view to a tensor of the input's shape.
 pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<&(Strides, usize)>) -> Result<Tensor> {
     if let Some((strides, offset)) = geometry {
         let layout = Layout::from_parts(Dims::from_slice(shape), strides.clone(), *offset)?;
@@ -515,14 +515,14 @@ pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<
     apply1(&Unview { op: op.clone(), shape: Dims::from_slice(shape), geometry: geometry.cloned() }, &[g])
 }
 
-/// `unview` for an input several of whose elements are one place in memory: they share its gradient evenly, as in PyTorch.
+/// `unview` for an input of which several elements share a position in memory: they share its gradient evenly, as in PyTorch.
 fn unview_shared(g: &Tensor, op: &ViewOp, layout: Layout) -> Result<Tensor> {
     let (end, dtype) = (end_of(&layout, std::slice::from_ref(op))?, g.dtype());
     let place = ViewOp::AsStrided { shape: layout.shape().into(), strides: layout.strides().into(), offset: layout.offset() };
     let beside = g.array();
     let (counts, one) = (beside.full_beside(&[end], Scalar::Int(0), dtype)?, beside.full_beside(&[], Scalar::Int(1), dtype)?);
     add_overlapping(&place.apply_to(&counts)?, &one.with_layout(one.layout().expand(layout.shape())?)?)?;
-    // Places that no element of the input looks at are not divided.
+    // Positions that no element of the input refers to are not divided.
     counts.pointwise_into(Func { row: RowId::Maximum, part: Part::Forward }, dtype, &[&counts, &one], &[])?;
     let memory = unview(g, op, &[end], None)?;
     let shared = apply1(&PointwiseOp::of(RowId::Div, dtype), &[&memory, &Tensor::new(counts)])?;

@@ -1,7 +1,7 @@
-//! Anomaly mode: operations remember the whole stack that called them, and backward looks for nan in what its nodes compute.
+//! Anomaly mode: nodes record the whole stack of the forward call, and backward checks the gradients of each node for nan.
 //!
-//! The switch is one for all threads, as in PyTorch. It costs nothing where it is off: it changes which function finds call sites
-//! (`call_site::record_stacks`), and a pass looks at it once.
+//! One switch for all threads, as in PyTorch. While it is off it costs nothing: it selects the function that finds call sites
+//! (`call_site::record_stacks`), and each pass reads it once.
 
 use crate::array::Array;
 use crate::autograd::dispatch::call_site;
@@ -26,12 +26,12 @@ pub fn is_on() -> bool {
     MODE.load(Ordering::Relaxed) & ON != 0
 }
 
-/// Whether a pass in anomaly mode looks for nan; kept while the mode is off.
+/// Whether a pass in anomaly mode checks for nan. The setting is kept while the mode is off.
 pub fn checks_nan() -> bool {
     MODE.load(Ordering::Relaxed) & CHECK_NAN != 0
 }
 
-/// What the mode asks of a pass: None if it is off, else whether to look for nan.
+/// None if the mode is off, else whether to check for nan.
 pub(in crate::autograd) fn mode() -> Option<bool> {
     let mode = MODE.load(Ordering::Relaxed);
     (mode & ON != 0).then_some(mode & CHECK_NAN != 0)
@@ -54,7 +54,7 @@ fn has_nan(t: &Tensor) -> Result<bool> {
     if !a.dtype().is_float() || a.numel() == 0 {
         return Ok(false);
     }
-    // A sum over a nan is nan, and quick. A sum over infinities may be nan too; then each element is asked.
+    // A sum over a nan is nan, and cheap. A sum over infinities may be nan too, so each element is checked then.
     if !total(&a)?.is_nan() {
         return Ok(false);
     }
@@ -66,7 +66,7 @@ fn total(a: &Array) -> Result<f64> {
     Ok(a.sum(&all, false)?.first()?.to_f64())
 }
 
-/// Warns about an error that a node raised, and adds what the node remembers of its forward call to it.
+/// Warns about an error that a node raised, and adds the node's forward stack to the error.
 #[cold]
 pub(in crate::autograd) fn report(e: Error, node: &Node) -> Error {
     let Some(stack) = node.site().stack() else {

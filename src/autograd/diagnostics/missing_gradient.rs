@@ -1,7 +1,7 @@
-//! Where paths of gradients end: detach, no_grad, casts to integers and operations without derivative leave a light record on their
-//! results, so that a missing gradient can be explained.
+//! Where paths of gradients end: `detach`, `no_grad`, casts to integers and operations without derivative leave a light record on their results,
+//! so that a missing gradient can be explained.
 //!
-//! A record holds nothing alive but itself. Results of results inherit it; a node remembers the records of inputs that need no gradient.
+//! A record keeps no tensor alive. Results of such results inherit it, and a node remembers the records of inputs that need no gradient.
 
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::dispatch::mode::{self, Mode};
@@ -32,14 +32,14 @@ struct PathEnd {
     reason: EndReason,
     op: &'static str,
     site: Site,
-    /// What needed a gradient, and leaves close behind it: it may be gone itself when somebody asks.
+    /// The inputs that needed a gradient, and leaves close behind them, since the inputs may be gone when an error is raised.
     tensors: SmallVec<[WeakTensor; 2]>,
 }
 
-/// The ends of paths that lead to one tensor.
+/// The ends of the paths that lead to one tensor.
 pub(crate) struct PathEnds(SmallVec<[PathEnd; 1]>);
 
-/// A record keeps at most this many ends, a walk for leaves looks at this many nodes and takes this many leaves.
+/// A record has at most this many ends; a search for leaves visits this many nodes and takes this many leaves.
 const ENDS: usize = 8;
 const NODES: usize = 24;
 const LEAVES: usize = 8;
@@ -92,10 +92,10 @@ fn leaves_near(node: &Arc<Node>, found: &mut SmallVec<[WeakTensor; 2]>) {
     }
 }
 
-/// The record of a result of `op` that was made from `source` without history.
+/// The record for a result of `op` that was made from `source` without history.
 #[cold]
 pub(crate) fn path_end(reason: EndReason, op: &'static str, source: &Tensor) -> Option<Arc<PathEnds>> {
-    // What a node computes in backward is nobody's path.
+    // Results computed inside a node's backward are not explained.
     if call_site::is_inherited() {
         return None;
     }
@@ -108,7 +108,7 @@ fn add(to: &mut SmallVec<[PathEnd; 1]>, e: PathEnd) {
     }
 }
 
-/// Why an operation has recorded nothing; of a cast without a word from the mode it is the type.
+/// Why an operation has recorded nothing. The mode comes first, then the dtype of a cast.
 pub(crate) fn end_reason(mode: Mode, is_cast: bool) -> EndReason {
     match mode {
         Mode { inference: true, .. } => EndReason::Inference,
@@ -153,7 +153,7 @@ pub(crate) fn mark_results(op: &'static str, reason: EndReason, inputs: &[&Tenso
     }
 }
 
-/// Marks the result of an operation without derivative that did not pass through the door.
+/// Marks the result of an operation without derivative that did not go through dispatch.
 pub fn mark_result(op: &'static str, input: &Tensor, out: &Tensor) {
     let marks = {
         let core = input.read();
@@ -164,7 +164,7 @@ pub fn mark_result(op: &'static str, input: &Tensor, out: &Tensor) {
     }
 }
 
-/// Lets a node remember the records of those inputs that it has no edge to.
+/// Stores in a node the records of those inputs that it has no edge to.
 #[cold]
 pub(crate) fn mark_node(node: &Node, inputs: &[&Tensor]) {
     let without_edge = inputs.iter().zip(node.edges()).filter(|(_, e)| e.is_none());
@@ -174,10 +174,10 @@ pub(crate) fn mark_node(node: &Node, inputs: &[&Tensor]) {
     }
 }
 
-/// Every node behind some edges, and the ends of paths that were met on the way.
+/// All nodes behind some edges, and the ends of paths found on the way.
 #[derive(Default)]
 struct Walk {
-    /// For each node the end that led there; None for those behind the roots themselves.
+    /// For each node, the end through which it was found; None for those reached from the roots.
     nodes: FxHashMap<*const Node, Option<usize>>,
     ends: Vec<PathEnd>,
 }
@@ -214,7 +214,8 @@ impl Walk {
         }
     }
 
-    /// The way from the roots, and on from every end as far as it can still be followed. Gives the nodes of leaves that only ends lead to.
+    /// Follows the graph from the roots, and on from every end as far as possible. Also returns the accumulate nodes of leaves that are reached
+    /// through ends only.
     fn explore(roots: &[Edge]) -> (Walk, Vec<Edge>) {
         let mut walk = Walk::default();
         for r in roots {
@@ -238,7 +239,7 @@ impl Walk {
         (walk, leaves)
     }
 
-    /// The end that cut the path to a node off.
+    /// The end that cut the path to a node.
     fn end_before(&self, node: &Arc<Node>) -> Option<&PathEnd> {
         self.nodes.get(&Arc::as_ptr(node)).copied().flatten().map(|i| &self.ends[i])
     }
@@ -256,7 +257,7 @@ impl Walk {
     }
 }
 
-/// What a tensor says about the end of its path, if it has no history because of one.
+/// Why a tensor has no history, if a path ended at it.
 pub fn explain_root(t: &Tensor) -> Option<String> {
     let path_ends = t.read().path_ends().cloned()?;
     let texts: Vec<String> = path_ends.0.iter().map(PathEnd::text).collect();
@@ -272,7 +273,7 @@ pub fn explain(roots: &[Edge], input: &Edge) -> Option<String> {
     }
 }
 
-/// How an error names an input: by the name that the caller knows, else by what it looks like.
+/// How an error describes an input: by the caller's name for it, else by its properties.
 pub(in crate::autograd) fn label(name: Option<&String>, node: &Node) -> String {
     let shape = fmt_shape(&node.outs()[0].shape);
     match (name, node.variable(), node.site().describe()) {
@@ -283,7 +284,7 @@ pub(in crate::autograd) fn label(name: Option<&String>, node: &Node) -> String {
     }
 }
 
-/// An error that names every input, or without inputs every leaf that a cut path leads to, which the roots do not lead to.
+/// The error that lists every input that the roots do not lead to; without inputs, every leaf at the far end of a recorded cut.
 pub fn unreached(roots: &[Edge], inputs: &[Edge], names: &[String]) -> Option<Error> {
     let (walk, leaves) = Walk::explore(roots);
     let targets = if inputs.is_empty() { &leaves } else { inputs };

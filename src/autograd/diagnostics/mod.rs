@@ -1,6 +1,6 @@
-//! Explanations of gradients: anomaly mode, and why a gradient is missing.
+//! Diagnostics: anomaly mode, and why a gradient is missing.
 //!
-//! Not here: call sites, which every operation has (`dispatch/call_site.rs`).
+//! Not here: call sites, which every operation records (`dispatch/call_site.rs`).
 
 pub mod anomaly;
 pub mod missing_gradient;

@@ -1,4 +1,5 @@
-//! The door: the one function through which every operation passes. Grad mode, tape, call sites and levels live here and nowhere else.
+//! Dispatch of operations, in place and out of place. Every operation goes through here, except where `fast_path` applies. Grad mode, transform
+//! levels, tangents, call sites and recording are handled here and nowhere else.
 
 use crate::array::{Access, Array, Change, Device, Version, fusion};
 use crate::autograd::diagnostics::missing_gradient;
@@ -28,26 +29,26 @@ pub fn inplace_shape(have: &[usize], broadcast: &[usize]) -> Error {
     Error::shape(format!("output with shape {} doesn't match the broadcast shape {}", fmt_shape(have), fmt_shape(broadcast)))
 }
 
-/// Applies an operation and gives its first result.
+/// Applies an operation and returns its first result.
 #[inline]
 pub fn apply1(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
     let mut out = apply(op, inputs)?;
     Ok(out.swap_remove(0))
 }
 
-/// As `apply1`, for an operation whose result may be larger than the product of its inputs' sizes.
+/// As `apply1`, for an operation whose result may have more elements than the product of its inputs' sizes.
 pub fn apply1_growing(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
     let mut out = run(op, inputs, true, true)?;
     Ok(out.swap_remove(0))
 }
 
-/// Applies an operation: the door itself.
+/// Applies an operation. See "Note: levels" in `transforms/level.rs`.
 #[inline]
 pub fn apply(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
     run(op, inputs, false, true)
 }
 
-/// As the door, but blind to tangents.
+/// As `apply`, but ignores tangents.
 pub(in crate::autograd) fn run_recorded(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
     run(op, inputs, grows, false)
 }
@@ -74,7 +75,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
         let outs: SmallVec<[Value; 1]> = if wrapped || dual && tangents {
             drop(arrays);
             drop(cores);
-            // Before tangents: an input of an ended level has that of the tensor below.
+            // Before tangents are handled: an input of a level that has ended stands for the tensor below it, and has that tensor's tangent.
             if wrapped && let Some(now) = level::without_ended(inputs) {
                 let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
                 return run(op, &refs, grows, tangents);
@@ -87,7 +88,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
             outs
         } else {
             let made = if op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
-                // Another thread may wait for one of these tensors with the host's lock in its hands.
+                // No tensor stays locked here: another thread may hold the host's lock while it waits for one of these tensors.
                 let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
                 drop(arrays);
                 drop(cores);
@@ -117,7 +118,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
     record_outputs(op, inputs, &history, outs)
 }
 
-/// The results of an operation that nothing is said about.
+/// The results of an operation without history and without ended paths.
 #[inline]
 fn plain_outputs(mut made: Arrays) -> Outputs {
     let mut outs = Outputs::new();
@@ -129,20 +130,20 @@ fn plain_outputs(mut made: Arrays) -> Outputs {
     outs
 }
 
-/// A safe point: runs deferred programs that keep more memory alive than they give, before an operation asks for memory. Not for one that
-/// becomes a step of a program: of what such a step leaves, most is taken up by the next one.
+/// A safe point: runs deferred programs that keep more memory alive than their results take, before an operation allocates memory. It is skipped
+/// for an operation that becomes a step of a program, because the next step usually takes over what this one releases.
 #[cold]
 fn run_left_programs(op: &dyn Op, inputs: &[&Tensor]) {
     let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
     let is_step =
         op.accepts_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
-    // Few numbers lie in their storage.
+    // Up to 64 bytes are stored inline in their storage.
     if !is_step && looks(|a| a.numel() > 16) {
         fusion::run_left();
     }
 }
 
-/// Whether some arrays lie on the CPU and some elsewhere.
+/// Whether the arrays are on several devices.
 #[inline]
 fn is_mixed(arrays: &[&Array]) -> bool {
     arrays.iter().any(|a| a.device() != arrays[0].device())
@@ -156,7 +157,7 @@ fn with_replaced<'a>(arrays: &[&'a Array], moved: &'a [(usize, Array)]) -> Small
     out
 }
 
-/// The inputs that have to be brought to the others' device, or an error if that would be a transfer that nobody asked for.
+/// The inputs that have to be copied to the device of the others. An error if one of them is not 0-d: transfers of arrays are explicit.
 #[cold]
 fn inputs_to_move(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>> {
     let mut out = Vec::new();
@@ -182,8 +183,8 @@ fn inputs_to_move(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>>
     Ok(out)
 }
 
-/// Whether the host's lock is worth releasing. The work of an operation that does not grow is at most the product of its inputs' sizes:
-/// small operations pay for no more than this product.
+/// Whether the operation is large enough to release the host's lock. The work of an operation that does not grow is at most the product of its
+/// inputs' sizes, so small operations pay for this product only.
 #[inline]
 fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
     let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
@@ -191,8 +192,8 @@ fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
     (grows || most >= large) && op.work(arrays) >= large
 }
 
-/// Runs an operation that is large, or that a device runs, while no lock of ours is held. Who waits for a device releases the host's
-/// lock by himself.
+/// Runs an operation that is large, or that runs on a device, while none of our locks is held. A wait for a device releases the host's lock by
+/// itself.
 #[cold]
 fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
@@ -201,7 +202,7 @@ fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     if runs_under_locks(&refs) {
         return within(|| op.name().into(), || op.forward(&refs));
     }
-    // Whoever records a pending result there asks for its line, which cannot be seen without the host's lock.
+    // A pending result records its call site, which cannot be looked up without the host's lock.
     let _line = Inherit::new(call_site::current());
     host::unlocked(|| {
         if !op.accepts_pending() {
@@ -211,23 +212,23 @@ fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     })
 }
 
-/// Whether a device may be told of an operation at once: nothing is pending, or large enough to become so.
+/// Whether a device operation can be recorded at once, without releasing the host's lock: its inputs are small, and nothing is pending.
 fn runs_under_locks(arrays: &[&Array]) -> bool {
     arrays.iter().any(|a| a.device() != Device::CPU) && arrays.iter().all(|a| a.numel() < host::LARGE && !a.storage().is_pending())
 }
 
-/// The highest level among the inputs applies its rule; the results are values of that level.
+/// Lets the highest level among the inputs apply its rule. The results are values of that level.
 #[cold]
 fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<(SmallVec<[Value; 1]>, u32)> {
     let Some(level) = level::highest(inputs) else {
         return Err(Error::runtime(format!("{}: no level among the inputs", op.name())));
     };
-    // History at this level is recorded by the caller from the very inputs; below it, by the rule's own calls.
+    // The caller records the history at this level, from the same inputs. The rule's own calls record the levels below.
     let outs = level.apply(&level, op, inputs)?;
     Ok((outs.into_iter().map(|t| t.read().value.clone()).collect(), level.number()))
 }
 
-/// The results of an operation that has run, with the history that they have in common.
+/// Records an operation that has run, and returns its results with their common history.
 fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
     let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::new();
     let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
@@ -280,8 +281,8 @@ pub(crate) fn out_meta(v: &Value) -> OutMeta {
     }
 }
 
-/// What an in-place operation does with what stood there before. (Either way the old value's history goes on: an overwritten value
-/// has a gradient of zero.)
+/// What an in-place operation does with the old value of its target. In both cases the old value's history continues: an overwritten value gets a
+/// zero gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldValue {
     /// `add_`: the old value is the first input.
@@ -290,7 +291,7 @@ pub enum OldValue {
     Overwritten,
 }
 
-/// Applies an operation whose result overwrites its first input. Nothing is changed if it fails.
+/// Applies an operation whose result overwrites its first input. If it fails, nothing has changed.
 pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
     write_inplace(op, label, inputs, old, true)
 }
@@ -305,7 +306,7 @@ fn apply_inplace_with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tens
     let Some(seen_inputs) = forward_mode::SeenInputs::of(inputs)? else { return write_inplace(op, label, inputs, old, false) };
     let primals = seen_inputs.primals(inputs)?;
     let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
-    // A history of the tangents, here or at a level below, keeps the old value.
+    // If the tangents have a history, here or at a lower level, it saves the old value.
     let record_outputs = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
     let kept = forward_mode::copy_before_write(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && record_outputs())?;
     let rest = inputs[1..].iter().map(|t| forward_mode::input_before_write(t, inputs[0]));
@@ -315,7 +316,7 @@ fn apply_inplace_with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tens
     let mut written: SmallVec<[&Tensor; 3]> = seen_inputs.below.iter().collect();
     written[0] = inputs[0];
     write_inplace(op, label, &written, old, false)?;
-    // The tangent belongs to the target, wherever its memory is from.
+    // The tangent belongs to the target, whichever memory it uses.
     let _trusted = TrustedWrites::new();
     forward_mode::write_tangent(inputs[0], made)
 }
@@ -373,7 +374,8 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
         let edges = history.edges(inputs.iter().copied())?;
         for (i, t) in inputs.iter().enumerate().filter(|(i, _)| saves.has(*i)) {
-            // What is about to be overwritten is kept as a copy. The target in another role is not: its version tells, as in PyTorch.
+            // The target's old value is saved as a copy. If the target is also another input, that input is saved as it is, and its version tells
+            // later that it was modified, as in PyTorch.
             saved.push(if i == 0 {
                 let copy = match &level {
                     None => Value::Array(t.array().clone_dense()?),
@@ -387,10 +389,10 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         let outs = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
         let node = record::begin(NodeRecord { op: op.node_op(), edges, outs, saves, saved }, call_site::current());
         if let Some(hooks) = saved_hooks::current() {
-            // Hooks see inputs while these have the values and the history that are saved.
+            // Hooks see the inputs while these still have the values and the history that are saved.
             saved_hooks::pack_node(&node, &*hooks, &[])?;
             if mode.watches(Watch::Writing) {
-                // What has been packed just now is about to be overwritten, too.
+                // The write also overwrites what was packed just now.
                 write_callback::announce(target)?;
             }
         }
@@ -431,7 +433,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     let site = node.as_ref().map_or_else(call_site::current, |n| n.site());
     target.bump_version(Change { site: site.0, op: label });
     let Some(node) = node else {
-        // What was written in here has a path that ends, unless the target's own goes on.
+        // The path of what was written ends here, unless the target has a history of its own.
         if history.ends && !target.requires_grad() {
             missing_gradient::mark_results(label, missing_gradient::end_reason(mode, op.is_cast()), inputs, std::slice::from_ref(target));
         }
@@ -444,7 +446,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     record::finish(&node, history.ends.then_some(inputs), std::slice::from_ref(target))
 }
 
-/// Runs a node's vjp and gives gradients for its edges, not yet fitted.
+/// Runs a node's vjp and returns the gradients for its edges, which the caller fits to the edges.
 pub(crate) fn run_vjp(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads) -> Result<Grads> {
     let cx = crate::autograd::graph::node::VjpCx::new(node, needs);
     match node.op() {

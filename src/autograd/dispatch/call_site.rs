@@ -1,6 +1,6 @@
-//! Call sites: an interned number for the user's line that is running now, in anomaly mode for the whole stack of calls.
+//! Call sites: an interned number for the user's line that runs now; in anomaly mode for the whole stack of calls.
 //!
-//! The core knows no Python; the embedding language registers how to find the current site and how to describe one.
+//! The core is independent of Python: the embedding language registers a source that finds the current site and describes it.
 
 use crate::array::fusion;
 use crate::backend::lock_order::Table;
@@ -9,11 +9,11 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An interned call site; `UNKNOWN` where nobody registered a source or no user frame is running.
+/// An interned call site; `UNKNOWN` if no source is registered or no user frame is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Site(pub u32);
 
-/// Marks the number of a site in `DERIVED`; the rest are the source's.
+/// Set in numbers that index `DERIVED`; the others belong to the source.
 const IS_DERIVED: u32 = 1 << 31;
 
 impl Site {
@@ -28,7 +28,7 @@ impl Site {
         SOURCE.get().and_then(|s| (s.describe)(own))
     }
 
-    /// The description, or words that say it is not known.
+    /// The description, or a phrase that says that it is unknown.
     pub fn text(self) -> String {
         self.describe().unwrap_or_else(|| "an unknown line".into())
     }
@@ -39,7 +39,7 @@ impl Site {
         SOURCE.get().and_then(|s| (s.stack)(here))
     }
 
-    /// For what was recorded in backward: the nodes, each with its stack, whose backward recorded it.
+    /// For an operation recorded in backward: the nodes whose backward recorded it, innermost first, each with its stack.
     pub fn induced_by(self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         let mut at = self;
@@ -52,7 +52,7 @@ impl Site {
         found
     }
 
-    /// The forward line: of what was recorded in backward that of the first forward call.
+    /// The site of the forward call; for an operation recorded in backward, of the first forward call.
     fn forward(self) -> Site {
         let mut at = self;
         while let Some(d) = at.derivation() {
@@ -69,7 +69,7 @@ impl Site {
     }
 }
 
-/// A site of what a node records in its backward, in anomaly mode.
+/// The site of an operation that a node records in its backward, in anomaly mode.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Derivation {
     /// Where backward was called.
@@ -87,7 +87,7 @@ struct Derivations {
 
 static DERIVED: Table<Derivations> = Table::new(Derivations { all: Vec::new(), ids: FxHashMap::with_hasher(rustc_hash::FxBuildHasher) });
 
-/// The site of what the node named `by`, which has the site `parent`, records in a pass that was called at `here`.
+/// The site of what the node called `by`, itself recorded at `parent`, records in a pass that was called at `here`.
 pub fn derive(here: Site, parent: Site, by: String) -> Site {
     let key = Derivation { here, parent, by };
     let mut table = DERIVED.lock();
@@ -103,7 +103,7 @@ pub fn derive(here: Site, parent: Site, by: String) -> Site {
 /// How the embedding language finds and describes call sites, and how it warns.
 #[derive(Debug)]
 pub struct CallSiteSource {
-    /// The site of the innermost line of the user; with the whole stack.
+    /// The site of the innermost user line: alone, and with the whole stack.
     pub current: [fn() -> Site; 2],
     pub describe: fn(Site) -> Option<String>,
     pub stack: fn(Site) -> Option<String>,
@@ -112,7 +112,7 @@ pub struct CallSiteSource {
 }
 
 static SOURCE: OnceLock<CallSiteSource> = OnceLock::new();
-/// Which of `Source::current` is asked.
+/// Which of `CallSiteSource::current` is called.
 static SOURCE_INDEX: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -150,7 +150,7 @@ pub fn current() -> Site {
     }
 }
 
-/// Whether a node's own backward runs on this thread, and no code of the user inside it.
+/// Whether a node's own backward runs on this thread, outside of user code that it calls.
 #[inline]
 pub fn is_inherited() -> bool {
     INHERITED.with(Cell::get).is_some()
@@ -166,7 +166,7 @@ impl Inherit {
         Inherit(INHERITED.with(|c| c.replace(Some(site))))
     }
 
-    /// Lets the user's own lines be seen again: around hooks and Functions that run the user's code.
+    /// Makes the user's own lines visible again, around hooks and Functions that run user code.
     #[inline]
     pub fn suspend() -> Inherit {
         Inherit(INHERITED.with(|c| c.replace(None)))

@@ -1,5 +1,5 @@
-//! The short way of pointwise rows on a few floats that lie alike: through the door what `apply::apply` and `apply::apply_inplace` do for them,
-//! and in backward what `Vjp::vjp` does, with each tensor looked at once. Everything else, and every refusal, is theirs.
+//! A fast path for pointwise rows on a few floats of one layout. The forward functions do what `apply::apply` and `apply::apply_inplace` do for
+//! them, `vjp_direct` what `Vjp::vjp` does, and each locks every tensor once. All other cases, and all errors, are left to dispatch.
 
 use crate::array::{Array, Change, Numbers, Version, fusion};
 use crate::autograd::dispatch::call_site;
@@ -18,9 +18,9 @@ use crate::layout::Scalar;
 use crate::pointwise::RowId;
 use smallvec::SmallVec;
 
-/// Applies a row to inputs of one floating type, of which some may be Python's numbers (in their places stands any of the tensors). None, and
-/// nothing done, where dispatch itself must be asked: levels, tensors that stand for numbers, other types, promotion, broadcasting, sizes that
-/// are worth a thread, somebody who watches.
+/// Applies a row to inputs of one floating dtype, some of which may be Python numbers (any of the tensors stands in their positions). Returns
+/// None, and has done nothing, where dispatch has to run: levels, tensors that stand for numbers, other dtypes, promotion, broadcasting, large
+/// arrays, watchers.
 #[inline]
 pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> Result<Option<Tensor>> {
     let mode = mode::current();
@@ -30,7 +30,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     let cores = inputs.map(Tensor::read);
     let Some(first) = cores[0].plain() else { return Ok(None) };
     if fusion::has_left() && first.numel() > 16 {
-        // Memory is asked for: programs that nobody waits for run first, at the door.
+        // This allocates memory, so dispatch first runs the programs that nobody will extend.
         return Ok(None);
     }
     let mut arrays = [first; N];
@@ -51,7 +51,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     }
     let any = needs.contains(&true);
     if any && (!record::records(mode) || !op.differentiable(0)) {
-        // Dispatch says on the result why it has no history.
+        // Dispatch records on the result why it has no history.
         return Ok(None);
     }
     let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, numbers, &op.params) else { return Ok(None) };
@@ -77,7 +77,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
         unknown_edge |= edge.is_none();
         edges.push(edge.flatten());
     }
-    // What follows may have to write to an input (a leaf's first node) or run foreign code (the call site).
+    // The rest may write to an input (a leaf's first node) or run foreign code (the call site), so no tensor is locked.
     drop(cores);
     if unknown_edge {
         for i in (0..N).filter(|&i| needs[i]) {
@@ -93,8 +93,8 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     Ok(Some(Tensor::with_history(Value::Array(out), Version::Shared, Some(Edge { node, nr: 0 }))))
 }
 
-/// As `apply_direct`, with the result written over the first input, which is no number. Also false where history is recorded, or the path of an
-/// operand ends.
+/// As `apply_direct`, but writes over the first input, which is a tensor. Also returns false where history is recorded or the path of an operand
+/// ends.
 #[inline]
 pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> bool {
     let mode = mode::current();
@@ -120,14 +120,14 @@ pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&T
     if !target.storage().is_writable() || !target.pointwise_direct_into(Func::forward(row), &arrays, numbers, &all) {
         return false;
     }
-    // What follows may run foreign code (the call site).
+    // The rest may run foreign code (the call site), so no tensor is locked.
     drop(cores);
     inputs[0].bump_version(Change { site: call_site::current().0, op: label });
     true
 }
 
-/// The gradients of a row's operands, for a pass that records nothing; then what the node has saved is freed, unless it is to `keep` it.
-/// None, and nothing done, where the node itself must be asked: hooks, freed or changed values, rows without a kernel of their own.
+/// The gradients of a row's operands, for a pass that records nothing. Then frees the saved tensors, unless `keep` is set. Returns None, and has
+/// done nothing, where the node itself has to run: hooks, freed or modified values, rows without a kernel for the derivative.
 #[inline]
 pub(in crate::autograd) fn vjp_direct(
     node: &Node,
@@ -189,11 +189,11 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
     }
     let mut like = g;
     if let Some(value) = broadcast_value(g) {
-        // The gradient of a sum, for one: a number everywhere.
+        // As the gradient of a sum is: one number, broadcast.
         numbers.set(Numbers::COTANGENT, value);
         like = read.iter().flatten().copied().chain([output]).find(|a| a.shape() == g.shape())?;
     }
-    // Places that a derivative does not read are filled with any of the arrays.
+    // Positions that the derivative does not read hold any of the arrays.
     let mut ins = [like; 5];
     for (at, read) in ins[1..].iter_mut().zip(read) {
         *at = read.unwrap_or(like);
@@ -207,7 +207,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
             made.push(None);
             continue;
         }
-        // An array is large: it goes to its place as it is.
+        // Pushed as it is made: moving an array is not free.
         made.push(Array::pointwise_direct(Func::vjp(op.row, i), op.compute, &ins[..n + 2], &numbers, &op.params));
         if matches!(made.last(), Some(None)) {
             made.pop();
@@ -217,7 +217,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
     Some(made)
 }
 
-/// The one value of an array that repeats it everywhere.
+/// The value of an array that is one element, broadcast.
 #[inline]
 fn broadcast_value(g: &Array) -> Option<f64> {
     if g.numel() < 2 || g.strides().iter().any(|s| *s != 0) || !g.storage().is_plain() {
@@ -226,7 +226,7 @@ fn broadcast_value(g: &Array) -> Option<f64> {
     g.first().ok().map(Scalar::to_f64)
 }
 
-/// The gradient of an operand that is the cotangent itself, but for its sign: no kernel computes it.
+/// The gradient of an operand that equals the cotangent, or its negative. Such derivatives have no kernels.
 #[inline]
 fn pass_through(op: &PointwiseOp, operand: usize, g: &Array) -> Option<Array> {
     match op.passthrough(operand) {

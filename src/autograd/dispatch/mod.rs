@@ -1,7 +1,8 @@
-//! Dispatch: an operation is passed to the rule of the highest level among its inputs, run on arrays at level 0, and recorded.
+//! Dispatch: an operation is passed to the rule of the highest transform level among its inputs, runs on arrays at level 0, and is recorded.
 //!
-//! `op` says what an operation is, `apply` runs one, `fast_path` runs small pointwise rows, `record` makes the nodes, and `mode`,
-//! `call_site` and `write_callback` are what a thread has switched on. Not here: rules of levels (`transforms`), what a node is (`graph`).
+//! `op` says what an operation is. `apply` dispatches one. `fast_path` is a shortcut for pointwise rows on small arrays. `record` makes the
+//! nodes. `mode`, `call_site` and `write_callback` are thread-local settings. Not here: the rules of levels (`transforms`), what a node is
+//! (`graph`).
 
 pub mod apply;
 pub mod call_site;

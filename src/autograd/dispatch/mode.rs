@@ -1,19 +1,19 @@
-//! What a thread has switched on or off for the operations it calls.
+//! The thread-local switches of dispatch: grad mode, inference mode, watchers.
 
 use std::cell::Cell;
 
-/// The thread-local switches that the door reads.
+/// The switches that dispatch reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
     /// Operations on tensors that require grad are recorded.
     pub grad: bool,
     /// New tensors have neither history nor version counter.
     pub inference: bool,
-    /// Who wants to see every operation (see `Watch`); 0, as nearly always, lets small operations take the short way.
+    /// Which watchers are on (bits of `Watch`). 0 in the common case, where small operations take the fast path.
     pub watch: u8,
 }
 
-/// What can want to see every operation that this thread calls; each has a bit of `Mode::watch`.
+/// What can make dispatch see every operation that this thread calls; each has a bit of `Mode::watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Watch {
@@ -21,21 +21,20 @@ pub enum Watch {
     Saving = 1,
     /// A callback before in-place writes.
     Writing = 2,
-    /// Whoever wants dispatch to see every operation: tests that compare it with the short way.
+    /// Sends every operation through dispatch: for tests that compare it with the fast path.
     Dispatch = 4,
-    /// A function that is being differentiated: it may not write what it captured.
+    /// A derivative transform is running: writes to captured tensors are refused.
     Captured = 8,
 }
 
 impl Mode {
-    /// The switch of the short way: whether operations on few numbers may go past dispatch. Not while somebody wants to see more than
-    /// in-place writes to what was captured.
+    /// Whether operations on small arrays may take the fast path. `Watch::Captured` concerns in-place writes only, so it does not prevent it.
     #[inline]
     pub fn allows_fast_path(self) -> bool {
         self.watch & !(Watch::Captured as u8) == 0
     }
 
-    /// `allows_fast_path` of writes in place, which whoever watches what was captured wants to see, too.
+    /// As `allows_fast_path`, for in-place writes.
     #[inline]
     pub fn allows_fast_writes(self) -> bool {
         self.watch == 0
@@ -84,7 +83,7 @@ pub fn set_grad_enabled(on: bool) {
     set(Mode { grad: on, ..current() });
 }
 
-/// Puts grad and inference mode back when dropped. Watchers come and go by themselves.
+/// Restores grad and inference mode when dropped, and leaves the watchers as they are.
 #[derive(Debug)]
 pub struct ModeGuard(Mode);
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 pub type Arrays = SmallVec<[Array; 1]>;
 pub type Outputs = SmallVec<[Tensor; 1]>;
 
-/// What a vjp reads: bit i for input i, bit `FIRST_OUTPUT` + j for output j.
+/// What a vjp reads: bit i stands for input i, bit `FIRST_OUTPUT` + j for output j.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saves(u32);
 
@@ -21,12 +21,12 @@ impl Saves {
     pub const NOTHING: Saves = Saves(0);
     /// The bit of output 0, and how many inputs can be named.
     pub const FIRST_OUTPUT: usize = 28;
-    /// How many inputs an operation may save; who takes more refuses them.
+    /// How many inputs an operation may save. Operations that take more must refuse them.
     pub const INPUTS: usize = Saves::FIRST_OUTPUT;
     pub const OUTPUTS: usize = u32::BITS as usize - Saves::FIRST_OUTPUT;
 
     /// # Panics
-    /// There is no such input; of a constant that is found when it is compiled.
+    /// There is no such input. In a constant this is a compile error.
     #[must_use]
     #[inline]
     pub const fn input(self, i: usize) -> Saves {
@@ -43,14 +43,14 @@ impl Saves {
         Saves(self.0 | 1 << (Saves::FIRST_OUTPUT + j))
     }
 
-    /// What a row's derivative reads: a bit for each operand, and whether it reads the result.
+    /// The mask of a pointwise row: a bit for each operand that its derivative reads, and whether it reads the result.
     #[inline]
     pub const fn of_row(operands: u8, output: bool) -> Saves {
         const { assert!(u8::BITS as usize <= Saves::INPUTS) };
         Saves(operands as u32 | (output as u32) << Saves::FIRST_OUTPUT)
     }
 
-    /// The place in a node's list of saved tensors where the value of `bit` lies.
+    /// The position in a node's list of saved tensors that belongs to `bit`.
     #[inline]
     pub const fn place(self, bit: usize) -> usize {
         (self.0 & ((1u32 << bit) - 1)).count_ones() as usize
@@ -62,35 +62,35 @@ impl Saves {
     }
 }
 
-/// Where an operation's inputs may lie.
+/// On which devices an operation's inputs may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Devices {
-    /// All on one device; a 0-d input on the CPU is brought there.
+    /// All on one device. A 0-d input on the CPU is copied to it.
     Same,
-    /// As `Same`, but the operation takes 0-d inputs from the CPU itself.
+    /// As `Same`, but the operation itself reads 0-d inputs from the CPU.
     Numbers,
     /// Anywhere.
     Any,
 }
 
-/// An operation: its forward on arrays, beside the vjp that a node will run. Where it says nothing, it has the common properties: inputs on
-/// one device, values that are there, nothing saved, a tangent by transposing the vjp, no batching rule.
+/// An operation: its forward on arrays, beside the vjp that its node will run. The defaults describe the common case: all inputs on one device,
+/// no pending inputs, nothing saved, the tangent by transposing the vjp, no batching rule.
 pub trait Op: Vjp + OpForm {
     fn name(&self) -> &'static str;
 
     fn forward(&self, inputs: &[&Array]) -> Result<Arrays>;
 
-    /// Which inputs may lie on another device than the rest.
+    /// Which inputs may be on another device than the others.
     fn devices(&self) -> Devices {
         Devices::Same
     }
 
-    /// Whether the forward knows what to do with inputs (and, in place, with a target) whose values are pending; others get them computed.
+    /// Whether the forward accepts inputs (and, in place, a target) whose values are pending. Otherwise dispatch computes them first.
     fn accepts_pending(&self) -> bool {
         false
     }
 
-    /// Writes the first result into `out`, which is the first input itself. An operation that can do without a temporary says how.
+    /// Writes the first result into `out`, which is also the first input. Override it to avoid the temporary.
     fn forward_into(&self, out: &Array, inputs: &[&Array]) -> Result<()> {
         let made = self.forward(inputs)?;
         if made[0].shape() != out.shape() {
@@ -99,42 +99,42 @@ pub trait Op: Vjp + OpForm {
         out.copy_from(&made[0])
     }
 
-    /// About how many elements or products the forward goes over. From `host::LARGE` on it runs without the host's lock.
+    /// About how many elements or products the forward processes. From `host::LARGE` on it runs without the host's lock.
     fn work(&self, inputs: &[&Array]) -> usize {
         inputs.iter().map(|a| a.numel()).sum()
     }
 
-    /// What the vjp reads, given which inputs need a gradient.
+    /// What the vjp reads, if these inputs need a gradient.
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING
     }
 
-    /// Whether an output has a gradient at all (indices have none).
+    /// Whether an output is differentiable (indices are not).
     fn differentiable(&self, _output: usize) -> bool {
         true
     }
 
-    /// Whether it converts to another type: where that has no gradients the path ends.
+    /// Whether it converts to another dtype. A cast to a dtype without gradients ends the path of the gradient.
     fn is_cast(&self) -> bool {
         false
     }
 
-    /// The view that the operation is, with the name its node bears; None where it makes something new.
+    /// The view operation that this is, with its node's name. None: the result has memory of its own.
     fn view(&self) -> Option<(&ViewOp, Option<ViewName>)> {
         None
     }
 
-    /// Whether `forward` runs operations on tensors. No tensor is locked then.
+    /// Whether `forward` calls operations on tensors. Then no tensor is locked while it runs.
     fn is_composed(&self) -> bool {
         false
     }
 
-    /// Whether each element of the result depends on the elements in the same place of the inputs, broadcast, and on nothing else.
+    /// Whether each element of the result depends only on the elements at the same position of the (broadcast) inputs.
     fn is_elementwise(&self) -> bool {
         false
     }
 
-    /// The operation on inputs that all have a batch dimension of this size in front, which all results then have: mostly the same with its
+    /// The operation on inputs that all have a leading batch dimension of this size, as have all results: usually the same operation with its
     /// dimensions shifted by one. None: there is no such operation.
     fn shifted(&self, _batch: usize) -> Option<Self>
     where
@@ -143,29 +143,29 @@ pub trait Op: Vjp + OpForm {
         None
     }
 
-    /// The batching rule: the operation on inputs of which some have a batch dimension in front, which all results then have. None: it has
-    /// no rule, and runs on each element of the batch.
+    /// The batching rule: the operation on inputs of which some have a leading batch dimension. All results have one. None: there is no rule, and
+    /// the operation runs on each element of the batch.
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         self.batch_shifted(batch)
     }
 
-    /// How the tangents of the results come from those of the inputs.
+    /// How the tangents of the results follow from those of the inputs.
     fn tangent(&self) -> Tangent {
         Tangent::General
     }
 
-    /// The tangents of the results (None: zero), of an operation for which `tangent` has no word.
+    /// The tangents of the results (None: zero), for operations that no variant of `Tangent` describes.
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         cx.of_kind(self.tangent())
     }
 }
 
-/// What every operation has, in the forms in which `dyn Op` needs it.
+/// What dispatch needs of a `dyn Op`.
 pub trait OpForm {
-    /// The operation as a node keeps it.
+    /// The operation in the form that a node holds.
     fn node_op(&self) -> NodeOp;
 
-    /// The batching rule that `Op::shifted` gives: all inputs get a batch dimension.
+    /// The batching rule that follows from `Op::shifted`: every input gets a batch dimension.
     fn batch_shifted(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>>;
 }
 

@@ -1,4 +1,4 @@
-//! The one operation descriptor of all pointwise rows, and the scalar language spoken by tensors, which gives every higher derivative.
+//! The operation of all pointwise rows, and the instance of the scalar language over tensors, which gives derivatives of every order.
 
 use crate::array::{Array, fusion};
 use crate::autograd::dispatch::apply::apply1;
@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 pub use crate::backend::cpu::pointwise::kernels::MAX_PARAMS;
 
-/// Which operand of an operation is a Python number: PyTorch names some nodes differently then.
+/// Which operand is a Python number. PyTorch names some nodes after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number {
     None,
@@ -33,12 +33,12 @@ pub enum Number {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::autograd) enum Passthrough {
     Identity,
-    /// But for its sign.
+    /// The cotangent with its sign changed.
     Negated,
     None,
 }
 
-/// A row with its parameters and the types it computes in and gives.
+/// A row with its parameters, the dtype it computes in, and that of the result.
 #[derive(Debug, Clone, Copy)]
 pub struct PointwiseOp {
     pub row: RowId,
@@ -49,7 +49,7 @@ pub struct PointwiseOp {
 }
 
 impl PointwiseOp {
-    /// A row that computes in `dtype`; its kind says what the result is. Parameters are the caller's to fill in.
+    /// A row that computes in `dtype`. Its kind determines the result's dtype. The caller fills in the parameters.
     #[inline]
     pub fn of(row: RowId, dtype: DType) -> Self {
         let out = Func::forward(row).out_dtype(dtype);
@@ -65,7 +65,7 @@ impl PointwiseOp {
         self.row.info().node_names[self.number as usize]
     }
 
-    /// What the node keeps, by PyTorch's names.
+    /// The node's saved attributes, under PyTorch's names.
     pub fn saved_attributes(&self) -> SavedAttributes {
         let info = self.row.info();
         let saves = info.saves(info.differentiable());
@@ -95,7 +95,7 @@ impl PointwiseOp {
         attributes
     }
 
-    /// Whether the gradient of an operand is the cotangent itself, as the row's formula tells. Such derivatives have no kernels.
+    /// Whether the gradient of an operand is the cotangent itself, read off the row's formula. Such derivatives have no kernels.
     #[inline]
     pub(in crate::autograd) fn passthrough(&self, operand: usize) -> Passthrough {
         static ALL: OnceLock<Vec<[Passthrough; 3]>> = OnceLock::new();
@@ -118,7 +118,7 @@ impl PointwiseOp {
         let info = self.row.info();
         let Some(reads) = info.operands[i].saves else { return Ok(None) };
         let n = info.arity();
-        // Places that the derivative does not read are filled with `g`.
+        // Positions that the derivative does not read hold `g`.
         let mut xs: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
         for k in 0..n {
             xs.push(if reads & (1 << k) != 0 { Some(cx.input(k)?) } else { None });
@@ -127,7 +127,7 @@ impl PointwiseOp {
         let recorded = mode::is_grad_enabled() && (y.is_some() || g.requires_grad() || xs.iter().flatten().any(Tensor::requires_grad));
         let dual = g.has_tangent() || y.iter().chain(xs.iter().flatten()).any(Tensor::has_tangent);
         let func = Func::vjp(self.row, i);
-        // Without a fused kernel the derivative is composed of forward ones.
+        // Without a fused kernel the derivative is composed of forward operations.
         if reads != 0 && !recorded && !dual && g.with_array(|a| a.has_row(func, self.compute)) {
             let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
             let run = |arrays: &[&Array]| Array::pointwise(func, self.compute, self.compute, arrays, self.params());
@@ -148,7 +148,7 @@ impl PointwiseOp {
                     kept.extend(arrays.into_iter().cloned());
                 }
             }
-            // Programs may run here, and a device may be waited for: no tensor is locked.
+            // No tensor is locked here: a program may run, or the device may be waited for.
             if !kept.is_empty() {
                 return Ok(Some(Tensor::new(run(&kept.iter().collect::<SmallVec<[&Array; 5]>>())?)));
             }
@@ -156,14 +156,14 @@ impl PointwiseOp {
         self.composed(i, g, xs, y).map(Some)
     }
 
-    /// The gradient of operand `i` in tensor operations, so that it has a history of its own.
+    /// The gradient of operand `i`, composed of tensor operations so that it has a history.
     fn composed(&self, i: usize, g: &Tensor, xs: SmallVec<[Option<Tensor>; 3]>, y: Option<Tensor>) -> Result<Tensor> {
         let or_g = |t: Option<Tensor>| Expr::of(t.unwrap_or_else(|| g.clone()));
         let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(or_g).collect();
         let p: SmallVec<[Expr; 3]> =
             self.params().iter().map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?)))).collect::<Result<_>>()?;
         let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &or_g(y), &p).finish()?;
-        // A derivative may be a bare number, of the CPU.
+        // A derivative may be a 0-d number on the CPU.
         let shape = g.shape();
         let v = crate::autograd::primitives::to_device(&v, g.device())?;
         if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape)) } else { Ok(v) }
@@ -210,7 +210,7 @@ impl Op for PointwiseOp {
 
     fn work(&self, x: &[&Array]) -> usize {
         let rank = x.iter().map(|a| a.rank()).max().unwrap_or(0);
-        // Operands that do not broadcast together are for the forward to refuse.
+        // The forward reports operands that do not broadcast.
         let size = |a: &Array, d: usize| a.rank().checked_sub(d + 1).map_or(1, |i| a.shape()[i]);
         (0..rank).map(|d| x.iter().map(|a| size(a, d)).max().unwrap_or(1)).product()
     }
@@ -261,7 +261,7 @@ impl Op for PointwiseOp {
 }
 
 thread_local! {
-    /// The first error of the expression that is being built on this thread: the language's operators cannot return one.
+    /// The first error of the expression that this thread evaluates: operators cannot return one.
     static FAILED: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
@@ -274,7 +274,7 @@ impl Expr {
         Expr(Some(t))
     }
 
-    /// The value, or the first error on the way to it.
+    /// The value, or the first error of the expression.
     pub fn finish(self) -> Result<Tensor> {
         let failed = FAILED.with(|f| f.borrow_mut().take());
         match (failed, self.0) {
@@ -304,7 +304,7 @@ impl Expr {
         let Some(ts) = xs.iter().map(|x| x.0.as_ref()).collect::<Option<SmallVec<[&Tensor; 3]>>>() else {
             return Expr(None);
         };
-        // Masks come first where there are any; the type to compute in is that of the last operand.
+        // Masks, if any, come first; the last operand has the dtype to compute in.
         let dtype = xs.last().map_or(DType::F32, |x| x.dtype());
         Expr::from_result(apply1(&PointwiseOp::of(row, dtype), &ts))
     }

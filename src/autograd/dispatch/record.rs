@@ -1,20 +1,22 @@
-//! The one place that records: every way in ends here.
+//! The one place that records: every kind of operation ends here.
 //!
-//! Operations and writes in place (`apply.rs`), the short way (`fast_path.rs`), views and writes through them (`graph/view.rs`) and custom Functions of
-//! the embedding language first ask `History` what the thread's mode and the inputs say, then compute, and then either leave a record of why
-//! nothing was recorded (`diagnostics/missing_gradient.rs`) or give an `Entry` to `begin`, which makes the node, and its outputs to `finish`. No other file makes a
-//! node. What concerns all operations stands here, once:
+//! Operations and in-place writes (`apply.rs`), the fast path (`fast_path.rs`), views and writes through them (`graph/view.rs`) and custom
+//! Functions of the embedding language proceed in the same way. First `History` determines, from the thread's mode and the inputs, what is
+//! recorded. Then the result is computed. Then either a record of why there is no history is left (`diagnostics/missing_gradient.rs`), or `begin`
+//! makes the node from a `NodeRecord` and `finish` completes it. No other file makes a node. What concerns all operations is implemented here,
+//! once:
 //!
 //! - *Grad mode and inference mode*: `History`.
 //! - *Transform levels*: `History::at_level`. A pass at a level that records nothing there (`level::is_unrecorded`) gives no edges.
-//! - *Call site and anomaly mode*: `begin` is given the site that `call_site::current` finds, which in anomaly mode stands for the whole stack.
-//! - *Saved tensor hooks*: `finish` lets those in force pack what the node has saved.
-//! - *Subclasses*: `__torch_function__` is asked before dispatch (`python/overrides/`). Outputs are new tensors without an object of the
-//!   embedding language, so they are of the plain class.
-//! - *Autocast*: not built. It converts inputs, so it belongs in front of `History::of`.
-//! - *Profiler*: not built. It opens a range where `History` is asked and closes it at the end of `finish`.
+//! - *Call site and anomaly mode*: `begin` takes the site from `call_site::current`, which in anomaly mode stands for the whole stack.
+//! - *Saved tensor hooks*: `finish` lets the hooks in force pack what the node has saved.
+//! - *Subclasses*: `__torch_function__` runs before dispatch (`python/overrides/`). Outputs are new tensors without an object of the embedding
+//!   language, so they are of the plain class.
+//! - *Autocast*: not built. It converts inputs, so it belongs before `History::of`.
+//! - *Profiler*: not built. It opens a range where `History` is made and closes it at the end of `finish`.
 //!
-//! Who wants to see every operation sets a bit of `Mode::watch`. `Mode::allows_fast_path` then says no, and nothing goes past dispatch.
+//! A watcher that has to see every operation sets a bit of `Mode::watch`. Then `Mode::allows_fast_path` is false, and every operation goes
+//! through dispatch.
 
 use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::dispatch::call_site::Site;
@@ -29,7 +31,7 @@ use crate::error::Result;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What the thread's mode and an operation's inputs say about its history, asked before it runs.
+/// What is recorded of an operation, given the thread's mode and the inputs. Determined before the operation runs.
 #[derive(Debug)]
 pub struct History {
     pub mode: Mode,
@@ -55,7 +57,7 @@ impl History {
         History { mode, needs: SmallVec::new(), ends: false, wrapped: false, dual: false }
     }
 
-    /// Of inputs that are read one by one.
+    /// Reads the inputs one by one.
     pub fn of<'a>(mode: Mode, inputs: impl IntoIterator<Item = &'a Tensor>) -> History {
         let mut history = History::new(mode);
         for t in inputs {
@@ -64,14 +66,14 @@ impl History {
         history
     }
 
-    /// Looks at the next input.
+    /// Adds the next input.
     #[inline]
     pub(crate) fn input(&mut self, core: &Core) {
         let needs = self.target(core);
         self.ends |= core.has_path_ends() || needs && !records(self.mode);
     }
 
-    /// Looks at the next input, which is going to be overwritten: its path ends nowhere. Returns whether it needs a gradient.
+    /// Adds the next input, which will be overwritten, so its path does not end here. Returns whether it needs a gradient.
     #[inline]
     pub(crate) fn target(&mut self, core: &Core) -> bool {
         let needs = core.needs_grad();
@@ -105,7 +107,7 @@ impl History {
     }
 }
 
-/// An operation as the graph keeps it.
+/// The description of a node.
 pub struct NodeRecord {
     pub op: NodeOp,
     pub edges: Edges,
@@ -116,25 +118,25 @@ pub struct NodeRecord {
 }
 
 impl NodeRecord {
-    /// Of an operation that saves nothing, or says later what it saves.
+    /// A node that saves nothing yet.
     pub fn new(op: NodeOp, edges: Edges, outs: SmallVec<[OutMeta; 1]>) -> NodeRecord {
         NodeRecord { op, edges, outs, saves: Saves::NOTHING, saved: SmallVec::new() }
     }
 
-    /// Of an operation with one output.
+    /// As `new`, with one output.
     pub fn single(op: NodeOp, edges: Edges, out: OutMeta) -> NodeRecord {
         NodeRecord::new(op, edges, SmallVec::from_elem(out, 1))
     }
 }
 
-/// Makes the node: the one place that does. What is never linked to a tensor belongs to no graph.
+/// Makes the node. A node that is never linked to a tensor belongs to no graph.
 #[inline]
 pub fn begin(entry: NodeRecord, site: Site) -> Arc<Node> {
     let NodeRecord { op, edges, outs, saves, saved } = entry;
     node(op, edges, outs, saves, saved, site)
 }
 
-/// `begin` with what an entry consists of, inlined: where a node is half of what an operation costs, nothing is moved twice.
+/// `begin` without the struct, inlined: where making the node is half of an operation's cost, nothing is moved twice.
 #[inline(always)]
 pub(in crate::autograd) fn node(
     op: NodeOp,
@@ -147,7 +149,7 @@ pub(in crate::autograd) fn node(
     Node::new(op, edges, outs, saved, saves, site)
 }
 
-/// Ends the recording of a node that its outputs point to: `ended` are the inputs, if the paths of some have ended.
+/// Completes a node after its outputs point to it. `ended` is the inputs, if the paths of some end here.
 #[inline]
 pub(crate) fn finish(node: &Arc<Node>, ended: Option<&[&Tensor]>, outs: &[Tensor]) -> Result<()> {
     if let Some(inputs) = ended {
@@ -159,9 +161,9 @@ pub(crate) fn finish(node: &Arc<Node>, ended: Option<&[&Tensor]>, outs: &[Tensor
     }
 }
 
-/// Makes `edge` the history of a tensor that exists.
+/// Makes `edge` the history of an existing tensor.
 pub(crate) fn link(t: &Tensor, edge: Edge) {
-    // `.grad` of a tensor that keeps it follows the tensor to its new node.
+    // `retain_grad` of the tensor moves to its new node.
     let retains = t.meta(|m| m.is_some_and(|m| m.retains_grad));
     if retains {
         let weak = t.downgrade();

@@ -1,4 +1,4 @@
-//! A callback that sees every tensor that this thread is about to write in place.
+//! A thread-local callback that is called before every in-place write.
 
 use crate::autograd::dispatch::mode::{ModeGuard, Watch, set_watch};
 use crate::autograd::tensor::Tensor;
@@ -16,7 +16,7 @@ thread_local! {
     static WATCHER: RefCell<Option<Arc<dyn WriteCallback>>> = const { RefCell::new(None) };
 }
 
-/// Sets or takes away this thread's callback.
+/// Sets or removes this thread's callback.
 pub fn set(watcher: Option<Arc<dyn WriteCallback>>) {
     set_watch(Watch::Writing, watcher.is_some());
     let old = WATCHER.with(|w| w.replace(watcher));
@@ -24,7 +24,7 @@ pub fn set(watcher: Option<Arc<dyn WriteCallback>>) {
     drop(old);
 }
 
-/// Tells the callback, which does not see its own writes.
+/// Calls the callback. Its own writes do not call it again.
 #[cold]
 pub(in crate::autograd) fn announce(t: &Tensor) -> Result<()> {
     let Some(watcher) = WATCHER.with(|w| w.borrow().clone()) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Where gradients end: `.grad` of leaves, and of other tensors that were asked to keep theirs.
+//! Accumulates gradients in `.grad` of leaves, and of other tensors with `retain_grad`.
 
 use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::primitives;
@@ -8,31 +8,31 @@ use crate::backend::lock_order::{HeldLock, LockMode, Rank, enter};
 use crate::error::Result;
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
-/// Passes of several threads may come to one leaf: what they add is added one after the other. Leaves share these by their number.
-/// A thread may take one again: what it computes in its turn may run foreign code (a signal's handler, a watcher of writes).
+/// Passes of several threads may reach one leaf; their additions are serialised. Leaves share these locks by address. The locks are reentrant,
+/// because the addition may run foreign code (a signal handler, a write callback).
 static LEAF_LOCKS: [ReentrantMutex<()>; 64] = [const { ReentrantMutex::new(()) }; 64];
 
-/// This thread's turn at a leaf.
+/// The lock of a leaf, held.
 struct LeafLock {
     _lock: ReentrantMutexGuard<'static, ()>,
     _held: HeldLock,
 }
 
-/// Waits for this thread's turn at a leaf. The thread that has it may ask for the host's lock, which is therefore released meanwhile.
+/// Locks a leaf. The thread that holds the lock may need the host's lock, so a wait releases that.
 fn lock_leaf(leaf: &Tensor) -> LeafLock {
     let _held = enter(Rank::Turn, LockMode::Shared);
     let lock = &LEAF_LOCKS[leaf.id() / 64 % LEAF_LOCKS.len()];
     LeafLock { _lock: lock.try_lock().unwrap_or_else(|| host::unlocked(|| lock.lock())), _held }
 }
 
-/// Adds a gradient to a leaf's `.grad`. The first one is taken over if nobody else holds it, else copied; later ones
-/// are added in place, out of place if the sum is to have a history itself.
+/// Adds a gradient to a leaf's `.grad`. The first one is moved there if nothing else holds it, else copied. Later ones are added in place, or out
+/// of place if the sum has a history.
 pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
     let old = {
         let _lock = lock_leaf(leaf);
         add(leaf, grad, create_graph)?
     };
-    // Not in its turn: it may own foreign objects.
+    // After the lock is released: it may own foreign objects.
     drop(old);
     let hooks = leaf.meta(|m| m.map(|m| m.hooks.post_accumulate.clone())).unwrap_or_default();
     if !hooks.is_empty() {
@@ -44,10 +44,10 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Resu
     Ok(())
 }
 
-/// Adds to `.grad`, and gives back what stood there.
+/// Adds to `.grad` and returns the old tensor.
 fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>> {
     let Some(have) = leaf.grad() else {
-        // `.grad` lies in memory as the leaf does.
+        // `.grad` has the leaf's strides.
         let same = leaf.with_array(|l| grad.with_array(|g| l.strides() == g.strides() && g.storage().is_sole_owner()));
         let own = if create_graph || !grad.is_bare() {
             primitives::clone(&grad)?
@@ -66,7 +66,7 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
         && grad.is_bare()
         && have.with_array(|a| a.storage().is_writable() && !a.layout().has_zero_stride());
     if in_place {
-        // Recorded as a write, so that a graph that saved this `.grad` notices.
+        // The version changes, so that a graph that saved this `.grad` notices the write.
         primitives::add_into(&have, &grad)?;
         have.increment_version("accumulate_grad");
     } else {
@@ -76,7 +76,7 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
     Ok(Some(have))
 }
 
-/// `.grad` of a tensor that is no leaf but keeps its gradient: the same pass may not change it later, so it is copied.
+/// `.grad` of a non-leaf with `retain_grad`. The pass may go on to use the gradient in place, so it is copied.
 pub(crate) fn retain(t: &Tensor, grad: &Tensor) -> Result<()> {
     match t.grad() {
         None => {

@@ -1,4 +1,4 @@
-//! The engine: walks the graph from its roots, newest node first, and brings gradients to leaves and to whoever asked for them.
+//! One backward pass: runs nodes from the roots on, newest first, and delivers gradients to leaves and to the inputs asked for.
 
 use crate::array::fusion;
 use crate::autograd::diagnostics::anomaly;
@@ -30,36 +30,36 @@ use std::sync::Arc;
 pub struct Options {
     pub retain_graph: bool,
     pub create_graph: bool,
-    /// Where gradients are wanted: they are returned. Empty: at all leaves, whose `.grad` they are added to.
+    /// The edges whose gradients are returned. If empty, gradients are accumulated in `.grad` of all leaves.
     pub inputs: Vec<Edge>,
-    /// The gradients at `inputs` are not returned but left to the leaves among them, and to tensors that keep theirs.
+    /// Gradients at `inputs` are accumulated (in leaves, and in tensors with `retain_grad`) instead of returned.
     pub accumulate: bool,
-    /// It is an error if no gradient comes to one of `inputs`, or to a leaf that is known.
+    /// Makes it an error if one of `inputs`, or without them a known leaf, gets no gradient.
     pub strict: bool,
-    /// The level of the tensors that the pass starts from.
+    /// The transform level of the roots.
     pub level: u32,
-    /// How errors name `inputs`.
+    /// The names of `inputs` in errors.
     pub names: Vec<String>,
-    /// The line that calls for the pass; asked for where the pass records in anomaly mode.
+    /// The line that called backward; used if the pass records in anomaly mode.
     pub call_site: Site,
 }
 
-/// What the engine knows of a node during one pass. The roots keep it alive.
+/// The state of a node during one pass. The roots keep the node alive.
 struct TaskNode<'a> {
     node: &'a Arc<Node>,
-    /// Edges that point here from nodes that have not run yet.
+    /// How many edges to this node start at nodes that have not run yet.
     dependencies: u32,
-    /// Whether a wanted input lies here or behind it.
+    /// Whether one of `Options::inputs` is this node or behind it.
     needed: bool,
-    /// Whether a gradient that arrives here is to be returned.
+    /// Whether the gradient of this node is returned.
     captured: bool,
-    /// For each of the node's outputs the place of its gradient; `NOWHERE` where none has arrived.
+    /// For each output of the node, the index of its input buffer; `NO_INDEX` if no gradient has arrived.
     grads: SmallVec<[u32; 4]>,
-    /// For each of the node's edges the place of the node that it points to; `NOWHERE` where it points to none.
+    /// For each edge of the node, the index of the node it points to; `NO_INDEX` for none.
     targets: SmallVec<[u32; 4]>,
 }
 
-/// A node that is ready, ordered by its sequence number.
+/// A node without open dependencies, ordered by its sequence number.
 struct ReadyNode(u64, usize);
 
 impl PartialEq for ReadyNode {
@@ -81,7 +81,7 @@ impl Ord for ReadyNode {
 
 const FRESH_STACK: usize = 16 << 20;
 
-/// Runs backward from `roots` with the gradients given for them. Returns the gradients at `options.inputs`.
+/// Runs backward from `roots` with these gradients. Returns the gradients at `options.inputs`.
 pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
     let Some(guard) = TaskGuard::enter() else { return on_fresh_thread(roots, options) };
     let _running = RunningPass::begin();
@@ -106,7 +106,7 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
             mode::set(mode);
             saved_hooks::install(hooks);
             level::install(levels);
-            // The thread that waits for this one learns of a panic as of any other error.
+            // A panic is reported to the waiting thread as an error.
             caught(|| run(roots, options))
         });
         match thread {
@@ -116,22 +116,22 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     })
 }
 
-/// The state of one pass.
+/// One backward pass.
 struct GraphTask<'a> {
     options: &'a Options,
     nodes: Vec<TaskNode<'a>>,
     buffers: InputBuffers,
-    /// (node, output) of each wanted input, and its result.
+    /// For each of `Options::inputs`: node, output number, and its gradient.
     captures: Vec<(usize, u32, Option<Tensor>)>,
     ready_queue: BinaryHeap<ReadyNode>,
     retain_graph: bool,
-    /// Whether gradients go on into `.grad`.
+    /// Whether gradients are accumulated in `.grad`.
     accumulates: bool,
-    /// Whether nodes may run the short way.
+    /// Whether nodes may take the fast path.
     direct: bool,
     /// In anomaly mode, whether to look for nan.
     anomaly: Option<bool>,
-    /// In strict mode: nodes that gave no gradient to the node at a place, and leaves that none has come to.
+    /// In strict mode: (index of a node, the node that returned None for it); and leaves that got no gradient.
     returned_none: Vec<(usize, &'a Arc<Node>)>,
     leaves_without_gradient: Vec<usize>,
 }
@@ -165,7 +165,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         starts
     };
     let _plan = task_plan::publish(options.inputs.is_empty(), || task.nodes.iter().filter(|v| v.needed).map(|v| v.node));
-    // Above level 0 lower levels go on recording as before.
+    // Above level 0 nothing is recorded at this level, while lower levels record as before.
     let quiet = (options.level > 0 && !options.create_graph).then(|| UnrecordedLevel::at(options.level));
     let _mode = ModeGuard::grad(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
@@ -203,7 +203,7 @@ impl<'a> GraphTask<'a> {
         at
     }
 
-    /// Finds every node behind the roots and counts the edges that point to each. Returns the places of the roots.
+    /// Finds every node behind the roots and counts the edges that point to each. Returns the indices of the roots' nodes.
     fn discover(&mut self, index: &mut NodeIndex, roots: &'a [Edge]) -> Vec<usize> {
         let starts = roots.iter().map(|e| self.add_node(index, &e.node)).collect();
         let mut at = 0;
@@ -226,7 +226,7 @@ impl<'a> GraphTask<'a> {
         starts
     }
 
-    /// With wanted inputs only the nodes on the way to one of them run.
+    /// If inputs are given, only nodes on a path to one of them run.
     fn mark_needed(&mut self, index: &NodeIndex) {
         if self.options.inputs.is_empty() {
             return;
@@ -237,7 +237,7 @@ impl<'a> GraphTask<'a> {
         for e in &self.options.inputs {
             let at = index.find(&e.node);
             if !self.options.accumulate {
-                // An input that is not reached keeps its None.
+                // An input that is not reached keeps None.
                 self.captures.push((at.unwrap_or(usize::MAX), e.nr, None));
             }
             if let Some(i) = at {
@@ -245,7 +245,7 @@ impl<'a> GraphTask<'a> {
                 self.nodes[i].captured = !self.options.accumulate;
             }
         }
-        // Every edge points to a smaller number (or to an accumulate node, which has no edges).
+        // In ascending order: every edge points to a smaller number, or to an accumulate node, which has no edges.
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_unstable_by_key(|&i| self.nodes[i].node.seq());
         for i in order {
@@ -255,12 +255,12 @@ impl<'a> GraphTask<'a> {
         }
     }
 
-    /// Whether a wanted input lies behind a node.
+    /// Whether a needed node lies behind this node.
     fn behind_is_needed(&self, i: usize) -> bool {
         self.nodes[i].targets.iter().any(|&t| t != NO_INDEX && self.nodes[t as usize].needed)
     }
 
-    /// Adds a gradient to what has arrived at a node's output.
+    /// Adds a gradient to the input buffer of a node's output.
     #[inline]
     fn add(&mut self, at: usize, nr: usize, grad: Gradient) -> Result<()> {
         self.buffers.add(&mut self.nodes[at].grads[nr], grad, false, self.options.create_graph)
@@ -290,7 +290,7 @@ impl<'a> GraphTask<'a> {
             }
             return Ok(());
         }
-        // Nothing behind a wanted input may be wanted any more.
+        // The node may have been needed only for its own gradient.
         if self.options.inputs.is_empty() || self.behind_is_needed(i) {
             node_hooks::pre_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| with_forward_line(e, node))?;
             self.run_vjp(i, node, hooks.as_ref(), grads)
@@ -300,7 +300,7 @@ impl<'a> GraphTask<'a> {
         }
     }
 
-    /// Brings a gradient to a leaf, between the hooks of its node.
+    /// Accumulates a gradient in a leaf, between the hooks of its node.
     fn accumulate(&mut self, i: usize, leaf: &Tensor, hooks: Option<&NodeHooks>, mut grads: Grads) -> Result<()> {
         node_hooks::pre_hooks(self.nodes[i].node, hooks, &mut grads)?;
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
@@ -315,7 +315,7 @@ impl<'a> GraphTask<'a> {
         }
     }
 
-    /// In strict mode, the error for wanted inputs to which the pass brought nothing.
+    /// In strict mode: an error that names the inputs that got no gradient.
     fn check_all_reached(&self) -> Result<()> {
         let returned = self.captures.iter().filter(|(at, _, g)| g.is_none() && *at != usize::MAX).map(|(at, ..)| *at);
         let mut lines = Vec::new();
@@ -339,7 +339,7 @@ impl<'a> GraphTask<'a> {
         Err(Error::graph(format!("backward(strict=True): {} reached, but given no gradient\n  {}", lines.len(), lines.join("\n  "))))
     }
 
-    /// Runs a pointwise node the short way, on bare gradients; false, and nothing done, where it takes the long one.
+    /// Runs a pointwise node through the fast path, on arrays. Returns false, and has done nothing, where that does not apply.
     #[inline]
     fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
         let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
@@ -366,7 +366,7 @@ impl<'a> GraphTask<'a> {
         Ok(true)
     }
 
-    /// A node that does not run still lets the nodes behind it go.
+    /// Completes a node that does not run: its successors no longer depend on it.
     fn skip_node(&mut self, i: usize) {
         for t in std::mem::take(&mut self.nodes[i].targets) {
             if t != NO_INDEX {
@@ -401,7 +401,7 @@ impl<'a> GraphTask<'a> {
         if let Some(given) = &given {
             self.check_count(node, &outs)?;
             for (k, (g, e)) in outs.iter_mut().zip(node.edges()).enumerate() {
-                // A hook sees the gradients that the node's inputs will get.
+                // A post hook sees the gradients fitted to the node's edges.
                 *g = match (g.take(), e) {
                     (Some(g), Some(e)) if needs[k] => Some(fit_at(g, e, k, node)?),
                     (g, _) => g,
@@ -430,7 +430,7 @@ impl<'a> GraphTask<'a> {
         Err(with_forward_line(Error::runtime(text), node))
     }
 
-    /// Fits gradients to a node's edges and hands them on.
+    /// Fits gradients to a node's edges and adds them to the input buffers there.
     fn deliver(&mut self, i: usize, node: &'a Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
         self.check_count(node, &outs)?;
         for (k, g) in outs.into_iter().enumerate() {
@@ -452,7 +452,7 @@ impl<'a> GraphTask<'a> {
     }
 }
 
-/// Fits the gradient that a node gives for its edge `k` to the edge.
+/// Fits the gradient for edge `k` of a node.
 fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
     primitives::fit(g, &e.node.outs()[e.nr as usize]).map_err(|err| {
         let text = format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message());
@@ -460,7 +460,7 @@ fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
     })
 }
 
-/// Names the forward line on an error that a node's backward raised.
+/// Adds the forward line to an error that a node's backward raised.
 fn with_forward_line(e: Error, node: &Node) -> Error {
     if node.is_freed() && e.kind() == ErrorKind::Graph {
         return e;
@@ -471,7 +471,7 @@ fn with_forward_line(e: Error, node: &Node) -> Error {
     }
 }
 
-/// Calls one node by hand with gradients for its outputs, as `grad_fn(grad)` does. Frees nothing.
+/// Calls one node directly, as `grad_fn(grad)` does. Frees nothing.
 pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     if grads.len() != node.outs().len() {
         return Err(Error::type_(format!("{}: expected {} gradients, got {}", node.name(), node.outs().len(), grads.len())));
@@ -494,7 +494,7 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     for (k, g) in outs.into_iter().enumerate() {
         fitted.push(match (g, node.edges().get(k).and_then(Option::as_ref)) {
             (Some(g), Some(e)) => {
-                // Nobody promises that a gradient given by hand has the output's shape.
+                // The caller's gradients need not have the output's shape.
                 let meta = &e.node.outs()[e.nr as usize];
                 let fits = primitives::is_broadcast_of(&g.shape(), &meta.shape);
                 Some(if fits { primitives::fit(g, meta)? } else { g })

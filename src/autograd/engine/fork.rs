@@ -1,27 +1,27 @@
-//! Forks and passes. A pass runs without the host's lock and takes short locks of tensors and leaves; a child forked meanwhile would find
-//! them taken by threads that it does not have. So a thread that wants to fork waits until the passes of all others stand between two nodes,
-//! where they hold none, and the passes wait there until it has forked.
+//! Forks during backward passes. A pass runs without the host's lock and takes short locks of tensors and leaves. A child forked meanwhile would
+//! inherit locks whose owners do not exist in it. So a thread that forks waits until every other pass is between two nodes, where it holds no
+//! lock, and the passes pause there until the fork is done.
 
 use crate::backend::host;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A pass may be in a hook that itself waits for the thread that forks: so long and no longer is it waited for.
+/// The longest time that a fork waits: a pass may be in a hook that itself waits for the forking thread.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Threads that are about to fork.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
-/// Threads that are inside of passes, but for those that stand still for a fork.
+/// Threads that run a pass and do not pause for a fork.
 static RUNNING_PASSES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// How many of these works this thread is inside of.
+    /// How many passes this thread is inside of.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Being at work on a graph without the host's lock.
+/// A pass that runs without the host's lock.
 pub(in crate::autograd) struct RunningPass(());
 
 impl RunningPass {
@@ -44,7 +44,7 @@ impl Drop for RunningPass {
     }
 }
 
-/// A thread at work that only waits for another one.
+/// A pass that only waits for another thread.
 pub(in crate::autograd) struct WaitingPass(());
 
 impl WaitingPass {
@@ -60,7 +60,7 @@ impl Drop for WaitingPass {
     }
 }
 
-/// Where a thread at work holds no lock: it stays here while another one forks.
+/// A safe point of a pass, which holds no lock here: pauses while another thread forks.
 #[inline]
 pub(in crate::autograd) fn pause_for_forks() {
     if FORKING.load(Ordering::SeqCst) > 0 {
@@ -77,13 +77,13 @@ fn pause() {
                 std::thread::sleep(POLL_INTERVAL);
             }
         });
-        // A fork that begins between the two sees this thread at work, and this thread sees it.
+        // A fork that begins between the two statements sees this thread as running, and this thread sees the fork.
         RUNNING_PASSES.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// To be called before a fork, on the thread that forks, with the host's lock. Comes before the locks of pending results and of memory,
-/// which passes on their way to the next node may need.
+/// Must be called before a fork, on the forking thread, with the host's lock held. It comes before the locks of pending results and of memory,
+/// which passes may need to reach their next node.
 pub fn before_fork() {
     FORKING.fetch_add(1, Ordering::SeqCst);
     let mine = usize::from(DEPTH.get() > 0);

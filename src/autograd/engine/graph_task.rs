@@ -1,36 +1,36 @@
-//! Which passes a thread is inside of, and what is to run when the innermost of them has ended.
+//! The passes that a thread is inside of, and the callbacks that run when the innermost one ends.
 
 use crate::error::{Error, Result};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is to run once a pass has ended well.
+/// Runs when a pass has ended without an error.
 pub type Callback = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Beyond this many passes inside each other a pass goes on on a fresh thread.
+/// Nested passes beyond this depth run on a new thread.
 pub(in crate::autograd) const MAX_DEPTH: u32 = 60;
 
 #[derive(Clone, Copy)]
 struct ActiveTask {
     depth: u32,
-    /// Whether callbacks wait for the end of this pass.
+    /// Whether callbacks are queued for this pass.
     queued: bool,
-    /// The pass's number, 0 until somebody asks.
+    /// The pass's number, 0 until it is asked for.
     id: u64,
 }
 
 thread_local! {
     static ACTIVE: Cell<ActiveTask> = const { Cell::new(ActiveTask { depth: 0, queued: false, id: 0 }) };
-    /// The callbacks of all passes of this thread, with the depth of theirs.
+    /// The callbacks of all passes of this thread, with the depth of their pass.
     static QUEUED: RefCell<Vec<(u32, Callback)>> = const { RefCell::new(Vec::new()) };
     static FRESH_THREADS: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Being inside one more pass; what is still queued for it is forgotten when dropped.
+/// A pass that this thread is inside of. Callbacks that are still queued are dropped with it.
 pub(in crate::autograd) struct TaskGuard(ActiveTask);
 
 impl TaskGuard {
-    /// None where the thread is inside of as many as it may be.
+    /// None if the thread is inside of `MAX_DEPTH` passes.
     #[inline]
     pub fn enter() -> Option<TaskGuard> {
         let before = ACTIVE.get();
@@ -41,7 +41,7 @@ impl TaskGuard {
         Some(TaskGuard(before))
     }
 
-    /// Runs the callbacks, also those that they queue themselves.
+    /// Runs the callbacks, and those that they queue themselves.
     #[inline]
     pub fn finish(&self) -> Result<()> {
         if ACTIVE.get().queued {
@@ -53,7 +53,7 @@ impl TaskGuard {
     }
 }
 
-/// The first callback that waits for the innermost pass.
+/// The next callback of the innermost pass.
 #[cold]
 fn next() -> Option<Callback> {
     let depth = ACTIVE.get().depth;
@@ -75,7 +75,7 @@ impl Drop for TaskGuard {
     }
 }
 
-/// Has `callback` run on this thread once the pass that it is inside of has ended; an error of it is the pass's.
+/// Queues `callback` to run on this thread when the innermost pass has ended. Its error becomes the pass's error.
 pub fn queue(callback: Callback) -> Result<()> {
     let active = ACTIVE.get();
     if active.depth == 0 {
@@ -86,7 +86,7 @@ pub fn queue(callback: Callback) -> Result<()> {
     Ok(())
 }
 
-/// A number that names the pass this thread is inside of, never used twice; None outside.
+/// The number of the pass that this thread is inside of; never reused. None outside of passes.
 pub fn current_pass() -> Option<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let active = ACTIVE.get();
@@ -101,7 +101,7 @@ pub fn current_pass() -> Option<u64> {
     Some(id)
 }
 
-/// Whether passes called on this thread may go on on others.
+/// Whether nested passes may continue on new threads.
 pub fn fresh_threads() -> bool {
     FRESH_THREADS.get()
 }

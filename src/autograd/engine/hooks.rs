@@ -1,4 +1,4 @@
-//! Hooks: foreign code that sees, and may replace, gradients on their way.
+//! Hooks: foreign code that sees gradients during backward, and may replace them.
 
 use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::graph::node::Node;
@@ -16,13 +16,13 @@ pub trait TensorHook: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A hook before (`grads` go into the node) or after (`outputs` came out of it) a node.
+/// A hook before a node (`grads` go in) or after it (`outputs` came out).
 pub trait NodeHook: Send + Sync {
-    /// Before: may replace the gradients that go in.
+    /// May replace the gradients that go in.
     fn before(&self, _grads: &Grads) -> Result<Option<Grads>> {
         Ok(None)
     }
-    /// After: may replace the gradients that came out.
+    /// May replace the gradients that came out.
     fn after(&self, _outputs: &Grads, _grads: &Grads) -> Result<Option<Grads>> {
         Ok(None)
     }
@@ -35,30 +35,30 @@ pub trait LeafHook: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A number that names a registration, never used twice.
+/// The number of a new registration; never reused.
 pub fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Registered hooks with the numbers under which they can be removed, in order of registration.
+/// Registered hooks with their numbers, in order of registration.
 pub type List<H> = Vec<(u64, H)>;
 
-/// What hangs on a node.
+/// The hooks of a node.
 #[derive(Default)]
 pub struct NodeHooks {
     /// Hooks of the tensors that are the node's outputs: (registration, output number, hook).
     pub tensor: Vec<(u64, u32, Arc<dyn TensorHook>)>,
-    /// Outputs whose gradient is kept, after all tensor hooks.
+    /// Outputs with `retain_grad`, which runs after all tensor hooks.
     pub retain: Vec<(u32, crate::autograd::tensor::WeakTensor)>,
     pub pre: List<Arc<dyn NodeHook>>,
     pub post: List<Arc<dyn NodeHook>>,
-    /// No hooks: where the paths of inputs end that need no gradient.
+    /// Not hooks: where the paths of those inputs end that need no gradient.
     pub(in crate::autograd) path_ends: Vec<Arc<PathEnds>>,
 }
 
 impl NodeHooks {
-    /// Whether nothing is to be called.
+    /// Whether there is no hook to call.
     pub fn is_empty(&self) -> bool {
         self.tensor.is_empty() && self.retain.is_empty() && self.pre.is_empty() && self.post.is_empty()
     }
@@ -70,7 +70,7 @@ impl NodeHooks {
     }
 }
 
-/// What hangs on a leaf.
+/// The hooks of a leaf.
 #[derive(Default, Clone)]
 pub struct LeafHooks {
     pub tensor: List<Arc<dyn TensorHook>>,
@@ -84,7 +84,7 @@ impl LeafHooks {
     }
 }
 
-/// Where a hook was registered, so that its handle can take it away again. Holds nothing alive.
+/// Where a hook was registered, so that its handle can remove it. Keeps nothing alive.
 #[derive(Clone)]
 pub enum Registration {
     Node(std::sync::Weak<Node>, u64),
@@ -98,7 +98,7 @@ impl Registration {
         }
     }
 
-    /// Takes the hook away. A run that has begun to call hooks finishes with the ones it started with.
+    /// Removes the hook. A pass that has begun to call hooks finishes with those it started with.
     pub fn remove(&self) {
         match self {
             Registration::Node(n, id) => {

@@ -1,4 +1,4 @@
-//! Gradients on their way through a pass.
+//! Input buffers: the sums of the gradients that have arrived at nodes during a pass.
 
 use crate::array::{Array, Numbers};
 use crate::autograd::primitives::{self, ADD};
@@ -6,20 +6,20 @@ use crate::autograd::tensor::{Tensor, Value};
 use crate::error::Result;
 use crate::layout::Scalar;
 
-/// A gradient. Bare as long as nobody looks at it: no hook, no history, no operation that wants tensors.
+/// A gradient: a plain array as long as no hook, history or tensor operation needs a tensor.
 pub(in crate::autograd) enum Gradient {
     Array(Array),
     Tensor(Tensor),
 }
 
 impl Gradient {
-    /// Runs `f` on the array; None if a level lies above it or a tangent goes with it.
+    /// Runs `f` on the array; None for a tensor of a transform level or with a tangent.
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> Option<R>) -> Option<R> {
         match self {
             Gradient::Array(a) => f(a),
             Gradient::Tensor(t) => {
-                // A copy of the handle: `f` locks nodes.
+                // `f` locks nodes, so the tensor must not stay locked.
                 let array = {
                     let core = t.read();
                     match &core.value {
@@ -41,15 +41,15 @@ impl Gradient {
     }
 }
 
-/// What has arrived at one output of a node, and whether this pass made it itself (then it may be added to in place).
+/// The sum at one output of a node, and whether this pass allocated it (then it may be added to in place).
 pub(in crate::autograd) struct InputBuffer {
     pub grad: Gradient,
     pub own: bool,
 }
 
 impl InputBuffer {
-    /// Adds a gradient. The second is added out of place, later ones in place if nobody else has seen the sum; `recorded` sums have a
-    /// history themselves. A bare gradient was seen by nobody.
+    /// Adds a gradient. The second one is added out of place, later ones in place if nothing else holds the sum; out of place if `recorded`,
+    /// since then sums have a history. An array is held by nothing else.
     pub fn accumulate(self, grad: Gradient, recorded: bool) -> Result<InputBuffer> {
         const NONE: [Scalar; 3] = [Scalar::Int(0); 3];
         let (sum, grad) = match (self.grad, grad) {
@@ -72,18 +72,18 @@ impl InputBuffer {
     }
 }
 
-/// The sums of a pass. Few are alive at once, so that their places are used again and again.
+/// The input buffers of a pass. Few are in use at a time, so their indices are reused.
 #[derive(Default)]
 pub(in crate::autograd) struct InputBuffers {
     buffers: Vec<Option<InputBuffer>>,
     free: Vec<u32>,
 }
 
-/// No place: nothing has arrived.
+/// The index of no buffer: no gradient has arrived.
 pub(in crate::autograd) const NO_INDEX: u32 = u32::MAX;
 
 impl InputBuffers {
-    /// Adds a gradient to the sum at `place`, which is given one if it has none.
+    /// Adds a gradient to the buffer at `index`, and allocates one if there is none yet.
     #[inline]
     pub fn add(&mut self, index: &mut u32, grad: Gradient, own: bool, recorded: bool) -> Result<()> {
         if *index == NO_INDEX {
@@ -103,13 +103,13 @@ impl InputBuffers {
         Ok(())
     }
 
-    /// The sum at `place`; None where nothing has arrived.
+    /// The sum at `index`; None where nothing has arrived.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&Gradient> {
         self.buffers.get(index as usize)?.as_ref().map(|s| &s.grad)
     }
 
-    /// Takes the sum at `place` out; None where nothing has arrived.
+    /// Takes the sum at `index` out; None where nothing has arrived.
     #[inline]
     pub fn take(&mut self, index: u32) -> Option<Gradient> {
         if index == NO_INDEX {

@@ -1,8 +1,8 @@
-//! The engine: runs the nodes of a graph in order, adds up the gradients at each, and brings them to the leaves.
+//! The engine: runs the nodes of a graph in order, sums the gradients at each node, and accumulates them in the leaves.
 //!
-//! `backward` is one pass (a graph task), `input_buffer` the gradients waiting at nodes (input buffers), `accumulate` the end at `.grad`; `hooks`,
-//! `node_hooks`, `graph_task` and `task_plan` are what foreign code sees of a pass, `fork` and `node_index` serve threads. Not here: what a
-//! node computes (`graph/node.rs`, `ops`).
+//! `backward` is one pass (a graph task). `input_buffer` sums gradients that arrive at nodes. `accumulate` writes `.grad`. `hooks`, `node_hooks`,
+//! `graph_task` and `task_plan` are what foreign code sees of a pass. `fork` and `node_index` handle several threads. Not here: what a node
+//! computes (`graph/node.rs`, `ops`).
 
 pub(super) mod accumulate;
 mod backward;

@@ -1,4 +1,4 @@
-//! What runs around a node in backward: hooks of its outputs, hooks of its own, and the checks of what they put in a gradient's place.
+//! The hooks that run around a node in backward, and the checks of gradients that they return.
 
 use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::engine::accumulate;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, fmt_shape};
 use std::sync::Arc;
 
-/// The hooks of the tensors that are the node's outputs, then `.grad` of those that keep it.
+/// The tensor hooks of the node's outputs, then `.grad` of those with `retain_grad`.
 pub(in crate::autograd) fn tensor_hooks(node: &Arc<Node>, hooks: Option<&NodeHooks>, grads: &mut Grads) -> Result<()> {
     if let NodeOp::Accumulate(leaf) = node.op() {
         let hooks = leaf.meta(|m| m.map(|m| m.hooks.tensor.clone())).unwrap_or_default();
@@ -42,7 +42,7 @@ pub(in crate::autograd) fn tensor_hooks(node: &Arc<Node>, hooks: Option<&NodeHoo
     Ok(())
 }
 
-/// The node's own hooks before it runs.
+/// The node's pre hooks.
 pub(in crate::autograd) fn pre_hooks(node: &Node, hooks: Option<&NodeHooks>, grads: &mut Grads) -> Result<()> {
     for (_, hook) in hooks.into_iter().flat_map(|h| &h.pre) {
         let _lines = Inherit::suspend();
@@ -53,7 +53,7 @@ pub(in crate::autograd) fn pre_hooks(node: &Node, hooks: Option<&NodeHooks>, gra
     Ok(())
 }
 
-/// The node's own hooks after it has run.
+/// The node's post hooks.
 pub(in crate::autograd) fn post_hooks(hooks: Option<&NodeHooks>, outs: &mut Grads, given: &Grads) -> Result<()> {
     for (_, hook) in hooks.into_iter().flat_map(|h| &h.post) {
         let _lines = Inherit::suspend();
@@ -65,7 +65,7 @@ pub(in crate::autograd) fn post_hooks(hooks: Option<&NodeHooks>, outs: &mut Grad
     Ok(())
 }
 
-/// What a hook put in the place of a node's gradients: as many, none where there was none, each of the right kind.
+/// Checks the gradients that a hook returned: the same number, None where there was None, and the same shapes and dtypes.
 fn check_replacement<'a>(old: &Grads, new: Grads, meta: impl Fn(usize) -> Option<(&'a [usize], DType)>) -> Result<Grads> {
     if new.len() != old.len() {
         return Err(Error::runtime(format!(

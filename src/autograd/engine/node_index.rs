@@ -1,4 +1,4 @@
-//! Finds a node's place in the pass that is looking for nodes.
+//! Finds the index of a node in the pass that discovers nodes.
 
 use crate::autograd::graph::node::Node;
 use crate::backend::lock_order::{Ordered, OrderedGuard, Rank};
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// By marks in the nodes themselves while no other thread looks too, else by a table.
+/// Uses marks in the nodes while no other thread discovers nodes, else a hash table.
 pub(in crate::autograd) enum NodeIndex {
     Marks(OrderedGuard<'static, u64>),
     Table(FxHashMap<*const Node, u32>),
@@ -14,7 +14,7 @@ pub(in crate::autograd) enum NodeIndex {
 
 impl NodeIndex {
     pub fn new() -> NodeIndex {
-        /// Held while nodes are being marked; the number of the last pass that did.
+        /// Held while nodes are marked. The value is the number of the last pass that did so.
         static MARKING: Ordered<u64, { Rank::Marks as u8 }> = Ordered::new(0);
         match MARKING.try_lock() {
             Some(mut pass) => {
@@ -25,7 +25,7 @@ impl NodeIndex {
         }
     }
 
-    /// The node's place, which is `next` if it has none yet.
+    /// The node's index, which becomes `next` if it has none yet.
     #[inline]
     pub fn position(&mut self, node: &Arc<Node>, next: u32) -> u32 {
         match self {
@@ -41,7 +41,7 @@ impl NodeIndex {
         }
     }
 
-    /// The node's place, if it has one.
+    /// The node's index, if it has one.
     pub fn find(&self, node: &Arc<Node>) -> Option<usize> {
         match self {
             NodeIndex::Marks(pass) if node.mark.pass.load(Ordering::Relaxed) == **pass => {

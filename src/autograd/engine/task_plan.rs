@@ -1,6 +1,6 @@
-//! What a pass is going to run, for hooks that wait for several gradients.
+//! The plan of a pass: which nodes it will run. For hooks that wait for several gradients.
 //!
-//! Passes make a plan only while somebody wants to see one.
+//! Passes make a plan only while a `PlanRequest` exists.
 
 use crate::autograd::graph::node::Node;
 use rustc_hash::FxHashSet;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
-/// While one of these lives, passes that begin make plans.
+/// While one exists, passes that begin make plans.
 #[derive(Debug)]
 pub struct PlanRequest(());
 
@@ -29,18 +29,18 @@ impl Drop for PlanRequest {
 
 struct TaskPlan {
     id: u64,
-    /// The nodes that run or whose gradient is captured; the pass keeps them alive.
+    /// The nodes that run or whose gradient is captured. The pass keeps them alive.
     nodes: FxHashSet<*const Node>,
-    /// It goes to all leaves.
+    /// The pass accumulates in all leaves.
     all_leaves: bool,
 }
 
 thread_local! {
-    /// The plans of the passes that this thread is inside of, the innermost last.
+    /// The plans of the passes that this thread is inside of, innermost last.
     static PLANS: RefCell<Vec<TaskPlan>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes the plan away when its pass ends.
+/// Removes the plan when its pass ends.
 pub(in crate::autograd) struct PlanGuard(());
 
 impl Drop for PlanGuard {
@@ -49,7 +49,7 @@ impl Drop for PlanGuard {
     }
 }
 
-/// Shows the plan of a pass that begins, if anybody wants to see it.
+/// Publishes the plan of a pass that begins, if one is requested.
 #[inline]
 pub(in crate::autograd) fn publish<'a, I: Iterator<Item = &'a Arc<Node>>>(
     all_leaves: bool,
@@ -64,12 +64,12 @@ pub(in crate::autograd) fn publish<'a, I: Iterator<Item = &'a Arc<Node>>>(
     Some(PlanGuard(()))
 }
 
-/// A number that names the innermost pass of this thread, never used twice; None outside of passes that showed a plan.
+/// The number of this thread's innermost pass; never reused. None outside of passes with a plan.
 pub fn current_task() -> Option<u64> {
     PLANS.with(|p| p.borrow().last().map(|p| p.id))
 }
 
-/// Whether every pass that this thread is inside of goes to all leaves, as far as they have shown plans.
+/// Whether every pass with a plan that this thread is inside of accumulates in all leaves.
 pub fn covers_all_leaves() -> bool {
     PLANS.with(|p| p.borrow().iter().all(|p| p.all_leaves))
 }

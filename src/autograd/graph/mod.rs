@@ -1,6 +1,6 @@
-//! The recorded graph: nodes and edges, the tensors that a node saves with their hooks, and views.
+//! The recorded graph: nodes, edges, saved tensors with their hooks, and views.
 //!
-//! Not here: who makes nodes (`dispatch/record.rs`) and who runs them (`engine`).
+//! Not here: making nodes (`dispatch/record.rs`) and running them (`engine`).
 
 pub(super) mod node;
 pub(super) mod saved;

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Points from a node to the node that made one of its inputs, and says which of that node's outputs the input was.
+/// Points from a node to the node that produced one of its inputs, and says which output of that node the input was.
 #[derive(Clone, Debug)]
 pub struct Edge {
     pub node: Arc<Node>,
@@ -29,7 +29,7 @@ pub struct Edge {
 
 pub type Edges = SmallVec<[Option<Edge>; 2]>;
 
-/// Shape, dtype and device of a node's output: what its gradient must fit.
+/// Shape, dtype and device of a node's output. Its gradient must match them.
 #[derive(Clone, Debug)]
 pub struct OutMeta {
     pub shape: Dims,
@@ -44,16 +44,16 @@ impl OutMeta {
     }
 }
 
-/// The name of a node: for all but custom Functions a piece of data.
+/// The name of a node; static for all but custom Functions.
 pub type Name = Cow<'static, str>;
 
-/// A derivative: what a node runs. Some have no forward (custom Functions, writes through views), so `Op` extends it.
+/// The derivative that a node runs. `Op` extends it; custom Functions and writes through views have no forward.
 pub trait Vjp: Send + Sync + 'static {
     /// PyTorch's name of the node ("MulBackward0").
     fn node_name(&self) -> Name;
 
-    /// The gradients of the inputs (None: no gradient), given those of the outputs (None: zero). May give a gradient in the broadcast
-    /// shape; the engine fits it to its edge. Written in tensor operations, so that it has derivatives itself.
+    /// The gradients of the inputs (None: no gradient), given those of the outputs (None: zero). A gradient may have the broadcast shape; the
+    /// engine fits it to its edge. Written in tensor operations, so that it is differentiable itself.
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         match &grads[0] {
             Some(g) => self.pull(cx, g),
@@ -61,20 +61,20 @@ pub trait Vjp: Send + Sync + 'static {
         }
     }
 
-    /// `vjp` of an operation that has one output, or whose others have no gradients. Without one no input has a gradient.
+    /// `vjp` of an operation with one differentiable output. By default no input has a gradient.
     fn pull(&self, cx: &VjpCx<'_>, _g: &Tensor) -> Result<Grads> {
         Ok(Grads::from_elem(None, cx.needs.len()))
     }
 
-    /// What the node keeps, by PyTorch's names.
+    /// The node's saved attributes, under PyTorch's names.
     fn saved_attributes(&self) -> SavedAttributes {
         SavedAttributes::new()
     }
 
-    /// Frees what the operation itself keeps, once it has run for the last time.
+    /// Frees what the operation itself holds, after its last run.
     fn release(&self) {}
 
-    /// The foreign object that stands for the node, where there is one.
+    /// The foreign object that represents the node, if there is one.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
@@ -88,12 +88,12 @@ pub trait Vjp: Send + Sync + 'static {
     }
 }
 
-/// What a node's vjp can ask for.
+/// What a node's vjp can read.
 pub struct VjpCx<'a> {
     pub node: &'a Arc<Node>,
     /// Which edges need a gradient.
     pub needs: &'a [bool],
-    /// What hooks have unpacked, by place: each is asked once.
+    /// What hooks have unpacked, by position. Each hook is called once.
     unpacked: OnceCell<Unpacked>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> VjpCx<'a> {
         };
         match all.get(place) {
             Some(Some(t)) => Ok(t.clone()),
-            // Hooks that came while this node ran.
+            // Hooks registered while this node ran.
             _ => self.node.unpack(place),
         }
     }
@@ -180,7 +180,7 @@ pub struct Node {
     pub(in crate::autograd) mark: Mark,
 }
 
-/// Where the pass that last looked for nodes found this one (see `engine::Index`).
+/// The pass that discovered this node last, and its index there (see `engine::node_index`).
 #[derive(Default)]
 pub(in crate::autograd) struct Mark {
     pub pass: AtomicU64,
@@ -192,11 +192,12 @@ pub(in crate::autograd) struct NodeState {
     pub saved: SmallVec<[Saved; 2]>,
     pub freed: bool,
     pub hooks: Option<Box<NodeHooks>>,
-    /// What the embedding language wants to keep with the node.
+    /// Data that the embedding language attaches to the node.
     metadata: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Drawn after a node's edges are known, so every edge points to a smaller number. Accumulate nodes come first whenever they are ready.
+/// Taken after a node's edges are known, so every edge points to a smaller number. Accumulate nodes have the largest number, so they run first
+/// whenever they are ready.
 fn next_seq() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -213,7 +214,7 @@ impl Node {
         saves: Saves,
         site: Site,
     ) -> Arc<Node> {
-        // Written where it will lie: `Arc::new` would copy it there.
+        // Written in place: `Arc::new` would copy it.
         let place = Arc::into_raw(Arc::<Node>::new_uninit()).cast_mut();
         // SAFETY: a new Arc has one owner, which writes it before it is used as what it was made for.
         unsafe {
@@ -300,7 +301,7 @@ impl Node {
         }
     }
 
-    /// What changes in a node's life. No foreign code may run while it is held.
+    /// The mutable part of a node. No foreign code may run while it is locked.
     #[inline]
     pub(in crate::autograd) fn state(&self) -> SpinLockGuard<'_, NodeState> {
         self.state.lock()
@@ -312,18 +313,18 @@ impl Node {
         self.state.lock().saved.len()
     }
 
-    /// Saves more after the node was made (custom Functions save when their forward has run).
+    /// Sets the saved tensors after the node was made (custom Functions save when their forward has run).
     pub fn save(&self, saved: SmallVec<[Saved; 2]>) {
         let old = std::mem::replace(&mut self.state.lock().saved, saved);
         drop(old);
     }
 
-    /// Saves one value more.
+    /// Saves one more value.
     pub(in crate::autograd) fn save_more(&self, saved: Saved) {
         self.state.lock().saved.push(saved);
     }
 
-    /// Keeps the tangent of output `j` with it, if the output is saved.
+    /// Stores the tangent of output `j` with it, if the output is saved.
     pub(in crate::autograd) fn keep_tangent(&self, j: usize, tangent: &Tensor) -> bool {
         let mut old = None;
         self.each_output(|nr, kept| {
@@ -335,7 +336,7 @@ impl Node {
         })
     }
 
-    /// Forgets the tangents of saved outputs.
+    /// Drops the tangents of saved outputs.
     pub(in crate::autograd) fn forget_tangents(&self) {
         let mut old = Vec::new();
         self.each_output(|_, kept| {
@@ -344,7 +345,7 @@ impl Node {
         });
     }
 
-    /// Whether `f`, which sees each saved output's number and tangent, says yes to one.
+    /// Whether `f`, called with each saved output's number and tangent, returns true for one.
     fn each_output(&self, mut f: impl FnMut(u32, &mut Option<Tensor>) -> bool) -> bool {
         let mut state = self.state.lock();
         state.saved.iter_mut().any(|s| match s {
@@ -360,12 +361,12 @@ impl Node {
         self.state.lock().freed
     }
 
-    /// A copy of what is saved in each place.
+    /// A copy of all saved values.
     pub(in crate::autograd) fn saved(&self) -> SmallVec<[Saved; 2]> {
         self.state.lock().saved.clone()
     }
 
-    /// What is saved in a place.
+    /// The saved value at a position.
     pub fn saved_at(&self, place: usize) -> Result<Saved> {
         {
             let state = self.state.lock();
@@ -373,7 +374,7 @@ impl Node {
                 return Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing));
             }
         }
-        // Not under the lock: the error names lines, which asks the host.
+        // Not under the lock: the error describes lines, which needs the host.
         Err(self.freed_error())
     }
 
@@ -381,7 +382,7 @@ impl Node {
         self.saved_at(place)?.unpack(self)
     }
 
-    /// Unpacks all that hooks have packed, in order; None in other places.
+    /// Unpacks everything that hooks have packed, in order; None at other positions.
     fn unpack_packed(self: &Arc<Node>) -> Result<Unpacked> {
         let all = self.saved();
         let mut out = Unpacked::from_elem(None, all.len());
@@ -393,7 +394,7 @@ impl Node {
         Ok(out)
     }
 
-    /// Frees saved tensors; asking for them again is an error.
+    /// Frees the saved tensors. Using them again is an error.
     pub(crate) fn release(&self) {
         let saved = {
             let mut state = self.state.lock();
@@ -403,14 +404,14 @@ impl Node {
             state.freed = true;
             std::mem::take(&mut state.saved)
         };
-        // Outside the lock: the last holder of a tensor may own foreign objects.
+        // Outside the lock: the last handle of a tensor may own foreign objects.
         drop(saved);
         if let NodeOp::Other(o) = &self.op {
             o.release();
         }
     }
 
-    /// The hooks and saved tensors, unless somebody holds the lock.
+    /// Visits hooks and saved tensors, unless another thread holds the lock.
     pub(crate) fn try_parts(&self, hook: &mut dyn FnMut(&dyn Any), saved: &mut dyn FnMut(&Tensor)) {
         let Some(state) = self.state.try_lock() else { return };
         if let Some(h) = &state.hooks {
@@ -427,7 +428,7 @@ impl Node {
         }
     }
 
-    /// Frees everything that the node keeps, hooks too.
+    /// Frees everything that the node holds, hooks included.
     pub(crate) fn release_for_good(&self) {
         let (saved, hooks) = {
             let mut state = self.state.lock();
@@ -451,13 +452,13 @@ impl Node {
         .note(format!("{} was recorded by the forward call at {}", self.name(), self.site.text()))
     }
 
-    /// What the embedding language keeps with the node; made by `make` when first asked for.
+    /// The data of the embedding language; made by `make` when first asked for.
     pub fn metadata(&self, make: impl FnOnce() -> Arc<dyn Any + Send + Sync>) -> Arc<dyn Any + Send + Sync> {
         if let Some(m) = &self.state.lock().metadata {
             return m.clone();
         }
         let made = make();
-        // Another thread may have come first; then `made` ends here, after the lock.
+        // Another thread may have been faster; then `made` is dropped here, after the lock.
         self.state.lock().metadata.get_or_insert_with(|| made.clone()).clone()
     }
 
@@ -480,7 +481,7 @@ impl Node {
         })
     }
 
-    /// Where the paths of those inputs end that the node has no edge to.
+    /// The ends of the paths of those inputs that the node has no edge to.
     pub(in crate::autograd) fn path_ends(&self) -> Vec<Arc<PathEnds>> {
         self.state.lock().hooks.as_ref().map_or_else(Vec::new, |h| h.path_ends.clone())
     }
@@ -513,18 +514,18 @@ impl fmt::Debug for Node {
 // ---- dropping a graph without recursion ------------------------------------------------------------------------------
 
 thread_local! {
-    /// Nodes that wait to be dropped while a drop is under way on this thread; None when none is.
+    /// Nodes to be dropped while a drop is in progress on this thread; None when none is.
     static DOOMED: RefCell<Option<Vec<Arc<Node>>>> = const { RefCell::new(None) };
 }
 
-/// Drops a node; if this happens inside the drop of another, it waits until that is done.
+/// Drops a node; inside the drop of another one it is queued until that is done.
 #[inline]
 pub(crate) fn defer_drop(node: Arc<Node>) {
     let node = if Arc::strong_count(&node) > 1 {
-        // Probably not the last holder. If it turns out to be, `Drop for Node` defers what the node holds.
+        // Probably not the last handle. If it is, `Drop for Node` defers what the node holds.
         node
     } else {
-        // Thread-local storage is gone while a thread ends; then the plain drop below must do.
+        // Thread-local storage is gone while a thread ends. Then the plain drop below has to do.
         match DOOMED.try_with(|d| match &mut *d.borrow_mut() {
             Some(queue) => {
                 queue.push(node.clone());
@@ -554,7 +555,7 @@ impl Drop for Node {
                 first
             })
             .unwrap_or(false);
-        // Saved tensors hold nodes too; theirs are queued by `defer_drop`.
+        // Saved tensors hold nodes too, which `defer_drop` queues.
         drop(std::mem::take(&mut self.state.get_mut().saved));
         if outermost {
             while let Ok(Some(node)) = DOOMED.try_with(|d| d.borrow_mut().as_mut().and_then(Vec::pop)) {
@@ -569,7 +570,7 @@ impl Drop for Node {
 mod tests {
     use super::*;
 
-    /// Every recorded operation keeps one until backward has run. A larger node costs memory and time in each of them.
+    /// Every recorded operation holds one until backward has run, so a larger node costs memory and time in each.
     #[test]
     fn a_node_is_no_larger_than_it_was() {
         assert_eq!((size_of::<Node>(), size_of::<Saved>(), size_of::<Edge>(), size_of::<OutMeta>()), (272, 16, 16, 48));

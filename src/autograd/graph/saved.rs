@@ -1,4 +1,4 @@
-//! Saved tensors: values kept for backward, with the version they had, so that a write in between is noticed and named.
+//! Saved tensors: values that a node keeps for backward, with the version they had, so that a later in-place write is detected and reported.
 
 use crate::array::{Array, Change, Storage, Version};
 use crate::autograd::dispatch::call_site::Site;
@@ -9,29 +9,29 @@ use crate::error::{Error, Result};
 use crate::layout::Scalar;
 use std::sync::Arc;
 
-/// A value kept by a node.
+/// A value that a node keeps for backward.
 #[derive(Clone)]
 pub enum Saved {
     Nothing,
-    /// An input, kept as the very tensor it was.
+    /// An input, held as the tensor itself.
     Input {
         tensor: Tensor,
         version: Option<u32>,
     },
-    /// An output of the node itself, kept without its `grad_fn` (else node and tensor would keep each other alive) and given it again
-    /// when unpacked.
+    /// An output of the node itself, held without its `grad_fn` (else node and tensor would keep each other alive), which it gets back when it is
+    /// unpacked.
     Output(Box<SavedOutput>),
-    /// An input that shares memory with what the node's operation gives or writes.
+    /// An input that shares memory with a result or target of the node's operation.
     Alias(Box<SavedAlias>),
-    /// Any of the others, as hooks have packed it.
+    /// Any of the others, packed by hooks.
     Packed(Arc<PackedSavedTensor>),
-    /// A Python number that the short way took as an input of a pointwise operation, in the type computed in.
+    /// A Python number that the fast path took as an input of a pointwise operation, in the dtype computed in.
     Number(f64),
-    /// A copy of an input that an in-place operation then overwrote, with the history it had.
+    /// A copy of an input that an in-place operation then overwrote, with the history that the input had.
     Copy(Box<(Value, Option<Edge>)>),
 }
 
-/// An output of a node, as the node keeps it. Boxed: nodes that save inputs only are the common case and stay small.
+/// An output of a node. Boxed: nodes that save only inputs are the common case and stay small.
 #[derive(Clone)]
 pub struct SavedOutput {
     value: Value,
@@ -40,7 +40,7 @@ pub struct SavedOutput {
     nr: u32,
     /// The output's tangent, while its dual level is open.
     tangent: Option<Tensor>,
-    /// The output itself, unpacked while it lives, if it is a view whose own node is not this one but made anew from the base's.
+    /// The output itself, if it is a view whose own node is not this one but regenerated from the base's. It is what is unpacked while it lives.
     view: Option<WeakTensor>,
 }
 
@@ -64,25 +64,25 @@ impl SavedOutput {
     }
 }
 
-/// An input that shares memory with a tensor whose history the node becomes: that tensor itself, its base, or a view of either. Kept as the
-/// tensor it is, it would lead to the node, and the two would keep each other alive. So a tensor is kept that has its value, its version and
-/// the history it had before, and no part in what later writes do to histories.
+/// An input that shares memory with a tensor whose history the node becomes: that tensor itself, its base, or a view of either. Held as that
+/// tensor it would lead to the node, and the two would keep each other alive. So a separate tensor is held, with the same value and version and
+/// the history from before, which later writes do not change.
 #[derive(Clone)]
 pub struct SavedAlias {
     apart: Tensor,
     version: Option<u32>,
     original: WeakTensor,
-    /// Whether the original, while it lives, is what is unpacked. Not where the operation overwrote it: its history is no longer this value's.
+    /// Whether the original is unpacked while it lives. Not if the operation overwrote it: then its history is no longer that of this value.
     as_original: bool,
 }
 
 impl SavedAlias {
-    /// The input itself while it lives, else what is kept of it.
+    /// The input itself while it lives, else its separate copy.
     pub fn tensor(&self) -> Tensor {
         self.original.upgrade().unwrap_or_else(|| self.apart.clone())
     }
 
-    /// What is kept.
+    /// The separate tensor.
     pub(in crate::autograd) fn apart(&self) -> &Tensor {
         &self.apart
     }
@@ -107,14 +107,14 @@ impl Saved {
         Self::input_of(tensor, &tensor.read())
     }
 
-    /// As `input`, of a tensor that is being read already.
+    /// As `input`, for a tensor that is locked for reading already.
     #[inline]
     pub(crate) fn input_of(tensor: &Tensor, core: &Core) -> Result<Saved> {
         let version = version_to_save(core)?;
         Ok(Saved::Input { tensor: tensor.clone(), version })
     }
 
-    /// As `input`, for an operation that is about to write to `memory`. The input's `grad_fn` is true to its version.
+    /// As `input`, for an operation that is about to write to `memory`. The input's `grad_fn` belongs to its current version.
     pub(in crate::autograd) fn input_of_write(tensor: &Tensor, memory: &Storage) -> Result<Saved> {
         {
             let core = tensor.read();
@@ -125,7 +125,7 @@ impl Saved {
         Self::alias(tensor, false)
     }
 
-    /// An input of a custom Function, given the outputs that the Function's node is about to become the history of.
+    /// An input of a custom Function, given the outputs whose history the Function's node becomes.
     pub fn input_beside(tensor: &Tensor, outputs: &[Option<Tensor>]) -> Result<Saved> {
         if outputs.iter().flatten().any(|o| o.shares_memory_with(tensor)) { Self::alias(tensor, true) } else { Self::input(tensor) }
     }
@@ -135,7 +135,7 @@ impl Saved {
         let version = {
             let core = tensor.read();
             if core.requires_grad && core.grad_fn.is_none() {
-                // A leaf's history leads nowhere, and no write that is recorded gives it another.
+                // A leaf has no history that leads to the node, and no recorded write gives it one.
                 return Self::input_of(tensor, &core);
             }
             version_to_save(&core)?
@@ -148,7 +148,7 @@ impl Saved {
         Self::output_value(core.value.clone(), core.version.clone(), nr)
     }
 
-    /// As `output`, of a view that a custom Function has written.
+    /// As `output`, for a view that a custom Function has written.
     pub fn output_as_view(tensor: &Tensor, nr: u32) -> Saved {
         let mut saved = Self::output(tensor, nr);
         if let Saved::Output(o) = &mut saved {

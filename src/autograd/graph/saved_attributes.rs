@@ -1,4 +1,4 @@
-//! What a node keeps for its backward, under PyTorch's names (`_saved_self`, `_saved_dim`, ...).
+//! Saved attributes: what a node keeps for its backward, under PyTorch's names (`_saved_self`, `_saved_dim`, ...).
 
 use crate::autograd::dispatch::op::Saves;
 use crate::autograd::graph::node::{Node, NodeOp};
@@ -6,12 +6,12 @@ use crate::autograd::graph::view::ViewOp;
 use crate::layout::Scalar;
 use smallvec::{SmallVec, smallvec};
 
-/// One thing that a node keeps.
+/// The value of a saved attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SavedAttribute {
     /// Input `i` of the operation; None where no gradient needs it.
     Input(usize),
-    /// The inputs from `.0` up to and without `.1`, as one list.
+    /// Inputs `.0` up to `.1` (exclusive), as one list.
     Inputs(usize, usize),
     /// Output `j` of the operation.
     Output(usize),
@@ -33,11 +33,11 @@ impl SavedAttribute {
     }
 }
 
-/// Names and what they stand for.
+/// Names and values.
 pub type SavedAttributes = SmallVec<[(&'static str, SavedAttribute); 4]>;
 
 impl Node {
-    /// What the node keeps, by PyTorch's names; nothing for custom Functions and leaves.
+    /// The node's saved attributes, under PyTorch's names; none for custom Functions and leaves.
     pub fn saved_attributes(&self) -> SavedAttributes {
         match self.op() {
             NodeOp::Pointwise(p) => p.saved_attributes(),
@@ -46,12 +46,12 @@ impl Node {
         }
     }
 
-    /// The place where a saved input (`bit` i) or output (`bit` `Saves::FIRST_OUTPUT` + j) lies; None if it was not saved.
+    /// The position of a saved input (`bit` i) or output (`bit` `Saves::FIRST_OUTPUT` + j); None if it was not saved.
     pub fn place_of(&self, bit: usize) -> Option<usize> {
         self.saves.has(bit).then(|| self.saves.place(bit))
     }
 
-    /// The places of all saved values in the order in which PyTorch packs and unpacks them: inputs by name, then outputs by name.
+    /// The positions of all saved values in the order in which PyTorch packs and unpacks them: inputs by name, then outputs by name.
     pub(in crate::autograd) fn saved_order(&self) -> SmallVec<[usize; 4]> {
         let mut attributes = self.saved_attributes();
         attributes.sort_by_key(|(name, _)| *name);
@@ -64,7 +64,7 @@ impl Node {
             .iter()
             .filter_map(|(_, kept)| if let SavedAttribute::Output(j) = kept { Some(Saves::FIRST_OUTPUT + j) } else { None });
         let mut order: SmallVec<[usize; 4]> = SmallVec::new();
-        // What has no name comes last, as it lies.
+        // Values without a name come last.
         for place in named.chain(outputs).filter_map(|bit| self.place_of(bit)).chain(0..self.saved_len()) {
             if !order.contains(&place) {
                 order.push(place);
@@ -75,7 +75,7 @@ impl Node {
 }
 
 impl ViewOp {
-    /// What a view's node keeps, given the shape of what it views.
+    /// The saved attributes of a view's node; `of` is the shape of its input.
     pub(in crate::autograd) fn saved_attributes(&self, of: &[usize]) -> SavedAttributes {
         let sizes = ("self_sym_sizes", SavedAttribute::sizes(of));
         match self {

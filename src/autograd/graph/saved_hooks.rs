@@ -1,5 +1,4 @@
-//! Hooks around saved tensors: `pack` turns what a node saves into anything at all, `unpack` makes a tensor of it again when backward
-//! asks.
+//! Saved tensor hooks: `pack` turns what a node saves into any object, `unpack` turns that into a tensor again during backward.
 
 use crate::array::Version;
 use crate::autograd::dispatch::apply::out_meta;
@@ -13,7 +12,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What a packing hook made of a tensor.
+/// What a pack hook returned for a tensor.
 pub trait PackedTensor: Send + Sync {
     fn unpack(&self) -> Result<Tensor>;
 
@@ -21,17 +20,17 @@ pub trait PackedTensor: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A pair of hooks.
+/// A pair of pack and unpack hooks.
 pub trait SavedTensorHooks: Send + Sync {
     /// Called while recording is off.
     fn pack(&self, t: &Tensor) -> Result<Arc<dyn PackedTensor>>;
 }
 
-/// The hooks in force on a thread, the innermost last.
+/// The hooks in force on a thread, innermost last.
 #[derive(Default, Clone)]
 pub struct HookStack {
     hooks: Vec<Arc<dyn SavedTensorHooks>>,
-    /// Why no hooks may be added now.
+    /// The message with which new hooks are refused.
     refused: Option<String>,
 }
 
@@ -39,7 +38,7 @@ thread_local! {
     static STACK: RefCell<HookStack> = RefCell::default();
 }
 
-/// Adds hooks for what this thread saves from now on; the innermost pair packs.
+/// Adds hooks for everything that this thread saves from now on. The innermost pair packs.
 ///
 /// # Errors
 /// The message given to `refuse`, while that is in force.
@@ -55,7 +54,7 @@ pub fn push(hooks: Arc<dyn SavedTensorHooks>) -> Result<()> {
     })
 }
 
-/// Takes the innermost hooks away.
+/// Removes the innermost hooks.
 pub fn pop() {
     let gone = STACK.with(|s| {
         let mut s = s.borrow_mut();
@@ -67,7 +66,7 @@ pub fn pop() {
     drop(gone);
 }
 
-/// Refuses new hooks with this message (None: allows them again) and gives what was in force before.
+/// Refuses new hooks with this message (None: allows them again) and returns the previous setting.
 ///
 /// # Errors
 /// The message itself, if hooks are in force already.
@@ -81,12 +80,12 @@ pub fn refuse(why: Option<String>) -> Result<Option<String>> {
     })
 }
 
-/// The hooks of this thread, for another one that goes on with its work.
+/// The hooks of this thread, for another thread that continues its work.
 pub(in crate::autograd) fn stack() -> HookStack {
     STACK.with(|s| s.borrow().clone())
 }
 
-/// Puts another thread's hooks in force on this one, which has none of its own.
+/// Installs another thread's hooks on this one, which has none.
 pub(in crate::autograd) fn install(stack: HookStack) {
     set_watch(Watch::Saving, !stack.hooks.is_empty());
     STACK.with(|s| *s.borrow_mut() = stack);
@@ -101,7 +100,7 @@ pub fn current() -> Option<Arc<dyn SavedTensorHooks>> {
     STACK.with(|s| s.borrow().hooks.last().cloned())
 }
 
-/// A value in the hands of hooks, with the history that it gets back.
+/// A packed value, with the history that the unpacked tensor gets.
 pub struct PackedSavedTensor {
     packed: Arc<dyn PackedTensor>,
     history: PackedHistory,
@@ -110,7 +109,7 @@ pub struct PackedSavedTensor {
 
 enum PackedHistory {
     Plain,
-    /// A leaf that requires grad. Its accumulate node is held, so that gradients still find it.
+    /// A leaf that requires grad. Holding its accumulate node keeps it reachable for gradients.
     Leaf(Arc<Node>),
     /// The result of another node.
     Computed(Edge),
@@ -152,7 +151,7 @@ impl PackedSavedTensor {
         })
     }
 
-    /// The value, if it can stand for what was packed: of that shape, on that device, and of that type or another float.
+    /// The unpacked value, if it matches what was packed: shape and device, and the dtype or another float dtype.
     fn fitted(&self, value: Value, node: &Node) -> Result<Value> {
         let OutMeta { shape, dtype, device } = &self.meta;
         let got = out_meta(&value);
@@ -171,8 +170,8 @@ impl PackedSavedTensor {
     }
 }
 
-/// Packs one saved value. `shown` is the tensor that the hook is given. None where there is nothing to pack: no value, a number, or
-/// something packed already.
+/// Packs one saved value. The hook gets the tensor `shown`. None where there is nothing to pack: no value, a number, or a value that is packed
+/// already.
 fn pack(hooks: &dyn SavedTensorHooks, saved: &Saved, shown: &Tensor) -> Result<Option<Saved>> {
     let of = |edge: Option<Edge>| edge.map_or(PackedHistory::Plain, PackedHistory::Computed);
     let history = match saved {
@@ -201,10 +200,10 @@ fn pack(hooks: &dyn SavedTensorHooks, saved: &Saved, shown: &Tensor) -> Result<O
     Ok(Some(Saved::Packed(Arc::new(PackedSavedTensor { packed, history, meta }))))
 }
 
-/// Lets hooks pack all that a node has saved and they have not packed yet, in PyTorch's order; `outs` are the node's outputs.
+/// Packs all saved values of a node that are not packed yet, in PyTorch's order. `outs` are the node's outputs.
 ///
 /// # Errors
-/// A hook's own; then the node keeps what it had.
+/// The hook's own error; then the node is unchanged.
 pub(in crate::autograd) fn pack_node(node: &Node, hooks: &dyn SavedTensorHooks, outs: &[Tensor]) -> Result<()> {
     let mut all = node.saved();
     for place in node.saved_order() {
@@ -223,15 +222,15 @@ pub(in crate::autograd) fn pack_node(node: &Node, hooks: &dyn SavedTensorHooks, 
     Ok(())
 }
 
-/// Packs a value that a custom Function saves; `output` is the tensor, if it is one of the Function's outputs.
+/// Packs a value that a custom Function saves, shown to the hook as `tensor`.
 pub fn packed(hooks: &dyn SavedTensorHooks, saved: Saved, tensor: &Tensor) -> Result<Saved> {
     Ok(pack(hooks, &saved, tensor)?.unwrap_or(saved))
 }
 
-/// Gives hooks to one value that a node has saved already. They see it without its history.
+/// Packs one value that a node has saved already. The hook sees it without its history.
 ///
 /// # Errors
-/// The node was freed, nothing was saved there, or it has hooks; a hook's own error, and then the value stays.
+/// The node was freed, nothing was saved there, or it is packed already; or the hook's own error, which leaves the value as it is.
 pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn SavedTensorHooks) -> Result<()> {
     if node.is_freed() {
         return Err(Error::graph(

@@ -1,4 +1,4 @@
-//! Views: tensors that share a base's memory, how they are made again from it, and what a write through one does to history.
+//! Views: tensors that share a base's memory, how they are regenerated from it, and what a write through one does to the history.
 
 use crate::array::Array;
 use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
@@ -21,7 +21,7 @@ use crate::layout::{Dims, Strides};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// How a view came to be; decides whether a write through it can be recorded.
+/// How a view was created (PyTorch's `CreationMeta`). Decides whether a write through it can be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creation {
     Normal,
@@ -35,16 +35,16 @@ pub enum Creation {
     Function,
 }
 
-/// What a view knows of its base.
+/// The relation of a view to its base.
 #[derive(Clone, Debug)]
 pub struct ViewInfo {
     pub base: Tensor,
     /// From the base to the view.
     pub ops: SmallVec<[ViewOp; 1]>,
     pub creation: Creation,
-    /// The version for which the view's `grad_fn` is true.
+    /// The version to which the view's `grad_fn` belongs.
     pub(crate) seen: Option<u32>,
-    /// The base's layout that `ops` start from, as `Meta::layout_changes` counts them.
+    /// The base's layout from which `ops` start, as counted by `Meta::layout_changes`.
     pub(crate) layout_changes: u32,
 }
 
@@ -62,7 +62,7 @@ pub struct ViewCall {
     /// Another name than the operation's own (`t`, `unbind`, ...).
     name: Option<ViewName>,
     in_shape: Dims,
-    /// Strides and offset of an input that `as_strided` looked past.
+    /// Strides and offset of the input, for `as_strided`, which ignores the input's layout.
     in_geometry: Option<(Strides, usize)>,
 }
 
@@ -109,7 +109,7 @@ impl Vjp for ViewCall {
 
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let out = match &self.op {
-            // Fitting to the edge's shape sums over what was expanded.
+            // The engine sums over expanded dimensions when it fits the gradient.
             ViewOp::Expand(_) | ViewOp::Alias => g.clone(),
             ViewOp::View(_) | ViewOp::Unsqueeze(_) | ViewOp::Squeeze(_) => primitives::reshape(g, &self.in_shape)?,
             ViewOp::Transpose(a, b) => view(g, ViewOp::Transpose(*a, *b))?,
@@ -142,7 +142,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
     {
         return view_as(&now, op, name, creation);
     }
-    // A level's rule comes through the door again, so before the tensor is looked at.
+    // Before the tensor is locked, because a level's rule calls dispatch again.
     let of_level = t.wrapped().map(|l| lower_view(t, &l, &op, name)).transpose()?;
     let (value, version, history, needs, inherited, tangent, mut info) = {
         let core = t.read();
@@ -217,7 +217,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
     Ok(out)
 }
 
-/// What a view of a tensor of a level is, by the level's rule.
+/// The value of a view of a wrapped tensor, by the level's rule.
 #[cold]
 fn lower_view(t: &Tensor, l: &WrappedTensor, op: &ViewOp, name: Option<ViewName>) -> Result<Value> {
     let call = ViewCall { op: op.clone(), name, in_shape: Dims::from_slice(l.bottom().shape()), in_geometry: None };
@@ -226,7 +226,7 @@ fn lower_view(t: &Tensor, l: &WrappedTensor, op: &ViewOp, name: Option<ViewName>
     Ok(value)
 }
 
-/// Several views of one tensor as the outputs of one node; its vjp puts their gradients together again.
+/// Several views of one tensor as the outputs of one node, whose vjp joins their gradients.
 pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
     let one = |op: &ViewOp| view_as(t, op.clone(), None, Creation::Several);
     let history = History::of(mode::current(), [t]);
@@ -248,7 +248,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
     Ok(outs)
 }
 
-/// Makes a tensor look at its own memory through a view operation (`transpose_` and its kin).
+/// Changes a tensor's own layout through a view operation (`transpose_` and similar).
 pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into<ViewName>) -> Result<()> {
     let mut history = History::of(mode::current(), [t]);
     history.at_level(t.level());
@@ -294,8 +294,8 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
     Ok(())
 }
 
-/// The operations that make `t` from its base as that lies now. After an in-place view (`transpose_`) of the base the recorded ones lead
-/// elsewhere; then the view is named by its place in memory.
+/// The operations that regenerate `t` from its base with the base's current layout. After an in-place view of the base (`transpose_`) the
+/// recorded ones do not apply, so the view is described by its strides and offset.
 fn ops_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
     if info.base.meta(|m| m.map_or(0, |m| m.layout_changes)) == info.layout_changes {
         return info.ops.clone();
@@ -306,7 +306,7 @@ fn ops_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
     })
 }
 
-/// Makes the `grad_fn` of a view anew after its base was written.
+/// Regenerates the `grad_fn` of a view after a write to its base.
 pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     let Some(info) = t.meta(|m| m.and_then(|m| m.view.clone())) else { return Ok(()) };
     if info.creation != Creation::Normal {
@@ -319,7 +319,7 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     }
     let mut grad_fn = made.read().grad_fn.clone();
     if grad_fn.is_none() && t.read().grad_fn.is_some() {
-        // The base has lost its history; what the view is now comes from there, so its gradients go nowhere.
+        // The base has no history any more, and the view's current value comes from it, so the view's gradients go nowhere.
         let op = info.ops.last().cloned().unwrap_or(ViewOp::Alias);
         let call = ViewCall { op, name: None, in_shape: info.base.shape(), in_geometry: None };
         let entry = NodeRecord::single(NodeOp::Other(Arc::new(call)), Edges::from_elem(None, 1), t.with_array(OutMeta::of));
@@ -375,7 +375,7 @@ fn write_refused(t: &Tensor, creation: Creation, indirect: bool, label: &str) ->
     })
 }
 
-/// Whether an in-place operation may write to `t` and be recorded.
+/// Checks whether an in-place operation may write to `t` and be recorded.
 pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<()> {
     let mode = mode::current();
     if t.is_inference() && !mode.inference {
@@ -414,7 +414,7 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
     Ok(())
 }
 
-/// Makes `node` the history of `t` after a recorded in-place write. A write through a view becomes a write to a part of the base.
+/// Makes `node` the history of `t` after a recorded in-place write. A write through a view becomes a write to a part of its base.
 pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     let info = t.meta(|m| m.and_then(|m| m.view.clone()));
     let Some(info) = info else {
@@ -436,8 +436,8 @@ pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     regenerate(t)
 }
 
-/// Gives an output of a custom Function its history. An input that comes back as it is becomes a view of itself, one that was written
-/// in place gets the node as its own history; a view of an input remembers that a Function made it.
+/// Gives an output of a custom Function its history. An input that is returned as it is becomes a view of itself. An input that was written in
+/// place gets the node as its history. A view of an input is marked as created by a Function.
 pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -> Result<Tensor> {
     if is_dirty {
         if is_input {
@@ -479,10 +479,10 @@ pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -
     Ok(t.clone())
 }
 
-/// A write to a part of a base: the gradient of the written part goes through the operation that wrote it.
+/// The node of a write to a part of a base. The gradient of that part goes through the node of the operation that wrote it.
 struct CopySlices {
     ops: SmallVec<[ViewOp; 1]>,
-    /// Strides and offset of the base, where one of `ops` looks past them.
+    /// Strides and offset of the base, if one of `ops` is `as_strided`.
     geometry: Option<(Strides, usize)>,
     inner: Arc<Node>,
 }
@@ -524,7 +524,7 @@ impl Vjp for CopySlices {
     }
 
     fn release(&self) {
-        // A derivative of a higher order may lead to the inner node itself, by an output that it saved; then it is freed when it has run.
+        // A higher-order derivative may reach the inner node itself through an output that it saved. Then it is freed when it has run.
         if Arc::strong_count(&self.inner) == 1 {
             self.inner.release();
         }

@@ -37,7 +37,7 @@ pub enum ViewOp {
         strides: Strides,
         offset: usize,
     },
-    /// The same layout: what a custom Function's view of its input becomes.
+    /// The same layout: the view of its input that a custom Function returns.
     Alias,
 }
 
@@ -65,7 +65,7 @@ impl ViewOp {
         })
     }
 
-    /// The operation behind a batch dimension. Views by place know the batch's stride; None without.
+    /// The operation with a leading batch dimension. `as_strided` needs the batch's stride, and is None without it.
     pub(crate) fn shifted(&self, size: usize, stride: Option<isize>) -> Option<ViewOp> {
         let with = |shape: &Dims| {
             let mut out = Dims::from_slice(&[size]);
@@ -121,14 +121,14 @@ impl ViewOp {
     }
 }
 
-/// Another name of a view's node than its operation's own, and which parameters the node then has for PyTorch.
+/// A name of a view's node other than its operation's, and which attributes the node then has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewName {
     pub node: &'static str,
     pub attributes: ShownAttributes,
 }
 
-/// Which of a view's parameters its node shows.
+/// Which of a view's attributes its node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShownAttributes {
     All,

@@ -1,16 +1,16 @@
-//! A shared handle with weak ones, as `Arc`, that costs no atomic write where it ends as the only one: both counts lie in one word, so that
-//! one look tells that nobody else is there.
+//! A shared handle with weak handles, as `Arc`, but without an atomic write when the only handle ends: both counts are in one word, so one load
+//! shows that there is no other.
 
 use std::alloc::{Layout, dealloc};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// One handle; a weak one. All handles together hold one weak one, until the value has been dropped.
+/// The increments of the strong and the weak count. All strong handles together hold one weak count, until the value has been dropped.
 const STRONG: u64 = 1;
 const WEAK: u64 = 1 << 32;
 const ONLY: u64 = STRONG | WEAK;
-/// More than memory can hold; a leak of handles must end before one count runs into the other.
+/// More than memory can hold. A leak of handles must abort before one count overflows into the other.
 const MOST: u32 = 1 << 31;
 
 struct HandleBox<T> {
@@ -44,7 +44,7 @@ unsafe impl<T: Send + Sync> Send for WeakHandle<T> {}
 unsafe impl<T: Send + Sync> Sync for WeakHandle<T> {}
 
 impl<T> Handle<T> {
-    /// Makes the value where it will lie, field by field: a large value that is handed over is copied several times on its way.
+    /// Constructs the value in place, field by field: a large value that is passed by value is copied several times.
     ///
     /// # Safety
     /// `fill` writes all of the value.
@@ -65,7 +65,7 @@ impl<T> Handle<T> {
         unsafe { &self.0.as_ref().counts }
     }
 
-    /// How many handles there are, at this moment, weak ones apart.
+    /// The current number of strong handles.
     #[inline]
     pub fn strong_count(&self) -> usize {
         strong(self.counts().load(Ordering::Acquire)) as usize
@@ -104,7 +104,7 @@ impl<T> Handle<T> {
             return;
         }
         fence(Ordering::Acquire);
-        // What is left of the memory is the weak handle's that all handles held together.
+        // The weak count that all strong handles held together now owns the memory.
         let left = WeakHandle(self.0);
         // SAFETY: the last handle is gone and no weak one can be made a handle again; the memory stays while `left` lives.
         unsafe { std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).value) };
@@ -135,9 +135,9 @@ impl<T> Clone for Handle<T> {
 impl<T> Drop for Handle<T> {
     #[inline]
     fn drop(&mut self) {
-        // Acquire: what others did with the value before they let go of it comes before its end.
+        // Acquire: what other threads did with the value before they dropped their handles happens before its end.
         if self.counts().load(Ordering::Acquire) == ONLY {
-            // SAFETY: one word said so, and whoever could make another handle would have to hold one.
+            // SAFETY: the word counts no other handle, and only a holder of a handle can make another one.
             unsafe { self.free() };
         } else {
             self.end();

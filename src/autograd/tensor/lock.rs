@@ -1,8 +1,9 @@
-//! Locks for what is held for a moment and hardly ever by two threads: to take and to give back costs one atomic instruction each (giving
-//! back the exclusive ones none), where a lock that can put a thread to sleep needs twice as many.
+//! Locks for short critical sections that are rarely contended. Locking and unlocking take one atomic instruction each (unlocking an exclusive
+//! lock takes none); a lock that can put a thread to sleep needs twice as many.
 //!
-//! A thread that has to wait spins for a bounded number of turns, and then sleeps between looks. It may hold the host's lock meanwhile: the
-//! thread that has the lock never waits for that one, nor runs foreign code or a large kernel ("Note: lock order" in docs/architecture.md).
+//! A thread that waits spins for a bounded number of rounds and then sleeps between attempts. It may hold the host's lock meanwhile: the thread
+//! that holds the lock never waits for the host's lock, and runs neither foreign code nor a large kernel ("Note: lock order" in
+//! docs/architecture.md).
 
 use crate::backend::lock_order::{HeldLock, LockMode, Rank, enter};
 use std::cell::UnsafeCell;
@@ -10,15 +11,15 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Turns without sleep: first the thread looks again at once, then it yields its processor.
+/// Rounds without sleep: first the thread spins, then it yields its processor.
 const SPINS: u32 = 64;
 const YIELDS: u32 = 16;
 const MAX_SLEEP: Duration = Duration::from_micros(500);
-/// So long a reader lets a writer go first that has waited for all its turns. A thread that reads a tensor already must not wait for that
-/// writer any longer.
+/// The longest time that a reader gives precedence to a writer that has used up its rounds. A reader that already holds a read lock on the tensor
+/// must not wait for that writer any longer.
 const MAX_YIELD_TO_WRITER: Duration = Duration::from_millis(2);
 
-/// A wait for a lock, turn by turn.
+/// The state of a wait for a lock.
 struct Backoff {
     rounds: u32,
     sleep: Duration,
@@ -29,7 +30,7 @@ impl Backoff {
         Backoff { rounds: 0, sleep: Duration::from_micros(20) }
     }
 
-    /// Whether the turns without sleep are over.
+    /// Whether the rounds without sleep are used up.
     fn is_long(&self) -> bool {
         self.rounds >= SPINS + YIELDS
     }
@@ -49,21 +50,21 @@ impl Backoff {
 }
 
 const WRITER: u32 = 1 << 31;
-/// A writer has waited long.
+/// A writer has used up its rounds.
 const WAITING: u32 = 1 << 30;
 
-/// Read all the time, written now and then. Readers may lock it again; a writer waits until none is left.
+/// A reader-writer lock. A thread may lock it for reading several times. A writer waits until there is no reader.
 pub(crate) struct RwSpinLock<T> {
-    /// The number of readers, those who wait for a writer to end included, `WRITER` and `WAITING`.
+    /// The number of readers, including those that wait for a writer to finish, and the bits `WRITER` and `WAITING`.
     readers: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: a writer comes in by changing 0 readers to WRITER, so beside no reader; a reader goes on only when it is counted and WRITER is
-// gone, and while it is counted no writer comes in.
+// SAFETY: a writer enters by changing 0 readers to WRITER, so there is no reader. A reader proceeds only when it is counted and WRITER is clear,
+// and while it is counted no writer enters.
 unsafe impl<T: Send + Sync> Sync for RwSpinLock<T> {}
 
-/// Must end on the thread that began it, which may hold others of the same lock.
+/// Must be dropped on the thread that took it. That thread may hold several read locks of the same tensor.
 pub(crate) struct ReadGuard<'a, T> {
     lock: &'a RwSpinLock<T>,
     _held: HeldLock,
@@ -74,7 +75,7 @@ pub(crate) struct WriteGuard<'a, T> {
 }
 
 impl<T> RwSpinLock<T> {
-    /// Makes the lock and its value where they will lie.
+    /// Constructs the lock and its value in place.
     ///
     /// # Safety
     /// `place` can be written, and `fill` writes all of the value.
@@ -102,12 +103,12 @@ impl<T> RwSpinLock<T> {
         ReadGuard { lock: self, _held }
     }
 
-    /// For a reader that is counted.
+    /// The reader is counted already.
     #[cold]
     fn wait_to_read(&self, mut seen: u32) {
         let mut backoff = Backoff::new();
         if seen & WRITER == 0 {
-            // Not counted for a while: that is what the writer waits for.
+            // Stop being counted for a while, which the writer waits for.
             self.readers.fetch_sub(1, Ordering::Release);
             let begun = std::time::Instant::now();
             while self.readers.load(Ordering::Relaxed) & WAITING != 0 && begun.elapsed() < MAX_YIELD_TO_WRITER {
@@ -145,7 +146,7 @@ impl<T> RwSpinLock<T> {
     fn wait_to_write(&self) {
         let mut backoff = Backoff::new();
         loop {
-            // Coming in takes `WAITING` away; others who wait for long say so again.
+            // Entering clears `WAITING`; other writers that have waited long set it again.
             let seen = self.readers.load(Ordering::Relaxed) & WAITING;
             if self.readers.compare_exchange(seen, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return;
@@ -202,22 +203,22 @@ impl<T> DerefMut for WriteGuard<'_, T> {
 impl<T> Drop for WriteGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Readers that wait are counted already.
+        // Waiting readers are counted already.
         self.lock.readers.fetch_and(!WRITER, Ordering::Release);
     }
 }
 
-/// Held by one at a time: the state of a node.
+/// An exclusive lock, for the state of a node.
 #[derive(Default)]
 pub(crate) struct SpinLock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: only the thread that changes false to true comes in.
+// SAFETY: only the thread that changes false to true enters.
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
-/// Must end on the thread that began it.
+/// Must be dropped on the thread that took it.
 pub(crate) struct SpinLockGuard<'a, T> {
     lock: &'a SpinLock<T>,
     _held: HeldLock,

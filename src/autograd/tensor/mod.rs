@@ -1,7 +1,7 @@
-//! Tensor: a value together with its history, and what its handles are made of.
+//! Tensor: a value with its history, and the parts of its handle.
 //!
-//! `tensor` is the type, `sharing` tensors that share memory, `handle` and `lock` what makes small tensors cheap, `slot` the place of the
-//! embedding language's object, `ownership` what the garbage collector sees. Not here: values without history (`array`).
+//! `tensor` is the type, `sharing` has tensors that share memory, `handle` and `lock` keep small tensors cheap, `slot` holds the embedding
+//! language's object, `ownership` is the view of the garbage collector. Not here: values without history (`array`).
 
 pub(super) mod handle;
 pub(super) mod lock;

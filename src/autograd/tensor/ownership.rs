@@ -1,7 +1,7 @@
-//! What a tensor alone keeps alive: for the garbage collector of the embedding language.
+//! What a tensor alone keeps alive, for the garbage collector of the embedding language.
 //!
-//! Only single owners are followed, without waiting for locks: an object behind a shared handle may be reachable from elsewhere, and
-//! counting it would free it too early.
+//! Only single owners are followed, and no lock is waited for: an object behind a shared handle may be reachable from elsewhere, and counting it
+//! would free it too early.
 
 use crate::autograd::graph::node::{Node, NodeOp};
 use crate::autograd::tensor::{Tensor, WeakTensor};
@@ -23,8 +23,8 @@ enum Reachable {
     Node(Arc<Node>),
 }
 
-/// Calls `f` with every foreign object that is reachable from `t` through single owners. `t` itself must be held once (by the caller's
-/// object). Iterative, as graphs are deep.
+/// Calls `f` with every foreign object that is reachable from `t` through single owners. `t` itself must have exactly one other handle (the
+/// caller's object). Iterative, because graphs are deep.
 pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
     let mut work = vec![Reachable::Tensor(t.clone())];
     // The clone in the work list is the second holder.
@@ -78,7 +78,7 @@ pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
     }
 }
 
-/// In how many places the histories of these tensors hold `node`, each of them held by one tensor alone, if nobody else holds it.
+/// If only the histories of these tensors hold `node`, the number of places where they do. Each history must be held by one tensor alone.
 pub fn sole_places(node: &Arc<Node>, tensors: &[WeakTensor]) -> Option<usize> {
     let mut places = 0;
     let mut work: Vec<Arc<Node>> = Vec::new();
@@ -88,16 +88,16 @@ pub fn sole_places(node: &Arc<Node>, tensors: &[WeakTensor]) -> Option<usize> {
             if Arc::ptr_eq(&n, node) {
                 places += 1;
             } else if Arc::strong_count(&n) == 2 {
-                // Held by what led here, and by this walk: an operation that wrote to the tensor.
+                // Held by the edge that led here and by this walk: the node of an in-place write to the tensor.
                 work.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
             }
         }
     }
-    // The caller holds it, too.
+    // The caller holds one handle too.
     (Arc::strong_count(node) == places + 1).then_some(places)
 }
 
-/// Cuts what `t` alone keeps alive: hooks, gradient and history. Called when a cycle through it is garbage.
+/// Drops what `t` alone keeps alive: hooks, gradient and history. Called when a cycle through it is garbage.
 pub fn clear(t: &Tensor) {
     let (meta, edge) = {
         let mut core = t.write();

@@ -1,4 +1,4 @@
-//! Tensors that share memory without sharing history, other memory under the same tensor, and memory that nobody may write.
+//! Tensors that share memory without sharing history, replacing a tensor's memory, and read-only memory.
 
 use crate::array::{Storage, Version};
 use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
@@ -9,14 +9,14 @@ use crate::error::{Error, Result};
 use std::sync::Weak;
 
 impl Tensor {
-    /// Shares memory and version, has no history.
+    /// Shares memory and version counter, and has no history.
     ///
-    /// In a transform it has none at the levels below either: what is constant inside is constant outside.
+    /// In a transform it has no history at the lower levels either: what is constant inside is constant outside.
     pub fn detach(&self) -> Tensor {
         self.without_history(EndReason::Detach, "detach")
     }
 
-    /// Shares memory and has no history of its own level; those below keep theirs.
+    /// Shares memory and has no history at its own level. Lower levels keep theirs.
     pub fn detach_here(&self) -> Tensor {
         let out = self.without_history(EndReason::Detach, "detach");
         if self.level() > 0 {
@@ -27,13 +27,13 @@ impl Tensor {
         out
     }
 
-    /// Shares memory; has no history and a version counter of its own (`.data`).
+    /// Shares memory, and has no history and a version counter of its own (`.data`).
     pub fn data(&self) -> Tensor {
         self.without_history(EndReason::Data, "data")
     }
 
-    /// This tensor as it is now, with its version counter, history and tangent, as one that no write gives another history. Not a view: the
-    /// `grad_fn` of a view must be true to its version. A leaf that requires grad is its own history, and is given back itself.
+    /// A tensor with this one's current value, version counter, history and tangent, whose history no write replaces. It is not a view, since the
+    /// `grad_fn` of a view must belong to its version. A leaf that requires grad has itself as history and is returned itself.
     pub(in crate::autograd) fn as_it_is(&self) -> Tensor {
         let (mut value, version, edge, tangent, inference) = {
             let core = self.read();
@@ -62,8 +62,8 @@ impl Tensor {
         here.storage().same(there.storage())
     }
 
-    /// This tensor, or, if it shares memory with `target`, what it is before a write to that. For an operation that computes its result from
-    /// this tensor first and then writes it over `target`: what the first step saves must not lead to the node of the second.
+    /// This tensor, or, if it shares memory with `target`, a copy of its state before a write to `target`. For an operation that first computes
+    /// its result from this tensor and then writes it to `target`: what the first step saves must not lead to the node of the second.
     pub fn before_write_to(&self, target: &Tensor) -> Result<Tensor> {
         if !self.shares_memory_with(target) {
             return Ok(self.clone());
@@ -77,7 +77,7 @@ impl Tensor {
             let core = self.read();
             (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.path_ends().cloned())
         };
-        // What is cut off here is cut off at every level.
+        // The history is dropped at every level.
         let value = match value {
             Value::Wrapped(l) => {
                 let inner = l.inner.without_history(why, op);
@@ -95,7 +95,7 @@ impl Tensor {
 
     // ---- freezing ----------------------------------------------------------------------------------------------------
 
-    /// Makes every later write to this tensor's memory an error, through whatever shares it.
+    /// Makes every later write to this tensor's memory an error, through all tensors that share it.
     pub fn freeze(&self) {
         let site = call_site::current();
         let core = self.read();
@@ -108,13 +108,13 @@ impl Tensor {
         core.with_storage(Storage::unfreeze);
     }
 
-    /// Where this tensor's memory was frozen, if it was.
+    /// The call site that froze this tensor's memory, if it is frozen.
     pub fn frozen(&self) -> Option<crate::autograd::dispatch::call_site::Site> {
         let core = self.read();
         core.with_storage(|s| s.frozen()).map(Site)
     }
 
-    /// The error for a write by `op` to memory that may not be written; None where it may.
+    /// The error for a write by `op` to read-only memory; None if the memory is writable.
     pub fn refuses_write(&self, op: &str) -> Option<Error> {
         {
             let core = self.read();
@@ -134,7 +134,7 @@ impl Tensor {
         })
     }
 
-    /// Makes this tensor look at `new`'s memory and shape; its history stays (`x.data = new`).
+    /// Gives this tensor `new`'s memory and shape, and leaves its history (`x.data = new`).
     pub fn set_data(&self, new: &Tensor) -> Result<()> {
         let value = new.read().value.clone();
         if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_float() {
@@ -145,7 +145,7 @@ impl Tensor {
         {
             return Err(e);
         }
-        // Before the lock: what lies at lower levels has locks of its own.
+        // Before the lock: values of lower levels have locks of their own.
         let version = {
             let (version, before) = {
                 let core = self.read();
@@ -169,7 +169,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Forgets this tensor's history, which views forbid.
+    /// Drops this tensor's history. An error for views.
     pub fn detach_in_place(&self) -> Result<()> {
         if self.base().is_some() {
             return Err(Error::runtime(

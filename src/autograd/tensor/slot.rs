@@ -1,10 +1,10 @@
-//! An opaque place in a tensor or node where the embedding language keeps the object that stands for it.
+//! The slot of a tensor or node for the object that represents it in the embedding language.
 
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What the embedding language does when the owner of a slot that owns its object dies.
+/// Releases the object of a slot that owns it, when the owner of the slot dies.
 static RELEASE: OnceLock<fn(*mut ())> = OnceLock::new();
 
 /// Registers the function that releases an owned object; the first registration stays.
@@ -12,10 +12,10 @@ pub fn register_release(f: fn(*mut ())) {
     let _ = RELEASE.set(f);
 }
 
-/// The lowest bit of the pointer says whether the slot owns the object or only knows it.
+/// The lowest bit of the pointer says whether the slot owns the object or only refers to it.
 const OWNED: usize = 1;
 
-/// A pointer to a foreign object, known or owned.
+/// A pointer to a foreign object, owned or not.
 #[derive(Default)]
 pub struct ObjectSlot(AtomicPtr<()>);
 
@@ -30,7 +30,7 @@ impl ObjectSlot {
         Some((p.map_addr(|a| a & !OWNED), p.addr() & OWNED != 0))
     }
 
-    /// Lets the slot know the object. Callers serialise among themselves (the embedding language's own lock).
+    /// Makes the slot refer to the object. Callers are serialised by the embedding language's own lock.
     #[inline]
     pub fn set(&self, object: *mut ()) {
         self.0.store(object.map_addr(|a| a & !OWNED), Ordering::Release);
@@ -39,7 +39,7 @@ impl ObjectSlot {
     /// As `set`, and the slot owns the object from now on.
     ///
     /// # Safety
-    /// The registered release function can take the object, as long as it is in the slot.
+    /// The registered release function can release the object, as long as it is in the slot.
     #[inline]
     pub unsafe fn own(&self, object: *mut ()) {
         self.0.store(object.map_addr(|a| a | OWNED), Ordering::Release);

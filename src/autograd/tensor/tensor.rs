@@ -1,4 +1,4 @@
-//! Tensor: a value together with its history.
+//! Tensor: a value with its history.
 
 use crate::array::{Array, Change, Device, Version};
 use crate::autograd::diagnostics::missing_gradient::PathEnds;
@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// An array, or above level 0 a tensor of the next lower level.
+/// An array, or above level 0 a tensor of the next lower level (see "Note: levels" in `transforms/level.rs`).
 #[derive(Clone, Debug)]
 pub enum Value {
     Array(Array),
@@ -64,7 +64,7 @@ impl WeakTensor {
 pub(crate) struct TensorInner {
     core: RwSpinLock<Core>,
     slot: ObjectSlot,
-    /// Made as nothing but memory of this crate, and never changed since: its end runs no foreign code.
+    /// Made of memory of this crate only, and not changed since: dropping it runs no foreign code.
     simple: AtomicBool,
 }
 
@@ -73,13 +73,13 @@ pub(crate) struct Core {
     pub version: Version,
     /// Set by the user on a leaf; a non-leaf has a `grad_fn` instead.
     pub requires_grad: bool,
-    /// Made from a Python number: has the lowest rank in promotion.
+    /// Made from a Python number, which has the lowest rank in promotion.
     pub number: bool,
-    /// Stands for a number, has a cut or a tangent: not for the short way of operations.
+    /// The tensor stands for a number, or has a tangent or path ends. Such tensors do not take the fast path.
     pub is_special: bool,
     pub inference: bool,
     pub grad_fn: Option<Edge>,
-    /// What few tensors have.
+    /// Fields that few tensors have.
     pub meta: Option<Box<Meta>>,
 }
 
@@ -90,18 +90,19 @@ pub(crate) struct Meta {
     pub accumulate: Weak<Node>,
     pub hooks: LeafHooks,
     pub retains_grad: bool,
-    /// Why there is no history, where an operation on what had one gave this.
+    /// Why there is no history, for a result of an operation on inputs with history.
     pub path_ends: Option<Arc<PathEnds>>,
     pub view: Option<ViewInfo>,
-    /// The derivative in the direction that forward mode goes.
+    /// The tangent of forward mode.
     pub tangent: Option<Tensor>,
-    /// How often an in-place view or `.data = ` has changed this tensor's layout: operations that views recorded before start elsewhere.
+    /// How often an in-place view or `.data = ` has changed this tensor's layout. The operations that views recorded before start from another
+    /// layout.
     pub layout_changes: u32,
 }
 
 impl Drop for TensorInner {
     fn drop(&mut self) {
-        // Graphs are long: the chain grad_fn -> saved tensor -> grad_fn must not become a chain of destructors.
+        // Graphs are deep: the chain grad_fn -> saved tensor -> grad_fn must not become a chain of destructors.
         let core = self.core.get_mut();
         if let Some(e) = core.grad_fn.take() {
             // A history may own foreign objects.
@@ -116,7 +117,7 @@ impl Tensor {
     pub(in crate::autograd) fn from_core(core: Core) -> Tensor {
         let own = matches!(&core.value, Value::Array(a) if a.storage().is_own());
         let simple = own && core.grad_fn.is_none() && core.meta.is_none();
-        // Field by field, each from where its caller has it: as a whole it would be copied from place to place.
+        // Written field by field: passed as a whole it would be copied several times.
         let Core { value, version, requires_grad, number, is_special, inference, grad_fn, meta } = core;
         // SAFETY: all fields are written.
         unsafe {
@@ -148,7 +149,7 @@ impl Tensor {
         Self::in_mode(mode::current(), value)
     }
 
-    /// As `from_value`, under a mode that the caller has asked for already.
+    /// As `from_value`, with the mode given.
     #[inline]
     pub(crate) fn in_mode(mode: Mode, value: Value) -> Tensor {
         let inference = mode.inference;
@@ -207,13 +208,13 @@ impl Tensor {
         &self.0.slot
     }
 
-    /// How many handles (variables, saved tensors, objects) hold this tensor.
+    /// The number of handles (variables, saved tensors, objects) of this tensor.
     #[inline]
     pub fn holders(&self) -> usize {
         self.0.strong_count()
     }
 
-    /// Whether letting go of this handle frees memory of this crate at most. May say no too often.
+    /// Whether dropping this handle frees memory of this crate at most. May return false although it does.
     #[inline]
     pub fn drops_only_memory(&self) -> bool {
         self.0.simple.load(Ordering::Relaxed) || self.holders() > 1
@@ -235,7 +236,7 @@ impl Tensor {
 
     // ---- value -------------------------------------------------------------------------------------------------------
 
-    /// The array under the tensor (under all of its levels).
+    /// The array below all levels of the tensor.
     #[inline]
     pub fn array(&self) -> Array {
         let value = self.read().value.clone();
@@ -247,8 +248,8 @@ impl Tensor {
         self.read().value.level()
     }
 
-    /// Runs `f` on the array without cloning it. `f` looks and computes nothing: the tensor is locked meanwhile, and on a device even
-    /// an allocation may wait for the host's lock, which a thread that waits for this tensor may hold.
+    /// Runs `f` on the array without cloning it. `f` must only look at it: the tensor is locked meanwhile, and even an allocation on a device may
+    /// wait for the host's lock, whose holder may wait for this tensor.
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
         let core = self.read();
@@ -283,7 +284,7 @@ impl Tensor {
         self.with_array(Array::device)
     }
 
-    /// The tensor's say in type promotion.
+    /// The tensor's rank in type promotion.
     #[inline]
     pub fn promotion_rank(&self) -> PromotionRank {
         let core = self.read();
@@ -296,7 +297,7 @@ impl Tensor {
         }
     }
 
-    /// The dtype, and whether the tensor stands for a Python number, in one look.
+    /// The dtype, and whether the tensor stands for a Python number, with one lock.
     #[inline]
     pub fn dtype_and_number(&self) -> (DType, bool) {
         let core = self.read();
@@ -346,7 +347,7 @@ impl Tensor {
 
     // ---- history -----------------------------------------------------------------------------------------------------
 
-    /// Whether backward reaches this tensor. A view also requires grad when its base has come to.
+    /// Whether backward reaches this tensor. A view requires grad if its base does.
     pub fn requires_grad(&self) -> bool {
         let core = self.read();
         core.requires_grad
@@ -381,7 +382,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// The node that made this tensor; None for a leaf. Of a view whose base was written since, the node is made anew.
+    /// The node that made this tensor; None for a leaf. For a view whose base was written since, the node is regenerated.
     pub fn grad_fn(&self) -> Result<Option<Edge>> {
         let stale = {
             let core = self.read();
@@ -396,7 +397,7 @@ impl Tensor {
         Ok(self.read().grad_fn.clone())
     }
 
-    /// Where a gradient of this tensor goes: its node, or the accumulate node of a leaf. None if it needs no gradient.
+    /// The edge for gradients of this tensor: to its node, or to the accumulate node of a leaf. None if it needs no gradient.
     pub fn gradient_edge(&self) -> Result<Option<Edge>> {
         {
             let core = self.read();
@@ -415,9 +416,9 @@ impl Tensor {
         if let Some(node) = self.meta(|m| m.and_then(|m| m.accumulate.upgrade())) {
             return Ok(Some(Edge { node, nr: 0 }));
         }
-        // Not under the lock: finding it may run foreign code.
+        // Not under the lock: finding the site may run foreign code.
         let site = crate::autograd::dispatch::call_site::current();
-        // Nor this: it may read tensors of lower levels.
+        // Nor this, which may lock tensors of lower levels.
         let out = { crate::autograd::dispatch::apply::out_meta(&self.read().value) };
         let mut core = self.write();
         if !core.requires_grad {
@@ -446,7 +447,7 @@ impl Tensor {
         self.meta(|m| m.and_then(|m| m.grad.clone()))
     }
 
-    /// Sets or clears `.grad`; shape, dtype and device must be this tensor's own.
+    /// Sets or clears `.grad`. Shape, dtype and device must be those of this tensor.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         if let Some(g) = &grad {
             if g.same(self) {
@@ -474,7 +475,7 @@ impl Tensor {
             }
             self.meta_mut(|m| std::mem::replace(&mut m.grad, grad))
         };
-        // Dropped here, outside the lock: it may own foreign objects.
+        // Outside the lock: it may own foreign objects.
         drop(old);
         Ok(())
     }
@@ -488,7 +489,7 @@ impl Tensor {
         self.meta(|m| m.is_some_and(|m| m.retains_grad))
     }
 
-    /// Makes backward keep this tensor's gradient in `.grad`; nothing to do for a leaf.
+    /// Makes backward store this tensor's gradient in `.grad`. A leaf does so anyway.
     pub fn retain_grad(&self) -> Result<()> {
         if !self.requires_grad() {
             return Err(Error::runtime("can't retain_grad on Tensor that has requires_grad=False"));
@@ -505,7 +506,7 @@ impl Tensor {
 
     // ---- hooks -------------------------------------------------------------------------------------------------------
 
-    /// Registers a hook on this tensor's gradient: on the leaf itself, or on the node that made it.
+    /// Registers a hook on this tensor's gradient: on the leaf, or on the node that made it.
     pub fn register_hook(&self, hook: Arc<dyn TensorHook>) -> Result<Registration> {
         let id = next_id();
         Ok(match self.grad_fn()? {
@@ -551,7 +552,7 @@ impl Core {
         self.update_special();
     }
 
-    /// Whether there is a record of why there is no history. May say yes for a number that has none.
+    /// Whether there is a record of why there is no history. May return true for a number without one.
     #[inline]
     pub fn has_path_ends(&self) -> bool {
         self.is_special && self.meta.is_some()
@@ -561,13 +562,13 @@ impl Core {
         self.meta.as_ref().and_then(|m| m.path_ends.as_ref())
     }
 
-    /// Makes `odd` true to the other fields.
+    /// Recomputes `is_special` from the other fields.
     pub fn update_special(&mut self) {
         let dual = self.meta.as_ref().is_some_and(|m| m.tangent.is_some());
         self.is_special = self.number || dual || self.path_ends().is_some() && !self.requires_grad && self.grad_fn.is_none();
     }
 
-    /// The array of a tensor of level 0 that is not odd.
+    /// The array, if the tensor is of level 0 and not special.
     #[inline]
     pub fn plain(&self) -> Option<&Array> {
         match &self.value {
@@ -576,7 +577,7 @@ impl Core {
         }
     }
 
-    /// `Tensor::gradient_edge`, where it can be told without changing anything; None where it cannot.
+    /// `Tensor::gradient_edge` if nothing has to be changed for it; None otherwise.
     #[inline]
     pub fn known_edge(&self) -> Option<Option<Edge>> {
         let accumulate = match &self.meta {
@@ -598,7 +599,7 @@ impl Core {
         }
     }
 
-    /// Whether the tensor may need a gradient, looking at the base of a view too.
+    /// Whether the tensor needs a gradient, itself or as a view of a base that does.
     #[inline]
     pub fn needs_grad(&self) -> bool {
         self.requires_grad

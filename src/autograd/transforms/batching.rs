@@ -1,4 +1,4 @@
-//! What a batching rule sees: inputs of which some have a batch dimension in front.
+//! The inputs of a batching rule, of which some have a leading batch dimension.
 
 use crate::autograd::dispatch::apply::apply;
 use crate::autograd::dispatch::op::{Op, Outputs};
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::layout::Dims;
 use smallvec::SmallVec;
 
-/// An input one level below its batch.
+/// An input of a batching rule: a tensor of the level below.
 #[derive(Clone)]
 pub struct BatchedInput {
     pub tensor: Tensor,
-    /// Whether the first dimension is the batch's; else the same tensor stands for every element of it.
+    /// Whether the first dimension is the batch dimension. Otherwise the tensor is the same for every element of the batch.
     pub batched: bool,
 }
 
@@ -29,7 +29,7 @@ impl BatchedInput {
         Dims::from_slice(&s[usize::from(self.batched)..])
     }
 
-    /// The tensor with sizes of 1 put in behind the batch dimension until it has `rank` dimensions beside it.
+    /// The tensor with sizes of 1 inserted after the batch dimension until it has `rank` other dimensions.
     pub fn aligned(&self, rank: usize) -> Result<Tensor> {
         if !self.batched || self.rank() >= rank {
             return Ok(self.tensor.clone());
@@ -42,14 +42,14 @@ impl BatchedInput {
     }
 }
 
-/// A shape with a batch of this size in front.
+/// A shape with a leading batch dimension of this size.
 pub fn with_batch(batch: usize, shape: &[usize]) -> Dims {
     let mut out = Dims::from_slice(&[batch]);
     out.extend_from_slice(shape);
     out
 }
 
-/// The inputs of an operation for which there is a batching rule.
+/// The inputs of an operation, as its batching rule gets them.
 pub struct BatchedInputs<'a> {
     /// How many elements the batch has.
     pub size: usize,
@@ -57,7 +57,7 @@ pub struct BatchedInputs<'a> {
 }
 
 impl BatchedInputs<'_> {
-    /// Input `i` with a batch dimension in front, repeated without a copy where it had none.
+    /// Input `i` with a leading batch dimension, expanded without a copy if it had none.
     pub fn batched(&self, i: usize) -> Result<Tensor> {
         let input = &self.inputs[i];
         if input.batched {
@@ -71,19 +71,19 @@ impl BatchedInputs<'_> {
         (0..self.inputs.len()).map(|i| self.batched(i)).collect()
     }
 
-    /// A shape with the batch's size in front.
+    /// A shape with the leading batch dimension.
     pub fn with_batch(&self, shape: &[usize]) -> Dims {
         with_batch(self.size, shape)
     }
 
-    /// Runs `op`, the operation with its dimensions moved by one, on all inputs with a batch dimension each.
+    /// Runs `op`, the operation with its dimensions shifted by one, on all inputs, each with a batch dimension.
     pub fn shifted(&self, op: &dyn Op) -> Result<Outputs> {
         let all = self.all_batched()?;
         let refs: SmallVec<[&Tensor; 3]> = all.iter().collect();
         apply(op, &refs)
     }
 
-    /// Runs `op` on the numbers of the batch, each as a row of one element; its results are numbers again.
+    /// Runs `op` on a batch of 0-d inputs, each as a row of one element. The results are 0-d elements again.
     pub fn rows_of_numbers(&self, op: &dyn Op) -> Result<Outputs> {
         let rows: SmallVec<[Tensor; 3]> =
             (0..self.inputs.len()).map(|i| view(&self.batched(i)?, ViewOp::Unsqueeze(1))).collect::<Result<_>>()?;

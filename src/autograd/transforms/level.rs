@@ -1,7 +1,15 @@
-//! Levels: vmap and nested transforms wrap tensors of the next lower level.
+//! Note: levels. Every function transform that is running (`vmap`, `grad`, `vjp`, `jvp`) is a level with a number; plain tensors have level 0. A
+//! tensor of level n wraps a tensor of the next lower level (`WrappedTensor`). Only level 0 has arrays.
 //!
-//! The door takes the highest level among an operation's inputs, lets that level apply its rule, and the rule re-enters the door one
-//! level lower. Only level 0 sees arrays. History and tangents are kept at every level by the same code.
+//! Dispatch takes the highest level among an operation's inputs and calls its rule, which applies the operation to tensors of lower levels.
+//! History and tangents exist at every level and are handled by the same code. There are two kinds of levels:
+//! - `DerivativeLevel` (`grad`, `vjp`, `jvp`): the rule unwraps the inputs, applies the operation, and wraps the results. Its tensors have a
+//!   history and tangents of their own. A backward pass at the level records nothing there unless asked to (`UnrecordedLevel`), while lower
+//!   levels record as before.
+//! - `BatchLevel` (`vmap`, `ops/batch.rs`): the wrapped tensor has the batch as its first dimension, which shape and strides hide from above.
+//!
+//! Tangents are per level: a higher level treats the tensor as a constant, and its own tangent is propagated after unwrapping. When a transform
+//! ends, its tensors stand for the tensors that they wrapped (`Tensor::outlived`).
 
 use crate::array::{Array, new_age};
 use crate::autograd::dispatch::apply::{OldValue, apply, apply_inplace};
@@ -21,31 +29,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One level of a transform.
 pub trait Level: Send + Sync + fmt::Debug {
-    /// 1 for a level right above plain tensors; a level entered inside it has a higher number.
+    /// 1 for a level directly above plain tensors. A level entered inside it has a higher number.
     fn number(&self) -> u32;
 
-    /// Applies `op` to inputs of which at least one is of this level and none of a higher one. The results are of this level or lower.
+    /// Applies `op` to inputs of which at least one is of this level and none is of a higher one. The results are of this level or lower.
     fn apply(&self, this: &Arc<dyn Level>, op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs>;
 
-    /// Writes the result of `op` over its first input; the other conditions are those of `apply`.
+    /// Writes the result of `op` over its first input. The conditions are those of `apply`.
     fn apply_inplace(&self, this: &Arc<dyn Level>, op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()>;
 
-    /// The size of the batch that tensors of this level have as a hidden first dimension; None where they have none.
+    /// The size of the hidden first dimension of this level's tensors; None for a level without a batch.
     fn batch(&self) -> Option<usize> {
         None
     }
 
-    /// What a tensor that was made beside one of this level (`zeros_like`, `new_zeros`) becomes.
+    /// Turns a tensor made beside one of this level (`zeros_like`, `new_zeros`) into one of this level.
     fn beside(&self, this: &Arc<dyn Level>, made: Tensor) -> Result<Tensor>;
 
-    /// Whether the call that made the level still runs.
+    /// Whether the transform is still running.
     fn is_alive(&self) -> bool {
         true
     }
 
     fn end(&self) {}
 
-    /// For who knows what kind of level it is.
+    /// For downcasts to the kind of level.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -57,7 +65,7 @@ pub struct WrappedTensor {
 }
 
 impl WrappedTensor {
-    /// Runs `f` on the array as it looks from this level: of a batch, the first of its tensors stands for all.
+    /// Runs `f` on the array as it appears at this level: of a batch, the first element stands for all.
     pub(in crate::autograd) fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
         // Not a closure in a closure: the type of `f` would grow with every level.
         let a = self.bottom();
@@ -65,7 +73,7 @@ impl WrappedTensor {
     }
 
     pub(in crate::autograd) fn bottom(&self) -> Array {
-        // Of an empty batch the array is made here, which nothing may be locked for.
+        // For an empty batch an array is allocated here, so nothing may be locked.
         let below = self.inner.read().value.clone();
         let below = below.bottom();
         match self.level.batch() {
@@ -73,19 +81,19 @@ impl WrappedTensor {
             Some(_) => {
                 let l = below.layout();
                 let (shape, strides) = (Dims::from_slice(&l.shape()[1..]), Strides::from_slice(&l.strides()[1..]));
-                // An empty batch has no first tensor: its sizes are told with memory that nobody reads.
+                // An empty batch has no first element. Memory that nothing reads carries its shape.
                 let first = Layout::from_parts(shape, strides, l.offset()).and_then(|l| Ok(below.with_layout(l)?));
                 first.or_else(|_| below.empty_beside(&below.shape()[1..], below.dtype())).unwrap_or(below)
             }
         }
     }
 
-    /// Whether the derivative that made the level has ended. What was its tensor is from then on the tensor below it, wherever it is met.
+    /// Whether the derivative transform of this level has ended. From then on its tensors stand for the tensors that they wrapped.
     pub(in crate::autograd) fn is_over(&self) -> bool {
         self.level.batch().is_none() && !self.level.is_alive()
     }
 
-    /// The rank as it looks from this level.
+    /// The rank as it appears at this level.
     pub(in crate::autograd) fn rank(&self) -> usize {
         self.inner.read().value_rank() - usize::from(self.level.batch().is_some())
     }
@@ -97,7 +105,7 @@ impl fmt::Debug for WrappedTensor {
     }
 }
 
-/// Puts a tensor of the next lower level under `level`.
+/// Wraps a tensor of the next lower level.
 pub fn wrap(level: &Arc<dyn Level>, inner: Tensor) -> Tensor {
     Tensor::from_value(Value::Wrapped(Box::new(WrappedTensor { level: level.clone(), inner })))
 }
@@ -116,7 +124,7 @@ pub(in crate::autograd) fn highest(inputs: &[&Tensor]) -> Option<Arc<dyn Level>>
 }
 
 impl Tensor {
-    /// What this tensor is below `level`, if it is of that very level (numbers are used again).
+    /// The wrapped tensor, if this tensor is of that very level (numbers are reused).
     pub fn below<L: Level + ?Sized>(&self, level: &L) -> Option<Tensor> {
         match &self.read().value {
             Value::Wrapped(l) if std::ptr::addr_eq(Arc::as_ptr(&l.level), level) => Some(l.inner.clone()),
@@ -124,7 +132,7 @@ impl Tensor {
         }
     }
 
-    /// What this tensor is below level `number`, if it is of a level of that number.
+    /// The wrapped tensor, if this tensor is of a level with that number.
     pub fn lower(&self, number: u32) -> Option<Tensor> {
         match &self.read().value {
             Value::Wrapped(l) if l.level.number() == number => Some(l.inner.clone()),
@@ -132,7 +140,7 @@ impl Tensor {
         }
     }
 
-    /// The tensor that this one stood for, where its transform has ended; None where it has not.
+    /// The tensor that this one stands for, if its transform has ended; None otherwise.
     pub fn outlived(&self) -> Option<Tensor> {
         let mut at = match &self.read().value {
             Value::Wrapped(l) if l.is_over() => l.inner.clone(),
@@ -144,7 +152,7 @@ impl Tensor {
         Some(at)
     }
 
-    /// The level that wrapped this tensor, and what it wrapped.
+    /// The level of this tensor, and the tensor it wraps.
     pub fn wrapped(&self) -> Option<WrappedTensor> {
         match &self.read().value {
             Value::Wrapped(l) => Some((**l).clone()),
@@ -152,7 +160,7 @@ impl Tensor {
         }
     }
 
-    /// `made` as a tensor of the levels that this one is of.
+    /// Wraps `made` in the levels of this tensor.
     pub fn beside(&self, made: Tensor) -> Result<Tensor> {
         match self.wrapped() {
             None => Ok(made),
@@ -163,7 +171,7 @@ impl Tensor {
         }
     }
 
-    /// Whether `asked` is true of one of the levels that this tensor is of.
+    /// Whether `asked` is true for one of the levels of this tensor.
     fn any_level(&self, asked: impl Fn(&Arc<dyn Level>) -> bool) -> bool {
         let mut at = self.wrapped();
         while let Some(l) = at {
@@ -175,17 +183,17 @@ impl Tensor {
         false
     }
 
-    /// Whether this is a tensor of `level`, or of a level above with one of `level` inside.
+    /// Whether `level` is one of the levels of this tensor.
     pub fn is_of(&self, level: &Arc<dyn Level>) -> bool {
         self.any_level(|l| std::ptr::addr_eq(Arc::as_ptr(l), Arc::as_ptr(level)))
     }
 
-    /// Whether one tensor stands for a batch of them, so that it has no values that could be looked at.
+    /// Whether one of the levels is a batch, so that the tensor has no single values to look at.
     pub fn is_batched(&self) -> bool {
         self.any_level(|l| l.batch().is_some())
     }
 
-    /// The array, for an operation whose result has a shape that depends on values.
+    /// The array, for an operation whose result shape depends on values. An error for batched tensors.
     pub fn values_for_shape(&self, op: &str) -> Result<Array> {
         if self.level() > 0 && self.is_batched() {
             return Err(Error::runtime(format!(
@@ -197,7 +205,7 @@ impl Tensor {
         Ok(self.array())
     }
 
-    /// The array, for an operation whose result depends on values in a way that a batch cannot follow.
+    /// The array, for an operation whose result depends on values so that it cannot be batched. An error for batched tensors.
     pub fn values(&self, op: &str) -> Result<Array> {
         if self.level() > 0 && self.is_batched() {
             return Err(Error::runtime(format!(
@@ -209,13 +217,13 @@ impl Tensor {
     }
 }
 
-/// The level of a derivative (`grad`, `vjp`, `jvp`): its tensors have a history, and tangents, of their own.
+/// The level of a derivative (`grad`, `vjp`, `jvp`): its tensors have a history and tangents of their own.
 #[derive(Debug)]
 pub struct DerivativeLevel {
     number: u32,
-    /// The grad mode outside, which holds for all below this level.
+    /// The grad mode outside the transform, which applies to all lower levels.
     outside: bool,
-    /// The age that began with it: what was made since is the function's own.
+    /// The age that began with this level (see `new_age`). Memory of this age or younger was made inside the function.
     since: u32,
     alive: AtomicBool,
 }
@@ -246,7 +254,7 @@ impl Level for DerivativeLevel {
         let outs = {
             let _outside = ModeGuard::grad(self.outside && mode::is_grad_enabled());
             match op.view() {
-                // A write through it reaches its base at every level.
+                // A later write through the view must reach its base at every level.
                 Some((op, name)) => Outputs::from_elem(view_as(refs[0], op.clone(), name, Creation::Normal)?, 1),
                 None => apply(op, &refs)?,
             }
@@ -282,7 +290,7 @@ impl Level for DerivativeLevel {
     }
 }
 
-/// The inputs as they are now that transforms of some of them have ended; None where none has.
+/// The inputs with ended levels unwrapped; None if no level has ended.
 #[cold]
 pub(in crate::autograd) fn without_ended(inputs: &[&Tensor]) -> Option<SmallVec<[Tensor; 3]>> {
     let lower: SmallVec<[Option<Tensor>; 3]> = inputs.iter().map(|t| t.outlived()).collect();
@@ -293,13 +301,13 @@ pub(in crate::autograd) fn without_ended(inputs: &[&Tensor]) -> Option<SmallVec<
 }
 
 thread_local! {
-    /// The level at which the running pass records nothing; 0 for none.
+    /// The level at which the current pass records nothing; 0 for none.
     static UNRECORDED: Cell<u32> = const { Cell::new(0) };
     /// The transforms that this thread is inside of, outermost first.
     static STACK: RefCell<Vec<Arc<dyn Level>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps what runs at one level from being recorded there; lower levels have their own histories. Puts the old state back when dropped.
+/// While it lives, nothing is recorded at one level; lower levels record as before. Restores the old state when dropped.
 pub(in crate::autograd) struct UnrecordedLevel(u32);
 
 impl UnrecordedLevel {
@@ -318,7 +326,7 @@ pub(in crate::autograd) fn is_unrecorded(level: u32) -> bool {
     UNRECORDED.with(|q| q.get() == level && level > 0)
 }
 
-/// The transforms that a thread is inside of, for another one that goes on in its place.
+/// The transforms of a thread, for another thread that continues its work.
 pub(in crate::autograd) struct LevelStack(Vec<Arc<dyn Level>>, u32);
 
 pub(in crate::autograd) fn current_stack() -> LevelStack {
@@ -331,7 +339,7 @@ pub(in crate::autograd) fn install(LevelStack(levels, quiet): LevelStack) {
     watch_writes();
 }
 
-/// Watches writes while this thread is inside of a derivative.
+/// Switches the check of in-place writes on while this thread is inside of a derivative transform.
 fn watch_writes() {
     set_watch(Watch::Captured, STACK.with(|s| s.borrow().iter().any(|l| l.batch().is_none())));
 }
@@ -341,7 +349,7 @@ pub fn depth() -> u32 {
     STACK.with(|s| s.borrow().len() as u32)
 }
 
-/// Enters the level that `make` makes for its number, which is returned.
+/// Enters the level that `make` creates for its number, and returns the number.
 pub fn enter(make: impl FnOnce(u32) -> Arc<dyn Level>) -> u32 {
     let number = depth() + 1;
     let level = make(number);
@@ -350,12 +358,12 @@ pub fn enter(make: impl FnOnce(u32) -> Arc<dyn Level>) -> u32 {
     number
 }
 
-/// The open level of a number.
+/// The open level with a number.
 pub fn open(number: u32) -> Option<Arc<dyn Level>> {
     STACK.with(|s| s.borrow().get((number as usize).checked_sub(1)?).cloned())
 }
 
-/// Leaves level `number` and all that were left open inside it.
+/// Leaves level `number` and all levels that were left open inside it.
 pub fn exit(number: u32) {
     let left = STACK.with(|s| {
         let mut s = s.borrow_mut();
@@ -366,7 +374,8 @@ pub fn exit(number: u32) {
     watch_writes();
 }
 
-/// A tensor made from nothing, as one of the derivative levels that this thread is inside of: what has gradients may be written to it.
+/// Wraps a tensor made from no other (`zeros`, `rand`) in the derivative levels that this thread is inside of, so that tensors with gradients can
+/// be written to it.
 pub fn created(made: Tensor) -> Result<Tensor> {
     let levels: Vec<Arc<dyn Level>> = STACK.with(|s| s.borrow().iter().filter(|l| l.batch().is_none()).cloned().collect());
     levels.iter().try_fold(made, |made, level| if made.level() < level.number() { level.beside(level, made) } else { Ok(made) })

@@ -1,7 +1,6 @@
-//! Function transforms: nested levels, the batching rules of `vmap`, tangents of forward mode, and the guard against writes to captured
-//! tensors.
+//! Function transforms: nested levels, batching rules of `vmap`, tangents of forward mode, and the guard against writes to captured tensors.
 //!
-//! Not here: the choice of a rule for an operation (`dispatch/apply.rs`), and the functions `vmap`, `jvp`, `grad` of Python.
+//! Not here: choosing the rule for an operation (`dispatch/apply.rs`), and the Python functions `vmap`, `jvp`, `grad`.
 
 pub mod batching;
 pub mod forward_mode;

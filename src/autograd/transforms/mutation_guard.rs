@@ -1,5 +1,6 @@
-//! What a function may write while it is differentiated: tensors of its own level, and memory that was made since the level began. Anything
-//! else is captured from outside, where the write would be seen by whoever calls the function again.
+//! What a function under a derivative transform may write in place: tensors of the transform's level, and memory allocated since the level began.
+//! Each storage records the age at which it was created. Other memory is captured from outside, where a later call of the function would see the
+//! write, so the write is refused.
 
 use crate::autograd::dispatch::mode::{self, Watch, set_watch};
 use crate::autograd::graph::view::ViewInfo;
@@ -10,16 +11,16 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 thread_local! {
-    /// The lowest level that is not asked: what runs in the name of a level is of the levels below it.
+    /// Only levels below this number check writes: a rule runs on behalf of its level at the levels below.
     static TOP: Cell<u32> = const { Cell::new(u32::MAX) };
 }
 
-/// Asks only levels below `number` from now on; returns which were asked before.
+/// Lets only levels below `number` check writes from now on. Returns the previous limit.
 pub fn check_only_below(number: u32) -> u32 {
     TOP.replace(number)
 }
 
-/// Lets rules write what belongs to the levels below theirs. Puts the check back when dropped.
+/// Lets a level's rule write tensors of lower levels. Restores the check when dropped.
 pub struct TrustedWrites(bool);
 
 impl TrustedWrites {
@@ -58,7 +59,7 @@ fn is_made_inside(t: &Tensor, derivative: &DerivativeLevel) -> bool {
     t.read().with_storage(|s| s.is_since(derivative.since()))
 }
 
-/// Refuses a write to what one of the derivatives around has captured.
+/// Refuses a write to a tensor that a running derivative transform has captured.
 #[cold]
 pub(in crate::autograd) fn check(t: &Tensor, label: &str) -> Result<()> {
     let top = TOP.get();
@@ -73,14 +74,14 @@ pub(in crate::autograd) fn check(t: &Tensor, label: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes a tensor that was made inside a derivative from nothing but captured ones a tensor of its level, so that what has gradients there
-/// may be written to it. False, and nothing done, where it is not of this kind or other views of the same memory would stay behind.
+/// Turns a tensor that was made inside a derivative from captured tensors only into a tensor of its level, so that values with gradients can be
+/// written to it. Returns false, and has done nothing, if it is not such a tensor, or if other views of the same memory would stay behind.
 pub(in crate::autograd) fn wrap_target(t: &Tensor, level: &Arc<dyn Level>) -> bool {
     let Some(derivative) = level.as_any().downcast_ref::<DerivativeLevel>() else { return false };
     let may = |t: &Tensor, handles: usize| {
         t.level() < derivative.number() && t.holders() <= handles && is_made_inside(t, derivative) && !t.read().requires_grad
     };
-    // Whoever writes for a level above has a handle of its own, and the tensor there has one.
+    // A rule that writes on behalf of a higher level holds a handle, and so does the tensor of that level.
     let for_level = !mode::current().watches(Watch::Captured);
     if !derivative.is_alive() || !may(t, 1 + usize::from(for_level)) {
         return false;
@@ -91,7 +92,8 @@ pub(in crate::autograd) fn wrap_target(t: &Tensor, level: &Arc<dyn Level>) -> bo
     };
     if info.base.level() < derivative.number() {
         let own = for_level || matches!(info.base.slot().get(), Some((_, false)));
-        // Besides its own object, the view knows it, and so does the copy of what the view knows. More handles are other views.
+        // The view holds one handle of its base, and the copy of `ViewInfo` another; the base's own object may hold a third. More handles belong
+        // to other views.
         if !may(&info.base, 2 + usize::from(own)) {
             return false;
         }
@@ -101,7 +103,7 @@ pub(in crate::autograd) fn wrap_target(t: &Tensor, level: &Arc<dyn Level>) -> bo
     true
 }
 
-/// Moves what a tensor is to a new one, which it stands for at `level` from now on.
+/// Moves a tensor's state into a new tensor, which the old one wraps at `level` from now on.
 fn wrap_in_place(t: &Tensor, level: &Arc<dyn Level>, view: Option<ViewInfo>) {
     let below = view.as_ref().map(|v| ViewInfo { base: v.base.wrapped().map_or_else(|| v.base.clone(), |l| l.inner), ..v.clone() });
     let mut core = t.write();

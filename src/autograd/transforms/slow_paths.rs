@@ -1,13 +1,13 @@
-//! Which operations went a slow way under a transform, for the table that the documentation prints.
+//! Records operations that fall back to a slow path under a transform, for the table in the documentation.
 
 use std::cell::RefCell;
 
-/// The slow ways.
+/// A slow path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlowPath {
-    /// A tangent by transposing the vjp.
+    /// The tangent is computed by transposing the vjp.
     Transposed,
-    /// A batch one element after the other.
+    /// The operation runs on one element of the batch after the other.
     Loop,
 }
 
@@ -15,7 +15,7 @@ thread_local! {
     static RECORDED: RefCell<Vec<(SlowPath, &'static str)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// More than anybody asks for at once; the rest is not kept.
+/// A limit on the memory of the list.
 const MAX_RECORDS: usize = 1000;
 
 pub fn record(path: SlowPath, op: &'static str) {
@@ -27,7 +27,7 @@ pub fn record(path: SlowPath, op: &'static str) {
     });
 }
 
-/// What this thread has noted since it was asked last.
+/// What this thread has recorded since the last call.
 pub fn take() -> Vec<(SlowPath, &'static str)> {
     RECORDED.with(RefCell::take)
 }
