@@ -1,4 +1,4 @@
-//! A shared handle without weak ones: whoever holds the only one can let go of it without an atomic write.
+//! A shared handle without weak handles: dropping the only handle takes no atomic write.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -9,9 +9,9 @@ struct CountedBox<T> {
     value: T,
 }
 
-/// A value that may have to be found again by its place alone.
+/// A value that can be found again by its address alone.
 pub(super) trait Findable {
-    /// Whether somebody may be about to `revive` it: then its last handle has to be counted down.
+    /// Whether another thread may `revive` it. Then dropping the last handle has to decrement the count.
     fn is_findable(&self) -> bool;
 }
 
@@ -27,7 +27,7 @@ unsafe impl<T: Send + Sync + Findable> Sync for Counted<T> {}
 const MOST: usize = isize::MAX as usize;
 
 impl<T: Findable> Counted<T> {
-    /// Makes the value where it will lie.
+    /// Constructs the value in place.
     #[inline(always)]
     pub fn with(make: impl FnOnce() -> T) -> Counted<T> {
         let place = Box::leak(Box::<CountedBox<T>>::new_uninit());
@@ -41,18 +41,18 @@ impl<T: Findable> Counted<T> {
         unsafe { self.0.as_ref() }
     }
 
-    /// How many handles there are, at this moment.
+    /// The current number of handles.
     #[inline]
     pub fn count(&self) -> usize {
         self.inner().count.load(Ordering::Acquire)
     }
 
-    /// The value's place, to come back to it by `revive`.
+    /// The value's address, for `revive`.
     pub fn place(&self) -> CountedPlace<T> {
         CountedPlace(self.0)
     }
 
-    /// Whether this is the only handle: then nobody can make another meanwhile.
+    /// Whether this is the only handle. Then no other thread can make another one.
     #[inline]
     pub fn is_only(&self) -> bool {
         self.inner().count.load(Ordering::Acquire) == 1
@@ -77,17 +77,17 @@ impl<T: Findable> Counted<T> {
     }
 }
 
-/// Where a counted value lies: no handle, and no promise that the value still lives.
+/// The address of a counted value: not a handle, and the value may be gone.
 pub(super) struct CountedPlace<T>(NonNull<CountedBox<T>>);
 
-// SAFETY: an address; who revives it promises the rest.
+// SAFETY: an address; the caller of `revive` guarantees the rest.
 unsafe impl<T: Send + Sync> Send for CountedPlace<T> {}
 
 impl<T: Findable> CountedPlace<T> {
     /// A handle, unless the last one is gone already.
     ///
     /// # Safety
-    /// The value's memory has not been freed: whoever drops the last handle has to pass a lock that the caller holds before it is.
+    /// The value's memory has not been freed: a thread that drops the last handle must first take a lock that the caller holds.
     pub unsafe fn revive(&self) -> Option<Counted<T>> {
         // SAFETY: the caller's.
         let count = unsafe { &self.0.as_ref().count };

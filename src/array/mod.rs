@@ -1,4 +1,7 @@
-//! Values without history: a storage, and arrays that look into it.
+//! Values without history: storages, and arrays that view them.
+//!
+//! `storage` is memory with its version, `value` an array (storage, layout, dtype), `run` passes requests to backends, `deferred` keeps pending
+//! results; the other files are the operations of arrays by family. Not here: kernels (`backend`), derivatives (`autograd`).
 
 mod counted;
 mod deferred;

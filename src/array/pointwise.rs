@@ -1,4 +1,4 @@
-//! Rows of pointwise operations on arrays: at once, deferred, or the short way for few elements.
+//! Pointwise rows on arrays: run at once, deferred, or through the fast path for few elements.
 
 use super::deferred::policy;
 use super::run::{device_mismatch, run_on_backend};
@@ -14,24 +14,24 @@ use crate::layout::{DType, Dims, Layout, Scalar, broadcast};
 use crate::pointwise::Func;
 use smallvec::SmallVec;
 
-/// The most elements that go the short way; beyond it the long one costs nothing beside the work.
+/// The most elements for the fast path. For more, the overhead of the general path is negligible.
 const MAX_SMALL: usize = 1 << 10;
 
-/// Operands of one shape, as a kernel wants them.
+/// Operands of one shape, in the form that small kernels take.
 struct SmallOperands {
     n: usize,
     padded: bool,
     ptrs: [*const u8; kernels::MAX_INPUTS],
 }
 
-/// What a short way has computed.
+/// The result of the fast path.
 pub(crate) struct SmallResult {
     storage: Storage,
     dtype: DType,
 }
 
 impl SmallResult {
-    /// The values in the order of `like`.
+    /// The result as an array of `like`'s shape.
     ///
     /// # Safety
     /// `like` was the first operand: a row-major array with as many elements.
@@ -42,7 +42,7 @@ impl SmallResult {
     }
 }
 
-/// Refuses what a kernel would take for something else: another number of operands, or memory of another type for the result.
+/// Refuses what a kernel would misread: another number of operands, or another dtype of the result.
 #[inline]
 fn check_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
     if ins.len() == func.inputs() && func.out_dtype(compute) == out && params.len() <= kernels::MAX_PARAMS {
@@ -65,8 +65,8 @@ fn bad_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Sc
 }
 
 impl Array {
-    /// Runs a row on operands that are broadcast together, computing in `compute` and giving `out_dtype`. Operands of another dtype
-    /// than the row reads at their place are converted first.
+    /// Runs a row on operands that broadcast, computing in `compute`, with a result of `out_dtype`. Operands of other dtypes than the row expects
+    /// are converted first.
     pub fn pointwise(func: Func, compute: DType, out_dtype: DType, ins: &[&Array], params: &[Scalar]) -> Result<Array> {
         let shape = Self::common_shape(ins)?;
         check_call(func, compute, out_dtype, ins, params)?;
@@ -96,9 +96,8 @@ impl Array {
         Ok(out)
     }
 
-    /// `pointwise` the short way, for a few floats that lie alike: on the CPU, row-major, of one shape and of the type computed in. None where
-    /// the operands are not so.
-    /// In the places of `numbers` any of the arrays can stand.
+    /// The fast path of `pointwise`, for a few floats of one layout: on the CPU, row-major, of one shape and of the dtype computed in. None for
+    /// other operands. At the positions of `numbers` any of the arrays can stand.
     #[inline]
     pub fn pointwise_direct(
         func: Func,
@@ -112,8 +111,8 @@ impl Array {
         Some(unsafe { Self::values_direct(func, compute, ins, numbers, params)?.into_array_like(first) })
     }
 
-    /// `pointwise_direct`, but for the layout, which is that of the first operand (read or not, it is row-major and has the results' shape): an
-    /// array is large, and should be moved little.
+    /// As `pointwise_direct`, without the layout, which is that of the first operand (row-major, with the result's shape, whether or not it is
+    /// read). An array is large and should not be moved needlessly.
     #[inline]
     pub(crate) fn values_direct(
         func: Func,
@@ -139,8 +138,8 @@ impl Array {
         Some(SmallResult { storage, dtype })
     }
 
-    /// `pointwise_into` the short way; false, and nothing done, where the operands do not lie as this array does, or somebody still has to read
-    /// what stands here.
+    /// The fast path of `pointwise_into`. Returns false, and has done nothing, if the operands' layouts differ from this array's, or pending
+    /// steps still read the old values.
     #[inline]
     pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], numbers: &Numbers, params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
         if func.out_dtype(self.dtype) != self.dtype {
@@ -155,7 +154,7 @@ impl Array {
         {
             return false;
         }
-        // A block that is written as a whole must be all this array's: the storage may hold more.
+        // Padding is overwritten, so all of it must belong to this array: the storage may be larger.
         let padded = small_operands.padded && self.is_padded() && self.storage.bytes() == small_operands.n * self.dtype.size();
         // SAFETY: as in `pointwise_direct`; an operand that shares this array's storage begins where it does.
         unsafe {
@@ -168,10 +167,10 @@ impl Array {
         true
     }
 
-    /// The operands, if all that are read can go the short way and have this array's shape.
+    /// The operands, if all that are read have this array's shape and can take the fast path.
     #[inline(always)]
     fn small_operands(&self, kernel: &SmallKernel, compute: DType, ins: &[&Array]) -> Option<SmallOperands> {
-        // Kernels read as many operands as their row has.
+        // A kernel reads as many operands as its row has.
         if ins.len() != kernel.inputs() {
             return None;
         }
@@ -212,8 +211,8 @@ impl Array {
         Ok(shape)
     }
 
-    /// As `pointwise`, into this array, whose shape the operands must broadcast to. An operand may be this very array; one that
-    /// overlaps it otherwise is copied first.
+    /// As `pointwise`, into this array, to whose shape the operands must broadcast. An operand may be this very array. One that overlaps it
+    /// otherwise is copied first.
     pub fn pointwise_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
         check_call(func, compute, self.dtype, ins, params)?;
         if (policy::is_worth(self.shape()) || !self.storage.is_plain()) && self.pending_into(func, compute, ins, params)? {

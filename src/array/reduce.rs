@@ -1,4 +1,4 @@
-//! Reductions of arrays: shapes and dtypes of the results, and what is refused.
+//! Reductions of arrays: shapes and dtypes of the results, and checks.
 
 use super::Array;
 use super::run::run1;
@@ -32,7 +32,7 @@ impl ReducedFlags<'_> {
         )))
     }
 
-    /// Refuses to look for the best of nothing.
+    /// Refuses to take the maximum or minimum of no elements.
     fn check_best(&self, of: &Array) -> Result<()> {
         self.check(of)?;
         if of.numel() > 0 || !reduced_shape(of.shape(), self.reduced, self.keepdim).iter().all(|n| *n > 0) {

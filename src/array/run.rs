@@ -1,5 +1,5 @@
-//! Asking a backend: every computation of an array comes through `run` (new outputs), `run_into` (given ones), or `count` (a size that
-//! depends on values). Devices, deferral, allocation and execution happen here, once for all families.
+//! Passes requests to backends. Every computation of an array uses `run` (new outputs), `run_into` (given outputs) or `count` (an output whose
+//! size depends on values). Device checks, deferral, allocation and execution are implemented here, once for all families.
 
 use super::deferred::memory::DeferredMemory;
 use super::deferred::policy;
@@ -13,11 +13,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{DType, Layout};
 use smallvec::{SmallVec, smallvec};
 
-/// What a new output looks like: row-major, of this shape and dtype.
+/// Shape and dtype of a new output, which is row-major.
 pub(super) type OutputSpec<'a> = (&'a [usize], DType);
 pub type Outputs = SmallVec<[Array; 2]>;
 
-/// Which array is on the wrong device, and how to go on.
+/// The error for an array on another device.
 #[cold]
 pub(super) fn device_mismatch(op: &str, a: &Array, wanted: Device) -> Error {
     if a.device() == wanted {
@@ -33,14 +33,14 @@ pub(super) fn device_mismatch(op: &str, a: &Array, wanted: Device) -> Error {
 }
 
 impl Array {
-    /// The elements as a backend sees them. What is pending has been computed.
+    /// The elements as a backend sees them. Pending values must have been computed.
     #[inline(always)]
     pub(super) fn view(&self) -> View<'_> {
         let l = self.layout();
         View { memory: self.storage().backend_memory(), offset: l.offset(), shape: l.shape(), strides: l.strides(), dtype: self.dtype() }
     }
 
-    /// As an operand beside `target`: a view, or the value of a 0-d array of the host.
+    /// The operand for a request whose output is `target`: a view, or the value of a 0-d array on the host.
     #[inline]
     fn operand<'a>(&'a self, request: &Request, target: &Array) -> Result<Operand<'a>> {
         if self.storage().is_beside(target.storage()) {
@@ -54,10 +54,10 @@ impl Array {
 }
 
 impl Array {
-    /// Runs a request on new, row-major outputs of these shapes and dtypes, or keeps it as steps of the program that makes its first operand.
+    /// Runs a request on new, row-major outputs of these shapes and dtypes, or defers it as steps of the program of its first operand.
     ///
     /// # Errors
-    /// Operands and outputs are not what the request's family describes, or lie on several devices; the backend's own.
+    /// Operands and outputs are not what the request's family describes, or are on several devices; or the backend's own error.
     pub fn request(request: Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<Outputs> {
         let seen: SmallVec<[Seen<'_>; 4]> = ins.iter().map(|a| Some((a.shape(), a.dtype()))).collect();
         let made: SmallVec<[Seen<'_>; 2]> = outs.iter().map(|o| Some(*o)).collect();
@@ -77,7 +77,7 @@ impl Array {
     }
 }
 
-/// Runs a request on new, row-major outputs beside the first operand; or keeps it as steps of the program that makes that operand.
+/// Runs a request on new, row-major outputs on the device of the first operand, or defers it as steps of that operand's program.
 pub(super) fn run(request: Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Result<Outputs> {
     debug_assert_eq!(outs.len(), request.outputs());
     let Some(first) = ins.first() else { return Err(Error::internal(request.name(), "a request that says no device")) };
@@ -111,7 +111,7 @@ pub(super) fn run1(request: Request, ins: &[&Array], shape: &[usize], dtype: DTy
     Ok(out)
 }
 
-/// Runs a request at once into arrays that are there. None of them overlaps an operand, unless the request's family allows it.
+/// Runs a request at once, into existing arrays. None of them overlaps an operand, unless the request's family allows it.
 pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]) -> Result<()> {
     for a in ins {
         a.ready()?;
@@ -120,7 +120,7 @@ pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]
         a.writable()?;
     }
     let operand = |a: &'a Array| a.operand(request, outs[0]);
-    // Few operands stand on the stack, and nothing is collected.
+    // For few operands an array on the stack, without a collection.
     match ins {
         [] => run_on_backend(request, &[], outs),
         [a] => run_on_backend(request, &[operand(a)?], outs),
@@ -129,7 +129,7 @@ pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]
     }
 }
 
-/// As `run_into`, of operands that are views already.
+/// As `run_into`, for operands that are views already.
 #[inline(always)]
 pub(super) fn run_on_backend(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
     debug_assert!(fits(request, operands, outs), "{request:?} of {operands:?} into {outs:?}");
@@ -170,7 +170,7 @@ fn fits(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> bool {
     request.accepts(&ins, &outs)
 }
 
-/// Says in full what a backend does not support, and why.
+/// The full error for a request that the backend does not support.
 #[cold]
 fn explain_unsupported(e: rgrad_kernels::error::Error, request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Error {
     let first = operands.iter().find_map(|o| if let Operand::View(v) = o { Some(v.dtype) } else { None });
@@ -186,7 +186,7 @@ fn explain_unsupported(e: rgrad_kernels::error::Error, request: &Request, operan
     }
 }
 
-/// What a device's backend says to a request, or a pointwise row, of a dtype.
+/// A row of the table of supported requests.
 #[derive(Debug)]
 pub struct SupportEntry {
     pub request: &'static str,
@@ -196,10 +196,10 @@ pub struct SupportEntry {
     pub support: Support,
 }
 
-/// What the backends say to each kind of request.
+/// Which requests each backend supports, for each dtype.
 ///
 /// # Errors
-/// A device is not there.
+/// A device is missing.
 pub fn support_table(devices: &[Device]) -> Result<Vec<SupportEntry>> {
     let mut table = Vec::new();
     for device in devices {
@@ -214,7 +214,7 @@ pub fn support_table(devices: &[Device]) -> Result<Vec<SupportEntry>> {
     Ok(table)
 }
 
-/// Looks how large a result is, allocates it, and writes it: for sizes that depend on values. `shape` says what shape a count gives.
+/// Determines the size of a result that depends on values, allocates it, and writes it. `shape` maps a count to a shape.
 pub(super) fn count(request: &Request, x: &Array, shape: impl FnOnce(usize) -> SmallVec<[usize; 2]>, dtype: DType) -> Result<Array> {
     x.ready()?;
     let backend = x.storage().backend();
@@ -228,8 +228,8 @@ pub(super) fn count(request: &Request, x: &Array, shape: impl FnOnce(usize) -> S
     Ok(out)
 }
 
-/// The request as steps behind what is pending in its first operand, so that this may never have to be written; None where there is nothing
-/// to gain, or the request cannot wait.
+/// Defers the request as steps after the pending ones of its first operand, whose result may then never have to be written. None where that gains
+/// nothing, or the request cannot be deferred.
 fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Result<Option<Outputs>> {
     let x = ins[0];
     if request.reads(0) == Reads::InMemory || !policy::is_enabled() || x.storage().is_plain() {
@@ -248,7 +248,7 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Resul
         if !a.storage().is_beside(x.storage()) || a.storage().deferred().is_some_and(DeferredMemory::is_exposed) {
             return Ok(None);
         }
-        // What is read late, and perhaps was checked, must be memory that nobody else writes unnoticed.
+        // The other operands are read later, after they may have been checked, so they must be memory whose writes are tracked.
         let owned = if a.storage().deferred().is_none() { a.contiguous_copy()? } else { a.contiguous()? };
         operands.push(DeferredInput::Aligned(owned));
     }

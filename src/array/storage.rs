@@ -1,4 +1,4 @@
-//! Storage: a piece of memory on a device, shared by all views of it, and the version counters that tell when it was written.
+//! Storage: memory on a device, shared by all views of it, and the version counters that detect writes.
 
 use super::counted::{Counted, Findable};
 use super::deferred::memory::{DeferredMemory, MemorySource};
@@ -19,14 +19,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use crate::backend::registry::Device;
 
-/// What somebody is about to do with a storage's memory.
+/// The kind of an access to a storage's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Read,
     Write,
 }
 
-/// Small values live beside their counters, in the storage's own allocation. 64 bytes hold a 4x4 of f32.
+/// Small values are stored inline, in the storage's own allocation. 64 bytes hold a 4x4 matrix of f32.
 pub(super) const INLINE: usize = 64;
 
 #[repr(align(16))]
@@ -34,15 +34,15 @@ struct Inline(UnsafeCell<[MaybeUninit<u8>; INLINE]>);
 
 enum StorageMemory {
     Inline(Inline),
-    /// The allocator's, or what will be once a pending result is computed.
+    /// Memory of the allocator, perhaps not allocated before a pending result is computed.
     Host(DeferredMemory),
-    /// Memory of somebody else, kept alive by `owner`. Never read late, never resized.
+    /// External memory, kept alive by `owner`. Deferred steps do not read it, and it is not resized.
     External {
         ptr: *mut u8,
         writable: bool,
         _owner: Box<dyn Any + Send + Sync>,
     },
-    /// Memory of a device that the host cannot address, or what will be.
+    /// Memory of a device that the host cannot address, perhaps not allocated yet.
     Device(DeferredMemory, Home),
 }
 
@@ -71,8 +71,8 @@ pub(super) struct StorageInner {
     version: Counter,
 }
 
-// SAFETY: the raw memory is only reached through `Storage::memory`. Two threads that write one tensor at once get torn values, as in
-// PyTorch; the counters are atomic, the owner is Send + Sync, and the address and size never change.
+// SAFETY: the raw memory is reached only through `Storage::memory`. Two threads that write one tensor at once get torn values, as in PyTorch. The
+// counters are atomic, the owner is Send + Sync, and address and size never change.
 unsafe impl Send for StorageInner {}
 // SAFETY: as above.
 unsafe impl Sync for StorageInner {}
@@ -100,7 +100,7 @@ fn no_address() -> ! {
     panic!("memory of a device was asked for its address")
 }
 
-/// A shared handle of a piece of memory.
+/// A shared handle of memory.
 #[derive(Clone)]
 pub struct Storage(pub(super) Counted<StorageInner>);
 
@@ -124,8 +124,7 @@ impl Storage {
             let room = || StorageMemory::Inline(Inline(UnsafeCell::new([MaybeUninit::uninit(); INLINE])));
             let made = Storage(Counted::with(|| StorageInner { memory: room(), bytes, version: Counter::default() }));
             if let StorageMemory::Inline(a) = &made.0.memory {
-                // Initialised where it lies: kernels may read whole blocks of it (see `is_padded`).
-                // SAFETY: nobody else knows the new storage.
+                // Initialised in place: kernels may read whole blocks of it (see `is_padded`).
                 unsafe { a.0.get().cast::<[u8; INLINE]>().write([0; INLINE]) };
             }
             return Ok(made);
@@ -134,7 +133,7 @@ impl Storage {
         Ok(Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() })))
     }
 
-    /// Memory of `bytes` bytes that is not there yet: `step` says what will be in it.
+    /// Memory of `bytes` bytes that is not allocated yet, for the result of `step`.
     pub(super) fn pending(bytes: usize, step: Arc<DeferredStep>, home: Option<Home>) -> Storage {
         let memory = match home {
             None => StorageMemory::Host(DeferredMemory::pending(step)),
@@ -151,7 +150,7 @@ impl Storage {
         Ok(Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() })))
     }
 
-    /// Memory of somebody else.
+    /// External memory.
     ///
     /// # Safety
     /// `ptr` must stay valid for `bytes` bytes (and for writing, if `writable`) as long as `owner` lives.
@@ -191,7 +190,7 @@ impl Storage {
         }
     }
 
-    /// Whether both are memory of one backend.
+    /// Whether both belong to one backend.
     #[inline(always)]
     pub(super) fn is_beside(&self, other: &Storage) -> bool {
         match (self.home(), other.home()) {
@@ -218,7 +217,7 @@ impl Storage {
         }
     }
 
-    /// The memory for a backend. What was pending has been computed, and what the backend does with it is the caller's to settle before.
+    /// The memory, for a backend. The caller must have settled it for the backend's accesses.
     #[inline(always)]
     pub(super) fn backend_memory(&self) -> contract::Memory<'_> {
         match &self.0.memory {
@@ -232,12 +231,12 @@ impl Storage {
         }
     }
 
-    /// The memory itself, of a storage on the CPU. Every reader and writer in the crate comes through here (or `backend_memory`): it is the
-    /// place where a result that is still pending gets computed.
+    /// The memory of a storage on the CPU. Every access of the crate uses this function (or `backend_memory`), so a pending result is computed
+    /// here at the latest.
     ///
     /// # Panics
-    /// For memory of a device, which has no address here: the door refuses such inputs to operations of the CPU. For a pending result
-    /// that cannot be computed, with its error: who can fail calls `settle` first.
+    /// For memory of a device, which has no address here: dispatch refuses such inputs to CPU operations. For a pending result that cannot be
+    /// computed, with its error: callers that can return errors call `settle` first.
     #[inline]
     pub fn memory(&self, access: Access) -> *mut u8 {
         match &self.0.memory {
@@ -256,25 +255,25 @@ impl Storage {
         }
     }
 
-    /// Whether the memory goes on to 64 initialised bytes, which nobody else uses, whatever its size.
+    /// Whether the memory extends to 64 initialised bytes, which nothing else uses, whatever its size.
     #[inline]
     pub(crate) fn is_padded(&self) -> bool {
         matches!(self.0.memory, StorageMemory::Inline(_))
     }
 
-    /// Whether the memory is somebody else's who lets it be read only.
+    /// Whether the memory is external and read-only.
     #[inline]
     pub(super) fn is_lent_for_reading(&self) -> bool {
         matches!(self.0.memory, StorageMemory::External { writable: false, .. })
     }
 
-    /// Whether the memory may be written (an external owner may have lent it for reading only, and it may be frozen).
+    /// Whether the memory may be written: it is not read-only external memory, and not frozen.
     #[inline]
     pub fn is_writable(&self) -> bool {
         !self.is_lent_for_reading() && self.0.version.frozen.load(Ordering::Acquire) == 0
     }
 
-    /// Refuses writes from now on; remembers the call site of the first time.
+    /// Refuses writes from now on, and stores the call site of the first freeze.
     pub fn freeze(&self, site: u32) {
         let _ = self.0.version.frozen.compare_exchange(0, site.wrapping_add(1).max(1), Ordering::AcqRel, Ordering::Acquire);
     }
@@ -288,26 +287,26 @@ impl Storage {
         self.0.version.frozen.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// Whether nobody else holds this storage, so that its memory can be taken over.
+    /// Whether this is the only handle, so that the memory can be taken over. Pending steps hold handles of what they read.
     ///
-    /// What pending results are going to read has other owners.
+    /// External memory is never taken over.
     #[inline]
     pub fn is_sole_owner(&self) -> bool {
         self.0.is_only() && !matches!(self.0.memory, StorageMemory::External { .. })
     }
 
-    /// Whether the memory is the allocator's own, so that its end runs no foreign code.
+    /// Whether the memory is the allocator's, so that freeing it runs no foreign code.
     #[inline]
     pub fn is_own(&self) -> bool {
         matches!(self.0.memory, StorageMemory::Inline(_) | StorageMemory::Host(_))
     }
 
-    /// Whether the memory is somebody else's.
+    /// Whether the memory is external.
     pub(super) fn is_external(&self) -> bool {
         matches!(self.0.memory, StorageMemory::External { .. })
     }
 
-    /// Where the memory begins, whatever is pending in it. None where it is not there.
+    /// The start of the memory, whether or not something is pending in it. None if it is not allocated.
     pub(super) fn start(&self) -> Option<contract::Memory<'_>> {
         match &self.0.memory {
             StorageMemory::Inline(a) => Some(contract::Memory::Host(a.0.get().cast())),
@@ -323,7 +322,7 @@ impl Storage {
         }
     }
 
-    /// Whether something waits to be computed into the memory, or to be read from it.
+    /// Whether a step is pending that writes the memory, or one that reads it.
     #[inline]
     pub fn is_pending(&self) -> bool {
         match &self.0.memory {
@@ -334,7 +333,7 @@ impl Storage {
         }
     }
 
-    /// Whether `settle` for this kind of access would find nothing to do, in memory of the host.
+    /// Whether the memory is on the host and `settle` for this access would have nothing to do.
     #[inline]
     pub(super) fn is_settled_for(&self, access: Access) -> bool {
         match &self.0.memory {
@@ -344,7 +343,7 @@ impl Storage {
         }
     }
 
-    /// Whether the memory is the host's and holds its values already.
+    /// Whether the memory is on the host and holds its values.
     #[inline]
     pub fn is_plain(&self) -> bool {
         match &self.0.memory {
@@ -354,10 +353,10 @@ impl Storage {
         }
     }
 
-    /// Computes what is pending, as far as an access of this kind has to see it done. Releases the host's lock meanwhile.
+    /// Computes what is pending and must be done before an access of this kind. Releases the host's lock meanwhile.
     ///
     /// # Errors
-    /// StorageMemory for the results is not to be had; everything is left as it was.
+    /// Memory for the results cannot be allocated; then nothing has changed.
     #[inline]
     pub fn settle(&self, access: Access) -> Result<()> {
         match &self.0.memory {
@@ -378,8 +377,8 @@ impl Storage {
         }
     }
 
-    /// Settles the memory before its address is given to somebody outside who may read and write it at any time: nothing that reads or
-    /// writes it stays pending from now on (until `hide` says that the address is no longer known).
+    /// Settles the memory before its address is passed to foreign code that may access it at any time. From then on, until `hide`, no pending
+    /// step reads or writes it.
     ///
     /// # Errors
     /// As for `settle`.
@@ -390,7 +389,7 @@ impl Storage {
         self.settle(Access::Write)
     }
 
-    /// The end of an `expose`: whoever knew the address is gone.
+    /// Ends an `expose`: the holder of the address is gone.
     pub fn hide(&self) {
         if let Some(lazy) = self.deferred() {
             lazy.hide();
@@ -402,12 +401,12 @@ impl Storage {
         self.0.same(&other.0)
     }
 
-    /// Whether the memory was made in the given age or later. Ages wrap: what is very old counts as new.
+    /// Whether the memory was allocated in the given age or later. Ages wrap around: a very old storage counts as new.
     pub fn is_since(&self, age: u32) -> bool {
         self.0.version.last.lock().age.wrapping_sub(age) as i32 >= 0
     }
 
-    /// A number that names this storage while it lives.
+    /// A number that identifies this storage while it lives.
     pub fn id(&self) -> usize {
         self.0.address()
     }
@@ -426,10 +425,10 @@ pub struct Change {
     pub op: &'static str,
 }
 
-/// Counts the transforms that began in any thread: the time by which storages remember when they were made.
+/// The number of derivative transforms begun in any thread: the clock by which storages remember when they were made.
 static AGE: AtomicU32 = AtomicU32::new(0);
 
-/// Begins a new age, and returns it: storages made from now on are of it or of a later one.
+/// Begins a new age and returns it. Storages made from now on are of this age or a later one.
 pub fn new_age() -> u32 {
     AGE.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
 }
@@ -456,15 +455,15 @@ impl Default for Counter {
     }
 }
 
-/// The version counter that a tensor follows.
+/// The version counter of a tensor.
 #[derive(Clone, Default)]
 pub enum Version {
-    /// The storage's own: shared by all views and detached copies.
+    /// The storage's counter, shared by all views and detached copies.
     #[default]
     Shared,
-    /// A fresh one over shared memory, as `.data` gives it.
+    /// A counter of its own over shared memory, for `.data`.
     Own(Arc<CounterBox>),
-    /// None: inference tensors do not track writes.
+    /// No counter: inference tensors do not track writes.
     Untracked,
 }
 
@@ -477,8 +476,8 @@ impl Version {
         Version::Own(Arc::default())
     }
 
-    /// What a tensor follows from now on that followed `self` over `old` and gets the memory of `new`: its own count goes on, and the
-    /// other's is none of its business.
+    /// The counter of a tensor whose memory is replaced by `new`'s: it continues from this counter's value over `old`, and ignores the counter of
+    /// `new`.
     #[must_use]
     pub fn moved(&self, old: &Storage, new: &Storage) -> Version {
         match self {
@@ -503,7 +502,7 @@ impl Version {
         }
     }
 
-    /// How many times the memory was written; None if that is not tracked.
+    /// The number of writes; None if they are not tracked.
     #[inline]
     pub fn current(&self, storage: &Storage) -> Option<u32> {
         self.counter(storage).map(|c| c.count.load(Ordering::Acquire))
@@ -520,7 +519,7 @@ impl Version {
         }
     }
 
-    /// Sets the count, for contexts that promise to have put the memory back.
+    /// Sets the count, for contexts that guarantee to have restored the memory.
     pub fn set(&self, storage: &Storage, count: u32) {
         if let Some(c) = self.counter(storage) {
             c.count.store(count, Ordering::Release);

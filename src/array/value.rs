@@ -1,4 +1,4 @@
-//! Array: a storage seen through a layout, with an element type. The values under every tensor.
+//! Array: a storage with a layout and a dtype. The value of every tensor of level 0.
 
 use super::deferred::policy;
 use super::elements::Element;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Scalar, checked_numel};
 use crate::pointwise::Func;
 
-/// A strided view of a storage. The layout fits the storage: whoever makes an array otherwise than by `from_parts` knows that it does.
+/// A strided view of a storage. The layout fits the storage: `from_parts` checks that, and all other constructors guarantee it.
 #[derive(Clone, Debug)]
 pub struct Array {
     pub(super) storage: Storage,
@@ -18,8 +18,7 @@ pub struct Array {
     pub(super) dtype: DType,
 }
 
-/// Whether every element that the layout names lies inside the storage, and there are no more elements than a size can count. Everything
-/// that reads or writes an array's memory relies on it.
+/// Whether all elements of the layout are inside the storage, and their number fits a size. All accesses to an array's memory rely on it.
 #[inline]
 fn fits(storage: &Storage, layout: &Layout, dtype: DType) -> bool {
     layout.end().and_then(|end| end.checked_mul(storage.element_size(dtype))).is_some_and(|end| end <= storage.bytes())
@@ -60,7 +59,7 @@ impl Array {
         if device.is_host() { Array::empty(shape, dtype) } else { Array::on_device(Home::of(device)?, Layout::contiguous(shape), dtype) }
     }
 
-    /// As `empty`, on the device where this array lies.
+    /// As `empty`, on this array's device.
     #[inline]
     pub fn empty_beside(&self, shape: &[usize], dtype: DType) -> Result<Array> {
         match self.storage.home() {
@@ -110,7 +109,7 @@ impl Array {
         Ok(a)
     }
 
-    /// As `full`, on the device where this array lies.
+    /// As `full`, on this array's device.
     pub fn full_beside(&self, shape: &[usize], value: Scalar, dtype: DType) -> Result<Array> {
         let a = self.empty_beside(shape, dtype)?;
         a.fill(value)?;
@@ -233,7 +232,7 @@ impl Array {
     /// Computes what is pending in this array's memory.
     ///
     /// # Errors
-    /// Memory for the results is not to be had.
+    /// Memory for the results cannot be allocated.
     #[inline]
     pub fn ready(&self) -> Result<()> {
         self.storage.settle(Access::Read)
@@ -255,7 +254,7 @@ impl Array {
     /// Settles the memory for a write.
     ///
     /// # Errors
-    /// As for `Storage::settle`; the memory is somebody else's, who lent it for reading only.
+    /// As for `Storage::settle`; or the memory is external and read-only.
     #[inline]
     pub(super) fn writable(&self) -> Result<()> {
         if self.storage.is_lent_for_reading() {
@@ -264,7 +263,7 @@ impl Array {
         self.storage.settle(Access::Write)
     }
 
-    /// Whether writes to one may be seen through the other.
+    /// Whether a write to one may be visible through the other.
     pub fn overlaps(&self, other: &Array) -> bool {
         if !self.storage.same(&other.storage) {
             return false;
@@ -295,8 +294,7 @@ impl Array {
         run_on_backend(&Request::Fill(value), &[], &[self])
     }
 
-    /// Copies `src`, broadcast to this shape, converted to this dtype and brought to this device. Overlapping memory is copied through a
-    /// temporary.
+    /// Copies `src`, broadcast to this shape and converted to this dtype and device. Overlapping memory is copied through a temporary.
     pub fn copy_from(&self, src: &Array) -> Result<()> {
         if !self.storage.is_beside(&src.storage) {
             return self.copy_from(&src.to_device_of(self)?);
@@ -329,13 +327,13 @@ impl Array {
         Ok(out)
     }
 
-    /// Itself, nothing of it pending, if row-major, else a row-major copy.
+    /// The array itself, computed, if row-major; else a row-major copy.
     pub fn contiguous(&self) -> Result<Array> {
         self.ready()?;
         if self.is_contiguous() { Ok(self.clone()) } else { self.contiguous_copy() }
     }
 
-    /// Itself if of this dtype, else a converted copy, which may be pending.
+    /// The array itself if of this dtype, else a converted copy, which may be pending.
     pub fn converted(&self, dtype: DType) -> Result<Array> {
         if dtype != self.dtype && policy::is_worth(self.shape()) {
             if let Some(made) = self.pending_cast(dtype)? {
@@ -346,7 +344,7 @@ impl Array {
         self.cast(dtype)
     }
 
-    /// Itself if of this dtype, else a converted copy.
+    /// The array itself if of this dtype, else a converted copy.
     pub fn cast(&self, dtype: DType) -> Result<Array> {
         if dtype == self.dtype {
             return Ok(self.clone());

@@ -1,4 +1,4 @@
-//! The level of `vmap`: its tensors have the batch as a hidden first dimension.
+//! The level of `vmap`: its tensors have a hidden first dimension, the batch.
 
 use super::join;
 use crate::autograd::dispatch::mode;
@@ -54,7 +54,7 @@ impl BatchLevel {
     }
 }
 
-/// Applies an operation to inputs one of which at least has a batch dimension; so have the results.
+/// Applies an operation to inputs of which at least one has a batch dimension. All results have one.
 fn on_batch(op: &dyn Op, batch: &BatchedInputs<'_>) -> Result<Outputs> {
     if op.is_elementwise() {
         let aligned = batch.aligned()?;
@@ -67,14 +67,14 @@ fn on_batch(op: &dyn Op, batch: &BatchedInputs<'_>) -> Result<Outputs> {
     }
 }
 
-/// The slow way: the operation on each element of the batch, and the results stacked.
+/// The slow path without a batching rule: runs the operation on each element of the batch, and stacks the results.
 fn one_by_one(op: &dyn Op, batch: &BatchedInputs<'_>) -> Result<Outputs> {
     slow_paths::record(SlowPath::Loop, op.name());
     let mut columns: SmallVec<[Vec<Tensor>; 2]> = SmallVec::new();
     for k in 0..batch.size.max(1) {
         let one = |l: &BatchedInput| match l.batched {
             false => Ok(l.tensor.clone()),
-            // Of an empty batch zeros tell the shapes.
+            // For an empty batch, zeros determine the shapes.
             true if batch.size == 0 => Ok(Tensor::new(l.tensor.array().full_beside(&l.shape(), Scalar::Int(0), l.tensor.dtype())?)),
             true => view(&l.tensor, ViewOp::Select(0, k)),
         };
@@ -142,7 +142,7 @@ impl Level for BatchLevel {
             let mut before: SmallVec<[BatchedInput; 3]> = SmallVec::new();
             for (i, l) in inputs.iter().enumerate() {
                 let tensor = match i {
-                    // What is about to be overwritten is kept as a copy.
+                    // The target's old value is saved as a copy.
                     0 if reads(0) && mode::is_grad_enabled() && target.requires_grad() => primitives::clone(target)?,
                     _ => l.tensor.before_write_to(target)?,
                 };
@@ -190,7 +190,7 @@ fn open() -> Vec<(Arc<dyn Level>, Randomness)> {
         .collect()
 }
 
-/// Refuses random numbers inside a batch that has not said what is to be random.
+/// Refuses random numbers inside a `vmap` without a randomness option.
 pub fn check_random() -> Result<()> {
     if level::depth() > 0 && open().iter().any(|(_, how)| *how == Randomness::Refuse) {
         return Err(Error::runtime(
@@ -201,7 +201,7 @@ pub fn check_random() -> Result<()> {
     Ok(())
 }
 
-/// Whether an element of the batch has numbers of its own, or all have the same; refuses what of either kind cannot be had for `t`.
+/// Checks that random numbers for `t` can be drawn under the randomness options of the `vmap` levels.
 pub fn check_random_beside(t: &Tensor, in_place: bool) -> Result<()> {
     if level::depth() == 0 {
         return Ok(());
@@ -224,7 +224,7 @@ pub fn check_random_beside(t: &Tensor, in_place: bool) -> Result<()> {
     Ok(())
 }
 
-/// Random numbers of a shape: for each element of every batch with other randomness its own.
+/// Random numbers of a shape; each element of a batch gets its own if the level's option is `Different`.
 pub fn random(shape: &[usize], draw: impl FnOnce(&[usize]) -> Result<Tensor>) -> Result<Tensor> {
     check_random()?;
     let levels: Vec<_> = open().into_iter().filter(|(_, how)| *how == Randomness::Different).map(|(l, _)| l).collect();

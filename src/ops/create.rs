@@ -16,9 +16,10 @@ pub fn sizes(given: &[i64]) -> Result<Dims> {
         .collect()
 }
 
-/// A safe point before memory for so many elements is asked for: deferred programs that keep more memory alive than they give run first.
+/// A safe point before memory for this many elements is allocated: deferred programs that keep more memory alive than their results take run
+/// first.
 pub(crate) fn make_room(elements: usize) {
-    // Few numbers lie in their storage.
+    // Smaller arrays take hardly any memory.
     if elements > 16 {
         fusion::run_left();
     }
@@ -51,7 +52,7 @@ pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tens
 /// One number everywhere. Without dtype: bool for bool, int64 for int, the default dtype for float.
 pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| value.dtype(default_dtype()));
-    // Refuses what does not fit.
+    // Refuses a value that does not fit.
     primitives::check_fits(value, dtype)?;
     let n: usize = shape.iter().fold(1, |n, d| n.saturating_mul(*d));
     make_room(n);

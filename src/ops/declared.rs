@@ -1,11 +1,11 @@
-//! Functions that say in one entry what their arguments are. The bindings read the entries: a declared function needs no binding by hand.
+//! Declared functions: one entry gives name, parameters, types and defaults of a function. The bindings are generated from the entries.
 
 use crate::autograd::Tensor;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use smallvec::{SmallVec, smallvec};
 
-/// What an argument may be.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Tensor,
@@ -40,7 +40,7 @@ pub struct Parameter {
     /// Whether None may be given.
     pub optional: bool,
     pub keyword_only: bool,
-    /// As Rust writes it: `-1`, `true`, `1.0`, `"mean"`, `None`; `()` for no dimensions.
+    /// As written in Rust: `-1`, `true`, `1.0`, `"mean"`, `None`; `()` for no dimensions.
     pub default: Option<&'static str>,
 }
 

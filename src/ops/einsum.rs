@@ -160,7 +160,7 @@ impl Named {
     }
 }
 
-/// The sum of products of two operands over the dimensions that nobody else needs.
+/// The sum of products of two operands over the dimensions that neither the output nor another operand has.
 fn contract(mut a: Named, mut b: Named, wanted: impl Fn(Label) -> bool) -> Result<Named> {
     // A size of 1 broadcasts against a larger one: there is nothing to multiply along it.
     for l in a.labels.clone() {

@@ -1,4 +1,4 @@
-//! Largest and smallest elements, where they stand, and sorting.
+//! Maxima and minima, their positions, sorting and medians.
 
 use super::declared::declare;
 use super::gather::{gather, scatter_gradient};
@@ -19,7 +19,7 @@ use smallvec::{SmallVec, smallvec};
 
 // ---- over any dims: ties share the gradient --------------------------------------------------------------------------
 
-/// Elements of which every one that equals the result shares its gradient.
+/// Reductions for which all elements equal to the result share its gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TiedKind {
     /// `amax` and `amin`.
@@ -36,7 +36,7 @@ struct TiedExtreme {
     over: Over,
 }
 
-/// `g` shared evenly among the elements for which `mask` holds, each group of which went into one result.
+/// `g` divided evenly among the elements for which `mask` is true; `over` says which elements belong to one result.
 pub(super) fn share_gradient(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
     let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
     let dims = if dims.is_empty() { None } else { Some(&dims[..]) };
@@ -93,7 +93,7 @@ impl Op for TiedExtreme {
         Ok(smallvec![match self.what {
             TiedKind::Extreme { max } | TiedKind::Whole { max } => x[0].extreme(max, &self.over.mask, self.over.keepdim)?,
             TiedKind::Median { skip_nan } => {
-                // Behind the dimensions of batches, which are kept, is one group.
+                // All dimensions after the leading batch dimensions form one group.
                 let lead = self.over.mask.iter().take_while(|m| !**m).count();
                 let (kept, rest) = x[0].shape().split_at(lead);
                 let rows = primitives::reshape(&Tensor::new(x[0].clone()), &[kept.iter().product(), rest.iter().product()])?;
@@ -213,7 +213,7 @@ pub fn max_of_all(x: &Tensor, max: bool) -> Result<Tensor> {
 
 // ---- along one dim: the chosen element gets the gradient -------------------------------------------------------------
 
-/// How values are chosen along a dimension.
+/// How values are selected along a dimension.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SelectionKind {
     Extreme {
@@ -235,7 +235,7 @@ pub(super) enum SelectionKind {
         keepdim: bool,
         skip_nan: bool,
     },
-    /// The largest (or smallest) so far, at every place.
+    /// The cumulative maximum (or minimum).
     Cumulative {
         max: bool,
     },
@@ -245,7 +245,7 @@ pub(super) enum SelectionKind {
     },
 }
 
-/// Values chosen along `dim` and, as second output, where they came from.
+/// Values selected along `dim` and, as second output, their positions.
 #[derive(Debug, Clone)]
 struct Selection {
     how: SelectionKind,
@@ -385,7 +385,7 @@ fn resized(shape: &[usize], dim: usize, n: usize, keepdim: bool) -> Dims {
     sizes.enumerate().filter(|(d, _)| keepdim || *d != dim).map(|(_, s)| s).collect()
 }
 
-/// Values of this dtype, and the positions where they were found.
+/// The values of a request and their positions.
 fn with_positions(request: Request, x: &Array, shape: &[usize]) -> Result<(Array, Array)> {
     let mut made = Array::request(request, &[x], &[(shape, x.dtype()), (shape, DType::I64)])?;
     match (made.pop(), made.pop()) {
@@ -406,20 +406,20 @@ pub(super) fn select_along(x: &Tensor, dim: usize, how: SelectionKind) -> Result
     pair(apply(&Selection { how, dim, shape: x.shape() }, &[x])?)
 }
 
-/// The largest values along `dim` (smallest with `max` false) and where each stands first.
+/// The maxima along `dim` (minima with `max` false) and the first position of each.
 pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     check_not_empty(if max { "max" } else { "min" }, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Extreme { max, keepdim })
 }
 
-/// The largest (smallest with `max` false) element so far along `dim` and where it stands, the last of equals; from the first nan on nan.
+/// The cumulative maximum (minimum with `max` false) along `dim` and its position, the last of equal elements; nan from the first nan on.
 pub fn cumulative(x: &Tensor, max: bool, dim: i64) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     select_along(x, d, SelectionKind::Cumulative { max })
 }
 
-/// Where the largest (or smallest) element stands along `dim`, or in the flattened tensor without. The first one wins.
+/// The position of the maximum (or minimum) along `dim`, or in the flattened tensor without. The first of equal elements.
 pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
     let name = if max { "argmax" } else { "argmin" };
     if x.dtype() == DType::Bool {
@@ -439,7 +439,7 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
     apply1(&ArgExtreme { max, dim, keepdim }, &[x])
 }
 
-/// Where the extreme stands, along a dimension or in the flattened input.
+/// The position of the maximum or minimum, along a dimension or in the flattened input.
 #[derive(Debug, Clone, Copy)]
 struct ArgExtreme {
     max: bool,

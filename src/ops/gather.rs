@@ -35,7 +35,7 @@ impl Vjp for Gather {
     }
 }
 
-/// A number as a vector of one element.
+/// A 0-d tensor as a vector of one element.
 fn wide(a: &Array) -> Result<Array> {
     if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0)) } else { Ok(a.clone()) }
 }
@@ -199,7 +199,7 @@ pub fn take_along_dim(x: &Tensor, index: &Tensor, dim: Option<i64>) -> Result<Te
 /// Positions with the negative ones counted from the end.
 fn wrapped(index: &Tensor, size: usize, dim: usize) -> Result<Tensor> {
     if index.device() != Device::CPU || index.is_batched() {
-        // What is too small even so is found when it is used.
+        // Positions that are still negative are reported when they are used.
         let back = pointwise::add(index, Scalar::Int(size as i64))?;
         return pointwise::where_(&pointwise::lt(index, Scalar::Int(0))?, &back, index);
     }

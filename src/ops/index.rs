@@ -1,4 +1,4 @@
-//! Reading and writing at positions given by tensors: one operation that reads, its adjoint, and one that writes.
+//! Reads and writes at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
 use crate::array::{Array, Bounds, Device, IndexPlan, Write, index_shape};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 
 pub(crate) type Refs<'a> = SmallVec<[&'a Tensor; 4]>;
 
-/// All index tensors are saved: they follow the first `from` inputs.
+/// The mask that saves all index tensors, which follow the first `from` inputs.
 fn saves_index(from: usize, n: usize) -> Saves {
     (from..from + n).fold(Saves::NOTHING, Saves::input)
 }
@@ -24,7 +24,7 @@ fn saved_index(cx: &VjpCx<'_>, from: usize, n: usize) -> Result<SmallVec<[Tensor
     (from..from + n).map(|i| cx.input(i)).collect()
 }
 
-/// How a node names its index tensors: as a list, or by the one dimension that they index.
+/// The saved attributes for index tensors: a list, or the one indexed dimension and its index.
 fn index_attributes(plan: &IndexPlan, from: usize, listed: bool) -> SavedAttributes {
     match plan.dims[..] {
         [dim] if !listed => smallvec![("dim", SavedAttribute::at(dim)), ("index", SavedAttribute::Input(from))],
@@ -39,13 +39,13 @@ pub(crate) fn first_of(g: Option<Tensor>, n: usize) -> Grads {
     out
 }
 
-/// How the graph names what reads or writes rows.
+/// The node of an operation that reads or writes rows.
 #[derive(Debug)]
 pub(crate) struct RowsNode {
     name: &'static str,
-    /// The name of the adjoint, of what reads.
+    /// The name of the adjoint's node, for reads.
     adjoint: &'static str,
-    /// The index tensors are kept as one list.
+    /// The index tensors are saved as one list.
     listed: bool,
 }
 
@@ -126,7 +126,7 @@ impl Op for Take {
             }
             let b = BatchedIndex::new(&self.plan, batch, 1)?;
             if !batch.inputs[0].batched {
-                // One table for all: its rows are read where the batch's index says.
+                // The table is shared: its rows are read at the batch's positions.
                 let plan = IndexPlan { at: 0, ..self.plan.clone() };
                 let mut inputs: Refs<'_> = smallvec![&batch.inputs[0].tensor];
                 inputs.extend(&b.index[1..]);
@@ -193,7 +193,7 @@ impl Op for TakeAdjoint {
     }
 }
 
-/// Positions where the tensor lies that they index; those on the CPU are brought there.
+/// The index on the device of the tensor that it indexes; an index on the CPU is copied there.
 pub(crate) fn beside(index: &Tensor, x: &Tensor) -> Result<Tensor> {
     let (at, there) = (index.device(), x.device());
     if at != there && at != Device::CPU {
@@ -360,7 +360,7 @@ pub(crate) fn put_(
     apply_inplace(&Put { plan, add, node, label }, label, &inputs, OldValue::Read)
 }
 
-/// Whether a call gives a new tensor or writes to its first argument; each family of writes has one function for both.
+/// Whether a call returns a new tensor or writes to its first argument. Each family of writes has one function for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteTarget {
     New,
@@ -492,7 +492,7 @@ pub fn index_add(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, sourc
     }
     let source = if alpha == Scalar::Int(1) { source.clone() } else { pointwise::mul(source, alpha)? };
     let i = at_least_1d(index)?;
-    // PyTorch says IndexError of a vector, RuntimeError of anything else.
+    // PyTorch raises IndexError for a vector, RuntimeError otherwise.
     let bounds = if xs.len() <= 1 { Bounds::Select } else { Bounds::Exact };
     on_dims(place, x, |x, place| {
         let source = at_least_1d(&source)?;
@@ -500,7 +500,7 @@ pub fn index_add(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, sourc
     })
 }
 
-/// Runs a write on a 0-d tensor as on one of one dimension.
+/// Runs a write on a 0-d tensor as on a 1-d tensor.
 pub(crate) fn on_dims(place: WriteTarget, x: &Tensor, f: impl FnOnce(&Tensor, WriteTarget) -> Result<Tensor>) -> Result<Tensor> {
     if x.rank() > 0 {
         return f(x, place);

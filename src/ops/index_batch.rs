@@ -1,4 +1,4 @@
-//! Reading and writing at positions on a batch: the batch is one more dimension, or one more index.
+//! Reads and writes at positions under vmap: the batch becomes one more dimension, or one more index.
 
 use super::create::arange;
 use super::index::Refs;
@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::layout::{DType, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
 
-/// Where a plan finds its dimensions behind a batch dimension.
+/// The plan with its dimensions shifted by a leading batch dimension.
 pub(super) fn behind_batch(plan: &IndexPlan) -> IndexPlan {
     IndexPlan { dims: plan.dims.iter().map(|d| d + 1).collect(), at: plan.at + 1, bounds: plan.bounds }
 }
 
-/// Indices of which some have a batch dimension, and what is indexed.
+/// Indices of which some have a batch dimension, and their plan.
 pub(super) struct BatchedIndex {
     /// The batch is one more indexed dimension, and the index's own dimensions come first.
     pub plan: IndexPlan,
@@ -41,13 +41,13 @@ impl BatchedIndex {
         Ok(BatchedIndex { plan: IndexPlan { dims, at: 0, bounds: plan.bounds }, index, rank, at: plan.at })
     }
 
-    /// A result as the batch wants it: the index's dimensions where the plan puts them.
+    /// Moves the index's dimensions of a result to where the plan puts them.
     pub fn restore_index_dims(&self, t: &Tensor) -> Result<Tensor> {
         let order = self.order(t.rank());
         view(t, ViewOp::Permute(order))
     }
 
-    /// The other way.
+    /// The inverse of `restore_index_dims`.
     pub fn index_dims_first(&self, t: &Tensor) -> Result<Tensor> {
         let order = self.order(t.rank());
         let mut inverse = order.clone();

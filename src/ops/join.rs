@@ -63,7 +63,7 @@ impl Op for Cat {
         if !self.sizes.contains(&None) || self.sizes.iter().all(Option::is_none) {
             return Some(batch.shifted(&all));
         }
-        // What is passed over has one dimension, whatever the others have, and no element to put anywhere.
+        // An input that is skipped has one dimension, whatever the others have, and no element.
         let inputs: SmallVec<[BatchedInput; 4]> =
             batch.inputs.iter().zip(&self.sizes).filter(|(_, n)| n.is_some()).map(|(l, _)| l.clone()).collect();
         let sizes = self.sizes.iter().copied().filter(Option::is_some).collect();

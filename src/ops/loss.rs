@@ -26,7 +26,7 @@ pub fn reduction(name: &str) -> Result<Reduction> {
     }
 }
 
-/// Combines single losses. The node of a mean or sum bears the loss's name, as PyTorch's one node for both steps does.
+/// Combines single losses. The node of a mean or sum has the loss's name, as in PyTorch, where one node does both steps.
 fn reduced(losses: Tensor, how: Reduction, node: Option<&'static str>) -> Result<Tensor> {
     match how {
         Reduction::None => Ok(losses),
@@ -151,7 +151,7 @@ pub fn binary_cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>
 
 // ---- negative log likelihood -----------------------------------------------------------------------------------------
 
-/// Picks the log-probability of each target; with `adjoint` the way back. Inputs: x (or its gradient), targets, perhaps weights.
+/// Selects the log-probability of each target; with `adjoint`, the gradient of that. Inputs: x (or the gradient), targets, perhaps weights.
 #[derive(Debug, Clone)]
 struct Nll {
     shape: Dims,
@@ -273,7 +273,7 @@ impl Op for Nll {
         let dim = usize::from(if self.adjoint { shape.len() } else { x[0].rank() } > 1);
         let request = Request::Nll(requests::Nll { classes: self.classes(), adjoint: self.adjoint, dim, ticket: 0 });
         let (targets, weight) = (x[1].contiguous()?, x.get(2).map(|w| w.contiguous()).transpose()?);
-        // What is pending stays so.
+        // Pending inputs stay pending.
         let scores = if x[0].is_contiguous() { x[0].clone() } else { x[0].contiguous()? };
         let mut ins: SmallVec<[&Array; 3]> = smallvec![&scores, &targets];
         ins.extend(weight.as_ref());

@@ -39,7 +39,7 @@ impl Vjp for Norm {
 }
 
 impl Norm {
-    /// The gradient of `x`, whose norm is asked for where it is needed.
+    /// The gradient of `x`; `norm` computes the norm where it is needed.
     fn gradient(&self, x: &Tensor, norm: impl FnOnce() -> Result<Tensor>, g: &Tensor) -> Result<Tensor> {
         if self.p == 0.0 {
             return pw::mul(&x.detach(), 0.0);
@@ -57,7 +57,7 @@ impl Norm {
             let shared = share_gradient(&g, &mask, &Over { keepdim: true, ..self.over.clone() })?;
             return pw::mul(&shared, &pw::sign(x)?);
         }
-        // Where the norm is 0 so is the gradient; divisors and bases are masked as well, for the next order's sake.
+        // Where the norm is 0 the gradient is 0. Divisors and bases are masked as well, so that derivatives of the next order are finite.
         let zero = pw::eq(&norm.detach(), 0.0)?;
         let safe = pw::where_(&zero, 1.0, &norm)?;
         if self.p == 2.0 {

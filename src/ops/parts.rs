@@ -27,13 +27,13 @@ struct Parts {
     node: &'static PartsNode,
 }
 
-/// What cuts a tensor into parts, as the graph names it.
+/// The node of an operation that cuts a tensor into parts.
 #[derive(Debug)]
 struct PartsNode {
     name: &'static str,
-    /// The parts have lost the dimension.
+    /// The parts do not have the dimension.
     unbound: bool,
-    /// All parts but the last are of one size, which is what the node keeps.
+    /// All parts but the last have one size, which is the saved attribute.
     even: bool,
 }
 

@@ -54,13 +54,13 @@ pub fn set_default_dtype(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// An operand's dtype and say in promotion.
+/// An operand's dtype and rank in promotion.
 #[inline]
 fn promotion_of(a: &Arg<'_>) -> (DType, PromotionRank) {
     match a {
         Arg::Tensor(t) => {
             let (d, r) = (t.dtype(), t.promotion_rank());
-            // A number's own precision says nothing.
+            // The precision of a number does not count.
             if r == PromotionRank::Number && d.is_float() { (default_dtype(), r) } else { (d, r) }
         }
         Arg::Scalar(s) => (s.dtype(default_dtype()), PromotionRank::Number),
@@ -75,7 +75,7 @@ pub fn promote(args: &[Arg<'_>]) -> DType {
     result_type(args.iter().map(promotion_of)).unwrap_or_else(default_dtype)
 }
 
-/// What a row computes in, or why it takes no such operands.
+/// The dtype that a row computes in, or an error if it does not accept the operands.
 fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
     let info = row.info();
     let refuse = || Err(Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", info.name, common.type_name())));
@@ -104,10 +104,10 @@ pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
     Ok(Tensor::number(Array::scalar(s, dtype)?))
 }
 
-/// Everything about a call but its operands' values.
+/// A call of a row, without its operands' values.
 struct CallPlan {
     op: PointwiseOp,
-    /// Operands converted to the type computed in; None where the operand serves as it is.
+    /// Operands converted to the dtype computed in; None if an operand is used as it is.
     made: SmallVec<[Option<Tensor>; 3]>,
 }
 
@@ -147,7 +147,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
             Arg::Tensor(t) => Some(primitives::cast(t, want)?),
             Arg::Scalar(s) => {
                 op.number = if i == 0 { Number::First } else { Number::Later };
-                // As an operand it wraps around; beside a mask it is a value to write.
+                // As an operand the number wraps around; beside a mask it is a value to write, and must fit.
                 Some(if info.masks { number(*s, want)? } else { Tensor::number(Array::scalar(*s, want)?) })
             }
         });
@@ -155,7 +155,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     Ok(CallPlan { op, made })
 }
 
-/// Refuses operands of another type than the first one's, but for a last one without dimensions.
+/// Refuses operands of another dtype than the first one's, except a 0-d last operand.
 fn check_unpromoted(info: &RowInfo, args: &[Arg<'_>]) -> Result<()> {
     let Arg::Tensor(first) = args[0] else { return Ok(()) };
     let have = first.dtype();
@@ -212,10 +212,10 @@ pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     with_promotion(row, args, params)
 }
 
-/// The short way of a tensor and a number, which is operand `at`. A float tensor keeps its type whatever the number's.
+/// The fast path for a tensor and a number, which is operand `at`. A float tensor keeps its dtype whatever the number's.
 #[inline]
 fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Scalar]) -> Result<Option<Tensor>> {
-    // What takes no truth values refuses them as numbers, too.
+    // Rows that refuse bool tensors refuse bool numbers, too.
     if matches!(number, Scalar::Bool(_)) {
         return Ok(None);
     }
@@ -243,32 +243,32 @@ fn without_promotion<'a>(row: RowId, args: &[Arg<'a>]) -> Option<(PointwiseOp, S
     Some((PointwiseOp::of(row, dtype?), inputs))
 }
 
-/// How the graph names a row that is the last step of another operation.
+/// The node of a row that is the last step of another operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StepNode {
     pub name: &'static str,
     pub attributes: StepAttributes,
 }
 
-/// What a row keeps under another operation's name.
+/// The saved attributes of such a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum StepAttributes {
     All,
     AllBut(&'static str),
-    /// The operation has a parameter that is None here.
+    /// All, and a parameter of the operation that is None here.
     AllAndNone(&'static str),
-    /// The operation does not see what the row's operands are.
+    /// None: the row's operands are not those of the operation.
     Nothing,
 }
 
 impl From<&'static str> for StepNode {
-    /// Of an operation that does not see what the row's operands are.
+    /// A node without saved attributes.
     fn from(name: &'static str) -> StepNode {
         StepNode { name, attributes: StepAttributes::Nothing }
     }
 }
 
-/// A row that is the last step of another operation, whose name the node bears.
+/// A row that is the last step of another operation, which names the node.
 #[derive(Debug, Clone, Copy)]
 struct LastStep {
     op: PointwiseOp,
@@ -327,7 +327,7 @@ pub(crate) fn call_as(row: RowId, node: impl Into<StepNode>, args: &[Arg<'_>], p
     apply1(&LastStep { op: plan.op, node: node.into() }, &plan.inputs(args))
 }
 
-/// The operand that a call gives back as it is, where the row's rule says so.
+/// The operand that is returned unchanged, if the row's rule says so.
 fn returned_unchanged<'a>(row: RowId, args: &[Arg<'a>]) -> Option<&'a Tensor> {
     match args {
         [Arg::Tensor(x)] if row.info().rule == DTypeRule::FloatElseSame && !x.dtype().is_float() => Some(x),
@@ -393,7 +393,7 @@ pub(super) fn inplace_as(
         return Err(cannot_cast(plan.op.out, have));
     }
     let mut inputs = plan.inputs(&args);
-    // The target itself is written, whatever type the row computes in.
+    // The target itself is written, whichever dtype the row computes in.
     inputs[0] = target;
     match node {
         None => apply_inplace(&plan.op, label, &inputs, OldValue::Read),

@@ -1,4 +1,4 @@
-//! Random numbers: a generator is a seed and a place in its stream; each call takes the counters that it needs.
+//! Random numbers: a generator is a seed and a position in its stream. Each call takes the counters that it needs.
 
 use super::batch;
 use super::create::make_room;
@@ -21,7 +21,7 @@ struct GeneratorState {
 #[derive(Debug, Clone)]
 pub struct Generator(Arc<Table<GeneratorState>>);
 
-/// What PyTorch starts its generators with.
+/// The seed that PyTorch's generators start with.
 pub const DEFAULT_SEED: u64 = 67280421310721;
 
 impl Default for Generator {
@@ -90,7 +90,7 @@ impl Generator {
     }
 }
 
-/// The generator of calls that name none.
+/// The default generator.
 pub fn default_generator() -> &'static Generator {
     static DEFAULT: OnceLock<Generator> = OnceLock::new();
     DEFAULT.get_or_init(Generator::default)
@@ -168,7 +168,7 @@ impl Dist {
         }
     }
 
-    /// What a backend is asked for.
+    /// The distribution of the request.
     fn distribution(self, dtype: DType) -> Distribution {
         match self {
             Dist::Uniform { from, to } => Distribution::Uniform { from, to },

@@ -1,4 +1,4 @@
-//! Running sums and products, and sums of exponentials.
+//! Cumulative sums and products, and cumulative log-sum-exp.
 
 use super::declared::declare;
 use super::pointwise as pw;
@@ -19,7 +19,7 @@ fn scan(x: &Array, kind: ScanKind, dim: usize) -> Result<Array> {
     Array::request1(Request::Scan(Scan { kind, dim }), &[x], x.shape(), summed(x.dtype()))
 }
 
-/// The running sum along `dim`, from the back if `reverse`. Its adjoint runs the other way.
+/// The cumulative sum along `dim`, from the end if `reverse`, which is its adjoint.
 #[derive(Debug, Clone)]
 struct CumSum {
     dim: usize,
@@ -120,7 +120,7 @@ impl Op for CumProd {
     }
 }
 
-/// Running `log(sum(exp(x)))` along `dim`.
+/// The cumulative `log(sum(exp(x)))` along `dim`.
 #[derive(Debug, Clone)]
 struct LogCumSumExp {
     dim: usize,
@@ -183,7 +183,7 @@ impl Op for LogCumSumExp {
     }
 }
 
-/// Running `log(sum(exp(x)))` along `dim`, without overflow. Floats only.
+/// The cumulative `log(sum(exp(x)))` along `dim`, without overflow. Floats only.
 pub fn logcumsumexp(x: &Tensor, dim: i64) -> Result<Tensor> {
     let dim = one_dim(x, dim)?;
     if !x.dtype().is_float() {
@@ -207,22 +207,22 @@ fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     }
 }
 
-/// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+/// Cumulative sums along `dim`; integers and bool give int64 unless `dtype` is given.
 pub fn cumsum(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
     let dim = one_dim(x, dim)?;
     converted(&apply1(&CumSum { dim, reverse: false }, &[&converted(x, dtype)?])?, dtype)
 }
 
-/// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+/// Cumulative products along `dim`; integers and bool give int64 unless `dtype` is given.
 pub fn cumprod(x: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
     let dim = one_dim(x, dim)?;
     converted(&apply1(&CumProd { dim }, &[&converted(x, dtype)?])?, dtype)
 }
 
-/// Whether some element is 0: where derivatives of products must not divide.
+/// Whether some element is 0; then derivatives of products must not divide.
 pub(crate) fn has_zero(x: &Tensor) -> Result<bool> {
     if x.is_batched() {
-        // Nobody can look: the careful way serves both.
+        // The values of a batch cannot be read. The general formula is correct for both cases.
         return Ok(true);
     }
     let a = x.array();

@@ -1,4 +1,4 @@
-//! Views by their PyTorch names: arguments are checked here, the layout arithmetic is `layout`'s, history is `autograd::view`'s.
+//! Views under PyTorch's names: arguments are checked here, `layout` computes the layouts, `autograd` records the views.
 
 use crate::array::Array;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
@@ -28,7 +28,7 @@ pub fn view(t: &Tensor, sizes: &[i64]) -> Result<Tensor> {
 struct ReshapeCopy {
     shape: Dims,
     from: Dims,
-    /// Nobody else will see the input: its memory serves where it is row-major.
+    /// Nothing else uses the input: its memory is reused if it is row-major.
     fresh: bool,
 }
 
@@ -71,7 +71,7 @@ fn to_shape(t: &Tensor, shape: Dims) -> Result<Tensor> {
     apply1(&ReshapeCopy { shape, from, fresh: false }, &[t])
 }
 
-/// A result that nobody else will see under another shape; no view.
+/// A new tensor, which nothing else uses, in another shape; not recorded as a view.
 pub(crate) fn unsafe_view(t: &Tensor, shape: Dims) -> Result<Tensor> {
     let from = t.shape();
     apply1(&ReshapeCopy { shape, from, fresh: true }, &[t])
@@ -205,7 +205,7 @@ pub fn expand_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 pub fn broadcast_tensors(ts: &[Tensor]) -> Result<Views> {
     let shapes: SmallVec<[Dims; 4]> = ts.iter().map(Tensor::shape).collect();
     let common = broadcast_many(shapes.iter().map(|s| &s[..]))?;
-    // One that has the shape already comes back itself, as from PyTorch.
+    // A tensor that has the shape already is returned itself, as in PyTorch.
     ts.iter().zip(&shapes).map(|(t, s)| if *s == common { Ok(t.clone()) } else { expand_to(t, &common) }).collect()
 }
 

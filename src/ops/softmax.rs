@@ -40,7 +40,7 @@ impl Vjp for Softmax {
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let y = cx.output(0)?;
         if !mode::is_grad_enabled() && g.is_bare() && y.is_bare() {
-            // Nobody differentiates further: one fused pass.
+            // The gradient is not recorded: one fused pass.
             return Ok(one(Tensor::new(self.run(true, &[&g.array(), &y.array()])?)));
         }
         let total =

@@ -21,7 +21,7 @@ pub struct Unique {
     pub counts: Tensor,
 }
 
-/// Gives a choice of the input's elements its place in the graph, where backward refuses: as in PyTorch there is no derivative.
+/// The node of a selection of the input's elements. Its backward raises: as in PyTorch there is no derivative.
 #[derive(Debug, Clone)]
 struct Chosen {
     values: Array,

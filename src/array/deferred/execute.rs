@@ -1,4 +1,4 @@
-//! Runs a program: allocates its results and hands the steps to the backend.
+//! Runs a program: allocates its results and passes the steps to the backend.
 
 use super::graph::{DropLater, StepGraph};
 use super::memory::{DeferredMemory, MemorySource};
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// Computes the contents of `root` and of every other storage of the program that has a handle outside. A failure leaves everything as it was.
+/// Computes `root` and every other storage of the program that has a handle outside. If it fails, nothing has changed.
 pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut DropLater, interrupts: Interrupts) -> Result<()> {
     let mut written: Vec<bool> = g.owners.iter().map(|o| o.storage.same(root) || g.is_held(o)).collect();
     if let Some((at, request, _)) = request_of(g)
@@ -33,11 +33,11 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
         // A request that reads at random would compute elements twice, so they are written once.
         written[g.nodes[at - 1].owner] = true;
     }
-    // Memory first: a failure here leaves everything as it is.
+    // Memory first: if the allocation fails, nothing has changed.
     let provided = provide(g, root, &written)?;
     let sibling = |s: &Sibling| new_memory(&s.storage);
     let sibling_memory: SmallVec<[MemorySource; 1]> = g.siblings.iter().map(sibling).collect::<Result<_>>()?;
-    // A program that overwrites its own inputs cannot start again.
+    // A program that overwrites its own inputs cannot be restarted, so it is not interrupted.
     let fresh = provided.iter().filter(|(_, s)| matches!(s, MemorySource::Own(_))).count();
     let watch = InterruptWatch::new(interrupts == Interrupts::Checked && fresh == written.iter().filter(|w| **w).count());
     let mut finished = 0;
@@ -87,7 +87,7 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
     result
 }
 
-/// Memory for the results that have none: memory of an input that is not needed any more, or new memory.
+/// Memory for results without memory: taken over from an input that is not needed any more, or allocated.
 fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize, MemorySource)>> {
     let mut provided: Vec<(usize, MemorySource)> = Vec::new();
     let mut donated = vec![false; g.externals.len()];
@@ -138,7 +138,7 @@ struct Provided<'a> {
     siblings: &'a [MemorySource],
 }
 
-/// Asks the host now and then whether to go on. Only the thread that started the program asks.
+/// Checks from time to time whether the host interrupts the program, on the thread that started it.
 struct InterruptWatch {
     thread: Option<ThreadId>,
     next: Table<Instant>,
@@ -146,11 +146,11 @@ struct InterruptWatch {
     error: Table<Option<Error>>,
 }
 
-/// The time between two questions.
+/// The time between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 impl InterruptWatch {
-    /// It never asks unless `told`.
+    /// Never checks unless `checked` is set.
     fn new(checked: bool) -> InterruptWatch {
         InterruptWatch {
             thread: checked.then(|| thread::current().id()),
@@ -198,8 +198,8 @@ fn missing(what: &str) -> Error {
     Error::internal("a deferred program", &format!("{what} has no memory"))
 }
 
-/// Runs the steps. Those before a request become its first operand; those after it work in place on its result. `through` becomes the number
-/// of steps whose results are final. After a failure these are none, or those before the request, which may have overwritten their inputs.
+/// Runs the steps. Those before a request become its first operand; those after it work in place on its result. `finished` becomes the number of
+/// steps whose results are final. After a failure that is 0, or the number of steps before the request, which may have overwritten their inputs.
 fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch, finished: &mut usize) -> Result<()> {
     let backend = root.backend();
     let all = g.nodes.len();
@@ -270,11 +270,11 @@ fn in_memory(a: &Array) -> Result<View<'_>> {
     Ok(View { memory, offset: l.offset(), shape: l.shape(), strides: l.strides(), dtype: a.dtype() })
 }
 
-/// Where the memory of an input is.
+/// The memory of an input.
 enum InputLocation {
     /// In a storage, from this element on.
     In(Storage, usize),
-    /// The result of the part of the program before this one.
+    /// The result of the previous part of the program.
     Previous,
 }
 
@@ -348,7 +348,7 @@ impl ProgramPart {
         part
     }
 
-    /// The inputs with their memory; `left` is the result of the part before.
+    /// The inputs with their memory; `left` is the result of the previous part.
     fn inputs<'a>(&'a self, left: Option<Memory<'a>>) -> Result<Vec<ProgramInput<'a>>> {
         let input = |i: &'a LoadedInput| {
             let (memory, offset) = match &i.place {

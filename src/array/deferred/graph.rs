@@ -1,4 +1,4 @@
-//! The graph of one program: the steps that a pending storage needs, their order, and which of their results have other holders.
+//! The graph of one program: the steps that a pending storage depends on, their order, and which of their results have other holders.
 
 use super::execute::compute;
 use super::memory::DeferredMemory;
@@ -11,7 +11,7 @@ use crate::layout::DType;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Values that may be dropped only while no lock is held.
+/// Values that may be dropped only when no lock is held.
 #[derive(Default)]
 pub(in crate::array) struct DropLater {
     pub graphs: Vec<StepGraph>,
@@ -22,7 +22,7 @@ pub(in crate::array) struct DropLater {
 /// A storage that steps of a program make.
 pub(in crate::array) struct MadeStorage {
     pub storage: Storage,
-    /// Handles that the program's own steps hold.
+    /// The number of handles held by the program's own steps.
     refs: usize,
     /// The node of the step that is in the storage now.
     pub node: usize,
@@ -42,7 +42,7 @@ pub(in crate::array) struct ReadStorage {
     /// The last node that reads it, and the type in which it does.
     pub last: usize,
     pub dtype: DType,
-    /// Whether a step reads it in another order than the results'.
+    /// Whether a step reads it in another order than that of the results.
     pub across: bool,
 }
 
@@ -62,7 +62,7 @@ pub(in crate::array) struct StepGraph {
 }
 
 impl StepGraph {
-    /// Collects the steps that a pending storage needs; false if nothing is pending in it.
+    /// Collects the steps that a pending storage depends on; false if nothing is pending in it.
     pub fn gather(&mut self, storage: &Storage) -> bool {
         let Some(step) = storage.deferred().and_then(|l| l.step()) else { return false };
         self.visit(storage, step);
@@ -159,14 +159,14 @@ impl StepGraph {
         self.nodes.iter().any(|n| n.step.ins.iter().filter_map(DeferredInput::array).any(|a| a.storage().same(storage)))
     }
 
-    /// Whether a handle exists besides those of the program's steps.
+    /// Whether there are handles other than those of the program's steps.
     pub fn is_held(&self, o: &MadeStorage) -> bool {
         // This list holds one handle.
         o.storage.0.count() > 1 + o.refs
     }
 }
 
-/// Computes a pending storage and, in the same pass, every other result of its program that has a handle outside. Under the lock `RUN`.
+/// Computes a pending storage and, in the same pass, every other result of its program that has a handle outside. `RUN` must be held.
 pub(in crate::array) fn run(root: &Storage, garbage: &mut DropLater, interrupts: Interrupts) -> std::result::Result<(), ProgramFailure> {
     // A request reads the result of another request from memory, so that one runs first, as a program of its own.
     if let Some(step) = root.deferred().and_then(DeferredMemory::step) {
@@ -199,7 +199,7 @@ pub(in crate::array) struct ProgramFailure {
 }
 
 impl ProgramFailure {
-    /// The error with the operations' lines. Asks the host, so no lock of ours may be held.
+    /// The error, with the lines of the program's operations. It asks the host, so no lock may be held.
     #[cold]
     pub fn into_error(self) -> Error {
         if self.error.kind() == ErrorKind::Foreign {

@@ -1,4 +1,4 @@
-//! Memory that is there, or will be once its pending contents are read.
+//! Memory that may not be allocated yet, and its pending contents.
 
 use super::step::DeferredStep;
 use crate::array::storage::{Access, Storage};
@@ -8,7 +8,7 @@ use crate::backend::lock_order::{Ordered, Rank};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Which memory it is.
+/// The source of memory.
 pub(in crate::array) enum MemorySource {
     Own(Buffer),
     /// Memory of a device.
@@ -29,9 +29,9 @@ impl MemorySource {
     }
 }
 
-/// A step waits to be computed.
+/// A step is pending.
 const PENDING: u32 = 1;
-/// The address is known outside this crate.
+/// The address is known outside of the crate.
 const EXPOSED: u32 = 2;
 /// The rest of the word counts the pending steps that read this memory.
 const READER: u32 = 4;
@@ -39,9 +39,9 @@ const READER: u32 = 4;
 pub(in crate::array) struct DeferredMemory {
     memory: OnceLock<MemorySource>,
     state: AtomicU32,
-    /// How many holders outside know the address.
+    /// The number of holders outside that know the address.
     known: AtomicU32,
-    /// The number under which it is registered as pending.
+    /// The number of its entry in the list of pending storages.
     number: AtomicU64,
     step: Ordered<Option<Arc<DeferredStep>>, { Rank::Storage as u8 }>,
 }
@@ -77,13 +77,13 @@ impl DeferredMemory {
         self.state.load(Ordering::Acquire) & EXPOSED != 0
     }
 
-    /// A holder outside knows the address from now on.
+    /// A holder outside gets the address.
     pub fn expose(&self) {
         self.known.fetch_add(1, Ordering::AcqRel);
         self.state.fetch_or(EXPOSED, Ordering::AcqRel);
     }
 
-    /// One of these holders is gone.
+    /// Such a holder is gone.
     pub fn hide(&self) {
         if self.known.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.state.fetch_and(!EXPOSED, Ordering::AcqRel);
@@ -108,7 +108,7 @@ impl DeferredMemory {
         self.state.fetch_sub(READER, Ordering::AcqRel);
     }
 
-    /// Whether an access of this kind may go ahead: nothing is pending and, for a write, no pending step reads the memory.
+    /// Whether an access of this kind needs no settling: nothing is pending and, for a write, no pending step reads the memory.
     #[inline]
     pub fn is_settled_for(&self, access: Access) -> bool {
         let state = self.state.load(Ordering::Acquire);
@@ -128,7 +128,7 @@ impl DeferredMemory {
         self.state.fetch_or(PENDING, Ordering::AcqRel) & PENDING == 0 && old.is_none()
     }
 
-    /// Called when `step` has run. Gives the step back if none was added after it.
+    /// Called when `step` has run. Returns the step if none was appended after it.
     pub fn done(&self, step: &Arc<DeferredStep>) -> Option<Arc<DeferredStep>> {
         let mut slot = self.step.lock();
         if slot.as_ref().is_some_and(|s| Arc::ptr_eq(s, step)) {

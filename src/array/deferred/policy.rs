@@ -1,4 +1,4 @@
-//! Which results stay pending, the switch for it, and counts of what was run.
+//! Decides which results stay pending; the switch for it, and statistics.
 
 use super::memory::DeferredMemory;
 use super::queue;
@@ -72,7 +72,7 @@ pub fn set_min_elements(elements: usize) -> usize {
     MIN_ELEMENTS.swap(elements.max(1), Ordering::Relaxed)
 }
 
-/// Computes everything that is pending on a device. Called before a wait for the device.
+/// Computes everything that is pending on a device. Called before waiting for the device.
 ///
 /// # Errors
 /// The errors of the programs, as for a read of a result.
@@ -80,12 +80,13 @@ pub fn settle_all(device: Device) -> Result<()> {
     queue::settle_all(device)
 }
 
-/// Whether the backend has the type and may have memory for so many elements of it. Without this check a request for too much memory would fail late.
+/// Whether the backend supports the dtype and may have memory for this many elements. Without this check a request for too much memory would fail
+/// late.
 fn has_room(backend: &dyn Backend, numel: usize, dtype: DType) -> bool {
     backend.has_dtype(dtype).is_ok() && numel.checked_mul(backend.element_size(dtype)).is_some_and(|n| backend.has_room(n))
 }
 
-/// Where a step runs: beside the first of its arrays that is not on the host.
+/// The storage on whose device a step runs: that of the first array that is not on the host.
 fn backend_of<'a>(own: Option<&'a Array>, ins: &[&'a Array]) -> &'a Storage {
     let first = own.or(ins.first().copied()).expect("a step has an operand");
     own.into_iter().chain(ins.iter().copied()).find(|a| !a.device().is_host()).unwrap_or(first).storage()
@@ -103,7 +104,7 @@ pub fn may_wait(elements: usize) -> bool {
     elements >= min_elements() && is_enabled()
 }
 
-/// Operations on at least so many elements run while no guard is held: they release the host's lock, or their result may stay pending.
+/// Operations on at least this many elements run while no guard is held: they release the host's lock, or their result may stay pending.
 #[inline]
 pub fn large() -> usize {
     min_elements().min(LARGE)
@@ -115,8 +116,8 @@ pub fn has_left() -> bool {
     queue::is_queued()
 }
 
-/// Runs programs that keep more memory alive than their results will take. Call it before an operation that allocates at once, while no guard
-/// is held.
+/// Runs programs that keep more memory alive than their results will take. Call it before an operation that allocates at once, when no guard is
+/// held.
 #[inline]
 pub fn run_left() {
     queue::sweep_left();
@@ -142,7 +143,7 @@ pub unsafe fn after_fork() {
     unsafe { queue::after_fork() };
 }
 
-/// How lines of the user's program are found and described.
+/// How the user's lines are found and described.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSites {
     pub current: fn() -> u32,
@@ -164,7 +165,7 @@ pub(in crate::array) fn describe(site: u32) -> String {
     SITES.get().map_or_else(|| "an unknown line".into(), |s| (s.describe)(site))
 }
 
-/// The operands of a step, and how large its program is with it.
+/// The operands of a step, and a bound on the size of its program.
 struct StepPlan {
     ins: SmallVec<[DeferredInput; 3]>,
     weight: ProgramWeight,
@@ -209,9 +210,9 @@ impl Array {
         Ok(Some(queue::make(plan.step(StepKind::Cast, to, &layout, site()))))
     }
 
-    /// Whether a write to all of this array may wait.
+    /// The memory of this array, if a write to all of it may be deferred.
     fn accepts_steps(&self) -> Option<&DeferredMemory> {
-        // A small array that is pending may take one step more.
+        // A small array that is pending may get one more step.
         if self.numel() < min_elements() && self.storage().is_plain()
             || !is_enabled()
             || !self.is_whole()
@@ -262,7 +263,7 @@ impl Array {
     }
 }
 
-/// The row as a step, if its kernel exists and cannot fail on values.
+/// The row as a step, if it has a kernel and cannot fail on values.
 fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn Backend) -> Option<StepKind> {
     if func.divides() && !compute.is_float() || func.out_dtype(compute) != out || !backend.has_row(func, compute) {
         return None;
@@ -272,10 +273,10 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn 
     Some(StepKind::Row { func, compute, params: all })
 }
 
-/// How each input is read by a result of this layout, which overwrites `own` if that is given; None if an input cannot be read late.
+/// The operands of a step with this layout; `own` is the array that it overwrites, if any. None if an input cannot be read later.
 fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<StepPlan>> {
     let on = backend_of(own, ins);
-    // A write to the result of a request starts a new program: inputs of the one before are settled.
+    // A write to the result of a request starts a new program, so inputs of the previous one are settled.
     let held_alone = own.and_then(|a| a.storage().deferred()?.step()).is_some_and(|s| s.follows_request);
     let mut all: SmallVec<[DeferredInput; 3]> = SmallVec::new();
     for (k, a) in ins.iter().enumerate() {
@@ -327,7 +328,7 @@ fn operand_of(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> 
     if !on.backend().reads_strided(layout.shape(), layout.strides(), expanded.strides(), a.dtype()) {
         return Ok(None);
     }
-    // Small arrays are copied: writes to them are not tracked.
+    // Small arrays are copied, since writes to them are not tracked.
     let a = if a.storage().deferred().is_some() { a.clone() } else { a.contiguous_copy()? };
     let expanded = a.layout().expand(layout.shape())?;
     Ok(Some(DeferredInput::Strided(a.with_layout(expanded)?)))

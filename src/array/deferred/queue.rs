@@ -1,8 +1,5 @@
-//! The storages that are pending: which there are, when their programs run, and the lock under which they do.
-//!
-//! Invariants: a storage that a pending step reads is not written before that step has run (a write settles its readers first), and its
-//! address is not known outside. A step reads memory only in `run`, under the lock `RUN`, which is also held while a step is put behind
-//! another one on the same storage. Its rank among the locks: `lock_order`.
+//! The list of pending storages, when their programs run, and the lock under which they run. See "Note: pending memory" in `deferred/mod.rs`; the
+//! lock's rank is in `lock_order`.
 
 use super::graph::{DropLater, MadeStorage, ProgramFailure, StepGraph, run};
 use super::memory::DeferredMemory;
@@ -18,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-/// Whether the thread that waits for a program can be told that the host wants it to stop.
+/// Whether a program checks for interrupts by the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::array) enum Interrupts {
     Checked,
@@ -27,23 +24,23 @@ pub(in crate::array) enum Interrupts {
 
 /// Held while programs run or grow in place.
 static RUN: ReentrantMutex<()> = ReentrantMutex::new(());
-/// The storages that are pending, in the order in which they became so. No thread drops a handle, or waits for another lock, while it holds this one.
+/// The pending storages, in the order in which they became pending. While it is locked, no handle is dropped and no other lock is waited for.
 static LIVE: Table<BTreeMap<u64, CountedPlace<StorageInner>>> = Table::new(BTreeMap::new());
 static ENTERED: AtomicU64 = AtomicU64::new(1);
-/// Why to look for programs that keep more alive than they give: `STALE` and `LEFT`. Nothing runs where a handle ends, nor where memory
-/// is allocated: programs run at the next safe point, where no guard is held.
+/// Why there may be programs that keep more memory alive than their results take: `STALE` and `LEFT`. Programs never run where a handle is
+/// dropped or memory is allocated, but at the next safe point, where no guard is held.
 static QUEUED: AtomicU8 = AtomicU8::new(0);
-/// Memory is held by pending steps alone since the last sweep.
+/// Since the last sweep, some memory has come to be held by pending steps alone.
 const STALE: u8 = 1;
-/// A pending result that other steps read has lost its last other holder since the last sweep: what its program keeps alive may now be
-/// more than what it gives.
+/// Since the last sweep, a pending result that other steps read has lost its last other holder. Its program may now keep more memory alive than
+/// its results take.
 const LEFT: u8 = 2;
-/// Sweeps that are left out because the last one looked at many programs in vain.
+/// The number of sweeps to skip, because the last one looked at many programs in vain.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
-/// More programs than this are not looked at for every piece of memory that becomes theirs alone.
+/// With more programs than this, not every sweep looks at them.
 const MANY_PROGRAMS: usize = 256;
 
-/// Enters a storage that has just become pending.
+/// Adds a storage that has just become pending.
 fn enter(storage: &Storage) {
     if let Some(lazy) = storage.deferred() {
         let number = ENTERED.fetch_add(1, Ordering::Relaxed);
@@ -52,13 +49,13 @@ fn enter(storage: &Storage) {
     }
 }
 
-/// The storage that is pending under this number, unless its last handle is gone.
+/// The pending storage with this number, unless its last handle is gone.
 pub(in crate::array) fn find(number: u64) -> Option<Storage> {
     // SAFETY: a storage leaves the map, under this lock, before its memory goes.
     LIVE.lock().get(&number).and_then(|place| unsafe { place.revive() }).map(Storage)
 }
 
-/// A storage is pending no longer, or ends.
+/// Removes a storage that is computed or dropped.
 #[cold]
 pub(in crate::array) fn forget(lazy: &DeferredMemory) {
     LIVE.lock().remove(&lazy.number());
@@ -70,7 +67,7 @@ struct ProgramLock {
     _held: HeldLock,
 }
 
-/// Takes the lock `RUN`. A program on a device may need the host's lock to go on, so a thread that holds that releases it to wait here.
+/// Takes the lock `RUN`. A program on a device may need the host's lock to proceed, so a thread that waits here releases that.
 #[cfg_attr(debug_assertions, track_caller)]
 fn lock_programs() -> ProgramLock {
     let _held = lock_order::enter(Rank::Program, LockMode::Shared);
@@ -81,9 +78,9 @@ fn run_lock() -> ReentrantMutexGuard<'static, ()> {
     RUN.try_lock().unwrap_or_else(|| host::unlocked(|| RUN.lock()))
 }
 
-/// Runs `f`, which may run foreign code, in the middle of a program that may be interrupted, while other threads may run programs. They may
-/// run this very one, or write what it reads after they have run it: everything that it writes is new memory, and `compute` leaves alone
-/// what is there already.
+/// Releases `RUN` while `f` runs, which may call foreign code. Other threads may run programs meanwhile, even this one, or write its inputs after
+/// they have run it. That is safe because the interrupted program writes new memory only, and `compute` keeps memory that another thread has
+/// provided.
 ///
 /// # Safety
 /// This thread holds `RUN`.
@@ -94,7 +91,7 @@ pub(in crate::array) unsafe fn outside<R>(f: impl FnOnce() -> R) -> R {
             std::mem::forget(run_lock());
         }
     }
-    // SAFETY: the caller's; `Back` takes it again, also for a panic.
+    // SAFETY: the caller's; `Relock` takes it again, also after a panic.
     unsafe { RUN.force_unlock() };
     let _back = Relock;
     let _suspended = suspend(Rank::Program);
@@ -119,7 +116,8 @@ pub(in crate::array) unsafe fn after_fork() {
     }
 }
 
-/// Called when a handle of a storage that pending steps read goes away and leaves `handles`; its memory is there, or pending too.
+/// Called when a handle of a storage that pending steps read is dropped, and `handles` are left. `there`: its memory is allocated; otherwise it
+/// is pending too.
 #[cold]
 pub(in crate::array) fn left(handles: usize, readers: usize, there: bool) {
     let flag = if there { STALE } else { LEFT };
@@ -128,14 +126,14 @@ pub(in crate::array) fn left(handles: usize, readers: usize, there: bool) {
     }
 }
 
-/// The newest first: their programs contain the older ones' steps.
+/// The pending storages, newest first: their programs contain the steps of older ones.
 fn live() -> Vec<Storage> {
     let live = LIVE.lock();
     // SAFETY: a storage leaves the map, under this lock, before its memory goes.
     live.values().rev().filter_map(|p| unsafe { p.revive() }).map(Storage).collect()
 }
 
-/// A new array whose values `step` makes.
+/// A new array with pending contents: the result of `step`.
 pub(in crate::array) fn make(step: Arc<DeferredStep>) -> Array {
     let (layout, dtype) = (step.layout.clone(), step.out);
     let home = step.ins.iter().filter_map(DeferredInput::array).find_map(|a| a.storage().home()).cloned();
@@ -145,14 +143,14 @@ pub(in crate::array) fn make(step: Arc<DeferredStep>) -> Array {
     // SAFETY: the storage is as large as the layout, which is dense.
     let made = unsafe { Array::from_parts_unchecked(storage, layout, dtype) };
     if holds_excess_memory(made.storage()) {
-        // What cannot be had now may be had when somebody looks.
+        // A failure is not reported here: the program runs again when its result is read.
         let _ = host::unlocked(|| settle_here(made.storage(), Access::Read, Interrupts::Ignored));
     }
     made
 }
 
-/// Holds off runs by other threads while `f` puts a step behind what is in `storage`, after everybody who reads it has been served. False,
-/// and nothing done, where `f` gives none.
+/// Appends the step that `f` makes to the pending contents of `storage`, under `RUN`. If pending steps read the storage, they run first. Returns
+/// false, and has done nothing, if `f` gives no step.
 pub(in crate::array) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<DeferredStep>>) -> Option<Arc<DeferredStep>>) -> Result<bool> {
     let run = lock_programs();
     let Some(lazy) = storage.deferred() else { return Ok(false) };
@@ -171,13 +169,13 @@ pub(in crate::array) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Defe
     Ok(true)
 }
 
-/// Computes what is pending, as far as an access of this kind has to see it done.
+/// Computes what is pending and must be done before an access of this kind.
 #[cold]
 pub(in crate::array) fn settle(storage: &Storage, access: Access) -> Result<()> {
     host::unlocked(|| settle_here(storage, access, Interrupts::Checked))
 }
 
-/// As `settle`, for callers that return no error: a failure is thrown. Callers that can fail settle before.
+/// As `settle`, for callers that return no error: a failure panics with the error. Callers that can fail settle before.
 #[cold]
 #[inline(never)]
 pub(in crate::array) fn must_settle(storage: &Storage, access: Access) {
@@ -214,7 +212,7 @@ fn run_readers(storage: &Storage, interrupts: Interrupts) -> Result<()> {
         let _run = lock_programs();
         all.iter().try_for_each(|s| {
             let reads = || {
-                // Its handles count as somebody's; all of them are held by the end's steps as well.
+                // The graph is dropped at once, because its handles count as other holders.
                 let mut g = StepGraph::default();
                 g.gather(s) && g.reads(storage)
             };
@@ -229,7 +227,7 @@ fn run_readers(storage: &Storage, interrupts: Interrupts) -> Result<()> {
     result.map_err(ProgramFailure::into_error)
 }
 
-/// Runs what keeps more memory alive than its results will take. A safe point: no guard is held.
+/// Runs programs that keep more memory alive than their results will take. A safe point: no guard is held.
 #[inline]
 pub(in crate::array) fn sweep() {
     if QUEUED.load(Ordering::Relaxed) & STALE != 0 {
@@ -237,13 +235,14 @@ pub(in crate::array) fn sweep() {
     }
 }
 
-/// Whether `sweep_left` has something to look at.
+/// Whether `sweep_left` may find a program.
 #[inline]
 pub(in crate::array) fn is_queued() -> bool {
     QUEUED.load(Ordering::Relaxed) != 0
 }
 
-/// As `sweep`, before an operation that asks for memory at once: not only where a step is made, of which many are left by the next one.
+/// As `sweep`, before an operation that allocates at once. It also looks at results that have lost their last other holder. Before a step is
+/// made that would be premature, because the step often takes them over.
 #[inline]
 pub(in crate::array) fn sweep_left() {
     if is_queued() {
@@ -257,7 +256,7 @@ fn sweep_now(flags: u8) {
     if QUEUED.fetch_and(!flags, Ordering::AcqRel) & flags == 0 {
         return;
     }
-    // Whoever runs on a device may want the host's lock, which this thread may hold: nobody waits here.
+    // A program on a device may need the host's lock, which this thread may hold, so it does not wait here.
     let Some(_run) = RUN.try_lock() else {
         QUEUED.fetch_or(STALE, Ordering::Release);
         return;
@@ -272,7 +271,7 @@ fn sweep_now(flags: u8) {
     for s in &all {
         if s.deferred().is_some_and(|l| l.is_pending()) && holds_excess_memory(s) {
             found = true;
-            // What cannot be had now may be had when somebody looks.
+            // A failure is not reported here: the program runs again when its result is read.
             let _ = host::unlocked(|| settle_here(s, Access::Read, Interrupts::Ignored));
         }
     }
@@ -286,13 +285,13 @@ pub(in crate::array) fn settle_all(device: Device) -> Result<()> {
     final_storages().iter().filter(|s| s.device() == device).try_for_each(|s| s.settle(Access::Read))
 }
 
-/// The pending storages that no step reads: their programs contain all pending steps. Handles of others must not be held while programs
-/// run, since they count as somebody's.
+/// The pending storages that no step reads; their programs contain all pending steps. These handles must be dropped before programs run, since
+/// they count as other holders.
 fn final_storages() -> Vec<Storage> {
     live().into_iter().filter(|s| s.deferred().is_some_and(|l| l.is_pending() && l.readers() == 0)).collect()
 }
 
-/// Whether the steps of a pending storage's program hold more bytes that nobody else holds than their results will take.
+/// Whether the program of a pending storage keeps more bytes alive, which nothing else holds, than its results will take.
 fn holds_excess_memory(storage: &Storage) -> bool {
     let mut g = StepGraph::default();
     if !g.gather(storage) {
@@ -305,7 +304,7 @@ fn holds_excess_memory(storage: &Storage) -> bool {
             held_alone += e.storage.bytes();
         }
     }
-    // What is written in place is there as well.
+    // Storages that the program overwrites in place exist already.
     let others = |o: &&MadeStorage| !o.is_new() && !g.is_held(o);
     held_alone += g.owners.iter().filter(others).map(|o| o.storage.bytes()).sum::<usize>();
     if held_alone == 0 {

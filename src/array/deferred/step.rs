@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// More steps than this are not kept waiting together.
+/// The most steps of one program.
 pub(in crate::array) const MOST_STEPS: usize = 48;
 /// A program with more inputs would read too many streams of memory at once.
 pub(in crate::array) const MOST_INPUTS: usize = 12;
@@ -19,13 +19,13 @@ pub(in crate::array) const MOST_INPUTS: usize = 12;
 /// An operand of a step.
 pub(in crate::array) enum DeferredInput {
     Nothing,
-    /// One value, taken when the step was made.
+    /// One value, read when the step was made.
     Value([u8; 8], DType),
     /// An array that lies as the result does, element for element.
     Aligned(Array),
     /// An array expanded to the result's shape.
     Strided(Array),
-    /// The old contents of the storage that the step's result goes to: the result of a step, or what is in memory.
+    /// The old contents of the storage that the step overwrites: the result of a step, or memory.
     Old(Option<Arc<DeferredStep>>, DType),
 }
 
@@ -76,14 +76,14 @@ impl DeferredRequest {
         Arc::new(DeferredRequest { request, numbers })
     }
 
-    /// Says where `output` is found from now on.
+    /// Stores where `output` is found.
     pub fn register(&self, output: usize, made: &Array) {
         if let Some(lazy) = made.storage().deferred() {
             self.numbers[output].store(lazy.number(), Ordering::Release);
         }
     }
 
-    /// The storages and steps of the other outputs that somebody holds, that have not been computed, and that nothing was written to since.
+    /// The storages and steps of the other outputs that still have a handle, are not computed, and were not written since.
     pub fn others(self: &Arc<DeferredRequest>, output: usize) -> SmallVec<[Sibling; 1]> {
         let mut others = SmallVec::new();
         for (k, number) in self.numbers.iter().enumerate().filter(|(k, _)| *k != output) {
@@ -113,14 +113,14 @@ pub(in crate::array) struct Sibling {
 pub(in crate::array) struct DeferredStep {
     pub kind: DeferredKind,
     pub out: DType,
-    /// Where the result's elements lie: densely, from the storage's start on.
+    /// The layout of the result: dense, from the start of the storage.
     pub layout: Layout,
     pub ins: SmallVec<[DeferredInput; 3]>,
     pub site: u32,
     pub weight: ProgramWeight,
-    /// Whether a step of the program reads an array of another layout: then all of these have this one's.
+    /// Whether a step of the program reads a strided array. Then all steps of the program have this layout.
     pub strided: bool,
-    /// Whether it is a request, or works in place on the result of one. Such results are no part of another program.
+    /// Whether it is a request, or works in place on the result of one. Other programs do not contain such steps.
     pub follows_request: bool,
     /// Whether its request reads the result of another request.
     pub follows_two_requests: bool,
@@ -153,12 +153,12 @@ impl DeferredStep {
         Arc::new(DeferredStep { follows_request, follows_two_requests, kind, out, layout, ins, site, weight, strided })
     }
 
-    /// Whether something is read expanded to this step's layout, which is not `layout`: a program goes through one only.
+    /// Whether the step reads an array expanded to its own layout, which differs from `layout`: a program has only one such layout.
     pub fn keeps_other_order(&self, layout: &Layout) -> bool {
         self.strided && self.layout != *layout
     }
 
-    /// The operand that this step's request reads as its elements are made.
+    /// The first operand of this step's request.
     pub fn request_input(&self) -> Option<&Array> {
         let mut step = self;
         while let DeferredKind::Point(_) = step.kind {

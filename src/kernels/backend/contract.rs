@@ -1,4 +1,4 @@
-//! What the layers above know of a backend: how it holds memory, how it is asked, and what it says it can do.
+//! The contract of backends: how a backend holds memory, how requests are run, and what it reports about its support.
 
 use super::cpu::memory::raw_slice::RawSlice;
 use super::program::Code;
@@ -10,14 +10,14 @@ use std::any::Any;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-/// Memory that the host cannot address. Its end gives it back to the device, on any thread and in the order of the device's queue.
+/// Memory that the host cannot address. Dropping it returns it to the device, on any thread and in the order of the device's queue.
 pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     fn bytes(&self) -> usize;
 
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Where the memory of an operand begins.
+/// The start of an operand's memory.
 #[derive(Debug, Clone, Copy)]
 pub enum Memory<'a> {
     /// An address of the host.
@@ -29,7 +29,7 @@ impl Memory<'_> {
     /// The address, of memory of the host.
     ///
     /// # Panics
-    /// The memory is a device's: whoever picks the backend has mixed them up.
+    /// The memory is a device's: the caller has chosen the wrong backend.
     #[inline]
     pub fn address(self) -> *mut u8 {
         match self {
@@ -67,11 +67,12 @@ impl View<'_> {
 #[derive(Debug, Clone, Copy)]
 pub enum Operand<'a> {
     View(View<'a>),
-    /// One value for all elements, known to the host.
+    /// One value for all elements, which the host has.
     Number(Scalar),
     /// An operand that this part of a row does not read.
     Unread,
-    /// The elements that a program's last step makes: in the program's memory order they lie over `shape` with `strides`.
+    /// The results of a program's last step, computed as they are read: in the program's memory order they are the elements of `shape` with
+    /// `strides`.
     Made {
         program: &'a Program<'a>,
         shape: &'a [usize],
@@ -85,20 +86,20 @@ pub struct ProgramInput<'a> {
     pub memory: Memory<'a>,
     pub offset: usize,
     pub dtype: DType,
-    /// None: it lies as the results do, element for element. Else strides over the program's shape.
+    /// None: the same layout as the results'. Otherwise strides over the program's shape.
     pub strides: Option<&'a [isize]>,
 }
 
-/// Pointwise steps over one shape, with their memory. Results lie densely, from the start of their memory on, with `strides`.
+/// Pointwise steps over one shape, with their memory. Results are dense, from the start of their memory on, with `strides`.
 pub struct Program<'a> {
     pub code: &'a Code,
     pub shape: &'a [usize],
     pub strides: &'a [isize],
     pub inputs: &'a [ProgramInput<'a>],
-    /// The steps whose results somebody holds, and where they go. A result may go to the memory of an input without strides of its own
+    /// The steps whose results have to be stored, and their memory. A result may be stored in the memory of an input without strides of its own
     /// that no later step reads.
     pub outputs: &'a [(usize, Memory<'a>)],
-    /// Asked now and then by the thread that runs the program: if not, nothing is computed any more and the results do not matter.
+    /// Called from time to time by the thread that runs the program. If it returns false, the program stops, and its results are not used.
     pub should_continue: &'a (dyn Fn() -> bool + Sync),
     /// Set once the outputs have been written, or recorded, even if a request that reads the last step fails after that.
     pub is_written: &'a AtomicBool,
@@ -117,17 +118,17 @@ impl Program<'_> {
     }
 }
 
-/// What a backend says to a request.
+/// Whether a backend supports a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Support {
     Yes,
-    /// By way of another dtype, or of another device: how, in a few words.
+    /// Through another dtype or device: how, in a few words.
     Converted(&'static str),
     /// Why not, as the end of a sentence.
     No(&'static str),
 }
 
-/// What holds on every device: for which dtypes a request is defined, and a row has a kernel.
+/// The support that is the same on every device: for which dtypes a request is defined, and whether a row has a kernel.
 pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Support {
     let floats = match request {
         Request::Reduce(r) => r.reducer.is_float_only(),
@@ -141,7 +142,7 @@ pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Suppor
     if floats && !dtype.is_float() { Support::No("defined for floating point") } else { Support::Yes }
 }
 
-/// A result whose size was found by looking at values, to be written into memory of that size.
+/// A result whose size depends on values and has been determined, to be written into memory of that size.
 pub trait CountedResult {
     fn count(&self) -> usize;
 
@@ -155,9 +156,9 @@ pub trait CountedResult {
     unsafe fn fill(&self, out: View<'_>) -> Result<()>;
 }
 
-/// A kind of memory, and kernels for it. A backend knows no derivative, no tensor and no history.
+/// A kind of memory, and kernels for it. A backend does not depend on tensors, history or derivatives.
 pub trait Backend: fmt::Debug + Send + Sync {
-    /// Which of several units of this device it is: requests take memory of one unit only.
+    /// Which of several units of this device it is. All memory of a request belongs to one unit.
     fn unit(&self) -> usize {
         0
     }
@@ -168,7 +169,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Whether the backend has the type at all.
     ///
     /// # Errors
-    /// It has not, and why.
+    /// Why it does not.
     fn has_dtype(&self, dtype: DType) -> Result<()>;
 
     /// New memory.
@@ -177,57 +178,57 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// `ErrorKind::Memory` if there is none.
     fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>>;
 
-    /// Whether so much memory may be had: what cannot be had is refused before work is deferred.
+    /// Whether this much memory may be available. Checked before work is deferred, so that a request for too much fails at once.
     fn has_room(&self, bytes: usize) -> bool;
 
-    /// Copies elements of the host, which lie densely, to the start of the memory.
+    /// Copies dense elements of the host to the start of the memory.
     ///
     /// # Errors
     /// The device refuses.
     fn upload(&self, from: RawSlice<'_, u8>, dtype: DType, to: &dyn DeviceMemory) -> Result<()>;
 
-    /// Copies `n` elements from element `start` on to the host, after all that was asked before.
+    /// Copies `n` elements, from element `start` on, to the host, after all earlier requests.
     ///
     /// # Errors
-    /// The device refuses, or reports that an earlier request failed; the host wants to stop.
+    /// The device refuses, or reports that an earlier request failed; or the host interrupts.
     ///
     /// # Safety
-    /// There are so many elements, and there is room for them at `to`, as the host lays them out.
+    /// The memory has these elements, and there is room for them at `to`, in the host's layout.
     unsafe fn download(&self, from: &dyn DeviceMemory, start: usize, n: usize, dtype: DType, to: *mut u8) -> Result<()>;
 
-    /// Whether and how a request runs on elements of this dtype (of the first operand; of the output where there is none).
+    /// Whether and how a request runs on this dtype (of the first operand, or of the output if there is none).
     fn support(&self, request: &Request, dtype: DType) -> Support;
 
-    /// Whether there is a kernel for a row of the table of pointwise operations, or a part of it, that computes in this dtype.
+    /// Whether there is a kernel for a row, or a part of it, that computes in this dtype.
     fn has_row(&self, func: Func, dtype: DType) -> bool;
 
-    /// Whether results may stay deferred at all.
+    /// Whether this backend defers results.
     fn defers(&self) -> bool {
         true
     }
 
-    /// Whether this request takes a program's elements of this dtype as its first operand.
+    /// Whether this request accepts a program with elements of this dtype as its first operand.
     fn reads_programs(&self, _request: &Request, _dtype: DType) -> bool {
         true
     }
 
-    /// Whether the kernels of programs read an operand with these strides without a copy. Sizes of one do not count.
+    /// Whether program kernels read an operand with these strides without a copy. Dimensions of size 1 are ignored.
     fn reads_strided(&self, shape: &[usize], out_strides: &[isize], strides: &[isize], dtype: DType) -> bool;
 
-    /// The most steps and inputs of one program together.
+    /// The largest number of steps and inputs of one program together.
     fn most_buffers(&self) -> usize {
         usize::MAX
     }
 
-    /// Whether a result may take over memory that an input of this dtype had, for a result of that dtype.
+    /// Whether a result of one dtype may use the memory of an input of another.
     fn may_take_over(&self, _from: DType, _to: DType) -> bool {
         true
     }
 
-    /// Refuses operands with values that the request does not take, now. A device looks when the request runs, and reports under the ticket.
+    /// Refuses operands with invalid values, at once. A device checks when the request runs, and reports under the ticket.
     ///
     /// # Errors
-    /// The first such value.
+    /// The first invalid value.
     ///
     /// # Safety
     /// As for `run`.
@@ -235,19 +236,19 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// A number under which the device reports what it finds wrong: it stands for the operation and the user's line. 0 where `check` finds it.
+    /// A number that stands for the operation and the user's line, under which the device reports errors. 0 if `check` finds them.
     fn ticket(&self, _op: &'static str) -> u32 {
         0
     }
 
-    /// Runs a request, or records it for the device. Outputs that nobody wants are None.
+    /// Runs a request, or records it for the device. Outputs that are not needed are None.
     ///
     /// # Errors
-    /// What the request does not take; no memory for intermediate results.
+    /// Invalid operands, or no memory for intermediate results.
     ///
     /// # Safety
-    /// All memory is this backend's, views and programs lie inside it, and shapes, dtypes and strides are as the request's family describes. No
-    /// output overlaps another or an operand, unless the family allows it. `check` has been passed.
+    /// All memory belongs to this backend, views and programs stay inside it, and shapes, dtypes and strides are as the request's family
+    /// describes. No output overlaps another one or an operand, unless the family allows it. `check` has passed.
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()>;
 
     /// Runs a program and writes its outputs.
@@ -259,16 +260,16 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// As for `run`.
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()>;
 
-    /// Looks how large the result of a request is whose size depends on values. Waits for the device.
+    /// Determines the size of a result that depends on values. Waits for the device.
     ///
     /// # Errors
     /// As for `run`; the request's size does not depend on values.
     ///
     /// # Safety
-    /// As for `run`, as long as the answer is used.
+    /// As for `run`, as long as the result is used.
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>>;
 
-    /// Waits until everything that was asked has been computed.
+    /// Waits until all earlier requests are done.
     ///
     /// # Errors
     /// As for `download`.
@@ -277,7 +278,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     }
 }
 
-/// The error of a request that a backend has no answer to.
+/// The error for a request that a backend does not implement.
 #[cold]
 pub fn unanswered(request: &Request, device: &str) -> Error {
     Error::not_implemented(format!("{} is not implemented on {device}; move the tensor to another device with .to()", request.name()))

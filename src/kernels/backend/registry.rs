@@ -17,14 +17,14 @@ struct BackendEntry {
     find: fn() -> Result<Arc<dyn Backend>>,
 }
 
-/// The devices of this crate. The host's memory comes first; it has no `Arc`, because small values are stored inline in their storage.
+/// The devices of this crate. The host comes first; storages on it hold no `Arc`, because small values are stored inline.
 const OWN: [BackendEntry; 3] = [
     BackendEntry { name: "cpu", find: host },
     BackendEntry { name: "wgpu", find: wgpu::backend::current },
     BackendEntry { name: "meta", find: meta::current },
 ];
 
-/// Devices that were registered from outside of this crate.
+/// Devices registered from outside of this crate.
 static OTHERS: [OnceLock<BackendEntry>; 4] = [const { OnceLock::new() }; 4];
 
 fn host() -> Result<Arc<dyn Backend>> {

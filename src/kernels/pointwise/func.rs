@@ -1,19 +1,20 @@
-//! What of a row is computed, and what that reads and gives: the part of a kernel's contract that every backend shares.
+//! Which part of a row a kernel computes (the value or the gradient of an operand), what it reads and what it returns: the part of a kernel's
+//! contract that all backends share.
 
 use super::row::{OUTPUT, Output};
 use super::rows::RowId;
 use crate::layout::DType;
 
-/// What of a row is computed.
+/// The part of a row that is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// Its value, from its operands.
     Forward,
-    /// What operand `i` gets from the cotangent; from the cotangent, the operands and the output, in this order.
+    /// The gradient of operand `i`; from the cotangent, the operands and the output, in this order.
     Vjp(u8),
 }
 
-/// A row and what of it is computed.
+/// A row and the part of it that is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Func {
     pub row: RowId,

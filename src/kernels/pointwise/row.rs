@@ -28,7 +28,7 @@ pub enum Kind {
     Int,
 }
 
-/// What a row's result is.
+/// The dtype of a row's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// Of the type that is computed in.
@@ -38,7 +38,7 @@ pub enum Output {
     Bool,
 }
 
-/// From which element types a row computes which.
+/// Which dtypes a row accepts, and which it computes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DTypeRule {
     /// Integers and booleans are computed in the default float type.
@@ -74,16 +74,16 @@ impl DTypeRule {
     }
 }
 
-/// Something that a node keeps whatever its operands are.
+/// A saved attribute that does not depend on the operands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Constant {
     Whole(i64),
     Word(&'static str),
-    /// None: what PyTorch's operation can be given, and this one is not.
+    /// None: a parameter of PyTorch's operation that this one does not have.
     Nothing,
 }
 
-/// An operand of a row, with what tests need to know of it.
+/// An operand of a row, and what tests need of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operand {
     /// Its name in the row's formulas.
@@ -133,14 +133,14 @@ pub struct RowInfo {
     pub unpromoted: bool,
     /// Whether Python takes the parameters by keyword only.
     pub keyword_params: bool,
-    /// Whether Python's functions and methods are made from the row. Not of parts of other operations, nor where the signature is more than
+    /// Whether Python's functions and methods are generated from the row. Not for parts of other operations, nor if the signature has more than
     /// operands and parameters.
     pub bound: bool,
-    /// What a node keeps beside operands, result and parameters, under PyTorch's names.
+    /// Saved attributes other than operands, result and parameters, under PyTorch's names.
     pub constants: &'static [(&'static str, Constant)],
-    /// Parameters that a node keeps under no name.
+    /// Parameters that are not saved attributes.
     pub hidden: &'static [&'static str],
-    /// All that a node keeps if an operand behind the first is a number, where that is less.
+    /// The saved attributes if an operand after the first is a number, where they are fewer.
     pub attributes_with_number: Option<&'static [&'static str]>,
 }
 
@@ -298,7 +298,7 @@ macro_rules! rows {
                 #[allow(non_camel_case_types, dead_code)]
                 enum Param { $($($p,)+)? __ }
 
-                /// The value that a derivative has asked for by its name.
+                /// The value that a derivative reads under this name.
                 #[allow(dead_code)]
                 #[inline(always)]
                 fn slot_value<A: Clone>(slot: Slot, x: &[A], y: &A) -> A {

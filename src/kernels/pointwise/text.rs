@@ -264,7 +264,7 @@ impl RowId {
         forward(self).to_string()
     }
 
-    /// What operand `i` gets from the cotangent `g`, as a formula in which `y` is the output; None where there is no derivative.
+    /// The gradient of operand `i` for the cotangent `g`, as a formula in which `y` is the output; None if there is no derivative.
     pub fn vjp_formula(self, i: usize) -> Option<String> {
         let info = self.info();
         info.operands.get(i)?.saves?;

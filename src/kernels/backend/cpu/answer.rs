@@ -1,4 +1,4 @@
-//! Answers of the CPU: from a request's operands to the kernels' arguments, family by family.
+//! Runs requests on the CPU: prepares the kernels' arguments from the operands, family by family.
 
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
@@ -87,7 +87,7 @@ pub(super) unsafe fn arg_reduce(r: &ArgReduce, ins: &[Operand<'_>], outs: &[Opti
     let (v, p) = match (values, positions) {
         (Some(v), Some(p)) => (v.ptr(), p.ptr()),
         (Some(v), None) => {
-            // Memory for an output that nobody wants.
+            // Memory for an output that is not needed.
             other = Buffer::new(all * size_of::<i64>())?;
             (v.ptr(), other.as_ptr())
         }
@@ -276,7 +276,7 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A mask, and how many of its elements hold.
+/// A mask, and the counts of its true elements.
 pub(super) struct CountedNonzero<'a> {
     x: View<'a>,
     mask: DenseOperand<'a>,

@@ -1,5 +1,5 @@
-//! Answers of the CPU to requests that read or write at positions. Positions are checked first, and each is read once after that: what others
-//! write to the index arrays meanwhile moves no bound.
+//! Runs requests on the CPU that read or write at positions. All positions are checked first and then read once, so concurrent writes to the
+//! index arrays cannot cause accesses out of bounds.
 
 use super::index::{self, GatherOperand, IndexedRows, StridedBlock, add_offsets};
 use super::memory::alloc::Buffer;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 // SAFETY, of every function here: as in `answer.rs`.
 
-/// For each position its distance from the array's first element, in elements.
+/// The distance of each position from the array's first element, in elements.
 struct Offsets {
     memory: Buffer,
     n: usize,
@@ -88,7 +88,7 @@ pub(super) unsafe fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> 
     Ok(())
 }
 
-/// Checks an index of `gather` or `scatter` and brings it to int64.
+/// Checks an index of `gather` or `scatter` and converts it to int64.
 unsafe fn along<'a>(index: &View<'a>, dim: usize, size: usize) -> Result<DenseOperand<'a>> {
     // SAFETY: see above.
     unsafe {

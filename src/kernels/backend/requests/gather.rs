@@ -1,10 +1,10 @@
-//! Reading and writing at positions that are data.
+//! Reads and writes at positions given by data.
 
 use crate::error::Error;
 use crate::layout::Dims;
 use smallvec::SmallVec;
 
-/// What a write does with the value that stands at its place.
+/// How a write combines with the old value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Write {
     Set,
@@ -12,14 +12,14 @@ pub enum Write {
     Multiply,
 }
 
-/// Which positions an operation accepts, and what it says of others.
+/// Which positions an operation accepts, and its error for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Bounds {
     /// `x[i]`: negative positions count from the end.
     Wrap,
     /// `index_select`.
     Select,
-    /// `index_add`, `gather`, `scatter`: the reader is told position, dimension and size.
+    /// `index_add`, `gather`, `scatter`: the error names position, dimension and size.
     Exact,
     /// `index_copy`.
     Copy,

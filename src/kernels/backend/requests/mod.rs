@@ -1,5 +1,5 @@
-//! What can be asked of a backend. A request is plain data: it says what to compute, with which parameters, and how each operand is read. It
-//! holds no tensor and no memory. The same request runs at once, or is kept as a step of a deferred program.
+//! The requests of backends. A request is plain data: what to compute, with which parameters, and how each operand is read. It holds no tensor
+//! and no memory. The same request runs at once or is deferred as a step of a program.
 
 mod copy;
 mod gather;
@@ -32,15 +32,15 @@ use std::sync::Arc;
 /// How an operand of a request is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// Every element once, in memory order: it may be a deferred program, whose elements are made as they are read.
+    /// Every element once, in memory order. The operand may be a deferred program, which computes the elements as they are read.
     InOrder,
-    /// Some elements, in any order: it may be a deferred program whose steps nobody else holds.
+    /// Some elements, in any order. The operand may be a deferred program, unless other holders need the results of its steps.
     AtRandom,
-    /// More than once, or in an order of the kernel's: it must be in memory.
+    /// More than once, or in the kernel's own order. The operand must be in memory.
     InMemory,
 }
 
-/// One thing that a backend can be asked for. The operands and outputs are described at each family's struct.
+/// A request. Operands and outputs are described at each family's struct.
 #[non_exhaustive]
 #[derive(Debug, Clone, Hash)]
 pub enum Request {
@@ -72,21 +72,21 @@ pub enum Request {
     Nonzero,
     /// Random numbers. One operand, the probabilities, for `Distribution::BernoulliOf`; otherwise none.
     Random(Random),
-    /// Something that no family has. It reads memory and is never deferred.
+    /// A custom kernel. It reads memory and is never deferred.
     Custom(Arc<dyn Custom>),
 }
 
-/// A request that comes from outside.
+/// A kernel from outside of the crate.
 pub trait Custom: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Computes the outputs, which are new, on the CPU.
     ///
     /// # Errors
-    /// Whatever the kernel refuses.
+    /// The kernel's own errors.
     ///
     /// # Safety
-    /// Operands and outputs are as those who made the request promised to each other; all views lie inside their memory.
+    /// Operands and outputs are what the kernel expects. All views stay inside their memory.
     unsafe fn run(&self, ins: &[super::contract::View<'_>], outs: &[super::contract::View<'_>]) -> crate::error::Result<()>;
 }
 
@@ -141,12 +141,12 @@ impl Request {
         }
     }
 
-    /// Whether there may be something to refuse although no output has an element.
+    /// Whether operands have to be checked even if no output has an element.
     pub fn looks_at_nothing(&self) -> bool {
         matches!(self, Request::IndexRead(_) | Request::IndexWrite(_))
     }
 
-    /// How operand `k` is read. Only the first is ever read otherwise than in memory.
+    /// How operand `k` is read. Operands after the first are always read from memory.
     pub fn reads(&self, k: usize) -> Reads {
         match self {
             Request::Reduce(_) | Request::ArgReduce(_) | Request::Scan(_) | Request::Softmax(_) if k == 0 => Reads::InOrder,
@@ -155,17 +155,17 @@ impl Request {
         }
     }
 
-    /// Whether the first operand's elements may come in any dense order, as long as strides say which.
+    /// Whether the first operand's elements may come in any dense order, described by strides.
     pub fn reads_any_order(&self) -> bool {
         matches!(self, Request::Reduce(_))
     }
 
-    /// Whether the operands from the second on have values that a kernel must refuse (see `Backend::check`).
+    /// Whether operands after the first may have invalid values (see `Backend::check`).
     pub fn checks(&self) -> bool {
         matches!(self, Request::Nll(_))
     }
 
-    /// The request under this ticket, for those that report what they find wrong later (see `Backend::ticket`).
+    /// The request with this ticket, if it reports errors later (see `Backend::ticket`).
     #[must_use]
     pub fn with_ticket(mut self, ticket: u32) -> Request {
         if let Request::Nll(n) = &mut self {

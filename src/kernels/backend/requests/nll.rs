@@ -1,4 +1,4 @@
-//! Picking the elements of target classes.
+//! The losses of target classes.
 
 /// How losses are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ pub struct Classes {
     pub outer: usize,
     pub classes: usize,
     pub inner: usize,
-    /// A target that counts for nothing.
+    /// The target that is ignored.
     pub ignore: i64,
     pub reduction: NllReduction,
 }
@@ -27,6 +27,6 @@ pub struct Nll {
     pub adjoint: bool,
     /// The number of the dimension of classes, for messages.
     pub dim: usize,
-    /// Under which a device reports a target that is no class; 0 draws one when the request runs.
+    /// The ticket under which a device reports a target that is no class; 0 draws one when the request runs.
     pub ticket: u32,
 }

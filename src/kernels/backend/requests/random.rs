@@ -1,4 +1,4 @@
-//! Random numbers: counters through Philox, so that every device draws the same ones.
+//! Random numbers, from counters through Philox, so that every device draws the same numbers.
 
 use crate::layout::DType;
 use std::hash::{Hash, Hasher};

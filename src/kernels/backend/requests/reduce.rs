@@ -1,4 +1,4 @@
-//! Reductions: all elements along some dimensions become one.
+//! Reductions: all elements along some dimensions are combined into one.
 
 use super::summed;
 use crate::layout::DType;

@@ -1,4 +1,4 @@
-//! One request of each kind, to be shown to backends: what they answer is a table of what runs where.
+//! One request of each kind, for the table of what each backend supports.
 
 use super::{
     Along, ArgReduce, Bounds, Classes, CumulativeExtreme, Distribution, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Pointwise, Random,

@@ -1,4 +1,4 @@
-//! Scans: each element is replaced by what all up to it give.
+//! Scans: each element is replaced by the accumulation of all elements up to it.
 
 /// What a scan accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

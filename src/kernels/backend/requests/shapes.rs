@@ -1,4 +1,4 @@
-//! Which operands and outputs a request takes. Kernels rely on this: `array` refuses everything else before a backend is asked.
+//! Which operands and outputs a request accepts. Kernels rely on this check, which `array` makes before a request is run.
 
 use super::{Along, Classes, IndexPlan, Nll, NllReduction, Request, ScatterAlong, summed};
 use crate::layout::DType;
@@ -15,7 +15,7 @@ fn has_dim(shape: &[usize], dim: usize) -> bool {
     dim < shape.len().max(1)
 }
 
-/// The size along a dimension of which 0-d has one, of size 1.
+/// The size along a dimension; 0-d counts as 1-d with one element.
 fn size(shape: &[usize], dim: usize) -> usize {
     shape.get(dim).copied().unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! Answers of a wgpu device: from a request's operands to dispatches, family by family.
+//! Runs requests on a wgpu device: prepares dispatches from the operands, family by family.
 
 use super::nll::NllInput;
 use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The buffer that memory of the contract is.
+/// The buffer behind a `Memory` of the contract.
 #[inline]
 pub(super) fn buffer(m: Memory<'_>) -> Result<&Buffer> {
     match m {
@@ -43,13 +43,13 @@ pub(super) fn operand<'a>(ins: &[Operand<'a>], k: usize) -> Result<BufferView<'a
     }
 }
 
-/// The output `k`, which is wanted.
+/// The output `k`, which must be needed.
 #[inline]
 pub(super) fn output<'a>(outs: &[Option<contract::View<'a>>], k: usize) -> Result<BufferView<'a>> {
     outs.get(k).and_then(Option::as_ref).map_or_else(|| Err(foreign("an output missing")), view)
 }
 
-/// The first operand: an array, or what a program makes, with its shape and strides.
+/// The first operand: an array, or the results of a program with shape and strides.
 enum Elements<'a> {
     Memory(BufferView<'a>),
     Made(&'a DeviceProgram<'a>, &'a [usize], &'a [isize]),
@@ -86,8 +86,8 @@ pub(super) fn run_program(context: &Context, program: &contract::Program<'_>) ->
     Ok(())
 }
 
-/// Calls `f` with the first operand. A program is read as it is made if nobody holds one of its steps and `can` says so; otherwise it is
-/// run first.
+/// Calls `f` with the first operand. A program is fused into the kernel that reads it, if the results of its steps are not needed otherwise and
+/// `can` allows it. Otherwise it runs first.
 fn first<R>(
     context: &Arc<Context>,
     ins: &[Operand<'_>],
@@ -176,7 +176,8 @@ pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], ou
     )
 }
 
-/// The norm of any order. Powers of ratios to the size that counts most neither overflow nor vanish; the elements are read (made) twice.
+/// The norm of any order. Elements are scaled by the one that dominates, so that powers neither overflow nor vanish. The elements are read (or
+/// computed) twice.
 fn power_norm(context: &Arc<Context>, p: f64, x: &Elements<'_>, over: &[bool], out: BufferView<'_>) -> Result<()> {
     let numel: usize = out.shape.iter().product();
     let scale = Buffer::new(context, numel * element_size(out.dtype))?;

@@ -1,5 +1,5 @@
-//! Answers of a wgpu device to requests that read or write at positions. A position out of range is found by the device: it touches nothing,
-//! and the next wait for the device raises the error.
+//! Runs requests on a wgpu device that read or write at positions. The device detects a position out of range: it then skips the access, and the
+//! next wait for the device raises the error.
 
 use super::BufferView;
 use super::answer::{foreign, operand, view};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::layout::Strides;
 use smallvec::SmallVec;
 
-/// Calls `f` with what the kernels want to know; nothing is done where there is no position.
+/// Calls `f` with the arguments of the kernels. Does nothing if there is no position.
 fn rows(i: &IndexPlan, x: BufferView<'_>, positions: &[Operand<'_>], f: impl FnOnce(IndexedArray<'_>) -> Result<()>) -> Result<()> {
     let (before, after) = i.rest(x.shape.len());
     let mut indexed: SmallVec<[Indexed<'_>; 4]> = SmallVec::new();
@@ -28,7 +28,7 @@ fn rows(i: &IndexPlan, x: BufferView<'_>, positions: &[Operand<'_>], f: impl FnO
     f(IndexedArray { op: i.bounds.name(), x, indexed: &indexed, wraps: i.bounds.wraps(), before: &before, after: &after })
 }
 
-/// What is written: an array, or one value of the host.
+/// The values to write: an array, or one value of the host.
 fn source<'a>(values: &Operand<'a>) -> Result<ScatterSource<'a>> {
     match values {
         Operand::View(v) => Ok(ScatterSource::View(view(v)?)),

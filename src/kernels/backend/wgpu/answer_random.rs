@@ -1,4 +1,4 @@
-//! Random numbers of a wgpu device, and of the host for what the device cannot draw.
+//! Draws random numbers on a wgpu device, or on the host if the device does not support them.
 
 use super::answer::operand;
 use super::random::{Draw, fill};
