@@ -79,7 +79,7 @@ impl Array {
             if let Some(made) = Self::pending(func, compute, out_dtype, &layout, ins, params)? {
                 return Ok(made);
             }
-            policy::run_left();
+            policy::run_abandoned();
         }
         let out = if let Some(on) = ins.iter().find(|a| !a.device().is_host()) {
             match like {

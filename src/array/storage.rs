@@ -43,24 +43,24 @@ enum StorageMemory {
         _owner: Box<dyn Any + Send + Sync>,
     },
     /// Memory of a device that the host cannot address, perhaps not allocated yet.
-    Device(DeferredMemory, Home),
+    Device(DeferredMemory, DeviceHandle),
 }
 
 /// A device, and the backend that drives it.
 #[derive(Clone, Debug)]
-pub(super) struct Home {
+pub(super) struct DeviceHandle {
     pub device: Device,
     pub backend: Arc<dyn Backend>,
 }
 
-impl Home {
+impl DeviceHandle {
     /// # Errors
     /// As for `Device::backend`.
-    pub fn of(device: Device) -> Result<Home> {
-        Ok(Home { device, backend: device.backend()? })
+    pub fn of(device: Device) -> Result<DeviceHandle> {
+        Ok(DeviceHandle { device, backend: device.backend()? })
     }
 
-    fn same(&self, other: &Home) -> bool {
+    fn same(&self, other: &DeviceHandle) -> bool {
         self.device == other.device && self.backend.unit() == other.backend.unit()
     }
 }
@@ -110,7 +110,7 @@ impl Drop for Storage {
         if let StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) = &self.0.memory
             && lazy.readers() > 0
         {
-            queue::left(self.0.count() - 1, lazy.readers() as usize, lazy.is_there());
+            queue::handle_dropped(self.0.count() - 1, lazy.readers() as usize, lazy.is_allocated());
         }
     }
 }
@@ -134,19 +134,19 @@ impl Storage {
     }
 
     /// Memory of `bytes` bytes that is not allocated yet, for the result of `step`.
-    pub(super) fn pending(bytes: usize, step: Arc<DeferredStep>, home: Option<Home>) -> Storage {
-        let memory = match home {
+    pub(super) fn pending(bytes: usize, step: Arc<DeferredStep>, device_handle: Option<DeviceHandle>) -> Storage {
+        let memory = match device_handle {
             None => StorageMemory::Host(DeferredMemory::pending(step)),
-            Some(home) => StorageMemory::Device(DeferredMemory::pending(step), home),
+            Some(device_handle) => StorageMemory::Device(DeferredMemory::pending(step), device_handle),
         };
         Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() }))
     }
 
     /// New memory of a device.
-    pub(super) fn on_device(home: Home, bytes: usize) -> Result<Storage> {
-        let made = home.backend.allocate(bytes)?;
+    pub(super) fn on_device(device_handle: DeviceHandle, bytes: usize) -> Result<Storage> {
+        let made = device_handle.backend.allocate(bytes)?;
         let bytes = made.bytes();
-        let memory = StorageMemory::Device(DeferredMemory::of(MemorySource::Device(made)), home);
+        let memory = StorageMemory::Device(DeferredMemory::of(MemorySource::Device(made)), device_handle);
         Ok(Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() })))
     }
 
@@ -167,7 +167,7 @@ impl Storage {
     #[inline]
     pub fn device(&self) -> Device {
         match &self.0.memory {
-            StorageMemory::Device(_, home) => home.device,
+            StorageMemory::Device(_, device_handle) => device_handle.device,
             _ => Device::CPU,
         }
     }
@@ -176,16 +176,16 @@ impl Storage {
     #[inline(always)]
     pub(super) fn backend(&self) -> &dyn Backend {
         match &self.0.memory {
-            StorageMemory::Device(_, home) => &*home.backend,
+            StorageMemory::Device(_, device_handle) => &*device_handle.backend,
             _ => &CPU,
         }
     }
 
     /// The device, unless it is the host.
     #[inline(always)]
-    pub(super) fn home(&self) -> Option<&Home> {
+    pub(super) fn device_handle(&self) -> Option<&DeviceHandle> {
         match &self.0.memory {
-            StorageMemory::Device(_, home) => Some(home),
+            StorageMemory::Device(_, device_handle) => Some(device_handle),
             _ => None,
         }
     }
@@ -193,7 +193,7 @@ impl Storage {
     /// Whether both belong to one backend.
     #[inline(always)]
     pub(super) fn is_beside(&self, other: &Storage) -> bool {
-        match (self.home(), other.home()) {
+        match (self.device_handle(), other.device_handle()) {
             (None, None) => true,
             (Some(a), Some(b)) => a.same(b),
             _ => false,
@@ -204,7 +204,7 @@ impl Storage {
     #[inline]
     pub fn element_size(&self, dtype: DType) -> usize {
         match &self.0.memory {
-            StorageMemory::Device(_, home) => home.backend.element_size(dtype),
+            StorageMemory::Device(_, device_handle) => device_handle.backend.element_size(dtype),
             _ => dtype.size(),
         }
     }

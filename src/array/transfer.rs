@@ -1,6 +1,6 @@
 //! Arrays moved between devices.
 
-use super::storage::{Access, Device, Home, Storage};
+use super::storage::{Access, Device, DeviceHandle, Storage};
 use super::value::Array;
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::error::Result;
@@ -11,25 +11,25 @@ impl Array {
         if self.device() == device {
             return Ok(self.clone());
         }
-        if device.is_host() { self.download() } else { self.upload(Home::of(device)?) }
+        if device.is_host() { self.download() } else { self.upload(DeviceHandle::of(device)?) }
     }
 
     /// A copy beside `other`; itself if it lies on the same device.
     pub fn to_device_of(&self, other: &Array) -> Result<Array> {
-        match other.storage.home() {
+        match other.storage.device_handle() {
             _ if self.storage.is_beside(&other.storage) => Ok(self.clone()),
             None => self.download(),
-            Some(home) => self.upload(home.clone()),
+            Some(device_handle) => self.upload(device_handle.clone()),
         }
     }
 
-    fn upload(&self, home: Home) -> Result<Array> {
+    fn upload(&self, device_handle: DeviceHandle) -> Result<Array> {
         if !self.device().is_host() {
-            return self.download()?.upload(home);
+            return self.download()?.upload(device_handle);
         }
-        home.backend.has_dtype(self.dtype)?;
+        device_handle.backend.has_dtype(self.dtype)?;
         let dense = if self.layout.is_dense() && self.layout.offset() == 0 { self.clone() } else { self.clone_dense()? };
-        let out = Array::on_device(home, dense.layout.clone(), self.dtype)?;
+        let out = Array::on_device(device_handle, dense.layout.clone(), self.dtype)?;
         let n = self.numel();
         if n > 0
             && let Some(to) = out.storage.device_memory()

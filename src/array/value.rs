@@ -3,7 +3,7 @@
 use super::deferred::policy;
 use super::elements::Element;
 use super::run::run_on_backend;
-use super::storage::{Access, Device, Home, Storage};
+use super::storage::{Access, Device, DeviceHandle, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
@@ -46,37 +46,41 @@ impl Array {
     }
 
     /// Uninitialised memory of a device for a dense layout that starts at 0.
-    pub(super) fn on_device(home: Home, layout: Layout, dtype: DType) -> Result<Array> {
-        home.backend.has_dtype(dtype)?;
-        let n = checked_numel(layout.shape(), home.backend.element_size(dtype))?;
-        let bytes = n * home.backend.element_size(dtype);
-        Array::from_parts(Storage::on_device(home, bytes)?, layout, dtype)
+    pub(super) fn on_device(device_handle: DeviceHandle, layout: Layout, dtype: DType) -> Result<Array> {
+        device_handle.backend.has_dtype(dtype)?;
+        let n = checked_numel(layout.shape(), device_handle.backend.element_size(dtype))?;
+        let bytes = n * device_handle.backend.element_size(dtype);
+        Array::from_parts(Storage::on_device(device_handle, bytes)?, layout, dtype)
     }
 
     /// As `empty`, on a device.
     #[inline]
     pub fn empty_on(device: Device, shape: &[usize], dtype: DType) -> Result<Array> {
-        if device.is_host() { Array::empty(shape, dtype) } else { Array::on_device(Home::of(device)?, Layout::contiguous(shape), dtype) }
+        if device.is_host() {
+            Array::empty(shape, dtype)
+        } else {
+            Array::on_device(DeviceHandle::of(device)?, Layout::contiguous(shape), dtype)
+        }
     }
 
     /// As `empty`, on this array's device.
     #[inline]
     pub fn empty_beside(&self, shape: &[usize], dtype: DType) -> Result<Array> {
-        match self.storage.home() {
+        match self.storage.device_handle() {
             None => Array::empty(shape, dtype),
-            Some(home) => Array::on_device(home.clone(), Layout::contiguous(shape), dtype),
+            Some(device_handle) => Array::on_device(device_handle.clone(), Layout::contiguous(shape), dtype),
         }
     }
 
     /// Uninitialised on this array's device, dense, dimensions ordered as by the strides `like`.
     fn empty_ordered(&self, shape: &[usize], like: &[isize], dtype: DType) -> Result<Array> {
         let layout = Layout::dense_like(shape, like);
-        match self.storage.home() {
+        match self.storage.device_handle() {
             None => {
                 let n = checked_numel(shape, dtype.size())?;
                 Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout, dtype })
             }
-            Some(home) => Array::on_device(home.clone(), layout, dtype),
+            Some(device_handle) => Array::on_device(device_handle.clone(), layout, dtype),
         }
     }
 
@@ -99,7 +103,7 @@ impl Array {
             let n = checked_numel(self.shape(), dtype.size())?;
             return Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout, dtype });
         }
-        Array::on_device(Home::of(device)?, layout, dtype)
+        Array::on_device(DeviceHandle::of(device)?, layout, dtype)
     }
 
     /// As `full`, on a device.
@@ -339,7 +343,7 @@ impl Array {
             if let Some(made) = self.pending_cast(dtype)? {
                 return Ok(made);
             }
-            policy::run_left();
+            policy::run_abandoned();
         }
         self.cast(dtype)
     }

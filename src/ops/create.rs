@@ -21,7 +21,7 @@ pub fn sizes(given: &[i64]) -> Result<Dims> {
 pub(crate) fn make_room(elements: usize) {
     // Smaller arrays take hardly any memory.
     if elements > 16 {
-        fusion::run_left();
+        fusion::run_abandoned();
     }
 }
 

@@ -4,7 +4,7 @@ use super::declared::declare;
 use super::gather::{gather, scatter_gradient};
 use super::order::{lower_median, refuse_bool};
 use super::pointwise as pw;
-use super::reduce::{Over, one, one_dim, pair, sum};
+use super::reduce::{ReducedDims, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::Array;
 use crate::array::requests::{ArgReduce, CumulativeExtreme, Mode, Request, Sort};
@@ -32,12 +32,12 @@ enum TiedKind {
 
 #[derive(Debug, Clone)]
 struct TiedExtreme {
-    what: TiedKind,
-    over: Over,
+    kind: TiedKind,
+    over: ReducedDims,
 }
 
 /// `g` divided evenly among the elements for which `mask` is true; `over` says which elements belong to one result.
-pub(super) fn share_gradient(g: &Tensor, mask: &Tensor, over: &Over) -> Result<Tensor> {
+pub(super) fn share_gradient(g: &Tensor, mask: &Tensor, over: &ReducedDims) -> Result<Tensor> {
     let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
     let dims = if dims.is_empty() { None } else { Some(&dims[..]) };
     let count = if dims.is_none() { primitives::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
@@ -47,7 +47,7 @@ pub(super) fn share_gradient(g: &Tensor, mask: &Tensor, over: &Over) -> Result<T
 
 impl Vjp for TiedExtreme {
     fn node_name(&self) -> Name {
-        match self.what {
+        match self.kind {
             TiedKind::Extreme { max: true } => "AmaxBackward0",
             TiedKind::Extreme { max: false } => "AminBackward0",
             TiedKind::Whole { max: true } => "MaxBackward1",
@@ -59,7 +59,7 @@ impl Vjp for TiedExtreme {
     }
     fn saved_attributes(&self) -> SavedAttributes {
         let mut attributes =
-            if matches!(self.what, TiedKind::Extreme { .. }) { self.over.saved_attributes() } else { SavedAttributes::new() };
+            if matches!(self.kind, TiedKind::Extreme { .. }) { self.over.saved_attributes() } else { SavedAttributes::new() };
         attributes.push(("self", SavedAttribute::Input(0)));
         attributes.push(("result", SavedAttribute::Output(0)));
         attributes
@@ -68,7 +68,7 @@ impl Vjp for TiedExtreme {
         let (x, y) = (cx.input(0)?.detach(), cx.output(0)?.detach());
         let y = self.over.restore(&y)?;
         let mut mask = pw::eq(&x, &y)?;
-        if !matches!(self.what, TiedKind::Extreme { .. }) {
+        if !matches!(self.kind, TiedKind::Extreme { .. }) {
             mask = pw::logical_or(&mask, &pw::logical_and(&pw::isnan(&x)?, &pw::isnan(&y)?)?)?;
         }
         Ok(one(share_gradient(g, &mask, &self.over)?))
@@ -77,7 +77,7 @@ impl Vjp for TiedExtreme {
 
 impl Op for TiedExtreme {
     fn name(&self) -> &'static str {
-        match self.what {
+        match self.kind {
             TiedKind::Extreme { max: true } => "amax",
             TiedKind::Extreme { max: false } => "amin",
             TiedKind::Whole { max: true } => "max",
@@ -90,7 +90,7 @@ impl Op for TiedExtreme {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![match self.what {
+        Ok(smallvec![match self.kind {
             TiedKind::Extreme { max } | TiedKind::Whole { max } => x[0].extreme(max, &self.over.mask, self.over.keepdim)?,
             TiedKind::Median { skip_nan } => {
                 // All dimensions after the leading batch dimensions form one group.
@@ -102,7 +102,7 @@ impl Op for TiedExtreme {
         }])
     }
     fn is_composed(&self) -> bool {
-        matches!(self.what, TiedKind::Median { .. })
+        matches!(self.kind, TiedKind::Median { .. })
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
@@ -111,19 +111,19 @@ impl Op for TiedExtreme {
         Tangent::Reduced(self.over.kept())
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
-        match self.what {
+        match self.kind {
             TiedKind::Median { .. } | TiedKind::Extreme { .. } => {
                 Some(batch.shifted(&TiedExtreme { over: self.over.shifted(batch.size), ..self.clone() }))
             }
             TiedKind::Whole { max } => {
-                Some(batch.shifted(&TiedExtreme { what: TiedKind::Extreme { max }, over: self.over.shifted(batch.size) }))
+                Some(batch.shifted(&TiedExtreme { kind: TiedKind::Extreme { max }, over: self.over.shifted(batch.size) }))
             }
         }
     }
 }
 
 /// Refuses to reduce nothing, for which there is no largest element.
-pub(super) fn check_not_empty(name: &str, over: &Over, named: bool) -> Result<()> {
+pub(super) fn check_not_empty(name: &str, over: &ReducedDims, named: bool) -> Result<()> {
     if named {
         for (d, (s, m)) in over.shape.iter().zip(&over.mask).enumerate() {
             if *m && *s == 0 {
@@ -143,15 +143,15 @@ pub(super) fn check_not_empty(name: &str, over: &Over, named: bool) -> Result<()
 
 /// The largest elements over `dims` (all without or empty), the smallest with `max` false. Ties share the gradient evenly.
 pub fn amax(x: &Tensor, max: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-    let over = Over::new(x, dims, keepdim)?;
+    let over = ReducedDims::new(x, dims, keepdim)?;
     check_not_empty(if max { "amax" } else { "amin" }, &over, dims.is_some_and(|d| !d.is_empty()))?;
-    apply1(&TiedExtreme { what: TiedKind::Extreme { max }, over }, &[x])
+    apply1(&TiedExtreme { kind: TiedKind::Extreme { max }, over }, &[x])
 }
 
 /// The smallest and the largest elements along one dimension or of all, in one node.
 #[derive(Debug, Clone)]
 struct Aminmax {
-    over: Over,
+    over: ReducedDims,
 }
 
 impl Vjp for Aminmax {
@@ -199,16 +199,16 @@ impl Op for Aminmax {
 
 /// The smallest and the largest elements over `dims` (all without).
 pub fn aminmax(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<(Tensor, Tensor)> {
-    let over = Over::new(x, dims, keepdim)?;
+    let over = ReducedDims::new(x, dims, keepdim)?;
     check_not_empty("aminmax", &over, dims.is_some())?;
     pair(apply(&Aminmax { over }, &[x])?)
 }
 
 /// The largest of all elements (`torch.max(x)`), the smallest with `max` false.
 pub fn max_of_all(x: &Tensor, max: bool) -> Result<Tensor> {
-    let over = Over::new(x, None, false)?;
+    let over = ReducedDims::new(x, None, false)?;
     check_not_empty(if max { "max" } else { "min" }, &over, false)?;
-    apply1(&TiedExtreme { what: TiedKind::Whole { max }, over }, &[x])
+    apply1(&TiedExtreme { kind: TiedKind::Whole { max }, over }, &[x])
 }
 
 // ---- along one dim: the chosen element gets the gradient -------------------------------------------------------------
@@ -248,14 +248,14 @@ pub(super) enum SelectionKind {
 /// Values selected along `dim` and, as second output, their positions.
 #[derive(Debug, Clone)]
 struct Selection {
-    how: SelectionKind,
+    kind: SelectionKind,
     dim: usize,
     shape: Dims,
 }
 
 impl Vjp for Selection {
     fn node_name(&self) -> Name {
-        match self.how {
+        match self.kind {
             SelectionKind::Extreme { max: true, .. } => "MaxBackward0",
             SelectionKind::Extreme { max: false, .. } => "MinBackward0",
             SelectionKind::Cumulative { max: true } => "CummaxBackward0",
@@ -277,7 +277,7 @@ impl Vjp for Selection {
         if let SelectionKind::Extreme { keepdim, .. }
         | SelectionKind::Nth { keepdim, .. }
         | SelectionKind::Median { keepdim, .. }
-        | SelectionKind::Mode { keepdim } = self.how
+        | SelectionKind::Mode { keepdim } = self.kind
         {
             attributes.push(("keepdim", SavedAttribute::Bool(keepdim)));
         }
@@ -289,7 +289,7 @@ impl Vjp for Selection {
         }
         let positions = cx.output(1)?.detach();
         let dropped = matches!(
-            self.how,
+            self.kind,
             SelectionKind::Extreme { keepdim: false, .. }
                 | SelectionKind::Nth { keepdim: false, .. }
                 | SelectionKind::Median { keepdim: false, .. }
@@ -305,7 +305,7 @@ impl Vjp for Selection {
 
 impl Op for Selection {
     fn name(&self) -> &'static str {
-        match self.how {
+        match self.kind {
             SelectionKind::Extreme { max: true, .. } => "max",
             SelectionKind::Extreme { max: false, .. } => "min",
             SelectionKind::Sort { .. } => "sort",
@@ -318,13 +318,13 @@ impl Op for Selection {
         }
     }
     fn accepts_pending(&self) -> bool {
-        matches!(self.how, SelectionKind::Extreme { .. })
+        matches!(self.kind, SelectionKind::Extreme { .. })
     }
     fn is_composed(&self) -> bool {
-        matches!(self.how, SelectionKind::Median { .. })
+        matches!(self.kind, SelectionKind::Median { .. })
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let (values, positions) = match self.how {
+        let (values, positions) = match self.kind {
             SelectionKind::Extreme { max, keepdim } => extreme_along(x[0], max, self.dim, keepdim)?,
             SelectionKind::Sort { descending, keep, .. } => sort_along(x[0], Sort { dim: self.dim, descending, keep })?,
             SelectionKind::Cumulative { max } => {
@@ -402,14 +402,14 @@ fn sort_along(x: &Array, sort: Sort) -> Result<(Array, Array)> {
     with_positions(Request::Sort(sort), x, &resized(x.shape(), sort.dim, sort.keep, true))
 }
 
-pub(super) fn select_along(x: &Tensor, dim: usize, how: SelectionKind) -> Result<(Tensor, Tensor)> {
-    pair(apply(&Selection { how, dim, shape: x.shape() }, &[x])?)
+pub(super) fn select_along(x: &Tensor, dim: usize, kind: SelectionKind) -> Result<(Tensor, Tensor)> {
+    pair(apply(&Selection { kind, dim, shape: x.shape() }, &[x])?)
 }
 
 /// The maxima along `dim` (minima with `max` false) and the first position of each.
 pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
-    check_not_empty(if max { "max" } else { "min" }, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+    check_not_empty(if max { "max" } else { "min" }, &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Extreme { max, keepdim })
 }
 
@@ -428,7 +428,7 @@ pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<
     let dim = match dim {
         Some(dim) => {
             let d = one_dim(x, dim)?;
-            check_not_empty(name, &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+            check_not_empty(name, &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
             Some(d)
         }
         None if x.numel() == 0 => {
@@ -501,7 +501,7 @@ pub fn median_of_all(x: &Tensor, skip_nan: bool) -> Result<Tensor> {
         return Ok(Tensor::new(x.array().full_beside(&[], Scalar::Float(f64::NAN), x.dtype())?));
     }
     refuse_bool(x, "median_cpu")?;
-    apply1(&TiedExtreme { what: TiedKind::Median { skip_nan }, over: Over::new(x, None, false)? }, &[x])
+    apply1(&TiedExtreme { kind: TiedKind::Median { skip_nan }, over: ReducedDims::new(x, None, false)? }, &[x])
 }
 
 declare! {

@@ -3,7 +3,7 @@
 use super::declared::declare;
 use super::extreme::share_gradient;
 use super::pointwise as pw;
-use super::reduce::{Over, one};
+use super::reduce::{ReducedDims, one};
 use crate::array::Array;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
@@ -17,7 +17,7 @@ use smallvec::{SmallVec, smallvec};
 #[derive(Debug, Clone)]
 struct Norm {
     p: f64,
-    over: Over,
+    over: ReducedDims,
     dtype: Option<DType>,
 }
 
@@ -54,7 +54,7 @@ impl Norm {
             let (size, n) = (pw::abs(&x.detach())?, norm.detach());
             let both_nan = pw::logical_and(&pw::isnan(&size)?, &pw::isnan(&n)?)?;
             let mask = pw::logical_or(&pw::eq(&size, &n)?, &both_nan)?;
-            let shared = share_gradient(&g, &mask, &Over { keepdim: true, ..self.over.clone() })?;
+            let shared = share_gradient(&g, &mask, &ReducedDims { keepdim: true, ..self.over.clone() })?;
             return pw::mul(&shared, &pw::sign(x)?);
         }
         // Where the norm is 0 the gradient is 0. Divisors and bases are masked as well, so that derivatives of the next order are finite.
@@ -100,7 +100,7 @@ impl Op for Norm {
 /// The vector norm of order `p` over `dims` (all without): the p-th root of the sum of p-th powers of sizes; the largest (smallest) size
 /// for p = inf (-inf), the number of non-zeros for p = 0.
 pub fn norm(x: &Tensor, p: f64, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
-    let over = Over::new(x, dims, keepdim)?;
+    let over = ReducedDims::new(x, dims, keepdim)?;
     check(p, x.dtype(), &over)?;
     if let Some(d) = dtype
         && !d.is_float()
@@ -111,7 +111,7 @@ pub fn norm(x: &Tensor, p: f64, dims: Option<&[i64]>, keepdim: bool, dtype: Opti
 }
 
 /// Refuses what has no norm.
-fn check(p: f64, dtype: DType, over: &Over) -> Result<()> {
+fn check(p: f64, dtype: DType, over: &ReducedDims) -> Result<()> {
     if !dtype.is_float() {
         return Err(Error::dtype(format!(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
@@ -187,7 +187,7 @@ pub fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
     let common = pw::promote(&[x.into(), other.into()]);
     let (x, other) = (primitives::cast(x, common)?, primitives::cast(other, common)?);
     let shape = broadcast(&x.shape(), &other.shape())?;
-    let over = Over { mask: SmallVec::from_elem(true, shape.len()), shape, keepdim: false };
+    let over = ReducedDims { mask: SmallVec::from_elem(true, shape.len()), shape, keepdim: false };
     check(p, common, &over)?;
     apply1(&Dist { norm: Norm { p, over, dtype: None } }, &[&x, &other])
 }
@@ -196,7 +196,7 @@ pub fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
 
 #[derive(Debug, Clone)]
 struct LogSumExp {
-    over: Over,
+    over: ReducedDims,
 }
 
 impl Vjp for LogSumExp {
@@ -239,7 +239,7 @@ impl Op for LogSumExp {
 /// `log(sum(exp(x)))` over `dims`, without overflow.
 pub fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool) -> Result<Tensor> {
     let x = if x.dtype().is_float() { x.clone() } else { primitives::cast(x, pw::default_dtype())? };
-    apply1(&LogSumExp { over: Over::new(&x, Some(dims), keepdim)? }, &[&x])
+    apply1(&LogSumExp { over: ReducedDims::new(&x, Some(dims), keepdim)? }, &[&x])
 }
 
 declare! {

@@ -4,7 +4,7 @@ use super::declared::declare;
 use super::extreme::{SelectionKind, check_not_empty, max_along, select_along};
 use super::gather::gather;
 use super::pointwise as pw;
-use super::reduce::{Over, one_dim, sum};
+use super::reduce::{ReducedDims, one_dim, sum};
 use super::shape::squeeze_dim;
 use crate::autograd::Tensor;
 use crate::error::{Error, Result};
@@ -54,7 +54,7 @@ pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, 
 /// The most frequent element along `dim`, the smallest of equally frequent ones, and where it stands last.
 pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
-    check_not_empty("mode", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+    check_not_empty("mode", &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Mode { keepdim })
 }
 
@@ -63,7 +63,7 @@ pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
 pub fn median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     refuse_bool(x, "median_cpu")?;
-    check_not_empty("median", &Over::new(x, Some(&[dim]), keepdim)?, true)?;
+    check_not_empty("median", &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Median { keepdim, skip_nan })
 }
 

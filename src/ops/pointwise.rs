@@ -108,7 +108,7 @@ pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
 struct CallPlan {
     op: PointwiseOp,
     /// Operands converted to the dtype computed in; None if an operand is used as it is.
-    made: SmallVec<[Option<Tensor>; 3]>,
+    converted: SmallVec<[Option<Tensor>; 3]>,
 }
 
 fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
@@ -132,10 +132,10 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     if !compute.is_float() {
         params.iter().try_for_each(|p| primitives::check_fits(*p, compute))?;
     }
-    let mut made: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
+    let mut converted: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
     for (i, a) in args.iter().enumerate() {
         let want = if info.operands[i].mask { DType::Bool } else { compute };
-        made.push(match a {
+        converted.push(match a {
             Arg::Tensor(t) if t.dtype() == want => None,
             Arg::Tensor(t) if info.operands[i].mask => {
                 return Err(Error::runtime(format!(
@@ -152,7 +152,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
             }
         });
     }
-    Ok(CallPlan { op, made })
+    Ok(CallPlan { op, converted })
 }
 
 /// Refuses operands of another dtype than the first one's, except a 0-d last operand.
@@ -183,7 +183,7 @@ fn check_unpromoted(info: &RowInfo, args: &[Arg<'_>]) -> Result<()> {
 impl CallPlan {
     fn inputs<'a>(&'a self, args: &[Arg<'a>]) -> SmallVec<[&'a Tensor; 3]> {
         args.iter()
-            .zip(&self.made)
+            .zip(&self.converted)
             .map(|(a, m)| match (m, a) {
                 (Some(t), _) => t,
                 (None, Arg::Tensor(t)) => *t,

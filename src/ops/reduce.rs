@@ -14,15 +14,15 @@ use smallvec::{SmallVec, smallvec};
 
 /// What a reduction reduces: which dimensions of which shape, and whether they stay with size 1.
 #[derive(Debug, Clone)]
-pub struct Over {
+pub struct ReducedDims {
     pub mask: SmallVec<[bool; 8]>,
     pub shape: Dims,
     pub keepdim: bool,
 }
 
-impl Over {
+impl ReducedDims {
     /// `dims` None or empty: all.
-    pub fn new(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<Over> {
+    pub fn new(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<ReducedDims> {
         let shape = x.shape();
         let rank = shape.len();
         let mut mask: SmallVec<[bool; 8]> = SmallVec::from_elem(true, rank);
@@ -34,16 +34,16 @@ impl Over {
                 }
             }
         }
-        Ok(Over { mask, shape, keepdim })
+        Ok(ReducedDims { mask, shape, keepdim })
     }
 
     /// The same dimensions behind a batch dimension.
-    pub(crate) fn shifted(&self, size: usize) -> Over {
+    pub(crate) fn shifted(&self, size: usize) -> ReducedDims {
         let mut mask: SmallVec<[bool; 8]> = smallvec![false];
         mask.extend_from_slice(&self.mask);
         let mut shape = Dims::from_slice(&[size]);
         shape.extend_from_slice(&self.shape);
-        Over { mask, shape, keepdim: self.keepdim }
+        ReducedDims { mask, shape, keepdim: self.keepdim }
     }
 
     /// The input's shape with sizes of 1 where it is reduced.
@@ -95,7 +95,7 @@ pub(crate) fn with_number(out: &Array, row: RowId, value: f64) -> Result<()> {
 
 #[derive(Debug, Clone)]
 struct Sum {
-    over: Over,
+    over: ReducedDims,
     dtype: Option<DType>,
     mean: bool,
     node: &'static str,
@@ -105,7 +105,7 @@ struct Sum {
 
 impl Sum {
     /// PyTorch numbers its nodes by whether dims were named.
-    fn new(over: Over, dtype: Option<DType>, mean: bool, named: bool) -> Sum {
+    fn new(over: ReducedDims, dtype: Option<DType>, mean: bool, named: bool) -> Sum {
         let node = match (mean, named) {
             (false, false) => "SumBackward0",
             (false, true) => "SumBackward1",
@@ -171,7 +171,7 @@ impl Op for Sum {
 
 /// The sum over `dims` (all without). Integers and bool give int64 unless `dtype` says otherwise.
 pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
-    let over = Over::new(x, dims, keepdim)?;
+    let over = ReducedDims::new(x, dims, keepdim)?;
     apply1(&Sum::new(over, dtype, false, dims.is_some()), &[x])
 }
 
@@ -185,13 +185,13 @@ pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
             to.type_name()
         )));
     }
-    let over = Over::new(x, dims, keepdim)?;
+    let over = ReducedDims::new(x, dims, keepdim)?;
     apply1(&Sum::new(over, dtype, true, dims.is_some()), &[x])
 }
 
 /// The mean or sum of all elements under the name of the operation that it is the last step of.
 pub(crate) fn mean_as(x: &Tensor, mean: bool, node: Option<&'static str>) -> Result<Tensor> {
-    let over = Over::new(x, None, false)?;
+    let over = ReducedDims::new(x, None, false)?;
     let sum = Sum::new(over, None, mean, false);
     apply1(&Sum { node: node.unwrap_or(sum.node), ..sum }, &[x])
 }
@@ -202,14 +202,17 @@ pub fn nansum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DTy
         return sum(x, dims, keepdim, dtype);
     }
     let real = pw::where_(&pw::isnan(x)?, 0.0, x)?;
-    apply1(&Sum { node: "NansumBackward0", shows_dims: false, ..Sum::new(Over::new(x, dims, keepdim)?, dtype, false, false) }, &[&real])
+    apply1(
+        &Sum { node: "NansumBackward0", shows_dims: false, ..Sum::new(ReducedDims::new(x, dims, keepdim)?, dtype, false, false) },
+        &[&real],
+    )
 }
 
 // ---- prod ------------------------------------------------------------------------------------------------------------
 
 #[derive(Debug, Clone)]
 struct Prod {
-    over: Over,
+    over: ReducedDims,
     dtype: Option<DType>,
     named: bool,
 }
@@ -277,7 +280,7 @@ impl Op for Prod {
 /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
 pub fn prod(x: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dims = dim.map(|d| [d]);
-    let over = Over::new(x, dims.as_ref().map(|d| &d[..]), keepdim)?;
+    let over = ReducedDims::new(x, dims.as_ref().map(|d| &d[..]), keepdim)?;
     apply1(&Prod { over, dtype, named: dim.is_some() }, &[x])
 }
 
@@ -285,7 +288,7 @@ pub fn prod(x: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) -
 
 #[derive(Debug, Clone)]
 struct Var {
-    over: Over,
+    over: ReducedDims,
     correction: f64,
     root: bool,
     /// The mean is a second result.
@@ -386,7 +389,7 @@ fn spread(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool, (roo
     if !x.dtype().is_float() {
         return Err(Error::dtype(format!("std and var only support floating point and complex dtypes, got {}", x.dtype().name())));
     }
-    apply(&Var { over: Over::new(x, dims, keepdim)?, correction, root, mean }, &[x])
+    apply(&Var { over: ReducedDims::new(x, dims, keepdim)?, correction, root, mean }, &[x])
 }
 
 /// The variance over `dims` (all without), with a divisor of n - correction.
@@ -420,7 +423,7 @@ pub(crate) fn pair(mut out: Outputs) -> Result<(Tensor, Tensor)> {
 // ---- without derivative ----------------------------------------------------------------------------------------------
 
 #[derive(Debug, Clone, Copy)]
-enum Counts {
+enum CountKind {
     All,
     Any,
     NonZero,
@@ -428,23 +431,23 @@ enum Counts {
 
 /// What is told by which elements are 0.
 #[derive(Debug, Clone)]
-struct Count {
-    what: Counts,
-    over: Over,
+struct CountOp {
+    what: CountKind,
+    over: ReducedDims,
 }
 
-impl Vjp for Count {
+impl Vjp for CountOp {
     fn node_name(&self) -> Name {
         "NotDifferentiable".into()
     }
 }
 
-impl Op for Count {
+impl Op for CountOp {
     fn name(&self) -> &'static str {
         match self.what {
-            Counts::All => "all",
-            Counts::Any => "any",
-            Counts::NonZero => "count_nonzero",
+            CountKind::All => "all",
+            CountKind::Any => "any",
+            CountKind::NonZero => "count_nonzero",
         }
     }
     fn accepts_pending(&self) -> bool {
@@ -453,9 +456,9 @@ impl Op for Count {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let (mask, keepdim) = (&self.over.mask, self.over.keepdim);
         let out = match self.what {
-            Counts::All => x[0].truth(true, mask, keepdim)?,
-            Counts::Any => x[0].truth(false, mask, keepdim)?,
-            Counts::NonZero => return Ok(smallvec![x[0].count_nonzero(mask, keepdim)?]),
+            CountKind::All => x[0].truth(true, mask, keepdim)?,
+            CountKind::Any => x[0].truth(false, mask, keepdim)?,
+            CountKind::NonZero => return Ok(smallvec![x[0].count_nonzero(mask, keepdim)?]),
         };
         // As in PyTorch, uint8 stays uint8.
         Ok(smallvec![if x[0].dtype() == DType::U8 { out.cast(DType::U8)? } else { out }])
@@ -467,22 +470,22 @@ impl Op for Count {
         Tangent::Zero
     }
     fn shifted(&self, batch: usize) -> Option<Self> {
-        Some(Count { what: self.what, over: self.over.shifted(batch) })
+        Some(CountOp { what: self.what, over: self.over.shifted(batch) })
     }
 }
 
 /// Whether all (or any) elements along `dims` (all without) are true. An empty list of dims reduces nothing.
 pub fn truth(x: &Tensor, all: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-    let mut over = Over::new(x, dims, keepdim)?;
+    let mut over = ReducedDims::new(x, dims, keepdim)?;
     if dims.is_some_and(<[i64]>::is_empty) {
         over.mask.fill(false);
     }
-    apply1(&Count { what: if all { Counts::All } else { Counts::Any }, over }, &[x])
+    apply1(&CountOp { what: if all { CountKind::All } else { CountKind::Any }, over }, &[x])
 }
 
 /// How many elements along `dims` (all without) are not 0, as int64.
 pub fn count_nonzero(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
-    apply1(&Count { what: Counts::NonZero, over: Over::new(x, dims, false)? }, &[x])
+    apply1(&CountOp { what: CountKind::NonZero, over: ReducedDims::new(x, dims, false)? }, &[x])
 }
 
 /// Shifts by `by` towards the front along `dim` (towards the back with `back`), filling up with `fill`.

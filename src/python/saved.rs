@@ -286,7 +286,7 @@ pub(super) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResul
     let attributes = node.saved_attributes();
     let Some((_, kept)) = attributes.iter().find(|(n, _)| *n == short) else { return Ok(None) };
     let tensor = |bit: usize| -> PyResult<Py<PyAny>> {
-        let place = node.place_of(bit);
+        let place = node.position_of(bit);
         match place {
             _ if raw => SavedTensor::object(py, node.clone(), place),
             None => Ok(py.None()),

@@ -3,7 +3,7 @@
 
 use super::reference_elements::V::{self, F, I};
 use super::reference_elements::{Cells, X, get, indices, nth, put, rows, start, with};
-use rgrad_kernels::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, unanswered};
+use rgrad_kernels::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, not_implemented};
 use rgrad_kernels::backend::cpu::backend::CPU;
 use rgrad_kernels::backend::cpu::memory::raw_slice::RawSlice;
 use rgrad_kernels::backend::program::{StepInput, StepKind};
@@ -440,7 +440,7 @@ impl Backend for Reference {
                 // SAFETY: the output is dense.
                 unsafe { std::ptr::copy_nonoverlapping(host.start(), start(out.v.memory).add(out.v.offset * size), out.v.numel() * size) };
             }
-            _ => return Err(unanswered(request, "reference")),
+            _ => return Err(not_implemented(request, "reference")),
         }
         Ok(())
     }
@@ -455,7 +455,7 @@ impl Backend for Reference {
                 let x = X { v: x };
                 Ok(Box::new(Found(indices(x.v.shape).filter(|i| x.get(i).is_true()).collect(), x.rank())))
             }
-            _ => Err(unanswered(request, "reference")),
+            _ => Err(not_implemented(request, "reference")),
         }
     }
 }

@@ -55,9 +55,9 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
 
     if finished == g.nodes.len() {
         for (s, source) in g.siblings.iter().zip(sibling_memory) {
-            if let Some(lazy) = s.storage.deferred().filter(|l| !l.is_there()) {
-                lazy.provide(source);
-                if let Some(step) = lazy.done(&s.step) {
+            if let Some(lazy) = s.storage.deferred().filter(|l| !l.is_allocated()) {
+                lazy.set_memory(source);
+                if let Some(step) = lazy.finish_step(&s.step) {
                     queue::forget(lazy);
                     garbage.steps.push(step);
                 }
@@ -67,15 +67,15 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
     let mut unwritten = 0;
     for (i, source) in provided.into_iter().filter(|(i, _)| g.owners[*i].node < finished) {
         // A signal handler may have computed the same results meanwhile.
-        if let Some(lazy) = g.owners[i].storage.deferred().filter(|l| !l.is_there()) {
-            lazy.provide(source);
+        if let Some(lazy) = g.owners[i].storage.deferred().filter(|l| !l.is_allocated()) {
+            lazy.set_memory(source);
         }
     }
     for (i, o) in g.owners.iter().enumerate().filter(|(_, o)| o.node < finished) {
         if !written[i] {
             unwritten += o.storage.bytes();
         } else if let Some(lazy) = o.storage.deferred()
-            && let Some(step) = lazy.done(&g.nodes[o.node].step)
+            && let Some(step) = lazy.finish_step(&g.nodes[o.node].step)
         {
             queue::forget(lazy);
             garbage.steps.push(step);
@@ -93,7 +93,7 @@ fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize
     let mut donated = vec![false; g.externals.len()];
     let reduces = g.nodes.last().is_some_and(|n| n.step.follows_request);
     for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
-        if o.storage.deferred().is_none_or(DeferredMemory::is_there) {
+        if o.storage.deferred().is_none_or(DeferredMemory::is_allocated) {
             continue;
         }
         let out = g.nodes[o.node].step.out;
@@ -122,8 +122,8 @@ fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize
 }
 
 fn new_memory(storage: &Storage) -> Result<MemorySource> {
-    Ok(match storage.home() {
-        Some(home) => MemorySource::Device(home.backend.allocate(storage.bytes())?),
+    Ok(match storage.device_handle() {
+        Some(device_handle) => MemorySource::Device(device_handle.backend.allocate(storage.bytes())?),
         None => MemorySource::Own(Buffer::new(storage.bytes())?),
     })
 }
@@ -318,7 +318,7 @@ impl ProgramPart {
         };
         for node in &g.nodes[range.clone()] {
             let step = &node.step;
-            let DeferredKind::Point(what) = step.kind else { continue };
+            let DeferredKind::Point(kind) = step.kind else { continue };
             let ins = step.ins.iter().map(|input| {
                 let mut made = |s: &Arc<DeferredStep>| match g.find(s) {
                     Some(j) if j >= range.start => program::StepInput::Step(j - range.start),
@@ -343,7 +343,7 @@ impl ProgramPart {
                 (from, input.dtype())
             });
             let ins = ins.collect();
-            part.code.steps.push(program::ProgramStep { kind: what, ins, out: step.out });
+            part.code.steps.push(program::ProgramStep { kind: kind, ins, out: step.out });
         }
         part
     }

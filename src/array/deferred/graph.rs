@@ -31,7 +31,7 @@ pub(in crate::array) struct MadeStorage {
 impl MadeStorage {
     /// Whether it has no memory yet.
     pub fn is_new(&self) -> bool {
-        self.storage.deferred().is_some_and(|l| !l.is_there())
+        self.storage.deferred().is_some_and(|l| !l.is_allocated())
     }
 }
 

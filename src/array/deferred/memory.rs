@@ -129,7 +129,7 @@ impl DeferredMemory {
     }
 
     /// Called when `step` has run. Returns the step if none was appended after it.
-    pub fn done(&self, step: &Arc<DeferredStep>) -> Option<Arc<DeferredStep>> {
+    pub fn finish_step(&self, step: &Arc<DeferredStep>) -> Option<Arc<DeferredStep>> {
         let mut slot = self.step.lock();
         if slot.as_ref().is_some_and(|s| Arc::ptr_eq(s, step)) {
             self.state.fetch_and(!PENDING, Ordering::AcqRel);
@@ -146,12 +146,12 @@ impl DeferredMemory {
         self.number.load(Ordering::Acquire)
     }
 
-    pub fn is_there(&self) -> bool {
+    pub fn is_allocated(&self) -> bool {
         self.memory.get().is_some()
     }
 
     /// Sets the memory, once.
-    pub fn provide(&self, source: MemorySource) {
+    pub fn set_memory(&self, source: MemorySource) {
         let first = self.memory.set(source).is_ok();
         debug_assert!(first, "a result's memory was provided twice");
     }

@@ -110,20 +110,20 @@ pub fn large() -> usize {
     min_elements().min(LARGE)
 }
 
-/// Whether there may be programs for `run_left`.
+/// Whether there may be programs for `run_abandoned`.
 #[inline]
-pub fn has_left() -> bool {
+pub fn has_abandoned() -> bool {
     queue::is_queued()
 }
 
 /// Runs programs that keep more memory alive than their results will take. Call it before an operation that allocates at once, when no guard is
 /// held.
 #[inline]
-pub fn run_left() {
-    queue::sweep_left();
+pub fn run_abandoned() {
+    queue::sweep_abandoned();
 }
 
-/// As `run_left`, but only for programs whose inputs are in memory: the next operation may extend the others.
+/// As `run_abandoned`, but only for programs whose inputs are in memory: the next operation may extend the others.
 #[inline]
 pub fn run_stale() {
     queue::sweep();
@@ -190,9 +190,9 @@ impl Array {
         if !backend.defers() || !has_room(backend, layout.numel(), out) {
             return Ok(None);
         }
-        let Some(what) = row(func, compute, out, params, backend) else { return Ok(None) };
+        let Some(kind) = row(func, compute, out, params, backend) else { return Ok(None) };
         let Some(plan) = plan(func.reads(), layout, ins, None)? else { return Ok(None) };
-        Ok(Some(queue::make(plan.step(what, out, layout, site()))))
+        Ok(Some(queue::make(plan.step(kind, out, layout, site()))))
     }
 
     /// The pending conversion of this array, or None if it must be computed at once.
@@ -227,7 +227,7 @@ impl Array {
     pub(in crate::array) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
         let Some(lazy) = self.accepts_steps() else { return Ok(false) };
         queue::sweep();
-        let Some(what) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
+        let Some(kind) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
         self.storage().settle_readers()?;
         let more = |w: ProgramWeight| ProgramWeight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
         let site = site();
@@ -249,7 +249,7 @@ impl Array {
                     step.clone_from(&old);
                 }
             }
-            Some(plan.step(what, self.dtype(), self.layout(), site))
+            Some(plan.step(kind, self.dtype(), self.layout(), site))
         })
     }
 }
@@ -366,7 +366,7 @@ impl StepPlan {
         Ok(plan)
     }
 
-    fn step(self, what: StepKind, out: DType, layout: &Layout, site: u32) -> Arc<DeferredStep> {
-        DeferredStep::new(DeferredKind::Point(what), out, layout.clone(), self.ins, self.weight, self.strided, site)
+    fn step(self, kind: StepKind, out: DType, layout: &Layout, site: u32) -> Arc<DeferredStep> {
+        DeferredStep::new(DeferredKind::Point(kind), out, layout.clone(), self.ins, self.weight, self.strided, site)
     }
 }

@@ -27,14 +27,14 @@ static RUN: ReentrantMutex<()> = ReentrantMutex::new(());
 /// The pending storages, in the order in which they became pending. While it is locked, no handle is dropped and no other lock is waited for.
 static LIVE: Table<BTreeMap<u64, CountedPlace<StorageInner>>> = Table::new(BTreeMap::new());
 static ENTERED: AtomicU64 = AtomicU64::new(1);
-/// Why there may be programs that keep more memory alive than their results take: `STALE` and `LEFT`. Programs never run where a handle is
+/// Why there may be programs that keep more memory alive than their results take: `STALE` and `ABANDONED`. Programs never run where a handle is
 /// dropped or memory is allocated, but at the next safe point, where no guard is held.
 static QUEUED: AtomicU8 = AtomicU8::new(0);
 /// Since the last sweep, some memory has come to be held by pending steps alone.
 const STALE: u8 = 1;
 /// Since the last sweep, a pending result that other steps read has lost its last other holder. Its program may now keep more memory alive than
 /// its results take.
-const LEFT: u8 = 2;
+const ABANDONED: u8 = 2;
 /// The number of sweeps to skip, because the last one looked at many programs in vain.
 static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 /// With more programs than this, not every sweep looks at them.
@@ -119,8 +119,8 @@ pub(in crate::array) unsafe fn after_fork() {
 /// Called when a handle of a storage that pending steps read is dropped, and `handles` are left. `there`: its memory is allocated; otherwise it
 /// is pending too.
 #[cold]
-pub(in crate::array) fn left(handles: usize, readers: usize, there: bool) {
-    let flag = if there { STALE } else { LEFT };
+pub(in crate::array) fn handle_dropped(handles: usize, readers: usize, there: bool) {
+    let flag = if there { STALE } else { ABANDONED };
     if handles <= readers && QUEUED.load(Ordering::Relaxed) & flag == 0 {
         QUEUED.fetch_or(flag, Ordering::Release);
     }
@@ -136,9 +136,9 @@ fn live() -> Vec<Storage> {
 /// A new array with pending contents: the result of `step`.
 pub(in crate::array) fn make(step: Arc<DeferredStep>) -> Array {
     let (layout, dtype) = (step.layout.clone(), step.out);
-    let home = step.ins.iter().filter_map(DeferredInput::array).find_map(|a| a.storage().home()).cloned();
-    let size = home.as_ref().map_or(dtype.size(), |h| h.backend.element_size(dtype));
-    let storage = Storage::pending(layout.numel() * size, step, home);
+    let device_handle = step.ins.iter().filter_map(DeferredInput::array).find_map(|a| a.storage().device_handle()).cloned();
+    let size = device_handle.as_ref().map_or(dtype.size(), |h| h.backend.element_size(dtype));
+    let storage = Storage::pending(layout.numel() * size, step, device_handle);
     enter(&storage);
     // SAFETY: the storage is as large as the layout, which is dense.
     let made = unsafe { Array::from_parts_unchecked(storage, layout, dtype) };
@@ -235,7 +235,7 @@ pub(in crate::array) fn sweep() {
     }
 }
 
-/// Whether `sweep_left` may find a program.
+/// Whether `sweep_abandoned` may find a program.
 #[inline]
 pub(in crate::array) fn is_queued() -> bool {
     QUEUED.load(Ordering::Relaxed) != 0
@@ -244,9 +244,9 @@ pub(in crate::array) fn is_queued() -> bool {
 /// As `sweep`, before an operation that allocates at once. It also looks at results that have lost their last other holder. Before a step is
 /// made that would be premature, because the step often takes them over.
 #[inline]
-pub(in crate::array) fn sweep_left() {
+pub(in crate::array) fn sweep_abandoned() {
     if is_queued() {
-        sweep_now(STALE | LEFT);
+        sweep_now(STALE | ABANDONED);
     }
 }
 

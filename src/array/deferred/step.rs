@@ -88,7 +88,7 @@ impl DeferredRequest {
         let mut others = SmallVec::new();
         for (k, number) in self.numbers.iter().enumerate().filter(|(k, _)| *k != output) {
             let Some(storage) = queue::find(number.load(Ordering::Acquire)) else { continue };
-            let step = storage.deferred().filter(|l| !l.is_there()).and_then(DeferredMemory::step);
+            let step = storage.deferred().filter(|l| !l.is_allocated()).and_then(DeferredMemory::step);
             let is_output = |s: &Arc<DeferredStep>| match &s.kind {
                 DeferredKind::Request { request, output } => Arc::ptr_eq(request, self) && *output == k,
                 DeferredKind::Point(_) => false,

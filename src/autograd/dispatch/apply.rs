@@ -54,8 +54,8 @@ pub(in crate::autograd) fn run_recorded(op: &dyn Op, inputs: &[&Tensor], grows: 
 }
 
 fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<Outputs> {
-    if fusion::has_left() {
-        run_left_programs(op, inputs);
+    if fusion::has_abandoned() {
+        run_abandoned_programs(op, inputs);
     }
     // Loops that push: collecting into small vectors costs more than some operations.
     let (outs, history) = {
@@ -133,13 +133,13 @@ fn plain_outputs(mut made: Arrays) -> Outputs {
 /// A safe point: runs deferred programs that keep more memory alive than their results take, before an operation allocates memory. It is skipped
 /// for an operation that becomes a step of a program, because the next step usually takes over what this one releases.
 #[cold]
-fn run_left_programs(op: &dyn Op, inputs: &[&Tensor]) {
+fn run_abandoned_programs(op: &dyn Op, inputs: &[&Tensor]) {
     let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
     let is_step =
         op.accepts_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
     // Smaller arrays take hardly any memory.
     if !is_step && looks(|a| a.numel() > 16) {
-        fusion::run_left();
+        fusion::run_abandoned();
     }
 }
 
@@ -323,8 +323,8 @@ fn apply_inplace_with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tens
 
 fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue, tangents: bool) -> Result<()> {
     let target = inputs[0];
-    if fusion::has_left() {
-        run_left_programs(op, inputs);
+    if fusion::has_abandoned() {
+        run_abandoned_programs(op, inputs);
     }
     let mode = mode::current();
     debug_assert!(old == OldValue::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");

@@ -29,7 +29,7 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     }
     let cores = inputs.map(Tensor::read);
     let Some(first) = cores[0].plain() else { return Ok(None) };
-    if fusion::has_left() && first.numel() > 16 {
+    if fusion::has_abandoned() && first.numel() > 16 {
         // This allocates memory, so dispatch first runs the programs that nobody will extend.
         return Ok(None);
     }
@@ -104,7 +104,7 @@ pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&T
     let cores = inputs.map(Tensor::read);
     let Some(target) = cores[0].plain() else { return false };
     let records = record::records(mode);
-    if records && cores[0].needs_grad() || cores[0].inference && !mode.inference || fusion::has_left() && target.numel() > 16 {
+    if records && cores[0].needs_grad() || cores[0].inference && !mode.inference || fusion::has_abandoned() && target.numel() > 16 {
         return false;
     }
     let mut arrays = [target; N];
@@ -160,7 +160,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
     let mut numbers = Numbers::NONE;
     for (i, core) in cores.iter_mut().enumerate().take(n) {
         if node.saves.has(i) {
-            let (tensor, version) = match state.saved.get(node.saves.place(i)) {
+            let (tensor, version) = match state.saved.get(node.saves.position(i)) {
                 Some(Saved::Input { tensor, version }) => (tensor, version),
                 Some(Saved::Number(value)) => {
                     numbers.set(i, *value);
@@ -176,7 +176,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
         }
     }
     if node.saves.has(Saves::FIRST_OUTPUT) {
-        let Some(Saved::Output(saved)) = state.saved.get(node.saves.place(Saves::FIRST_OUTPUT)) else { return None };
+        let Some(Saved::Output(saved)) = state.saved.get(node.saves.position(Saves::FIRST_OUTPUT)) else { return None };
         output = saved.unchanged()?;
     }
     let mut read: [Option<&Array>; 3] = [None; 3];

@@ -52,7 +52,7 @@ impl Saves {
 
     /// The position in a node's list of saved tensors that belongs to `bit`.
     #[inline]
-    pub const fn place(self, bit: usize) -> usize {
+    pub const fn position(self, bit: usize) -> usize {
         (self.0 & ((1u32 << bit) - 1)).count_ones() as usize
     }
 

@@ -106,15 +106,15 @@ impl<'a> VjpCx<'a> {
     }
 
     #[inline]
-    fn at(&self, place: usize) -> Result<Tensor> {
-        match self.node.saved_at(place)? {
-            Saved::Packed(_) => self.unpacked(place),
+    fn at(&self, position: usize) -> Result<Tensor> {
+        match self.node.saved_at(position)? {
+            Saved::Packed(_) => self.unpacked(position),
             saved => saved.unpack(self.node),
         }
     }
 
     #[cold]
-    fn unpacked(&self, place: usize) -> Result<Tensor> {
+    fn unpacked(&self, position: usize) -> Result<Tensor> {
         let all = match self.unpacked.get() {
             Some(all) => all,
             None => {
@@ -122,10 +122,10 @@ impl<'a> VjpCx<'a> {
                 self.unpacked.get_or_init(|| made)
             }
         };
-        match all.get(place) {
+        match all.get(position) {
             Some(Some(t)) => Ok(t.clone()),
             // Hooks registered while this node ran.
-            _ => self.node.unpack(place),
+            _ => self.node.unpack(position),
         }
     }
 
@@ -137,13 +137,13 @@ impl<'a> VjpCx<'a> {
     /// The saved input `i` of the operation.
     #[inline]
     pub fn input(&self, i: usize) -> Result<Tensor> {
-        self.at(self.node.saves.place(i))
+        self.at(self.node.saves.position(i))
     }
 
     /// The saved output `j` of the operation.
     #[inline]
     pub fn output(&self, j: usize) -> Result<Tensor> {
-        self.at(self.node.saves.place(Saves::FIRST_OUTPUT + j))
+        self.at(self.node.saves.position(Saves::FIRST_OUTPUT + j))
     }
 
     /// Whether input `i` was saved.
@@ -215,10 +215,10 @@ impl Node {
         site: Site,
     ) -> Arc<Node> {
         // Written in place: `Arc::new` would copy it.
-        let place = Arc::into_raw(Arc::<Node>::new_uninit()).cast_mut();
+        let memory = Arc::into_raw(Arc::<Node>::new_uninit()).cast_mut();
         // SAFETY: a new Arc has one owner, which writes it before it is used as what it was made for.
         unsafe {
-            (*place).write(Node {
+            (*memory).write(Node {
                 seq: next_seq(),
                 op,
                 edges,
@@ -229,7 +229,7 @@ impl Node {
                 slot: ObjectSlot::default(),
                 mark: Mark::default(),
             });
-            Arc::from_raw(place.cast::<Node>())
+            Arc::from_raw(memory.cast::<Node>())
         }
     }
 
@@ -325,7 +325,7 @@ impl Node {
     }
 
     /// Stores the tangent of output `j` with it, if the output is saved.
-    pub(in crate::autograd) fn keep_tangent(&self, j: usize, tangent: &Tensor) -> bool {
+    pub(in crate::autograd) fn store_tangent(&self, j: usize, tangent: &Tensor) -> bool {
         let mut old = None;
         self.each_output(|nr, kept| {
             let here = nr as usize == j;
@@ -337,7 +337,7 @@ impl Node {
     }
 
     /// Drops the tangents of saved outputs.
-    pub(in crate::autograd) fn forget_tangents(&self) {
+    pub(in crate::autograd) fn drop_tangents(&self) {
         let mut old = Vec::new();
         self.each_output(|_, kept| {
             old.extend(kept.take());
@@ -367,28 +367,28 @@ impl Node {
     }
 
     /// The saved value at a position.
-    pub fn saved_at(&self, place: usize) -> Result<Saved> {
+    pub fn saved_at(&self, position: usize) -> Result<Saved> {
         {
             let state = self.state.lock();
             if !state.freed {
-                return Ok(state.saved.get(place).cloned().unwrap_or(Saved::Nothing));
+                return Ok(state.saved.get(position).cloned().unwrap_or(Saved::Nothing));
             }
         }
         // Not under the lock: the error describes lines, which needs the host.
         Err(self.freed_error())
     }
 
-    pub fn unpack(self: &Arc<Node>, place: usize) -> Result<Tensor> {
-        self.saved_at(place)?.unpack(self)
+    pub fn unpack(self: &Arc<Node>, position: usize) -> Result<Tensor> {
+        self.saved_at(position)?.unpack(self)
     }
 
     /// Unpacks everything that hooks have packed, in order; None at other positions.
     fn unpack_packed(self: &Arc<Node>) -> Result<Unpacked> {
         let all = self.saved();
         let mut out = Unpacked::from_elem(None, all.len());
-        for place in self.saved_order() {
-            if let Some(Saved::Packed(p)) = all.get(place) {
-                out[place] = Some(p.unpack(self)?);
+        for position in self.saved_order() {
+            if let Some(Saved::Packed(p)) = all.get(position) {
+                out[position] = Some(p.unpack(self)?);
             }
         }
         Ok(out)
@@ -421,7 +421,7 @@ impl Node {
         for s in &state.saved {
             match s {
                 Saved::Input { tensor, .. } => saved(tensor),
-                Saved::Alias(a) => saved(a.apart()),
+                Saved::Alias(a) => saved(a.separate()),
                 Saved::Packed(p) if Arc::strong_count(p) == 1 && Arc::strong_count(p.packed()) == 1 => hook(p.packed().as_any()),
                 _ => {}
             }

@@ -69,7 +69,7 @@ impl SavedOutput {
 /// the history from before, which later writes do not change.
 #[derive(Clone)]
 pub struct SavedAlias {
-    apart: Tensor,
+    separate: Tensor,
     version: Option<u32>,
     original: WeakTensor,
     /// Whether the original is unpacked while it lives. Not if the operation overwrote it: then its history is no longer that of this value.
@@ -79,12 +79,12 @@ pub struct SavedAlias {
 impl SavedAlias {
     /// The input itself while it lives, else its separate copy.
     pub fn tensor(&self) -> Tensor {
-        self.original.upgrade().unwrap_or_else(|| self.apart.clone())
+        self.original.upgrade().unwrap_or_else(|| self.separate.clone())
     }
 
     /// The separate tensor.
-    pub(in crate::autograd) fn apart(&self) -> &Tensor {
-        &self.apart
+    pub(in crate::autograd) fn separate(&self) -> &Tensor {
+        &self.separate
     }
 }
 
@@ -140,7 +140,7 @@ impl Saved {
             }
             version_to_save(&core)?
         };
-        Ok(Saved::Alias(Box::new(SavedAlias { apart: tensor.as_it_is(), version, original: tensor.downgrade(), as_original })))
+        Ok(Saved::Alias(Box::new(SavedAlias { separate: tensor.snapshot(), version, original: tensor.downgrade(), as_original })))
     }
 
     pub fn output(tensor: &Tensor, nr: u32) -> Saved {
@@ -177,11 +177,11 @@ impl Saved {
                 Ok(tensor)
             }
             Saved::Alias(saved) => {
-                let now = saved.apart.version();
+                let now = saved.separate.version();
                 if now != saved.version {
-                    return Err(modified(&saved.tensor(), None, node, saved.version, now, last_change(&saved.apart)));
+                    return Err(modified(&saved.tensor(), None, node, saved.version, now, last_change(&saved.separate)));
                 }
-                Ok(if saved.as_original { saved.tensor() } else { saved.apart })
+                Ok(if saved.as_original { saved.tensor() } else { saved.separate })
             }
             Saved::Output(saved) => {
                 let SavedOutput { value, follows, version, nr, tangent, view } = *saved;

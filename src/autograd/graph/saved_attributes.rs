@@ -47,8 +47,8 @@ impl Node {
     }
 
     /// The position of a saved input (`bit` i) or output (`bit` `Saves::FIRST_OUTPUT` + j); None if it was not saved.
-    pub fn place_of(&self, bit: usize) -> Option<usize> {
-        self.saves.has(bit).then(|| self.saves.place(bit))
+    pub fn position_of(&self, bit: usize) -> Option<usize> {
+        self.saves.has(bit).then(|| self.saves.position(bit))
     }
 
     /// The positions of all saved values in the order in which PyTorch packs and unpacks them: inputs by name, then outputs by name.
@@ -65,9 +65,9 @@ impl Node {
             .filter_map(|(_, kept)| if let SavedAttribute::Output(j) = kept { Some(Saves::FIRST_OUTPUT + j) } else { None });
         let mut order: SmallVec<[usize; 4]> = SmallVec::new();
         // Values without a name come last.
-        for place in named.chain(outputs).filter_map(|bit| self.place_of(bit)).chain(0..self.saved_len()) {
-            if !order.contains(&place) {
-                order.push(place);
+        for position in named.chain(outputs).filter_map(|bit| self.position_of(bit)).chain(0..self.saved_len()) {
+            if !order.contains(&position) {
+                order.push(position);
             }
         }
         order

@@ -182,7 +182,7 @@ fn pack(hooks: &dyn SavedTensorHooks, saved: &Saved, shown: &Tensor) -> Result<O
             edge => of(edge),
         },
         Saved::Output(o) => PackedHistory::Output(o.nr()),
-        Saved::Alias(a) => of(a.apart().read().grad_fn.clone()),
+        Saved::Alias(a) => of(a.separate().read().grad_fn.clone()),
         Saved::Copy(c) => of(c.1.clone()),
     };
     let before = shown.version();
@@ -206,16 +206,16 @@ fn pack(hooks: &dyn SavedTensorHooks, saved: &Saved, shown: &Tensor) -> Result<O
 /// The hook's own error; then the node is unchanged.
 pub(in crate::autograd) fn pack_node(node: &Node, hooks: &dyn SavedTensorHooks, outs: &[Tensor]) -> Result<()> {
     let mut all = node.saved();
-    for place in node.saved_order() {
-        let shown = match all.get(place) {
+    for position in node.saved_order() {
+        let shown = match all.get(position) {
             None | Some(Saved::Nothing | Saved::Packed(_) | Saved::Number(_)) => continue,
             Some(Saved::Input { tensor, .. }) => tensor.clone(),
             Some(Saved::Alias(a)) => a.tensor(),
             Some(Saved::Output(o)) => outs[o.nr() as usize].clone(),
             Some(Saved::Copy(c)) => Tensor::with_history(c.0.clone(), Version::fresh(), c.1.clone()),
         };
-        if let Some(packed) = pack(hooks, &all[place], &shown)? {
-            all[place] = packed;
+        if let Some(packed) = pack(hooks, &all[position], &shown)? {
+            all[position] = packed;
         }
     }
     node.save(all);
@@ -231,7 +231,7 @@ pub fn packed(hooks: &dyn SavedTensorHooks, saved: Saved, tensor: &Tensor) -> Re
 ///
 /// # Errors
 /// The node was freed, nothing was saved there, or it is packed already; or the hook's own error, which leaves the value as it is.
-pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn SavedTensorHooks) -> Result<()> {
+pub fn pack_one(node: &Arc<Node>, position: usize, hooks: &dyn SavedTensorHooks) -> Result<()> {
     if node.is_freed() {
         return Err(Error::graph(
             "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when you \
@@ -240,7 +240,7 @@ pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn SavedTensorHooks) ->
         ));
     }
     let mut all = node.saved();
-    let shown = match all.get(place) {
+    let shown = match all.get(position) {
         None | Some(Saved::Nothing) => return Err(nothing_there()),
         Some(Saved::Packed(_)) => {
             return Err(Error::runtime(
@@ -248,11 +248,11 @@ pub fn pack_one(node: &Arc<Node>, place: usize, hooks: &dyn SavedTensorHooks) ->
             ));
         }
         Some(Saved::Input { tensor, .. }) => tensor.detach(),
-        Some(Saved::Alias(a)) => a.apart().detach(),
+        Some(Saved::Alias(a)) => a.separate().detach(),
         Some(other) => other.clone().unpack(node)?.detach(),
     };
-    match pack(hooks, &all[place], &shown)? {
-        Some(packed) => all[place] = packed,
+    match pack(hooks, &all[position], &shown)? {
+        Some(packed) => all[position] = packed,
         None => return Err(Error::runtime("Calling register_hooks on a Python number, which no hook is asked for, is forbidden")),
     }
     node.save(all);

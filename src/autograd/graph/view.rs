@@ -43,7 +43,7 @@ pub struct ViewInfo {
     pub ops: SmallVec<[ViewOp; 1]>,
     pub creation: Creation,
     /// The version to which the view's `grad_fn` belongs.
-    pub(crate) seen: Option<u32>,
+    pub(crate) grad_fn_version: Option<u32>,
     /// The base's layout from which `ops` start, as counted by `Meta::layout_changes`.
     pub(crate) layout_changes: u32,
 }
@@ -51,7 +51,7 @@ pub struct ViewInfo {
 impl ViewInfo {
     #[inline]
     pub(crate) fn is_stale(&self, core: &Core) -> bool {
-        core.with_storage(|s| core.version.current(s)) != self.seen && (core.grad_fn.is_some() || self.base.requires_grad())
+        core.with_storage(|s| core.version.current(s)) != self.grad_fn_version && (core.grad_fn.is_some() || self.base.requires_grad())
     }
 }
 
@@ -138,7 +138,7 @@ pub fn view(t: &Tensor, op: ViewOp) -> Result<Tensor> {
 pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creation) -> Result<Tensor> {
     let mode = mode::current();
     if t.level() > 0
-        && let Some(now) = t.outlived()
+        && let Some(now) = t.unwrap_ended()
     {
         return view_as(&now, op, name, creation);
     }
@@ -166,17 +166,17 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         } else {
             creation
         };
-        let seen = core.with_storage(|s| core.version.current(s));
+        let grad_fn_version = core.with_storage(|s| core.version.current(s));
         let info = match core.meta.as_ref().and_then(|m| m.view.as_ref()) {
             None => {
                 let layout_changes = core.meta.as_ref().map_or(0, |m| m.layout_changes);
-                ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, seen, layout_changes }
+                ViewInfo { base: t.clone(), ops: SmallVec::from_elem(op.clone(), 1), creation: how, grad_fn_version, layout_changes }
             }
             Some(v) => {
                 let mut ops = v.ops.clone();
                 ops.push(op.clone());
                 let creation = if v.creation == Creation::Normal { how } else { v.creation };
-                ViewInfo { base: v.base.clone(), ops, creation, seen, layout_changes: v.layout_changes }
+                ViewInfo { base: v.base.clone(), ops, creation, grad_fn_version, layout_changes: v.layout_changes }
             }
         };
         let mut history = History::new(mode);
@@ -279,7 +279,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
         match meta.view.as_mut() {
             Some(v) => {
                 v.ops.push(op);
-                v.seen = now;
+                v.grad_fn_version = now;
             }
             None => meta.layout_changes = meta.layout_changes.wrapping_add(1),
         }
@@ -329,7 +329,7 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     let old = {
         let mut core = t.write();
         if let Some(v) = core.meta.as_mut().and_then(|m| m.view.as_mut()) {
-            v.seen = now;
+            v.grad_fn_version = now;
         }
         std::mem::replace(&mut core.grad_fn, grad_fn)
     };

@@ -34,7 +34,7 @@ impl Tensor {
 
     /// A tensor with this one's current value, version counter, history and tangent, whose history no write replaces. It is not a view, since the
     /// `grad_fn` of a view must belong to its version. A leaf that requires grad has itself as history and is returned itself.
-    pub(in crate::autograd) fn as_it_is(&self) -> Tensor {
+    pub(in crate::autograd) fn snapshot(&self) -> Tensor {
         let (mut value, version, edge, tangent, inference) = {
             let core = self.read();
             if core.requires_grad && core.grad_fn.is_none() {
@@ -44,7 +44,7 @@ impl Tensor {
             (core.value.clone(), core.version.clone(), core.grad_fn.clone(), tangent, core.inference)
         };
         if let Value::Wrapped(l) = &mut value {
-            l.inner = l.inner.as_it_is();
+            l.inner = l.inner.snapshot();
         }
         let out = Tensor::with_history(value, version, edge);
         if inference {
@@ -69,7 +69,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         self.gradient_edge()?;
-        Ok(self.as_it_is())
+        Ok(self.snapshot())
     }
 
     fn without_history(&self, why: EndReason, op: &'static str) -> Tensor {

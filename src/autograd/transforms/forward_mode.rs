@@ -74,7 +74,7 @@ pub fn exit(level: u32) {
             }
             HasTangent::Node(n) => {
                 if let Some(n) = n.upgrade() {
-                    n.forget_tangents();
+                    n.drop_tangents();
                 }
             }
         }
@@ -490,7 +490,7 @@ fn set_tangents(outs: &[Tensor], made: Tangents) -> Result<()> {
         let t = fitted(t, out)?;
         let node = out.read().grad_fn.as_ref().map(|e| e.node.clone());
         if let Some(node) = node
-            && node.keep_tangent(j, &t)
+            && node.store_tangent(j, &t)
         {
             register(out.level(), HasTangent::Node(Arc::downgrade(&node)));
         }

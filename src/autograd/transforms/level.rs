@@ -9,7 +9,7 @@
 //! - `BatchLevel` (`vmap`, `ops/batch.rs`): the wrapped tensor has the batch as its first dimension, which shape and strides hide from above.
 //!
 //! Tangents are per level: a higher level treats the tensor as a constant, and its own tangent is propagated after unwrapping. When a transform
-//! ends, its tensors stand for the tensors that they wrapped (`Tensor::outlived`).
+//! ends, its tensors stand for the tensors that they wrapped (`Tensor::unwrap_ended`).
 
 use crate::array::{Array, new_age};
 use crate::autograd::dispatch::apply::{OldValue, apply, apply_inplace};
@@ -89,7 +89,7 @@ impl WrappedTensor {
     }
 
     /// Whether the derivative transform of this level has ended. From then on its tensors stand for the tensors that they wrapped.
-    pub(in crate::autograd) fn is_over(&self) -> bool {
+    pub(in crate::autograd) fn has_ended(&self) -> bool {
         self.level.batch().is_none() && !self.level.is_alive()
     }
 
@@ -141,12 +141,12 @@ impl Tensor {
     }
 
     /// The tensor that this one stands for, if its transform has ended; None otherwise.
-    pub fn outlived(&self) -> Option<Tensor> {
+    pub fn unwrap_ended(&self) -> Option<Tensor> {
         let mut at = match &self.read().value {
-            Value::Wrapped(l) if l.is_over() => l.inner.clone(),
+            Value::Wrapped(l) if l.has_ended() => l.inner.clone(),
             _ => return None,
         };
-        while let Some(lower) = at.wrapped().filter(WrappedTensor::is_over) {
+        while let Some(lower) = at.wrapped().filter(WrappedTensor::has_ended) {
             at = lower.inner;
         }
         Some(at)
@@ -293,7 +293,7 @@ impl Level for DerivativeLevel {
 /// The inputs with ended levels unwrapped; None if no level has ended.
 #[cold]
 pub(in crate::autograd) fn without_ended(inputs: &[&Tensor]) -> Option<SmallVec<[Tensor; 3]>> {
-    let lower: SmallVec<[Option<Tensor>; 3]> = inputs.iter().map(|t| t.outlived()).collect();
+    let lower: SmallVec<[Option<Tensor>; 3]> = inputs.iter().map(|t| t.unwrap_ended()).collect();
     if lower.iter().all(Option::is_none) {
         return None;
     }

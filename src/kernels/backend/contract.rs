@@ -280,6 +280,6 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
 /// The error for a request that a backend does not implement.
 #[cold]
-pub fn unanswered(request: &Request, device: &str) -> Error {
+pub fn not_implemented(request: &Request, device: &str) -> Error {
     Error::not_implemented(format!("{} is not implemented on {device}; move the tensor to another device with .to()", request.name()))
 }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 /// The arguments with those below in the place of tensors whose level was left; None if there are none.
 pub(crate) fn through_ended<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let lower: SmallVec<[Option<Tensor>; 4]> = args.iter().map(|a| as_tensor(&a).and_then(Tensor::outlived)).collect();
+    let lower: SmallVec<[Option<Tensor>; 4]> = args.iter().map(|a| as_tensor(&a).and_then(Tensor::unwrap_ended)).collect();
     if lower.iter().all(Option::is_none) {
         return Ok(None);
     }

@@ -137,8 +137,8 @@ fn _tangent(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Optio
 #[pyo3(signature = (t, level=None))]
 fn _primal(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
     let t = given(t, "_primal")?;
-    let as_it_is = level.is_some_and(|l| !forward_mode::is_seen(t, l));
-    wrap(py, if as_it_is { t.clone() } else { t.primal()? })
+    let snapshot = level.is_some_and(|l| !forward_mode::is_seen(t, l));
+    wrap(py, if snapshot { t.clone() } else { t.primal()? })
 }
 
 /// Opens a level of dual numbers; returns how many are open.

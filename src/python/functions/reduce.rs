@@ -108,7 +108,7 @@ fn spread(
         (None, None) => 1.0,
     };
     let dims = dims(dim, axis, function)?;
-    let over = reduce::Over::new(PyTensor::of(x), dims.as_deref(), keepdim)?;
+    let over = reduce::ReducedDims::new(PyTensor::of(x), dims.as_deref(), keepdim)?;
     if over.count() as f64 - correction <= 0.0 && over.results() > 0 {
         PyErr::warn(
             x.py(),

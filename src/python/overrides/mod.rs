@@ -201,11 +201,11 @@ impl<'py> Call<'py> {
                 return Ok(answer.unbind());
             }
         }
-        Err(self.unanswered(asked, refused.map(|m| m.into_bound(py))))
+        Err(self.not_implemented(asked, refused.map(|m| m.into_bound(py))))
     }
 
     #[cold]
-    fn unanswered(&self, asked: &Asked<'py>, mode: Option<PyObj<'py>>) -> PyErr {
+    fn not_implemented(&self, asked: &Asked<'py>, mode: Option<PyObj<'py>>) -> PyErr {
         let name = |o: &PyObj<'_>, what: &str| o.getattr(what).and_then(|n| n.extract::<String>()).unwrap_or_default();
         let of_tensor = if self.func.hasattr("__objclass__").unwrap_or(false) { "Tensor." } else { "" };
         let mut text = format!(

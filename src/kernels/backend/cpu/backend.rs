@@ -6,7 +6,7 @@ use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
 use super::{answer, operands, pointwise};
-use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, Support, View, defined, unanswered};
+use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, Support, View, defined, not_implemented};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -115,7 +115,7 @@ impl Backend for Cpu {
                     let outs = (0..outs.len()).map(|k| operands::output(c.name(), outs, k)).collect::<Result<Vec<_>>>()?;
                     c.run(&views, &outs)?;
                 }
-                Request::Nonzero | Request::ArgReduce(_) => return Err(unanswered(request, "cpu")),
+                Request::Nonzero | Request::ArgReduce(_) => return Err(not_implemented(request, "cpu")),
             }
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Backend for Cpu {
         match request {
             // SAFETY: the caller's.
             Request::Nonzero => Ok(Box::new(unsafe { answer::count_nonzero(x)? })),
-            _ => Err(unanswered(request, "cpu")),
+            _ => Err(not_implemented(request, "cpu")),
         }
     }
 }

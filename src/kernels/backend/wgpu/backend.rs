@@ -5,7 +5,7 @@ use super::answer_gather as at_positions;
 use super::answer_random::{self, random};
 use super::pointwise::fused::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
-use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, defined, unanswered};
+use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, defined, not_implemented};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::lock_order::Table;
 use crate::backend::requests::Request;
@@ -183,7 +183,7 @@ impl Backend for Wgpu {
             Request::Gather(a) => at_positions::gather(a, ins, out),
             Request::Scatter(s) => at_positions::scatter(s, ins, out),
             Request::Random(r) => random(context, r, ins, out),
-            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(unanswered(request, "wgpu")),
+            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
         }
     }
 
@@ -194,7 +194,7 @@ impl Backend for Wgpu {
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
             Request::Nonzero => Ok(Box::new(answer::count_nonzero(&x)?)),
-            _ => Err(unanswered(request, "wgpu")),
+            _ => Err(not_implemented(request, "wgpu")),
         }
     }
 
