@@ -1,4 +1,4 @@
-//! Elements of arrays, as numbers of Rust.
+//! Elements of arrays as Rust numbers.
 
 use super::storage::Device;
 use super::value::Array;
@@ -12,7 +12,7 @@ use crate::layout::{DType, Dims, Layout, Scalar, Strides};
 /// `Raw` has the size and alignment of an element of the dtype.
 pub unsafe trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
     const DTYPE: DType;
-    /// How it lies in memory that others may write: a type without invalid values.
+    /// Its type in memory that other threads may write: a type without invalid values.
     type Raw: Plain;
 
     fn of(raw: Self::Raw) -> Self;
@@ -47,7 +47,7 @@ elements! {
 }
 
 impl Array {
-    /// The elements in row-major order, each to be read where it lies: other threads may write them meanwhile.
+    /// The elements in row-major order, read one by one from memory that other threads may write.
     ///
     /// # Errors
     /// The array is strided, of another dtype or on a device; what is pending in it cannot be computed.

@@ -1,4 +1,4 @@
-//! Reading and writing arrays at positions that are data.
+//! Reads and writes of arrays at positions given by data.
 
 use super::run::{count, run_into, run1};
 use super::value::Array;
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape};
 use smallvec::SmallVec;
 
-/// Refuses a plan that does not belong to its index arrays, or to `x`.
+/// Refuses a plan that does not fit its index arrays, or `x`.
 fn check_plan(plan: &IndexPlan, x: &Array, index: &[&Array]) -> Result<()> {
     let ascending = plan.dims.windows(2).all(|w| w[0] < w[1]);
     let inside = plan.dims.last().is_some_and(|d| *d < x.rank()) && plan.at <= x.rank() - plan.dims.len();
@@ -34,7 +34,7 @@ pub fn index_shape(index: &[&Array]) -> Result<Dims> {
     })
 }
 
-/// The index arrays beside `x`, in their common shape, behind `first`. What is so already is not copied.
+/// The index arrays on the device of `x`, expanded to their common shape, after `first`. Copied only if necessary.
 fn with_positions<'a>(
     first: &'a Array,
     x: &Array,

@@ -1,4 +1,4 @@
-//! Arrays moved between devices.
+//! Copies of arrays between devices.
 
 use super::storage::{Access, Device, DeviceHandle, Storage};
 use super::value::Array;
@@ -6,7 +6,7 @@ use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::error::Result;
 
 impl Array {
-    /// A copy on another device, with the same order of dimensions where it is dense; itself if it is there already.
+    /// A copy on another device, with the same order of dimensions if it is dense; the array itself if it is there already.
     pub fn to_device(&self, device: Device) -> Result<Array> {
         if self.device() == device {
             return Ok(self.clone());
@@ -14,7 +14,7 @@ impl Array {
         if device.is_host() { self.download() } else { self.upload(DeviceHandle::of(device)?) }
     }
 
-    /// A copy beside `other`; itself if it lies on the same device.
+    /// A copy on the device of `other`; the array itself if it is there already.
     pub fn to_device_of(&self, other: &Array) -> Result<Array> {
         match other.storage.device_handle() {
             _ if self.storage.is_beside(&other.storage) => Ok(self.clone()),

@@ -1,4 +1,4 @@
-//! Splitting by NumPy's names, matrices made of blocks, and differences of neighbours.
+//! Splitting and joining under NumPy's names, block matrices, and differences of neighbours.
 
 use super::join;
 use super::parts;
@@ -40,17 +40,17 @@ fn split_named(t: &Tensor, name: &str, least: usize, dim: usize, cuts: Cuts<'_>)
     }
 }
 
-/// Parts side by side: along dimension 1, or 0 of a vector.
+/// Parts along dimension 1, or 0 for a vector.
 pub fn hsplit(t: &Tensor, cuts: Cuts<'_>) -> Result<Views> {
     split_named(t, "hsplit", 1, usize::from(t.rank() > 1), cuts)
 }
 
-/// Parts on top of one another: along dimension 0.
+/// Parts along dimension 0.
 pub fn vsplit(t: &Tensor, cuts: Cuts<'_>) -> Result<Views> {
     split_named(t, "vsplit", 2, 0, cuts)
 }
 
-/// Parts behind one another: along dimension 2.
+/// Parts along dimension 2.
 pub fn dsplit(t: &Tensor, cuts: Cuts<'_>) -> Result<Views> {
     split_named(t, "dsplit", 3, 2, cuts)
 }
@@ -80,7 +80,7 @@ impl BlockDiag {
 }
 
 impl BlockDiag {
-    /// A batch of such matrices: each block between zeros, and these strips one below the other.
+    /// For a batch of such matrices: each block between zeros, and these strips stacked vertically.
     fn batched(&self, batch: &BatchedInputs<'_>) -> Result<Outputs> {
         let zero = Tensor::new(batch.inputs[0].tensor.array().full_beside(&[], Scalar::Int(0), self.dtype)?);
         let mut strips: SmallVec<[Tensor; 4]> = SmallVec::new();

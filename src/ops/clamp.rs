@@ -13,7 +13,7 @@ const fn one_sided(missing: &'static str) -> StepNode {
     StepNode { name: "ClampBackward1", attributes: StepAttributes::AllAndNone(missing) }
 }
 
-/// Clamps to what is given; at least one bound.
+/// Clamps to the given bounds, at least one.
 pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Tensor> {
     let direct = match (min, max) {
         (Some(Scalar::Bool(_)), _) | (_, Some(Scalar::Bool(_))) => None,
@@ -36,7 +36,7 @@ pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Ten
     }
 }
 
-/// The short way to one bound. A node would bear another name than the row's.
+/// The fast path for one bound. Not if a node is recorded, whose name would not be the row's.
 fn bound_direct(x: &Tensor, row: RowId, bound: Scalar) -> Result<Option<Tensor>> {
     if x.requires_grad() { Ok(None) } else { apply_direct(row, [x], &Numbers::NONE, &[bound]) }
 }
@@ -109,7 +109,7 @@ fn both_bounds<'a>(min: Option<Arg<'a>>, max: Option<Arg<'a>>) -> [Arg<'a>; 2] {
     [min.unwrap_or(f64::NEG_INFINITY.into()), max.unwrap_or(f64::INFINITY.into())]
 }
 
-/// Clamps in place to what is given; at least one bound.
+/// Clamps in place to the given bounds, at least one.
 pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<()> {
     let common = promote_bounds(target, min.map(Arg::Scalar), max.map(Arg::Scalar));
     if !common.can_cast(target.dtype()) {

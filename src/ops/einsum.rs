@@ -30,7 +30,7 @@ fn name(l: Label) -> char {
     }
 }
 
-/// Letters of one side of an equation, and where the ellipsis stands among them.
+/// The letters of one side of an equation, and the position of the ellipsis.
 struct Term {
     labels: Labels,
     dots: Option<usize>,
@@ -40,8 +40,8 @@ fn fail<T>(message: impl std::fmt::Display) -> Result<T> {
     Err(Error::runtime(format!("einsum(): {message}")))
 }
 
-/// Reads a term; `at` is where it starts in the equation and `whom` what it belongs to, for messages.
-fn term(text: &[char], at: usize, whom: &str) -> Result<Term> {
+/// Reads a term. `at` is its position in the equation and `owner` describes it in messages.
+fn term(text: &[char], at: usize, owner: &str) -> Result<Term> {
     let mut out = Term { labels: Labels::new(), dots: None };
     let mut i = 0;
     while i < text.len() {
@@ -49,10 +49,10 @@ fn term(text: &[char], at: usize, whom: &str) -> Result<Term> {
             ' ' => {}
             '.' => {
                 if out.dots.is_some() {
-                    return fail(format!("found '.' for {whom} for which an ellipsis was already found"));
+                    return fail(format!("found '.' for {owner} for which an ellipsis was already found"));
                 }
                 if text.get(i + 1) != Some(&'.') || text.get(i + 2) != Some(&'.') {
-                    return fail(format!("found '.' for {whom} that is not part of any ellipsis"));
+                    return fail(format!("found '.' for {owner} that is not part of any ellipsis"));
                 }
                 i += 2;
                 out.dots = Some(out.labels.len());
@@ -132,7 +132,7 @@ impl Named {
         self.at(l).map(|i| self.t.shape()[i])
     }
 
-    /// Sums over the dimensions that `keep` refuses.
+    /// Sums over the dimensions for which `keep` is false.
     fn summed(self, keep: impl Fn(Label) -> bool) -> Result<Named> {
         let dims: SmallVec<[i64; 8]> = (0..self.labels.len()).filter(|&i| !keep(self.labels[i])).map(|i| i as i64).collect();
         if dims.is_empty() {

@@ -350,7 +350,7 @@ pub fn scatter(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, src: po
             fmt_shape(&xs)
         )));
     }
-    // Only the part of the source that the index covers takes part.
+    // Only the part of the source that the index covers is used.
     let mut part = src;
     if !number {
         for k in 0..is.len() {

@@ -32,7 +32,7 @@ fn index_attributes(plan: &IndexPlan, from: usize, listed: bool) -> SavedAttribu
     }
 }
 
-/// A gradient for the first input and none for the indices behind it.
+/// A gradient for the first input, none for the indices.
 pub(crate) fn first_of(g: Option<Tensor>, n: usize) -> Grads {
     let mut out = Grads::from_elem(None, n);
     out[0] = g;
@@ -270,7 +270,7 @@ impl Vjp for Put {
             out[0] = Some(put(g, self.plan.clone(), &index, &zero, false, self.node, self.label)?);
         }
         if cx.needs(1) {
-            // The engine sums over what was broadcast.
+            // The engine sums over broadcast dimensions.
             out[1] = Some(take_rows(g, self.plan.clone(), &index, &INDEX)?);
         }
         Ok(out)
@@ -305,7 +305,7 @@ impl Op for Put {
             let values = &batch.inputs[1];
             let (op, index_rank) =
                 (|plan| Put { plan, ..self.clone() }, batch.inputs[2..].iter().map(BatchedInput::rank).max().unwrap_or(0));
-            // The rank of the result without the batch: what the values broadcast to.
+            // The rank of the result without the batch, to which the values broadcast.
             let rank = batch.inputs[0].rank() - self.plan.dims.len() + index_rank;
             let values = values.aligned(rank)?;
             if !index_is_batched(batch, 2) {
@@ -440,7 +440,7 @@ pub fn index_put(place: WriteTarget, x: &Tensor, plan: IndexPlan, index: &[Tenso
     put_at(place, x, plan, index, &values, accumulate, &INDEX_PUT, "index_put_")
 }
 
-/// Values may have more dimensions than what they are written to, if those are of size 1.
+/// Removes leading dimensions of size 1 that the values have in excess of the target.
 fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &IndexPlan, index: &[Tensor]) -> Result<Tensor> {
     let shape = values.shape();
     let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::array).collect();

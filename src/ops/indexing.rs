@@ -26,7 +26,7 @@ pub enum Index {
     Tensor(Tensor),
 }
 
-/// The views of an index expression applied, and the positions that are left.
+/// The result of applying the views of an index expression, and the index tensors that are left.
 struct Prepared {
     x: Tensor,
     plan: Option<IndexPlan>,
@@ -39,7 +39,7 @@ fn is_mask(t: &Tensor) -> bool {
     matches!(t.dtype(), DType::Bool | DType::U8)
 }
 
-/// How many dimensions of the indexed tensor an entry stands for.
+/// How many dimensions of the indexed tensor an entry consumes.
 fn covers(i: &Index) -> usize {
     match i {
         Index::Int(_) | Index::Slice { .. } => 1,
@@ -98,7 +98,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
     let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
     let mut dim = 0;
     let mut seen_ellipsis = false;
-    // The dimension of `x` that the next entry stands for.
+    // The dimension of `x` that the next entry indexes.
     let mut own = 0;
     for item in items {
         match item {
@@ -117,7 +117,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 dim += 1;
             }
             Index::Ellipsis => {
-                // A second one stands for nothing.
+                // A second ellipsis consumes no dimension.
                 if !seen_ellipsis {
                     dim += rank - used;
                     own += rank - used;
@@ -216,7 +216,7 @@ pub fn positions(x: &Tensor, entries: &[Option<Tensor>]) -> Result<(IndexPlan, S
     Ok((IndexPlan::of(dims), index))
 }
 
-/// A mask has the sizes of the dimensions that it stands for.
+/// Checks that a mask has the sizes of the dimensions that it indexes.
 fn check_mask(mask: &Tensor, of: &[usize], dim: usize) -> Result<()> {
     let ms = mask.shape();
     for (k, n) in ms.iter().enumerate() {
@@ -263,7 +263,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
         _ => {}
     }
     let p = prepare(x, items)?;
-    // Without a view `p.x` is one more handle of `x`, and a target that a transform makes a tensor of its level may have no other.
+    // Without a view `p.x` is one more handle of `x`, and `mutation_guard::wrap_target` may need the target's only handle.
     let viewed = p.viewed.then_some(p.x);
     let target = viewed.as_ref().unwrap_or(x);
     let Some(plan) = p.plan else { return assign(target, value) };

@@ -19,7 +19,7 @@ use smallvec::{SmallVec, smallvec};
 struct Cat {
     dim: usize,
     dtype: DType,
-    /// The size of each input along `dim`; None for an input that was passed over.
+    /// The size of each input along `dim`; None for an input that was skipped.
     sizes: SmallVec<[Option<usize>; 4]>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn common_dtype(ts: &[Tensor]) -> DType {
     result_type(ts.iter().map(|t| (t.dtype(), t.promotion_rank()))).unwrap_or(DType::F32)
 }
 
-/// The tensors behind one another along `dim`. Sizes agree elsewhere; empty 1-d tensors are passed over.
+/// The tensors concatenated along `dim`. The other sizes must agree; empty 1-d tensors are skipped.
 pub fn cat(ts: &[Tensor], dim: i64) -> Result<Tensor> {
     if ts.is_empty() {
         return Err(Error::value("cat(): expected a non-empty list of Tensors"));
@@ -161,7 +161,7 @@ impl Op for Stack {
     }
 }
 
-/// The tensors side by side in a new dimension `dim`; all have one shape.
+/// The tensors stacked along a new dimension `dim`; all have one shape.
 pub fn stack(ts: &[Tensor], dim: i64) -> Result<Tensor> {
     let Some(first) = ts.first() else {
         return Err(Error::runtime("stack expects a non-empty TensorList"));
@@ -201,18 +201,18 @@ fn all_atleast(ts: &[Tensor], dims: usize, name: &str) -> Result<Views> {
     ts.iter().map(|t| atleast(t, dims)).collect()
 }
 
-/// Side by side: along dimension 1, or 0 for vectors.
+/// Concatenated along dimension 1, or 0 for vectors.
 pub fn hstack(ts: &[Tensor]) -> Result<Tensor> {
     let ts = all_atleast(ts, 1, "hstack")?;
     cat(&ts, i64::from(ts[0].rank() > 1))
 }
 
-/// On top of one another: along dimension 0, vectors as rows.
+/// Concatenated along dimension 0, vectors as rows.
 pub fn vstack(ts: &[Tensor]) -> Result<Tensor> {
     cat(&all_atleast(ts, 2, "vstack")?, 0)
 }
 
-/// Behind one another: along dimension 2.
+/// Concatenated along dimension 2.
 pub fn dstack(ts: &[Tensor]) -> Result<Tensor> {
     cat(&all_atleast(ts, 3, "dstack")?, 2)
 }
@@ -316,7 +316,7 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
     if repeats.rank() != 1 {
         return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
-    // The size of the result is data: a device is waited for.
+    // The size of the result depends on values, so a device is waited for.
     let counts = repeats.values_for_shape("repeat_interleave")?.to_vec::<i64>()?;
     if counts.iter().any(|c| *c < 0) {
         return Err(Error::runtime("repeats can not be negative"));
@@ -334,7 +334,7 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
     Ok(Tensor::new(out.to_device_of(&repeats.array())?))
 }
 
-/// How often each slice is repeated.
+/// The number of repeats of each slice.
 #[derive(Debug, Clone, Copy)]
 pub enum Repeats<'a> {
     Each(i64),
@@ -377,7 +377,7 @@ fn check_size(told: Option<i64>, have: usize) -> Result<()> {
     }
 }
 
-/// Each slice along `d` repeated `k` times: a copy of a view with a new dimension that stands still.
+/// Each slice along `d` repeated `k` times: a copy of a view with a new dimension of stride 0.
 fn repeat_each(t: &Tensor, d: usize, k: usize, output_size: Option<i64>) -> Result<Tensor> {
     let mut shape = t.shape();
     let n = shape[d].checked_mul(k).ok_or_else(|| Error::runtime("repeat_interleave: the sizes overflow"))?;

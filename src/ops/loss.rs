@@ -178,7 +178,8 @@ impl Nll {
         primitives::reshape(&pw::where_(&ignored, 0.0, &selected)?, &target.shape())
     }
 
-    /// The same for a whole batch: its samples are samples of one loss that keeps them apart, and each element's own are put together after.
+    /// The operation on a whole batch: its samples become samples of one loss that is not reduced, and each element of the batch is reduced
+    /// afterwards.
     fn batched(&self, batch: &BatchedInputs<'_>) -> Result<Outputs> {
         let one = self.shape.len() == 1;
         let rest = if one { &[][..] } else { &self.shape[2..] };
@@ -281,7 +282,7 @@ impl Op for Nll {
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         let target = Saves::NOTHING.input(1);
-        // With weights, those as well.
+        // The weights are saved too.
         if needs.len() == 3 { target.input(2) } else { target }
     }
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
@@ -380,7 +381,7 @@ pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: 
         return match how {
             Reduction::None => pw::neg(&class_sum(&parts)?),
             Reduction::Sum => whole(),
-            // Over samples, whatever their weights are; of none it is nan.
+            // The mean is over samples, whatever their weights; nan if there are none.
             Reduction::Mean => {
                 let n = x.numel().checked_div(c).unwrap_or(0);
                 pw::call_as(RowId::Div, "DivBackward1", &[(&whole()?).into(), Arg::Scalar((n as f64).into())], &[])
@@ -410,7 +411,7 @@ pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: 
     pw::add(&pw::mul(&nll, 1.0 - smoothing)?, &pw::mul(&smooth, smoothing / c as f64)?)
 }
 
-/// Refuses targets that are no probabilities of the input's shape, and weights that are not one for each of `c` classes.
+/// Refuses targets that are not probabilities of the input's shape, and weights that are not one for each of `c` classes.
 fn check_probabilities(target: &Tensor, weight: Option<&Tensor>, c: usize, ignore: i64) -> Result<()> {
     if !target.dtype().is_float() {
         return Err(Error::runtime(format!(
@@ -430,7 +431,7 @@ fn check_probabilities(target: &Tensor, weight: Option<&Tensor>, c: usize, ignor
     }
 }
 
-/// A vector as a tensor of `rank` dimensions that runs along `dim`.
+/// A vector as a tensor of `rank` dimensions that extends along `dim`.
 fn along(w: &Tensor, dim: usize, rank: usize) -> Result<Tensor> {
     let mut shape: Dims = smallvec![1; rank];
     shape[dim] = w.numel();

@@ -1,4 +1,4 @@
-//! Elements chosen by a mask, and where those that are not zero stand.
+//! Selection by a mask, and the positions of nonzero elements.
 
 use super::index::{MASKED_SCATTER, MASKED_SELECT, WriteTarget, at_least_1d, on_dims, put_at, take_rows};
 use crate::array::{Array, IndexPlan};
@@ -91,7 +91,7 @@ pub fn masked_scatter(place: WriteTarget, x: &Tensor, mask: &Tensor, source: &Te
     }
     let flat = primitives::reshape(source, &[source.numel()])?;
     let values = crate::ops::shape::narrow(&flat, 0, 0, n as i64)?;
-    // In place the write must go to the tensor that was given.
+    // An in-place write must go to the given tensor itself.
     let target = if place == WriteTarget::Same { x } else { &wide };
     on_dims(place, target, |x, place| {
         let plan = IndexPlan::of((0..x.rank()).collect());

@@ -38,14 +38,14 @@ fn right_grad(g: &Tensor, a: &Tensor, ta: bool, tb: bool) -> Result<Tensor> {
     if tb { product(g, true, a, ta) } else { product(a, !ta, g, false) }
 }
 
-/// The arithmetic of `op(a) @ op(b)` in units of an element's way through memory: some eight products.
+/// The work of `op(a) @ op(b)` in units of one element read from memory, which is worth about eight products.
 fn product_work(a: &Array, ta: bool, b: &Array, tb: bool) -> usize {
     let size = |a: &Array, back: usize| a.rank().checked_sub(back).map_or(1, |d| a.shape()[d]);
     let (m, n) = (size(a, if ta { 1 } else { 2 }), size(b, if tb { 2 } else { 1 }));
     a.numel().saturating_mul(n).max(b.numel().saturating_mul(m)) / 8
 }
 
-/// What the gradients of a product's factors, inputs `first` and `first + 1`, read.
+/// What the gradients of the factors of a product, inputs `first` and `first + 1`, read.
 fn product_saves(needs: &[bool], first: usize) -> Saves {
     let mut s = Saves::NOTHING;
     if needs[first] {
@@ -91,7 +91,7 @@ impl Op for Product {
         let one = || {
             let rank = batch.inputs.iter().map(BatchedInput::rank).max().unwrap_or(2);
             let (a, b) = (batch.inputs[0].aligned(rank)?, batch.inputs[1].aligned(rank)?);
-            // One matrix for the whole batch on the right: rows of all batches are rows of one product.
+            // The second matrix is shared by the batch: all rows of the batch are rows of one product.
             let rows = rank == 2 && batch.inputs[0].batched && !batch.inputs[1].batched && !self.ta;
             if rows {
                 let s = a.shape();
@@ -142,7 +142,7 @@ impl Op for MatVec {
         let one = || {
             let (a, x) = (&batch.inputs[0], &batch.inputs[1]);
             if !a.batched {
-                // Vectors of the batch as rows: one product.
+                // The vectors of the batch are the rows of one product.
                 return Ok(smallvec![product(&x.tensor, false, &a.tensor, true)?]);
             }
             if !x.batched {
@@ -216,7 +216,7 @@ struct Addmm {
     names: AddmmNames,
 }
 
-/// What PyTorch calls the node and the factors that it keeps.
+/// PyTorch's name of the node, and of the factors that it saves.
 #[derive(Debug, Clone, Copy)]
 struct AddmmNames {
     node: &'static str,
@@ -535,7 +535,7 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         (2, 1) => mv(a, b),
         (1, 2) => squeezed(&mm(&view(a, ViewOp::Unsqueeze(0))?, b)?, 0),
         (r, 1 | 2) => {
-            // One product with all rows together.
+            // One product with all rows.
             let mut shape = a.shape();
             let k = shape[r - 1];
             let rows: usize = shape[..r - 1].iter().product();

@@ -1,4 +1,4 @@
-//! Sorting, and choosing by rank or frequency.
+//! Sorting, and selection by rank or frequency.
 
 use super::declared::declare;
 use super::extreme::{SelectionKind, check_not_empty, max_along, select_along};
@@ -51,15 +51,15 @@ pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, 
     }
 }
 
-/// The most frequent element along `dim`, the smallest of equally frequent ones, and where it stands last.
+/// The most frequent element along `dim`, the smallest of equally frequent ones, and its last position.
 pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     check_not_empty("mode", &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Mode { keepdim })
 }
 
-/// The lower median along `dim`, of an even number of elements the smaller of the two in the middle, and where it stands. nan if there is
-/// one, or with `skip_nan` if there is nothing else.
+/// The lower median along `dim` and its position; of an even number of elements the smaller of the two in the middle. nan if there is one, or
+/// with `skip_nan` if all are nan.
 pub fn median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
     refuse_bool(x, "median_cpu")?;
@@ -78,7 +78,7 @@ pub(super) fn lower_median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) 
     }
     // nan sorts last.
     if !skip_nan {
-        // Rows that hold one give it.
+        // Rows that have a nan return it.
         let ((low, low_at), (high, high_at)) = (lowest(x)?, max_along(x, true, dim, keepdim)?);
         let is_nan = pw::isnan(&high)?;
         return Ok((pw::where_(&is_nan, &high, &low)?, pw::where_(&is_nan, &high_at, &low_at)?));

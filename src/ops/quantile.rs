@@ -1,4 +1,4 @@
-//! Quantiles and medians of what is not nan: places in sorted order, between which values are interpolated.
+//! Quantiles, interpolated between neighbours in sorted order; `nanmean` and `bincount`.
 
 use super::gather::gather;
 use super::order::sort;
@@ -95,7 +95,7 @@ pub fn quantile(x: &Tensor, q: Q<'_>, dim: Option<i64>, keepdim: bool, how: Inte
         let last = pw::sub(&reduce::sum(&pw::logical_not(&nan)?, Some(&[-1]), true, None)?, Scalar::Int(1))?;
         pw::maximum(&pw::mul(&q, &primitives::cast(&last, x.dtype())?)?, 0.0)?
     } else {
-        // nan sorts last: a row that holds one is asked for its last element.
+        // nan sorts last, so for a row that has one the last element is taken.
         let last = (n - 1) as f64;
         pw::where_(&reduce::truth(&nan, false, Some(&[-1]), true)?, last, &pw::mul(&q, last)?)?
     };
@@ -133,7 +133,7 @@ fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: us
         (Some(d), true) if rank > 0 => shape::movedim(&shape::unsqueeze(out, -2)?, &[-2], &[if d < 0 { d - 1 } else { d }])?,
         (Some(_), true) => out.clone(),
     };
-    // One quantile leaves its dimension of size 1; several, moved to the front, one of size 1 behind them.
+    // A single quantile leaves its dimension of size 1. Several quantiles move to the front and leave a dimension of size 1.
     let last = out.rank();
     let gone = if several {
         out = shape::unsqueeze(&shape::movedim(&out, &[last as i64 - 1], &[0])?, -1)?;
@@ -144,7 +144,7 @@ fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: us
     view_as(&out, ViewOp::Squeeze(Dims::from_elem(gone, 1)), Some("SqueezeBackward4".into()), Creation::Normal)
 }
 
-/// The mean of what is not nan; nan of nothing.
+/// The mean of the elements that are not nan; nan if there are none.
 pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     if !x.dtype().is_float() {
         return Err(Error::runtime(format!(
@@ -157,7 +157,7 @@ pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DT
     pw::div(&sum, &count)
 }
 
-/// How often each of 0, 1, 2, ... stands among non-negative integers, or the sum of their weights; at least `minlength` results.
+/// The number of occurrences of 0, 1, 2, ... among non-negative integers, or the sum of their weights; at least `minlength` results.
 pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<Tensor> {
     if x.dtype().is_float() || x.dtype() == DType::Bool {
         return Err(Error::not_implemented(format!("\"bincount_cpu\" not implemented for '{}'", x.dtype().type_name())));

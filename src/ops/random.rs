@@ -55,7 +55,7 @@ impl Generator {
         seed
     }
 
-    /// Seed and place: 16 bytes, little-endian.
+    /// Seed and position: 16 bytes, little-endian.
     pub fn state(&self) -> [u8; 16] {
         let s = *self.0.lock();
         let mut out = [0; 16];
@@ -99,7 +99,7 @@ pub fn default_generator() -> &'static Generator {
 /// A distribution that a tensor is filled from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Dist {
-    /// In [from, to).
+    /// Uniform in [from, to).
     Uniform {
         from: f64,
         to: f64,
@@ -296,7 +296,7 @@ pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
     dist.check(t.dtype())?;
     batch::check_random_beside(t, true)?;
     if t.level() > 0 && t.is_batched() {
-        // For each slice its own numbers, or for all the same.
+        // Each slice gets its own numbers, or all get the same.
         return primitives::copy_(t, &sample_on(t.device(), &t.shape(), t.dtype(), dist, g)?);
     }
     let op = Fill { dist, generator: g.unwrap_or_else(|| default_generator()).clone() };
@@ -326,7 +326,7 @@ fn tossed(p: &Array, g: &Generator) -> Result<Array> {
             return refuse(end);
         }
     }
-    // Double precision is drawn by the host.
+    // The host draws numbers of double precision.
     let chances = if p.dtype() == DType::F32 { p.clone() } else { p.to_device(Device::CPU)? };
     let out = chances.empty_beside(p.shape(), p.dtype())?;
     let distribution = Distribution::BernoulliOf;
@@ -399,7 +399,7 @@ fn shuffled(count: usize, dtype: DType, (seed, at): (u64, u64)) -> Result<Array>
     a.cast(dtype)
 }
 
-/// Draws `count` positions of each row of weights, with or without giving them back. The host draws them: a device is waited for.
+/// Draws `count` positions of each row of weights, with or without replacement. The host draws them, so a device is waited for.
 pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&Generator>) -> Result<Tensor> {
     let shape = weights.shape();
     if shape.is_empty() || shape.len() > 2 {
@@ -425,7 +425,8 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
         return plain(&weights.array());
     }
     batch::check_random_beside(weights, false)?;
-    // Rows of the batch are rows of one table: those of each of its levels that draws for itself, whether the weights have it or not.
+    // The rows of the batch are rows of one table: those of each level that draws for itself, whether or not the weights have its batch
+    // dimension.
     let noise = batch::random(&[], |shape| Ok(Tensor::new(Array::full(shape, Scalar::Int(0), weights.dtype())?)))?;
     let all = super::pointwise::add(&weights.detach(), &noise)?;
     let mut levels = Vec::new();

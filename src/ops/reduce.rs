@@ -1,4 +1,4 @@
-//! Reductions that add or multiply: sum, mean, prod, var, std, and those without derivative.
+//! Reductions by sums and products: sum, mean, prod, var, std; and all, any, count_nonzero, which have no derivative.
 
 use super::declared::declare;
 use super::pointwise as pw;
@@ -12,7 +12,7 @@ use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
 
-/// What a reduction reduces: which dimensions of which shape, and whether they stay with size 1.
+/// The input shape of a reduction, which dimensions are reduced, and whether they stay with size 1.
 #[derive(Debug, Clone)]
 pub struct ReducedDims {
     pub mask: SmallVec<[bool; 8]>,
@@ -21,7 +21,7 @@ pub struct ReducedDims {
 }
 
 impl ReducedDims {
-    /// `dims` None or empty: all.
+    /// All dimensions if `dims` is None or empty.
     pub fn new(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<ReducedDims> {
         let shape = x.shape();
         let rank = shape.len();
@@ -37,7 +37,7 @@ impl ReducedDims {
         Ok(ReducedDims { mask, shape, keepdim })
     }
 
-    /// The same dimensions behind a batch dimension.
+    /// The same dimensions after a leading batch dimension.
     pub(crate) fn shifted(&self, size: usize) -> ReducedDims {
         let mut mask: SmallVec<[bool; 8]> = smallvec![false];
         mask.extend_from_slice(&self.mask);
@@ -51,7 +51,7 @@ impl ReducedDims {
         reduced_shape(&self.shape, &self.mask, true)
     }
 
-    /// How a node names what was reduced.
+    /// The saved attributes of a node.
     pub(crate) fn saved_attributes(&self) -> SavedAttributes {
         let dims = self.mask.iter().enumerate().filter(|(_, m)| **m).map(|(d, _)| d as i64);
         smallvec![("dim", SavedAttribute::Ints(dims.collect())), ("keepdim", SavedAttribute::Bool(self.keepdim))]
@@ -75,7 +75,7 @@ impl ReducedDims {
         primitives::reshape(t, &reduced_shape(&self.shape, &self.mask, true))
     }
 
-    /// A tensor of the result's shape repeated to the input's.
+    /// A tensor of the result's shape expanded to the input's.
     pub fn expand(&self, t: &Tensor) -> Result<Tensor> {
         view(&self.restore(t)?, ViewOp::Expand(self.shape.clone()))
     }
@@ -99,12 +99,12 @@ struct Sum {
     dtype: Option<DType>,
     mean: bool,
     node: &'static str,
-    /// Whether the node keeps the dimensions.
+    /// Whether the dimensions are saved attributes.
     shows_dims: bool,
 }
 
 impl Sum {
-    /// PyTorch numbers its nodes by whether dims were named.
+    /// PyTorch's node names depend on whether dims were given.
     fn new(over: ReducedDims, dtype: Option<DType>, mean: bool, named: bool) -> Sum {
         let node = match (mean, named) {
             (false, false) => "SumBackward0",
@@ -189,7 +189,7 @@ pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
     apply1(&Sum::new(over, dtype, true, dims.is_some()), &[x])
 }
 
-/// The mean or sum of all elements under the name of the operation that it is the last step of.
+/// The mean or sum of all elements, as the last step of an operation that names the node.
 pub(crate) fn mean_as(x: &Tensor, mean: bool, node: Option<&'static str>) -> Result<Tensor> {
     let over = ReducedDims::new(x, None, false)?;
     let sum = Sum::new(over, None, mean, false);
@@ -296,7 +296,7 @@ struct Var {
 }
 
 impl Var {
-    /// The divisor: never negative, as in PyTorch, where too few elements give nan or inf.
+    /// The divisor. It is never negative: as in PyTorch, too few elements give nan or inf.
     fn freedom(&self) -> f64 {
         (self.over.count() as f64 - self.correction).max(0.0)
     }
@@ -329,7 +329,7 @@ impl Vjp for Var {
         let Some(g) = &grads[0] else { return Ok(smallvec![of_mean]) };
         let x = cx.input(0)?;
         let g = if self.root {
-            // At a deviation of 0 the gradient is 0; the divisor is masked too, for the next order's sake.
+            // At a deviation of 0 the gradient is 0. The divisor is masked too, so that derivatives of the next order are finite.
             let y = cx.output(0)?;
             let flat = pw::eq(&y, 0.0)?;
             let safe = pw::where_(&flat, 1.0, &y)?;
@@ -429,7 +429,7 @@ enum CountKind {
     NonZero,
 }
 
-/// What is told by which elements are 0.
+/// Reductions over which elements are 0.
 #[derive(Debug, Clone)]
 struct CountOp {
     what: CountKind,

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim};
 use smallvec::smallvec;
 
-/// What `unique` gives.
+/// The results of `unique`.
 #[derive(Debug)]
 pub struct Unique {
     pub values: Tensor,
-    /// For each input element (or slice) its place among the values.
+    /// For each input element (or slice) its index among the values.
     pub inverse: Tensor,
-    /// How often each value was found.
+    /// The number of occurrences of each value.
     pub counts: Tensor,
 }
 
@@ -125,7 +125,7 @@ pub fn unique_along(x: &Tensor, dim: i64) -> Result<Unique> {
     let n = rows.shape()[0];
     let order = super::create::arange(Scalar::Int(0), Scalar::Int(n as i64), Scalar::Int(1), None)?;
     let mut order = primitives::to_device(&order, x.device())?;
-    // Columns from the least significant on: each stable sort keeps the order of what it takes for equal.
+    // Sorts by the columns from the least significant one on: a stable sort keeps the order of equal elements.
     for c in (0..rows.shape()[1] as i64).rev() {
         let key = index_select(&shape::select(&rows, 1, c)?, 0, &order)?;
         order = index_select(&order, 0, &sort(&key, 0, false)?.1)?;
@@ -138,7 +138,7 @@ pub fn unique_along(x: &Tensor, dim: i64) -> Result<Unique> {
     Ok(Unique { values, inverse, counts: g.counts })
 }
 
-/// Slices of `x` along `dim`, which lie in memory one after the other.
+/// Slices of `x` along `dim`, contiguous in memory.
 fn slices(x: &Tensor, dim: i64, which: &Tensor) -> Result<Tensor> {
     let chosen = index_select(&shape::movedim(&x.detach(), &[dim], &[0])?, 0, which)?;
     shape::movedim(&chosen, &[0], &[dim])

@@ -24,7 +24,7 @@ pub(in crate::array) struct MadeStorage {
     pub storage: Storage,
     /// The number of handles held by the program's own steps.
     refs: usize,
-    /// The node of the step that is in the storage now.
+    /// The node of the storage's pending step.
     pub node: usize,
 }
 
@@ -105,7 +105,7 @@ impl StepGraph {
         self.nodes.iter().position(|n| Arc::ptr_eq(&n.step, step))
     }
 
-    /// The node of the step that is in `storage` now. Recursion ends after `MOST_STEPS`.
+    /// The node of the pending step of `storage`. The recursion is limited by `MOST_STEPS`.
     fn visit(&mut self, storage: &Storage, step: Arc<DeferredStep>) -> usize {
         if let Some(i) = self.find(&step) {
             return i;

@@ -314,7 +314,7 @@ fn holds_excess_memory(storage: &Storage) -> bool {
     held_alone > held
 }
 
-/// How many steps and inputs the program has that ends in `storage`.
+/// The exact number of steps and inputs of the programs of these storages together.
 pub(in crate::array) fn exact_weight(storages: &[&Storage]) -> ProgramWeight {
     let mut g = StepGraph::default();
     for s in storages {

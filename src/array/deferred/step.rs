@@ -21,7 +21,7 @@ pub(in crate::array) enum DeferredInput {
     Nothing,
     /// One value, read when the step was made.
     Value([u8; 8], DType),
-    /// An array that lies as the result does, element for element.
+    /// An array with the result's layout.
     Aligned(Array),
     /// An array expanded to the result's shape.
     Strided(Array),
@@ -127,7 +127,7 @@ pub(in crate::array) struct DeferredStep {
 }
 
 impl DeferredStep {
-    /// `site` is the caller's line, which is not asked for here: `RUN` may be held.
+    /// `site` is the caller's line. It is not looked up here, because `RUN` may be held.
     pub fn new(
         kind: DeferredKind,
         out: DType,

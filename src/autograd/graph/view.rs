@@ -55,7 +55,7 @@ impl ViewInfo {
     }
 }
 
-/// A view operation as it stands in the graph.
+/// A view operation in a node.
 #[derive(Debug, Clone)]
 pub struct ViewCall {
     pub op: ViewOp,

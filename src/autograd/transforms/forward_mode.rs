@@ -1,7 +1,7 @@
-//! Forward mode: the tangents that tensors carry, and how an operation makes those of its results.
+//! Forward mode: the tangents of tensors, and how an operation computes those of its results.
 //!
-//! A tensor has a place for a tangent as it has one for a history. What computes tangents sees primals only: the same values with the
-//! same history, without tangents; so tangents are ordinary tensors, and backward goes through them.
+//! At every level a tensor can have a tangent, as it can have a history ("Note: levels" in `level.rs`). Rules for tangents get primals: tensors
+//! with the same values and history, without tangents. So tangents are ordinary tensors, and backward can go through them.
 
 use crate::autograd::dispatch::apply::{apply, out_meta, run_recorded, run_vjp};
 use crate::autograd::dispatch::call_site;
@@ -28,28 +28,28 @@ pub type Tangents = Grads;
 
 thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };
-    /// The dual levels that are open: the lowest level of the tensors that they are for, and what was given tangents.
+    /// The open dual levels: the lowest level of the tensors that each applies to, and what has got tangents in it.
     static DUAL_LEVELS: RefCell<Vec<(u32, Vec<HasTangent>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether operations carry tangents on: not in inference mode either.
+/// Whether operations compute tangents. Not in inference mode either.
 pub fn is_enabled() -> bool {
     ENABLED.with(Cell::get) && !mode::current().inference
 }
 
-/// Switches tangents on or off; returns what was switched before.
+/// Switches tangents on or off, and returns the previous setting.
 pub fn set_enabled(on: bool) -> bool {
     ENABLED.with(|e| e.replace(on))
 }
 
-/// What was given tangents inside a dual level: cleared at its end.
+/// Something that has got a tangent inside a dual level, which is removed when the level ends.
 enum HasTangent {
     Tensor(WeakTensor),
     /// A saved output of a node; the tangent's own history may lead back to that node.
     Node(Weak<Node>),
 }
 
-/// Opens a level of dual numbers for tensors of `level` and above; returns how many are open.
+/// Opens a dual level for tensors of `level` and above, and returns the number of open dual levels.
 pub fn enter(level: u32) -> usize {
     DUAL_LEVELS.with(|m| {
         let mut m = m.borrow_mut();
@@ -58,7 +58,7 @@ pub fn enter(level: u32) -> usize {
     })
 }
 
-/// Closes the innermost level of dual numbers that was opened for `level`, and what was left open inside it: their tangents are gone.
+/// Closes the innermost dual level that was opened for `level`, and those left open inside it. Removes their tangents.
 pub fn exit(level: u32) {
     let made = DUAL_LEVELS.with(|m| {
         let mut m = m.borrow_mut();
@@ -81,7 +81,7 @@ pub fn exit(level: u32) {
     }
 }
 
-/// Notes what the dual level that `level` belongs to has to clear.
+/// Adds an entry to the dual level that `level` belongs to.
 fn register(level: u32, given: HasTangent) {
     DUAL_LEVELS.with(|m| {
         let mut m = m.borrow_mut();
@@ -92,7 +92,7 @@ fn register(level: u32, given: HasTangent) {
     });
 }
 
-/// How many levels of dual numbers are open on this thread.
+/// How many dual levels are open on this thread.
 pub fn depth() -> usize {
     DUAL_LEVELS.with(|m| m.borrow().len())
 }
@@ -145,7 +145,7 @@ impl Tensor {
         Ok(out)
     }
 
-    /// Whether the value is an array and no tangent goes with it: memory that can be computed on without the door.
+    /// Whether the value is an array without a tangent, so that its memory can be used without dispatch.
     pub fn is_bare(&self) -> bool {
         let core = self.read();
         matches!(core.value, crate::autograd::tensor::Value::Array(_)) && !core.has_tangent()
@@ -189,7 +189,7 @@ pub fn make_dual(t: &Tensor, tangent: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// A tangent that lies in memory as its primal does, so that views of the one are views of the other.
+/// The tangent with the primal's strides and memory of its own, so that views of the primal are views of the tangent too.
 fn with_strides_of(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
     let shared = primal.with_array(|p| tangent.with_array(|t| p.storage().same(t.storage())));
     let same = primal.with_array(|p| tangent.with_array(|t| p.strides() == t.strides()));
@@ -203,12 +203,12 @@ fn with_strides_of(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// How the tangents of an operation's results come from those of its inputs.
+/// How the tangents of an operation's results are computed from those of its inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tangent {
     /// The operation is linear in all of its floating inputs together: it is its own rule.
     Linear,
-    /// The operation has one output and is linear in each of its inputs by itself.
+    /// The operation has one output and is linear in each single input.
     Multilinear,
     /// The operation has one input, and its Jacobian is symmetric: the rule is its vjp.
     Symmetric,
@@ -216,11 +216,11 @@ pub enum Tangent {
     Reduced(Dims),
     /// The results do not depend on the inputs smoothly.
     Zero,
-    /// Any operation: its vjp is transposed, which costs about two vjps.
+    /// Any operation: its vjp is transposed, at the cost of about two vjps.
     General,
 }
 
-/// What the tangents of an operation's results are made from.
+/// What a rule for tangents reads.
 pub struct Jvp<'a> {
     op: &'a dyn Op,
     primals: &'a [Tensor],
@@ -249,7 +249,7 @@ impl Jvp<'_> {
         self.tangents[i].as_ref()
     }
 
-    /// The tangent of input `i`, as zeros where there is none.
+    /// The tangent of input `i`, or zeros.
     pub fn tangent_or_zeros(&self, i: usize) -> Result<Tensor> {
         match &self.tangents[i] {
             Some(t) => Ok(t.clone()),
@@ -257,7 +257,7 @@ impl Jvp<'_> {
         }
     }
 
-    /// The tangents of an operation of a kind.
+    /// The tangents by the rule of a kind.
     pub fn of_kind(&self, kind: Tangent) -> Result<Tangents> {
         match kind {
             Tangent::Linear => self.linear(),
@@ -269,7 +269,7 @@ impl Jvp<'_> {
         }
     }
 
-    /// Of an operation that is linear in all of its floating inputs together: the operation itself.
+    /// For an operation that is linear in all of its floating inputs together: the operation itself.
     pub fn linear(&self) -> Result<Tangents> {
         let ins: SmallVec<[Tensor; 3]> = (0..self.primals.len())
             .map(|i| if self.primals[i].dtype().is_float() { self.tangent_or_zeros(i) } else { Ok(self.primals[i].clone()) })
@@ -278,7 +278,7 @@ impl Jvp<'_> {
         Ok(apply(self.op, &refs)?.into_iter().map(Some).collect())
     }
 
-    /// Of an operation with one output that is linear in each of its inputs by itself: the sum over the inputs.
+    /// For an operation with one output that is linear in each single input: the sum over the inputs.
     pub fn multilinear(&self) -> Result<Tangents> {
         let mut sum: Option<Tensor> = None;
         for (i, t) in self.tangents.iter().enumerate() {
@@ -290,14 +290,14 @@ impl Jvp<'_> {
         Ok(Grads::from_elem(sum, 1))
     }
 
-    /// Of an operation with one input whose Jacobian is symmetric: its vjp.
+    /// For an operation with one input and a symmetric Jacobian: its vjp.
     pub fn symmetric(&self) -> Result<Tangents> {
         let t = self.tangents[0].clone();
         self.vjp(&Grads::from_elem(t, 1))
     }
 
-    /// Of an operation each element of whose inputs goes into one element of each result at most; a result has the inputs' common rank with
-    /// sizes of 1 when its shape is made to `kept`.
+    /// For an operation of whose inputs each element affects at most one element of each result. `kept` is the shape of a result with the inputs'
+    /// common rank, with size 1 for reduced dimensions.
     pub fn reduced(&self, kept: &[usize]) -> Result<Tangents> {
         let mut made = Tangents::new();
         for (j, out) in self.outputs.iter().enumerate() {
@@ -315,7 +315,7 @@ impl Jvp<'_> {
         Ok(made)
     }
 
-    /// Of any operation: what its vjp is linear in is transposed once more. Costs about two vjps.
+    /// For any operation: its vjp, which is linear in the cotangents, is transposed. Costs about two vjps.
     pub fn transposed(&self) -> Result<Tangents> {
         slow_paths::record(SlowPath::Transposed, self.op.name());
         let outside = mode::is_grad_enabled();
@@ -357,7 +357,7 @@ impl Jvp<'_> {
         run_vjp(&node, &needs, grads)
     }
 
-    /// A node that nothing points to, for the rules of backward.
+    /// A node that no tensor refers to, for running the vjp.
     pub(in crate::autograd) fn node(&self, needs: &[bool]) -> Result<Arc<Node>> {
         let saves = self.op.saves(needs);
         let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
@@ -397,7 +397,7 @@ fn add_to_sum(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
     }))
 }
 
-/// The tangent of a pointwise row: the gradient of each operand with the operand's tangent in the place of the cotangent, summed.
+/// The tangent of a pointwise row: for each operand the vjp applied to its tangent instead of the cotangent, summed.
 pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<Tangents> {
     let needs: SmallVec<[bool; 4]> = cx.tangents.iter().map(Option::is_some).collect();
     let node = cx.node(&needs)?;
@@ -413,28 +413,28 @@ pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<T
     Ok(Grads::from_elem(sum, 1))
 }
 
-/// The dual level that tangents of tensors of a level belong to.
+/// The dual level of tangents of tensors of a level.
 fn dual_level(level: u32) -> Option<usize> {
     DUAL_LEVELS.with(|m| m.borrow().iter().rposition(|(of, _)| *of <= level))
 }
 
-/// Whether what happens at `level` sees the tangent of a tensor. One of a lower level is looked after there, when the level's rule has come
-/// down to it (to a derivative inside of the one that gave the tangent, the tensor is a constant); unless its tangent is of this level.
+/// Whether an operation at `level` uses the tangent of a tensor. A tensor of a lower level is a constant there, and its tangent is propagated
+/// after unwrapping, unless the tangent itself is of this level.
 pub fn is_seen(t: &Tensor, level: u32) -> bool {
     let Some(tangent) = t.tangent() else { return false };
     let own = t.level();
     own >= level || tangent.level() >= level && dual_level(own) == dual_level(level)
 }
 
-/// The inputs of an operation as its level sees them.
+/// The inputs of an operation, and which of their tangents its level uses.
 pub(in crate::autograd) struct SeenInputs {
     seen: SmallVec<[bool; 3]>,
-    /// Without what the levels below would take for their own: tangents of this level on tensors of lower ones.
+    /// The inputs without tangents of this level on tensors of lower levels, which the lower levels would take for their own.
     pub below: SmallVec<[Tensor; 3]>,
 }
 
 impl SeenInputs {
-    /// None where no tangent is seen.
+    /// None if the level uses no tangent.
     pub fn of(inputs: &[&Tensor]) -> Result<Option<SeenInputs>> {
         let top = inputs.iter().map(|t| t.level()).max().unwrap_or(0);
         let seen: SmallVec<[bool; 3]> = inputs.iter().map(|t| is_seen(t, top)).collect();
@@ -445,13 +445,13 @@ impl SeenInputs {
         Ok(Some(SeenInputs { below: below.collect::<Result<_>>()?, seen }))
     }
 
-    /// The inputs without the tangents that are seen.
+    /// The inputs without the tangents that the level uses.
     pub fn primals(&self, inputs: &[&Tensor]) -> Result<SmallVec<[Tensor; 3]>> {
         inputs.iter().zip(&self.seen).map(|(t, s)| if *s { t.primal() } else { Ok((*t).clone()) }).collect()
     }
 }
 
-/// The door for inputs of which some have tangents.
+/// Dispatch for inputs with tangents.
 #[cold]
 pub(in crate::autograd) fn apply_with_tangents(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
     let seen_inputs = if is_enabled() { SeenInputs::of(inputs)? } else { None };
@@ -463,7 +463,7 @@ pub(in crate::autograd) fn apply_with_tangents(op: &dyn Op, inputs: &[&Tensor], 
     Ok(outs)
 }
 
-/// The tangents of results that have none yet.
+/// The tangents of results, which have none yet.
 pub(in crate::autograd) fn result_tangents(op: &dyn Op, inputs: &[&Tensor], seen_inputs: &SeenInputs, outs: &[Tensor]) -> Result<Tangents> {
     let primals = seen_inputs.primals(inputs)?;
     let tangents: SmallVec<[Option<Tensor>; 3]> =
@@ -471,7 +471,7 @@ pub(in crate::autograd) fn result_tangents(op: &dyn Op, inputs: &[&Tensor], seen
     let outputs: SmallVec<[Tensor; 1]> = outs.iter().map(Tensor::alias).collect::<Result<_>>()?;
     let mut made = op.jvp(&Jvp { op, primals: &primals, tangents: &tangents, outputs: &outputs })?;
     for t in made.iter_mut().flatten() {
-        // Each tangent has memory of its own, as its primal has: an in-place operation writes to both.
+        // Each tangent has memory of its own, as its primal has, since an in-place operation writes to both.
         let shared = |given: &Tensor| given.with_array(|g| t.with_array(|t| g.storage().same(t.storage())));
         if tangents.iter().flatten().any(shared) {
             *t = primitives::clone(t)?;
@@ -480,7 +480,7 @@ pub(in crate::autograd) fn result_tangents(op: &dyn Op, inputs: &[&Tensor], seen
     Ok(made)
 }
 
-/// Gives results their tangents, fitted; the node that made them keeps them with what it saved.
+/// Gives results their tangents, fitted. A node that saves a result stores its tangent with it.
 fn set_tangents(outs: &[Tensor], made: Tangents) -> Result<()> {
     for (j, (out, t)) in outs.iter().zip(made).enumerate() {
         let Some(t) = t else { continue };
@@ -499,7 +499,7 @@ fn set_tangents(outs: &[Tensor], made: Tangents) -> Result<()> {
     Ok(())
 }
 
-/// A tangent of the result's dtype, shape and device.
+/// The tangent converted to the result's dtype, shape and device.
 pub(in crate::autograd) fn fitted(t: Tensor, out: &Tensor) -> Result<Tensor> {
     let t = primitives::to_device(&primitives::cast(&t, out.dtype())?, out.device())?;
     let shape = out.shape();
@@ -507,7 +507,7 @@ pub(in crate::autograd) fn fitted(t: Tensor, out: &Tensor) -> Result<Tensor> {
     Ok(wrapped_as(t, out))
 }
 
-/// A tangent as a tensor of its primal's derivative level, so that it can be written in place as the primal can.
+/// Wraps a tangent in its primal's derivative level, so that it can be written in place where the primal can.
 fn wrapped_as(t: Tensor, primal: &Tensor) -> Tensor {
     match primal.wrapped() {
         Some(l) if l.level.batch().is_none() && t.level() < l.level.number() => crate::autograd::transforms::level::wrap(&l.level, t),
@@ -515,7 +515,7 @@ fn wrapped_as(t: Tensor, primal: &Tensor) -> Tensor {
     }
 }
 
-/// `target` with a copy of its tangent, for rules that run before both are written; with a copy of its value if a history may keep that.
+/// `target` with a copy of its tangent, for rules that run before both are written; with a copy of its value too if a history may save that.
 pub(in crate::autograd) fn copy_before_write(target: &Tensor, value_too: bool) -> Result<Tensor> {
     let out = if value_too { primitives::clone(&target.primal()?)? } else { target.alias()? };
     if let Some(t) = target.tangent() {
@@ -524,8 +524,8 @@ pub(in crate::autograd) fn copy_before_write(target: &Tensor, value_too: bool) -
     Ok(out)
 }
 
-/// An input beside `target`, for rules that run before the target's tangent is written: what they save of a tangent that shares memory with
-/// that one must not lead to what is written there.
+/// An input other than `target`, for rules that run before the target's tangent is written. What they save of a tangent that shares memory with
+/// that one must not lead to the node of the write.
 pub(in crate::autograd) fn input_before_write(t: &Tensor, target: &Tensor) -> Result<Tensor> {
     match (t.tangent(), target.tangent()) {
         (Some(own), Some(written)) if own.shares_memory_with(&written) => {
@@ -537,7 +537,7 @@ pub(in crate::autograd) fn input_before_write(t: &Tensor, target: &Tensor) -> Re
     }
 }
 
-/// After a write over `target`: its tangent becomes `made` (zero for None), in place where it has one, so that views see it.
+/// Updates the tangent of `target` after an in-place write to `made` (None: zero): in place if there is one, so that views see it.
 pub(in crate::autograd) fn write_tangent(target: &Tensor, made: Option<Tensor>) -> Result<()> {
     let have = target.tangent();
     let Some(t) = made else { return have.map_or(Ok(()), |have| primitives::zero_(&have)) };
@@ -551,7 +551,7 @@ pub(in crate::autograd) fn write_tangent(target: &Tensor, made: Option<Tensor>) 
         target.set_tangent(Some(t));
         return Ok(());
     };
-    // The base has a tangent from now on, of which this view's is a part.
+    // From now on the base has a tangent, of which this view's is a part.
     let mut whole = match info.base.tangent() {
         Some(whole) => whole,
         None => zeros_like(&info.base)?,
@@ -569,12 +569,12 @@ pub(in crate::autograd) fn write_tangent(target: &Tensor, made: Option<Tensor>) 
     Ok(())
 }
 
-/// The part of a tangent that belongs to a view of its primal.
+/// The view of a tangent that corresponds to a view of its primal.
 pub(in crate::autograd) fn tangent_of_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
     let ViewOp::AsStrided { .. } = op else { return view(tangent, op.clone()) };
     let (mut strides, offset) = primal.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset()));
     let mut tangent = tangent.clone();
-    // Of elements that share a place the first speaks.
+    // Of elements that share a position, the first one counts.
     for d in (0..strides.len()).rev() {
         if strides[d] == 0 && tangent.with_array(|a| a.shape()[d] > 0) {
             strides.remove(d);
