@@ -1,4 +1,6 @@
-//! From Python arguments to the core's.
+//! Arguments of functions: Python objects to the core's types, with PyTorch's errors.
+//!
+//! Data for new tensors (sequences, NumPy arrays) is read in `convert`; dtypes and devices in `dtype`.
 
 use super::errors::type_error;
 use super::tensor::PyTensor;
@@ -11,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 use smallvec::SmallVec;
 
-/// A Python number as a scalar; None if the object is no number.
+/// A Python number as a scalar; None if the object is not a number.
 #[inline]
 pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     if obj.is_exact_instance_of::<PyFloat>() {
@@ -38,7 +40,7 @@ pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     Ok(None)
 }
 
-/// NumPy's scalars are neither int nor float (but float64, which is both).
+/// NumPy's scalars are neither `int` nor `float`, except `float64`, which is a `float`.
 fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
     let ty = obj.get_type();
     ty.module().is_ok_and(|m| m == "numpy") && obj.hasattr("item").unwrap_or(false) && !obj.hasattr("__len__").unwrap_or(true)
@@ -71,7 +73,7 @@ pub(super) fn operand<'a>(obj: &'a Bound<'_, PyAny>) -> PyResult<Option<Arg<'a>>
     }
 }
 
-/// As `operand`, with PyTorch's error for other objects.
+/// As `operand`, but other objects are PyTorch's TypeError.
 #[inline]
 pub(super) fn operand_of<'a>(obj: &'a Bound<'_, PyAny>, function: &str, position: usize, name: &str) -> PyResult<Arg<'a>> {
     operand(obj)?.ok_or_else(|| {
@@ -79,7 +81,7 @@ pub(super) fn operand_of<'a>(obj: &'a Bound<'_, PyAny>, function: &str, position
     })
 }
 
-/// An integer, also from anything with `__index__` (0-d integer tensors, NumPy integers).
+/// An integer, or anything with `__index__` (0-d integer tensors, NumPy integers).
 #[inline]
 pub(super) fn int(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     if obj.is_exact_instance_of::<PyInt>() {
@@ -89,7 +91,7 @@ pub(super) fn int(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     unsafe { Bound::from_owned_ptr_or_err(obj.py(), ffi::PyNumber_Index(obj.as_ptr())) }?.extract()
 }
 
-/// Sizes or dims: several integers, or one sequence of them.
+/// Sizes or dimensions: one integer, or a sequence of integers.
 pub(super) fn ints(obj: &Bound<'_, PyAny>) -> PyResult<SmallVec<[i64; 4]>> {
     if obj.is_exact_instance_of::<PyInt>() {
         return Ok(SmallVec::from_elem(int(obj)?, 1));
@@ -110,7 +112,7 @@ pub(super) fn ints(obj: &Bound<'_, PyAny>) -> PyResult<SmallVec<[i64; 4]>> {
     Ok(out)
 }
 
-/// `f(2, 3)` and `f((2, 3))` alike.
+/// Sizes or dimensions that are given one by one, `f(2, 3)`, or as one sequence, `f((2, 3))`.
 pub(super) fn varargs(args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<SmallVec<[i64; 4]>> {
     if args.len() == 1 {
         return ints(&args.get_item(0)?);
@@ -122,7 +124,7 @@ pub(super) fn varargs(args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<SmallV
     Ok(out)
 }
 
-/// Sizes as one argument: an integer or a sequence of them, with PyTorch's error for anything else.
+/// Sizes as one argument: an integer or a sequence of integers. Anything else is PyTorch's TypeError.
 pub(super) fn sizes_arg(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<SmallVec<[i64; 4]>> {
     let bad = |obj: &Bound<'_, PyAny>| {
         type_error(format!("{function}(): argument '{name}' (position 1) must be tuple of ints, not {}", type_name(obj)))
@@ -134,7 +136,7 @@ pub(super) fn sizes_arg(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> P
     ints(obj).map_err(|e| if e.is_instance_of::<PyTypeError>(obj.py()) { bad(obj) } else { e })
 }
 
-/// A list or tuple of tensors.
+/// A list or tuple of tensors. Anything else is PyTorch's TypeError.
 pub(super) fn tensor_list(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<SmallVec<[Tensor; 4]>> {
     let is_list = obj.is_instance_of::<pyo3::types::PyList>() || obj.is_instance_of::<pyo3::types::PyTuple>();
     if as_tensor(obj).is_some() || !is_list {

@@ -1,4 +1,6 @@
-//! The device of new tensors that name none: `set_default_device`, and `with device:` around it.
+//! The default device of new tensors: `set_default_device` and `with device:`.
+//!
+//! The class `device` itself, and how an argument names one, is in `dtype`.
 
 use super::args::type_name;
 use super::dtype::{PyDevice, device_object, device_of};
@@ -10,32 +12,35 @@ use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 
 thread_local! {
-    /// What this thread asked for; None leaves the choice to each function.
+    /// The default device of this thread; None leaves the choice to each function.
     static CURRENT: Cell<Option<Device>> = const { Cell::new(None) };
-    /// What was asked for outside of each `with` that is open.
+    /// The default device outside each open `with` block.
     static OUTER: RefCell<Vec<Option<Device>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where this thread wants new tensors that name no device.
+/// The default device of this thread, if it has one.
 pub(super) fn default_device() -> Option<Device> {
     CURRENT.get()
 }
 
-/// A device argument of a function that makes tensors from nothing or from host data: the argument, else what the thread wants.
+/// A device argument of a function that makes tensors from nothing or from host data; the default device if it is missing.
 pub(super) fn device_or_default(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device>> {
     Ok(device_of(obj)?.or_else(default_device))
 }
 
-/// Sets the device of this thread's new tensors that name none; None takes the setting back.
+/// Sets the default device of this thread's new tensors; None removes the setting.
 ///
-/// Raises RuntimeError for a device that rgrad has no tensors on. `from_numpy` and the `*_like` functions do not ask it.
+/// `from_numpy` and the `*_like` functions do not use it.
+///
+/// Raises:
+///     RuntimeError: rgrad has no tensors on this device.
 #[pyfunction]
 fn set_default_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     CURRENT.set(device_of(device)?);
     Ok(())
 }
 
-/// The device of this thread's new tensors that name none.
+/// The default device of this thread's new tensors.
 #[pyfunction]
 fn get_default_device() -> PyDevice {
     device_object(CURRENT.get().unwrap_or_default())
@@ -58,12 +63,12 @@ impl PyTensor {
     }
 }
 
-/// A request, whether it is a pointwise row, dtype, device, and the answer: "yes", or how, or "no: " and why.
-type Said = (&'static str, bool, &'static str, &'static str, String);
+/// A request, whether it is a pointwise row, the dtype, the device, and the answer: "yes", or how, or "no: " and the reason.
+type SupportRow = (&'static str, bool, &'static str, &'static str, String);
 
-/// What the backends say to each kind of request.
+/// What each backend supports: a row for each request, dtype and device.
 #[pyfunction]
-fn _support_table(devices: Vec<String>) -> PyResult<Vec<Said>> {
+fn _support_table(devices: Vec<String>) -> PyResult<Vec<SupportRow>> {
     let found = devices.iter().map(|d| Device::named(d).ok_or_else(|| runtime(format!("there is no device {d}"))));
     let table = crate::array::support_table(&found.collect::<PyResult<Vec<_>>>()?)?;
     Ok(table
@@ -81,7 +86,7 @@ fn _support_table(devices: Vec<String>) -> PyResult<Vec<Said>> {
 
 #[pymethods]
 impl PyDevice {
-    /// Inside `with device:` new tensors that name no device are made on this one.
+    /// Makes this device the default of new tensors inside the `with` block.
     fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let wanted = device_of(Some(slf.as_any()))?;
         OUTER.with_borrow_mut(|outer| outer.push(CURRENT.replace(wanted)));
@@ -90,7 +95,7 @@ impl PyDevice {
 
     #[pyo3(signature = (*_error))]
     fn __exit__(&self, _error: &Bound<'_, pyo3::types::PyTuple>) {
-        // An exit without its enter changes nothing.
+        // An exit without an enter changes nothing.
         if let Some(before) = OUTER.with_borrow_mut(Vec::pop) {
             CURRENT.set(before);
         }

@@ -1,4 +1,6 @@
-//! `dtype`, `device` and `Size` as Python objects.
+//! The classes `dtype`, `device` and `Size`, and arguments of these classes.
+//!
+//! The table of dtypes and their promotion is in `layout`; the default device in `device`.
 
 use super::errors::{runtime, type_error};
 use super::tensor::PyTensor;
@@ -24,7 +26,7 @@ impl PyDType {
         format!("rgrad.{}", self.0.name())
     }
 
-    /// Copies and unpickled dtypes are the same objects.
+    /// Pickles a dtype by its name, so that copies and unpickled dtypes are the same objects.
     fn __reduce__(&self) -> &'static str {
         self.0.name()
     }
@@ -37,22 +39,25 @@ impl PyDType {
         slf
     }
 
+    /// Whether the elements are floating point numbers.
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
     }
 
+    /// Whether the elements are complex numbers: always False.
     #[getter]
     fn is_complex(&self) -> bool {
         false
     }
 
+    /// Whether the elements can be negative.
     #[getter]
     fn is_signed(&self) -> bool {
         self.0.is_signed()
     }
 
-    /// Bytes of one element.
+    /// The bytes of one element.
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.size()
@@ -61,7 +66,7 @@ impl PyDType {
 
 static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
-/// The one object of a dtype.
+/// The Python object of a dtype; there is one for each.
 pub(super) fn dtype_object(py: Python<'_>, d: DType) -> PyResult<Py<PyDType>> {
     match DTYPES.get(py) {
         Some(all) => Ok(all[d as usize].clone_ref(py)),
@@ -69,7 +74,7 @@ pub(super) fn dtype_object(py: Python<'_>, d: DType) -> PyResult<Py<PyDType>> {
     }
 }
 
-/// A dtype argument: a dtype, or Python's own `float`, `int`, `bool`.
+/// A dtype argument: a dtype, or one of Python's types `float`, `int` and `bool`.
 pub(super) fn dtype_of(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<DType> {
     if let Ok(d) = obj.cast::<PyDType>() {
         return Ok(d.get().0);
@@ -87,7 +92,7 @@ pub(super) fn dtype_of(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<DType> {
     Err(type_error(format!("{what}: argument 'dtype' must be rgrad.dtype, not {}", super::args::type_name(obj))))
 }
 
-/// An optional dtype argument; None counts as missing.
+/// An optional dtype argument; None means that it is missing.
 pub(super) fn dtype_option(obj: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<DType>> {
     match obj {
         Some(o) if !o.is_none() => Ok(Some(dtype_of(o, what)?)),
@@ -99,7 +104,7 @@ pub(super) fn dtype_option(obj: Option<&Bound<'_, PyAny>>, what: &str) -> PyResu
 
 const KINDS: [&str; 5] = ["cpu", "wgpu", "cuda", "mps", "meta"];
 
-/// Where a tensor's memory lies: `cpu` or `wgpu`. Other PyTorch names can be written down and compared.
+/// Where a tensor's memory is: `cpu`, `wgpu` or `meta`. Other names of PyTorch make devices that can only be compared.
 #[pyclass(name = "device", module = "rgrad", frozen, eq, hash)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct PyDevice {
@@ -130,7 +135,7 @@ impl PyDevice {
         if let Ok(d) = r#type.cast::<PyDevice>() {
             return Ok(d.get().clone());
         }
-        // A number alone is one of the accelerator's devices, as in PyTorch.
+        // As in PyTorch, a number alone is the index of an accelerator.
         if is_number(r#type) {
             let i = r#type.extract::<i64>()?;
             return Ok(PyDevice { kind: "wgpu", index: Some(u32::try_from(i).map_err(|_| runtime("Device index must not be negative"))?) });
@@ -148,11 +153,13 @@ impl PyDevice {
         Ok(d)
     }
 
+    /// The kind of device, without the index.
     #[getter]
     fn r#type(&self) -> &'static str {
         self.kind
     }
 
+    /// The number of the device among those of its kind, or None.
     #[getter]
     fn index(&self) -> Option<u32> {
         self.index
@@ -177,13 +184,13 @@ impl PyDevice {
     }
 }
 
-/// The object of a tensor's device.
+/// The Python object of a tensor's device.
 pub(super) fn device_object(d: Device) -> PyDevice {
-    // The host, and what has no memory, are not numbered.
+    // The CPU and the meta device have no index.
     PyDevice { kind: d.name(), index: if d == Device::WGPU { Some(0) } else { None } }
 }
 
-/// A device argument, refused if it is not there; None stands for no say.
+/// An optional device argument; None means that it is missing. A device on which rgrad has no tensors is an error.
 pub(super) fn device_of(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device>> {
     let Some(obj) = obj.filter(|o| !o.is_none()) else { return Ok(None) };
     let d = match obj.cast::<PyDevice>() {
@@ -214,12 +221,12 @@ fn is_number(obj: &Bound<'_, PyAny>) -> bool {
 
 static SIZE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// A `Size` of these sizes.
+/// A `Size` object.
 pub(super) fn size_object(py: Python<'_>, sizes: &[usize]) -> PyResult<Py<PyAny>> {
     let Some(class) = SIZE.get(py) else { return Err(runtime("rgrad._core is not initialised")) };
     let ty: *mut ffi::PyTypeObject = class.bind(py).as_type_ptr();
-    // SAFETY: `ty` is a subclass of tuple without fields of its own; its allocator gives a tuple of null items, filled before anybody
-    // sees it. On failure the half-filled tuple is dropped, which tuples allow.
+    // SAFETY: `ty` is a subclass of tuple without fields of its own. Its allocator returns a tuple of null items, which are filled before other
+    // code sees it. On failure the half-filled tuple is dropped, which tuples allow.
     unsafe {
         let Some(alloc) = (*ty).tp_alloc else { return Err(runtime("rgrad.Size cannot be made")) };
         let t = Bound::from_owned_ptr_or_err(py, alloc(ty, sizes.len() as ffi::Py_ssize_t))?;
@@ -236,13 +243,16 @@ pub(super) fn size_object(py: Python<'_>, sizes: &[usize]) -> PyResult<Py<PyAny>
 
 // ---- functions of dtypes ---------------------------------------------------------------------------------------------
 
-/// The dtype of new float tensors.
+/// The default dtype of new floating point tensors.
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
     dtype_object(py, pointwise::default_dtype())
 }
 
-/// Sets the dtype of new float tensors: float32 or float64.
+/// Sets the default dtype of new floating point tensors: float32 or float64.
+///
+/// Raises:
+///     TypeError: `d` is not a dtype, or not one of these two.
 #[pyfunction]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     if !d.is_instance_of::<PyDType>() {
@@ -251,20 +261,20 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(pointwise::set_default_dtype(dtype_of(d, "set_default_dtype()")?)?)
 }
 
-/// The smallest dtype that both convert to.
+/// The smallest dtype to which both types can be converted.
 #[pyfunction]
 fn promote_types(py: Python<'_>, type1: &Bound<'_, PyAny>, type2: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
     dtype_object(py, dtype_of(type1, "promote_types()")?.promote(dtype_of(type2, "promote_types()")?))
 }
 
-/// Whether a result of dtype `from_` may be written to a tensor of dtype `to`.
+/// Whether a result of dtype `from_` may be written to a tensor of dtype `to`: not a float to an integer, for example.
 #[pyfunction]
 #[pyo3(signature = (from_, to))]
 fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(dtype_of(from_, "can_cast()")?.can_cast(dtype_of(to, "can_cast()")?))
 }
 
-/// The dtype of a pointwise operation on two tensors or numbers.
+/// The dtype of the result of a pointwise operation on two tensors or numbers.
 #[pyfunction]
 fn result_type(py: Python<'_>, tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
     let a = super::args::operand_of(tensor, "result_type", 1, "tensor")?;
@@ -272,13 +282,13 @@ fn result_type(py: Python<'_>, tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAn
     dtype_object(py, pointwise::promote(&[a, b]))
 }
 
-/// Whether a tensor's dtype is floating point.
+/// Whether a tensor's dtype is a floating point dtype.
 #[pyfunction]
 fn is_floating_point(input: &Bound<'_, PyTensor>) -> bool {
     PyTensor::of(input).dtype().is_float()
 }
 
-/// Whether a tensor's dtype is complex: there are none yet.
+/// Whether a tensor's dtype is complex: always False, as rgrad has no complex dtypes.
 #[pyfunction]
 fn is_complex(input: &Bound<'_, PyTensor>) -> bool {
     let _ = input;

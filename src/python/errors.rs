@@ -1,4 +1,6 @@
-//! The one conversion between the core's errors and Python's exceptions, panics among them.
+//! The core's errors as Python exceptions, and panics as errors.
+//!
+//! This is the only conversion. Texts are made where an error occurs; here each kind gets its class.
 
 use super::host::attach;
 use crate::error::{self, Error, ErrorKind};
@@ -8,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-/// (kind, class name, builtin base): what a PyTorch user would catch.
+/// Kind, class name, and the built-in base class that a PyTorch user would catch.
 const CLASSES: [(ErrorKind, &str, &str); 10] = [
     (ErrorKind::Shape, "ShapeError", "RuntimeError"),
     (ErrorKind::DType, "DTypeError", "RuntimeError"),
@@ -50,20 +52,20 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     let _ = TYPES.set(py, types);
     error::watch_panics();
-    // PyO3 turns a panic into an exception that no `except Exception` sees, and goes on panicking where such an exception comes back to Rust.
-    // What is asked for here is made of the class of all other internal errors: whatever entry of the module a panic leaves through.
+    // PyO3 turns a panic into an exception that `except Exception` does not catch, and panics again when that exception returns to Rust. With
+    // this constructor, a panic becomes an InternalError no matter through which function of the module it leaves.
     let made = pyo3::wrap_pyfunction!(internal_error, py)?;
     py.get_type::<PanicException>().setattr("__new__", builtins.getattr("staticmethod")?.call1((made,))?)?;
     m.add_function(pyo3::wrap_pyfunction!(_panic, m)?)?;
     Ok(())
 }
 
-/// The exception that a panic becomes. Stands in the place of the constructor of PyO3's exception.
+/// The exception that a panic becomes. It replaces the constructor of PyO3's PanicException.
 #[pyfunction]
 #[pyo3(signature = (cls, what = None, *_args))]
 fn internal_error<'py>(cls: &Bound<'py, PyAny>, what: Option<&Bound<'py, PyAny>>, _args: &Bound<'py, PyTuple>) -> Bound<'py, PyAny> {
     let py = cls.py();
-    // Python before 3.12 asks once more when it brings type and value of an exception together.
+    // Python before 3.12 calls the constructor again when it normalizes type and value of an exception.
     if let Some(made) = what.filter(|w| w.is_instance_of::<PyBaseException>()) {
         return made.clone();
     }
@@ -71,13 +73,13 @@ fn internal_error<'py>(cls: &Bound<'py, PyAny>, what: Option<&Bound<'py, PyAny>>
     PyErr::from(error::of_panic(&what)).value(py).clone().into_any()
 }
 
-/// Panics. For tests of what becomes of it.
+/// Panics. For tests.
 #[pyfunction]
 fn _panic(what: String) -> PyResult<()> {
     panic!("{what}")
 }
 
-/// What a piece of work gives; a panic in it becomes an error. For entries that PyO3 does not make.
+/// The result of `f`; a panic in it becomes an error. For C functions that PyO3 does not wrap.
 pub(super) fn guarded<R>(f: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
     caught.unwrap_or_else(|payload| Err(error::of_panic(error::panic_message(&*payload)).into()))
@@ -98,7 +100,7 @@ impl From<Error> for PyErr {
                 }
             };
             for note in e.notes() {
-                // An exception that takes no notes is still the right exception.
+                // Some exceptions take no notes; the exception itself is still right.
                 let _ = err.value(py).call_method1("add_note", (note,));
             }
             err
@@ -118,7 +120,7 @@ pub(super) fn type_error(message: impl Into<String>) -> PyErr {
     Error::type_(message).into()
 }
 
-/// An exception of the user's code on its way through the core; it comes out as itself.
+/// An exception of the user's code that passes through the core and leaves it unchanged.
 #[cold]
 pub(super) fn foreign(e: PyErr) -> Error {
     let text = e.to_string();

@@ -1,4 +1,6 @@
-//! The hooks that Python lends the backends: the GIL released during long work, and signals.
+//! The GIL and signals: what the backends and the core ask of the interpreter.
+//!
+//! `attach` is the only way in which the bindings take the GIL. Locks of the core have ranks in `backend::lock_order`.
 
 use super::errors::foreign;
 use crate::backend::host::{Host, register as register_host};
@@ -6,10 +8,10 @@ use crate::backend::lock_order::assert_no_guard;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Work that is handed to a closure which runs on this very thread.
+/// A closure that runs on the thread that made it.
 struct Here<'a>(&'a mut dyn FnMut());
 
-// SAFETY: `Python::detach` asks for `Send` to keep Python objects out of the closure, which `unlocked` forbids its callers; it runs
+// SAFETY: `Python::detach` requires `Send` to keep Python objects out of the closure. `unlocked` forbids them to its callers, and `detach` runs
 // the closure on the calling thread.
 unsafe impl Send for Here<'_> {}
 
@@ -24,23 +26,23 @@ fn unlocked(f: &mut dyn FnMut()) {
     if unsafe { ffi::PyGILState_Check() } == 0 {
         return f();
     }
-    // PyO3 counts what it attaches itself: through `attach` its books are right in callbacks of Python too that it does not know of.
-    // It refuses during a traversal of the garbage collector; the caller then runs the work as it is.
+    // PyO3 counts its own attachments, so `attach` keeps the count right even in callbacks that Python made without PyO3. `try_attach` refuses
+    // during a traversal of the garbage collector; the caller then runs the work itself.
     let _ = Python::try_attach(|py| {
         let here = Here(&mut *f);
         py.detach(move || here.run());
     });
 }
 
-/// `Python::attach`, for a thread that may have to wait for the GIL, and for calls under which anything may run. No guard is held: the thread
-/// that has the GIL may wait for it.
+/// `Python::attach`. The call may wait for the GIL, and any Python code may run inside. The caller holds no guard: the thread that has the GIL
+/// may be waiting for that guard.
 #[cfg_attr(debug_assertions, track_caller)]
 pub(super) fn attach<R>(f: impl for<'py> FnOnce(Python<'py>) -> R) -> R {
     assert_no_guard("asking for the GIL");
     Python::attach(f)
 }
 
-/// A part of what holds Python objects: their end may run anything.
+/// A field of types that hold Python objects. It checks that no guard is held when they are dropped: a finalizer may run any code.
 pub(super) struct EndsUnlocked;
 
 impl Drop for EndsUnlocked {

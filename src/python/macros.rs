@@ -1,10 +1,12 @@
-//! Operations that are functions of the module and methods of `Tensor` alike are written once.
+//! A macro for operations that are both functions of the module and methods of `Tensor`.
+//!
+//! Operations whose arguments have one form each need no binding: `ops/declared.rs` declares them, `functions::declared` binds them.
 
-/// Each entry becomes `rgrad.name(input, ...)` and `Tensor.name(...)`; `register` adds the functions to the module.
+/// Each entry becomes `rgrad.name(input, ...)` and `Tensor.name(...)`. `register_functions` adds the functions to the module.
 ///
 /// ```text
 /// /// What it does.
-/// fn name(x, dim: i64) sig(dim=0) { body with x: &Bound<PyTensor>, giving PyResult<Py<PyAny>> }
+/// fn name(x, dim: i64) sig(dim=0) { /* x: &Bound<PyTensor>; the value is a PyResult<Py<PyAny>> */ }
 /// ```
 macro_rules! functions_and_methods {
     ($($(#[doc = $doc:literal])+ fn $name:ident($x:ident $(, $arg:ident: $ty:ty)* $(,)?) sig($($sig:tt)*) $body:block)+) => {

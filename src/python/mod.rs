@@ -1,4 +1,7 @@
-//! The Python bindings: conversion, errors, the GIL and garbage collection. No maths and no shape rule.
+//! The Python bindings: conversion, errors, the GIL and garbage collection.
+//!
+//! Folders: the class `Tensor` (`tensor`), values in and out (`convert`), functions and methods by family (`functions`), the graph and custom
+//! Functions (`autograd`), `__torch_function__` (`overrides`), the process (`runtime`). Mathematics and shape rules are in `ops`.
 
 mod args;
 mod autograd;
@@ -25,7 +28,7 @@ static ALLOCATOR: runtime::allocator::Allocator = runtime::allocator::Allocator;
 
 /// The native module `rgrad._core`.
 ///
-/// Identity, the pool of dead objects and overrides rely on the GIL; PyO3 would declare the module safe without it.
+/// `tensor::identity`, its pool of free objects and `overrides` rely on the GIL. Without `gil_used` PyO3 would declare that the module does not.
 #[pymodule(gil_used = true)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -40,7 +43,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     saved::register(m)?;
     function::register(m)?;
     autograd::register(m)?;
-    // Last: these stand before all that there is.
+    // Last: these wrap everything that is registered above.
     overrides::register(m)?;
     tensor::fast_operators::register(m);
     Ok(())

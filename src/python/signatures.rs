@@ -1,14 +1,15 @@
-//! Text signatures that PyO3 cannot make: defaults below zero, for which it writes `...`, and keywords that a function gathers by itself.
+//! Text signatures that PyO3 cannot make: negative defaults, for which it writes `...`, and keywords that a function takes as `**kwargs`.
 //!
-//! `inspect.signature`, `help` and the stubs read them. `overrides::covers` puts them into the definitions.
+//! `inspect.signature`, `help` and the stubs read them. `overrides::covers` puts them into the definitions. Signatures of pointwise and
+//! declared functions come from their tables.
 
 use super::overrides::keywords::takes_out;
 
-/// What every function that makes a tensor takes.
+/// The keywords of every function that creates a tensor.
 const OPTIONS: &str = "dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False";
 
-/// Defaults that PyO3 does not show: those below zero, and what an argument that may be missing stands for. Of functions and methods alike;
-/// those without a name are the same everywhere.
+/// Defaults that PyO3 does not show: negative ones, and the value that a missing argument stands for. They hold for functions and methods.
+/// An empty name stands for all functions.
 const DEFAULTS: &[(&str, &str)] = &[
     ("", "alpha=1"),
     ("", "beta=1"),
@@ -29,7 +30,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("var_mean", "unbiased=True"),
 ];
 
-/// Of functions alone; `+` stands for `OPTIONS`.
+/// Signatures of functions only. `+` stands for `OPTIONS`.
 const FUNCTIONS: &[(&str, &str)] = &[
     ("arange", "*args, out=None, +"),
     ("empty", "*size, out=None, memory_format=None, +"),
@@ -62,14 +63,14 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("zeros_like", "input, *, memory_format=None, +"),
 ];
 
-/// Of methods alone.
+/// Signatures of methods only.
 const METHODS: &[(&str, &str)] = &[
     ("new_empty", "*size, +"),
     ("new_full", "size, fill_value, *, +"),
     ("new_ones", "*size, +"),
     ("new_tensor", "data, *, +"),
     ("new_zeros", "*size, +"),
-    // `from` is a word of Python's own, which no signature can have.
+    // `from` is a keyword of Python, which no signature can contain.
     ("random_", "from_=None, /, to=None, *, generator=None"),
     ("uniform_", "from_=0.0, /, to=1.0, *, generator=None"),
 ];
@@ -78,7 +79,7 @@ fn find(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     table.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// The whole documentation of a function or method as Python keeps it; None where PyO3's is right.
+/// The docstring of a function or method with its text signature in front, as CPython stores it; None if PyO3's is right.
 pub(super) fn documented(name: &str, is_method: bool, doc: &str) -> Option<String> {
     let (made, body) = doc.split_once("\n--\n\n").unwrap_or(("", doc));
     let made = made.split_once('(').map_or("", |(_, rest)| rest.strip_suffix(')').unwrap_or(rest));
@@ -94,7 +95,7 @@ pub(super) fn documented(name: &str, is_method: bool, doc: &str) -> Option<Strin
     (text != made).then(|| format!("{name}({text})\n--\n\n{body}"))
 }
 
-/// A signature that PyO3 made, with the defaults that it left out.
+/// A signature made by PyO3, with the defaults that it left out.
 fn filled(name: &str, made: &str) -> String {
     let parts = made.split(", ").map(|part| {
         let parameter = part.strip_suffix("=...").or_else(|| part.strip_suffix("=None"))?;

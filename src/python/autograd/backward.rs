@@ -1,4 +1,6 @@
-//! The ways into the engine: roots, gradients to start from, wanted inputs, and what a pass is told.
+//! Calls of the engine: `Tensor.backward`, `autograd.backward`, `autograd.grad`, and their arguments. Also anomaly mode.
+//!
+//! Graph tasks, input buffers and the ready queue are in the core's `autograd::engine`.
 
 use crate::array::Array;
 use crate::autograd::{Edge, Tensor, anomaly, call_site, engine, graph_task, level, missing_gradient};
@@ -15,14 +17,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A root or an input: a tensor, or the edge to where its gradient goes.
+/// A root or an input: a tensor, or the edge along which its gradient goes.
 enum Target {
     Tensor(Tensor),
     Edge(Edge),
 }
 
 impl Target {
-    /// None for a tensor that needs no gradient.
+    /// The edge; None for a tensor that does not require grad.
     fn edge(&self) -> PyResult<Option<Edge>> {
         Ok(match self {
             Target::Tensor(t) => t.gradient_edge()?,
@@ -31,7 +33,7 @@ impl Target {
     }
 }
 
-/// A pair of a node and an output number, as `GradientEdge` is one.
+/// An edge from a pair of a node and an output number, such as a `GradientEdge`; None for other objects.
 fn edge_of(obj: &Bound<'_, PyAny>) -> PyResult<Option<Edge>> {
     let Ok(pair) = obj.cast::<PyTuple>() else { return Ok(None) };
     if !(2..=3).contains(&pair.len()) {
@@ -65,7 +67,7 @@ fn targets(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Target>> {
     items.enumerate().map(|(i, o)| target(&o?, || format!("{what}[{i}]"))).collect()
 }
 
-/// What `inputs=` was given: targets and, from a dict, their names.
+/// The targets of `inputs=`, and their names if it is a dict.
 fn inputs_of(obj: &Bound<'_, PyAny>, caller: &str) -> PyResult<(Vec<Target>, Vec<String>)> {
     let (found, names) = if let Ok(d) = obj.cast_exact::<PyDict>() {
         let names = d.keys().iter().map(|k| Ok(k.str()?.to_string())).collect::<PyResult<_>>()?;
@@ -95,7 +97,7 @@ fn no_graph(i: usize, t: &Tensor) -> PyErr {
     }
 }
 
-/// A root and its gradient; ones for a scalar that has none.
+/// A root and its gradient; ones for a scalar without a given gradient.
 fn root(i: usize, t: &Target, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
     match t {
         Target::Tensor(t) => tensor_root(i, t, grad),
@@ -173,7 +175,7 @@ fn roots(outputs: &[Target], grads: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Te
     outputs.iter().zip(&given).enumerate().map(|(i, (t, g))| one(i, t, g)).collect()
 }
 
-/// Runs the engine without the GIL.
+/// Runs a graph task without the GIL.
 fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options) -> PyResult<Vec<Option<Tensor>>> {
     if options.create_graph && anomaly::is_on() {
         options.call_site = call_site::current();
@@ -183,7 +185,7 @@ fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options)
     Ok(result?)
 }
 
-/// Warns once that a recorded backward ties parameters and gradients to each other.
+/// Warns once that `create_graph` makes reference cycles between parameters and gradients.
 fn warn_of_cycle(py: Python<'_>) -> PyResult<()> {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if WARNED.swap(true, Ordering::Relaxed) {
@@ -199,7 +201,7 @@ fn warn_of_cycle(py: Python<'_>) -> PyResult<()> {
     )
 }
 
-/// Runs a pass whose gradients go into `.grad`: of all leaves, or of `inputs`.
+/// Runs a graph task that accumulates gradients into `.grad` of all leaves, or of `inputs`.
 fn accumulate(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     if level::depth() > 0 {
         return Err(runtime(
@@ -232,12 +234,19 @@ fn accumulate(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::O
 
 #[pymethods]
 impl PyTensor {
-    /// Adds the gradients of this tensor with respect to the leaves (or to `inputs`) to their `.grad`.
+    /// Adds the gradients of this tensor with respect to the leaves, or to `inputs`, to their `.grad`.
     ///
-    /// `gradient` has this tensor's shape; it may be left out for a tensor of one element. With `strict` it is an error, raised before
-    /// anything is computed, if the graph does not lead to one of `inputs` (give `dict(model.named_parameters())` to have them named); the
-    /// error names the lines where the path was cut. Without `inputs` it is one if a leaf is known to which the path was cut. Raises
-    /// RuntimeError when there is no graph, when the graph was freed, or when the shape of `gradient` differs.
+    /// Args:
+    ///     gradient: The gradient of this tensor, of its shape. It may be missing for a tensor of one element.
+    ///     retain_graph: Whether the graph is kept for another backward; by default the value of `create_graph`.
+    ///     create_graph: Whether the operations of backward are recorded, for derivatives of higher order.
+    ///     inputs: The tensors whose `.grad` is written; all leaves by default. A dict, such as `dict(model.named_parameters())`, also names
+    ///         them in errors.
+    ///     strict: Whether a missing gradient is an error, raised before anything is computed: of one of `inputs`, or without them of a leaf
+    ///         from which a recorded cut separates this tensor. The error names the lines of the cut.
+    ///
+    /// Raises:
+    ///     RuntimeError: There is no graph, the graph was freed, `gradient` has another shape, or `strict` finds a missing gradient.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None, *, strict=false))]
     fn backward(
         slf: &Bound<'_, Self>,
@@ -324,20 +333,24 @@ fn unused(i: usize, outputs: &[Target], input: &Target) -> PyErr {
     }
 }
 
-/// Has `callback()` called once the backward pass that this thread is inside of has ended.
+/// Registers `callback()`, which is called when the graph task that this thread runs has ended.
 #[pyfunction]
 fn _queue_callback(callback: Py<PyAny>) -> PyResult<()> {
     graph_task::queue(Box::new(move || attach(|py| callback.call0(py).map(drop)).map_err(foreign)))?;
     Ok(())
 }
 
-/// The number of the backward pass that this thread is inside of, or -1.
+/// The id of the graph task that this thread runs, or -1.
 #[pyfunction]
 fn _current_graph_task_id() -> i64 {
     graph_task::current_pass().map_or(-1, |id| id as i64)
 }
 
-/// Switches anomaly mode on or off, for all threads; `check_nan` says whether backward looks for nan in it.
+/// Switches anomaly mode on or off, for all threads.
+///
+/// Args:
+///     mode: Whether anomaly mode is on.
+///     check_nan: Whether a NaN in a gradient is an error.
 #[pyfunction]
 #[pyo3(signature = (mode, check_nan=true))]
 fn set_anomaly_enabled(mode: bool, check_nan: bool) {
@@ -350,17 +363,19 @@ fn is_anomaly_enabled() -> bool {
     anomaly::is_on()
 }
 
-/// Whether backward looks for nan in anomaly mode.
+/// Whether a NaN in a gradient is an error in anomaly mode.
 #[pyfunction]
 fn is_anomaly_check_nan_enabled() -> bool {
     anomaly::checks_nan()
 }
 
+/// Whether graph tasks of this thread may use other threads.
 #[pyfunction]
 fn _is_multithreading_enabled() -> bool {
     graph_task::fresh_threads()
 }
 
+/// Sets whether graph tasks of this thread may use other threads.
 #[pyfunction]
 fn _set_multithreading_enabled(on: bool) {
     graph_task::set_fresh_threads(on);

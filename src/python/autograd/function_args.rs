@@ -1,4 +1,6 @@
-//! What custom Functions are given and give, above plain tensors: arguments whose level was left, tangents of outputs.
+//! Arguments and outputs of custom Functions under transforms: tensors of levels that have ended, and tangents of outputs.
+//!
+//! A call of a Function and its node are in `function`.
 
 use crate::autograd::Tensor;
 use crate::python::args::as_tensor;
@@ -8,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-/// The arguments with those below in the place of tensors whose level was left; None if there are none.
+/// The arguments, with each tensor of an ended transform level replaced by the tensor that it wraps; None if there is no such argument.
 pub(crate) fn through_ended<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let lower: SmallVec<[Option<Tensor>; 4]> = args.iter().map(|a| as_tensor(&a).and_then(Tensor::unwrap_ended)).collect();
     if lower.iter().all(Option::is_none) {
@@ -25,7 +27,7 @@ pub(crate) fn through_ended<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Option<
     Ok(Some(PyTuple::new(py, seen)?))
 }
 
-/// Gives a tensor a tangent.
+/// Sets the tangent of a tensor.
 #[pyfunction]
 fn _set_tangent(t: &Bound<'_, PyAny>, tangent: &Bound<'_, PyAny>) -> PyResult<()> {
     match (as_tensor(t), as_tensor(tangent)) {

@@ -1,4 +1,6 @@
-//! Outputs of a custom Function that are kept in attributes of its context: noticed, warned about, and made collectable.
+//! Garbage collection of a custom Function whose context has outputs in its attributes, which is a reference cycle.
+//!
+//! Such outputs are found, warned about and made collectable. Values of `save_for_backward` make no cycle; they are in `function`.
 
 use crate::autograd::engine::hooks::next_id;
 use crate::autograd::{Node, Tensor, WeakTensor};
@@ -14,8 +16,8 @@ pub(crate) fn is_of(t: &Tensor, node: &Arc<Node>) -> PyResult<bool> {
     Ok(t.grad_fn()?.is_some_and(|e| Arc::ptr_eq(&e.node, node)))
 }
 
-/// An output in an attribute of the context keeps the context, its node and so itself alive until the garbage collector comes by.
-/// Lists, tuples and dicts are looked into. Warns of each attribute; says whether `hold` is wanted.
+/// Warns of each attribute of the context that has an output, also in lists, tuples and dicts. Such an output keeps the context, its node and
+/// thereby itself alive until the garbage collector runs. Returns whether `hold` is needed.
 pub(crate) fn noticed(cls: &Bound<'_, PyType>, ctx: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>]) -> PyResult<bool> {
     let py = ctx.py();
     let attributes = ctx.getattr(intern!(py, "__dict__"))?;
@@ -30,7 +32,7 @@ pub(crate) fn noticed(cls: &Bound<'_, PyType>, ctx: &Bound<'_, PyAny>, node: &Ar
     Ok(any && made.len() > 1)
 }
 
-/// Whether a value is an output of this node, or has one in it.
+/// Whether a value is an output of this node, or contains one.
 fn holds_output(value: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>], depth: usize) -> PyResult<bool> {
     if let Some(t) = as_tensor(value) {
         return Ok(made.iter().flatten().any(|m| m.same(t)) && is_of(t, node)?);
@@ -54,9 +56,9 @@ fn holds_output(value: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tenso
     Ok(false)
 }
 
-/// Makes a context with outputs in its attributes collectable where there are several. The node that they share counts the context once,
-/// and none of them alone may show that count to the collector. So each output gets a count of its own to show, and the context shows
-/// the node's, as long as only these outputs hold the node: then whoever reaches one of them reaches the context.
+/// Makes a context that has several outputs in its attributes collectable. The outputs share a node, which has one reference to the context, and
+/// no single output may report that reference to the collector. Therefore each output gets a reference of its own, which it reports, and the
+/// context reports the node's reference as long as only these outputs hold the node.
 pub(crate) fn hold(ctx: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>]) -> PyResult<Vec<WeakTensor>> {
     let mut outputs = Vec::new();
     for t in made.iter().flatten() {

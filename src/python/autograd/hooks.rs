@@ -1,4 +1,6 @@
-//! Python callables as hooks, and the handles that remove them.
+//! Python callables as hooks of tensors, leaves and nodes, and the handles that remove them.
+//!
+//! When hooks run is decided in the core's `autograd::engine`. Hooks of saved tensors are in `saved`.
 
 use crate::autograd::Tensor;
 use crate::autograd::engine::hooks::{Grads, LeafHook, NodeHook, Registration, TensorHook};
@@ -12,10 +14,10 @@ use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 use std::any::Any;
 
-/// Any Python callable in the place of a hook.
+/// A Python callable as a hook.
 pub(crate) struct PyHook(pub Py<PyAny>);
 
-/// An object that a tensor keeps alive, in the shape of a hook that does nothing.
+/// A Python object that a tensor keeps alive: a hook that does nothing.
 pub(crate) struct Keeps(pub Py<PyAny>);
 
 impl Drop for PyHook {
@@ -39,7 +41,7 @@ impl LeafHook for Keeps {
     }
 }
 
-/// Shows what a hook holds to the garbage collector.
+/// Visits the objects that a hook holds, for the garbage collector.
 pub(crate) fn traverse(hook: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
     if let Some(h) = hook.downcast_ref::<PyHook>() {
         return visit.call(&h.0);
@@ -103,7 +105,7 @@ fn tuple_of<'py>(py: Python<'py>, grads: &Grads) -> PyResult<Bound<'py, PyTuple>
     PyTuple::new(py, items)
 }
 
-/// A hook's replacement for gradients.
+/// The gradients that a hook returned, or None.
 fn replaced(value: &Bound<'_, PyAny>) -> PyResult<Option<Grads>> {
     if value.is_none() {
         return Ok(None);
@@ -137,13 +139,13 @@ impl NodeHook for PyHook {
     }
 }
 
-/// What a registration returns: `remove()` takes the hook away; as a context manager it does so at the end of the block.
+/// The handle of a registered hook: `remove()` removes the hook, and as a context manager it does so at the end of the block.
 #[pyclass(module = "rgrad._core", frozen, name = "HookHandle")]
 pub(crate) struct HookHandle(pub Registration);
 
 #[pymethods]
 impl HookHandle {
-    /// Takes the hook away; doing so again changes nothing.
+    /// Removes the hook. A second call has no effect.
     fn remove(&self) {
         self.0.remove();
     }

@@ -1,4 +1,7 @@
-//! Gradients, modes and hooks on tensors.
+//! Autograd in Python: gradients and hooks of tensors, and the modes of a thread.
+//!
+//! The engine is called in `backward`, nodes are in `node`, transforms and tangents in `transforms`. The rules themselves are in the core's
+//! `autograd`, gradient modes as contexts in `rgrad.autograd`.
 
 mod backward;
 pub(crate) mod function_args;
@@ -32,7 +35,7 @@ fn tensors(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
-/// Histories inside a transform are the transform's own: refuses what would begin or keep one there.
+/// An error inside a function transform, which has histories of its own.
 fn refuse_inside(what: &str, call: &str) -> PyResult<()> {
     if level::depth() == 0 {
         return Ok(());
@@ -50,6 +53,7 @@ impl PyTensor {
         crate::python::tensor::identity::link(slf);
     }
 
+    /// The accumulated gradient of this tensor, or None.
     #[getter]
     fn get_grad(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
@@ -94,7 +98,7 @@ impl PyTensor {
         Ok(Self::of(slf).set_grad(None)?)
     }
 
-    /// The node that made this tensor; None for a leaf.
+    /// The node that computed this tensor; None for a leaf.
     #[getter]
     fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
@@ -104,11 +108,13 @@ impl PyTensor {
         }
     }
 
+    /// The index of this tensor among the outputs of `grad_fn`.
     #[getter]
     fn output_nr(slf: &Bound<'_, Self>) -> PyResult<u32> {
         Ok(Self::of(slf).grad_fn()?.map_or(0, |e| e.nr))
     }
 
+    /// Whether operations on this tensor are recorded.
     #[getter]
     fn get_requires_grad(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).requires_grad()
@@ -123,7 +129,10 @@ impl PyTensor {
         Ok(t.set_requires_grad(on)?)
     }
 
-    /// Switches the recording of operations on this tensor on or off; only for leaves of floating point dtype.
+    /// Switches the recording of operations on this tensor on or off, in place.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor is not a leaf, its dtype is not floating point, or a function transform runs.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
         refuse_inside("Tensor.requires_grad_() (or perhaps using rgrad.autograd.functional.* APIs)", "requires_grad_()")?;
@@ -131,43 +140,57 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
+    /// Whether no recorded operation computed this tensor.
     #[getter]
     fn is_leaf(slf: &Bound<'_, Self>) -> PyResult<bool> {
-        // A view whose node cannot be made anew says so.
+        // `grad_fn` is an error for a view whose node cannot be regenerated.
         let t = Self::of(slf);
         Ok(!t.requires_grad() || t.grad_fn()?.is_none())
     }
 
-    /// Makes backward keep this tensor's gradient in `.grad` although it is no leaf.
+    /// Makes backward store the gradient of this non-leaf tensor in `.grad`.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor does not require grad, or a function transform runs.
     fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
         refuse_inside("Tensor.retain_grad()", "retain_grad()")?;
         Ok(Self::of(slf).retain_grad()?)
     }
 
+    /// Whether this is a non-leaf tensor whose gradient backward stores in `.grad`.
     #[getter]
     fn retains_grad(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).retains_grad()
     }
 
+    /// How often the memory has been written in place.
     #[getter]
     fn _version(slf: &Bound<'_, Self>) -> PyResult<u32> {
         Self::of(slf).version().ok_or_else(|| runtime("Inference tensors do not track version counter."))
     }
 
+    /// The tensor of which this one is a view, or None.
     #[getter]
     fn _base(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         wrap_option(slf.py(), Self::of(slf).base())
     }
 
+    /// Whether this tensor is a view whose history depends on its base.
     fn _is_view(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).base().is_some()
     }
 
+    /// Whether this tensor was made in inference mode.
     fn is_inference(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).is_inference()
     }
 
-    /// Registers `hook(grad)`, called with each gradient of this tensor; a returned tensor replaces it.
+    /// Registers `hook(grad)`, which is called with each gradient of this tensor.
+    ///
+    /// A tensor that the hook returns replaces the gradient.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor does not require grad.
     fn register_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
         let t = Self::of(slf);
         if !t.requires_grad() {
@@ -176,7 +199,10 @@ impl PyTensor {
         Ok(HookHandle(t.register_hook(Arc::new(PyHook(hook)))?))
     }
 
-    /// Registers `hook(leaf)`, called whenever this leaf's `.grad` is complete.
+    /// Registers `hook(leaf)`, which is called each time after a gradient was added to this leaf's `.grad`.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor does not require grad, or it is not a leaf.
     fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
         let t = Self::of(slf);
         if !t.requires_grad() {
@@ -191,7 +217,7 @@ impl PyTensor {
     }
 }
 
-/// The hooks on a leaf's gradient.
+/// The hooks that `register_hook` has added to a leaf.
 #[pyfunction]
 fn _leaf_hooks(tensor: &Bound<'_, PyTensor>) -> Vec<Py<PyAny>> {
     let hook = |h: &Arc<dyn TensorHook>| h.as_any().downcast_ref::<PyHook>().map(|h| h.0.clone_ref(tensor.py()));
@@ -204,6 +230,7 @@ fn is_grad_enabled() -> bool {
     mode::is_grad_enabled()
 }
 
+/// Switches the recording of operations on this thread on or off.
 #[pyfunction]
 fn _set_grad_enabled(on: bool) {
     mode::set_grad_enabled(on);
@@ -215,7 +242,7 @@ fn is_inference_mode_enabled() -> bool {
     mode::current().inference
 }
 
-/// Switches the short way of operations on few numbers on or off for this thread, and gives what was set before. For tests.
+/// Switches the fast path of operations on few elements on or off for this thread, and returns the previous setting. For tests.
 #[pyfunction]
 fn _set_short_way(on: bool) -> bool {
     let before = !mode::current().watches(Watch::Dispatch);
@@ -223,12 +250,13 @@ fn _set_short_way(on: bool) -> bool {
     before
 }
 
+/// Switches inference mode on or off for this thread.
 #[pyfunction]
 fn _set_inference_mode(on: bool) {
     mode::set(Mode { inference: on, ..mode::current() });
 }
 
-/// Adds one to the version counters of one or several tensors, as a write would.
+/// Adds one to the version counters of one or several tensors, as an in-place write does.
 #[pyfunction]
 fn _increment_version(tensor_or_list: &Bound<'_, PyAny>) -> PyResult<()> {
     for t in tensors(tensor_or_list, "tensor")? {

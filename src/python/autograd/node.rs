@@ -1,4 +1,6 @@
-//! Graph nodes as Python objects: `type(t.grad_fn).__name__` is the node's name.
+//! Nodes of the graph as Python objects; `type(t.grad_fn).__name__` is the node's name.
+//!
+//! The attributes of saved values (`_saved_self`) are made in `saved`, the contexts of custom Functions in `function`.
 
 use crate::autograd::engine::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine};
@@ -16,14 +18,14 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-/// How an object holds its node: a custom Function's context must not keep the node alive that keeps the context alive.
+/// How an object refers to its node. The context of a custom Function has a weak reference, since the node owns the context.
 enum Hold {
     Nothing,
     Strong(Arc<Node>),
     Weak(Weak<Node>),
 }
 
-/// A node of the graph that backward walks.
+/// A node of the autograd graph.
 #[pyclass(name = "Node", module = "rgrad.autograd.graph", subclass, dict, weakref, frozen)]
 pub(crate) struct PyNode {
     hold: Table<Hold>,
@@ -34,7 +36,7 @@ thread_local! {
     static NEXT: RefCell<Option<Arc<Node>>> = const { RefCell::new(None) };
 }
 
-/// One class for each node name.
+/// The classes of nodes by name.
 static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
 fn class_of<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
@@ -56,7 +58,7 @@ impl PyNode {
         PyNode { hold: Table::new(Hold::Nothing) }
     }
 
-    /// Ties a Function's context to its node.
+    /// Connects a Function's context with its node.
     pub(crate) fn tie(&self, node: &Arc<Node>) {
         let old = std::mem::replace(&mut *self.hold.lock(), Hold::Weak(Arc::downgrade(node)));
         drop(old);
@@ -84,7 +86,7 @@ pub(crate) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny
     }
     if let Some((p, _)) = node.slot().get() {
         let obj: *mut ffi::PyObject = p.cast();
-        // SAFETY: an object clears the slot when it dies, under the GIL; a count of 0 means that it is dying now.
+        // SAFETY: an object clears the slot in its destructor, under the GIL. A count of 0 means that the destructor runs now.
         unsafe {
             if ffi::Py_REFCNT(obj) > 0 {
                 return Ok(Bound::from_borrowed_ptr(py, obj).unbind());
@@ -124,7 +126,7 @@ impl PyNode {
         }
     }
 
-    /// `((node, output number), ...)`: where the gradients go that this node computes; `(None, 0)` where none is needed.
+    /// The edges along which the gradients of this node go: `((node, output number), ...)`, with `(None, 0)` for inputs without gradient.
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let node = self.node()?;
@@ -157,7 +159,7 @@ impl PyNode {
         Ok(self.node()?.site().describe())
     }
 
-    /// A dict that stays with the node.
+    /// A dict for data of the user, which lives as long as the node.
     #[getter]
     fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let made = self.node()?.metadata(|| Arc::new(PyDict::new(py).unbind()));
@@ -167,11 +169,12 @@ impl PyNode {
         }
     }
 
+    /// The number of the node in the order of recording.
     fn _sequence_nr(&self) -> PyResult<u64> {
         Ok(self.node()?.seq())
     }
 
-    /// Registers `fn(grad_inputs, grad_outputs)`, called after the node has run; a returned tuple replaces the gradients.
+    /// Registers `fn(grad_inputs, grad_outputs)`, which is called after the node has run. A tuple that it returns replaces the gradients.
     fn register_hook(&self, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
         let node = self.node()?;
         let id = next_id();
@@ -179,7 +182,7 @@ impl PyNode {
         Ok(HookHandle(Registration::Node(Arc::downgrade(&node), id)))
     }
 
-    /// Registers `fn(grad_outputs)`, called before the node runs; a returned tuple replaces the gradients.
+    /// Registers `fn(grad_outputs)`, which is called before the node runs. A tuple that it returns replaces the gradients.
     fn register_prehook(&self, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
         let node = self.node()?;
         let id = next_id();
@@ -187,7 +190,7 @@ impl PyNode {
         Ok(HookHandle(Registration::Node(Arc::downgrade(&node), id)))
     }
 
-    /// Runs the node by hand on gradients of its outputs; frees nothing. One result comes alone, several as a tuple.
+    /// Runs the node on gradients of its outputs and frees nothing. Returns one gradient, or a tuple of several.
     #[pyo3(signature = (*grads))]
     fn __call__(&self, py: Python<'_>, grads: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let node = self.node()?;
@@ -208,7 +211,7 @@ impl PyNode {
         })
     }
 
-    /// `_saved_NAME` and `_raw_saved_NAME`: what the node keeps for its backward, under PyTorch's names.
+    /// `_saved_NAME` and `_raw_saved_NAME`: the values that the node has saved for backward, under PyTorch's names.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let found = if name.starts_with("_saved_") || name.starts_with("_raw_saved_") {
             saved::attribute(slf.py(), &slf.get().node()?, name)?
@@ -223,7 +226,7 @@ impl PyNode {
         saved::dir(slf.as_any(), names)
     }
 
-    /// Shape, dtype and device of each of the node's outputs, which its gradients have.
+    /// Shape, dtype and device of each output of the node, which the gradients share.
     #[getter]
     fn _input_metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let class = py.import("rgrad.autograd.graph")?.getattr("_InputMetadata")?;
@@ -233,7 +236,7 @@ impl PyNode {
         PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Whether a gradient flows through this node.
+    /// Whether gradients go through this node: always True.
     #[getter]
     fn requires_grad(&self) -> PyResult<bool> {
         self.node().map(|_| true)
@@ -244,7 +247,7 @@ impl PyNode {
     }
 }
 
-/// `(node, output number)`: where a gradient of the tensor goes.
+/// The edge along which a gradient of the tensor goes: `(node, output number)`.
 #[pyfunction]
 fn _gradient_edge(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<(Py<PyAny>, u32)> {
     match crate::python::args::tensor(tensor, "get_gradient_edge(): argument 'tensor'")?.gradient_edge()? {

@@ -1,4 +1,6 @@
-//! Levels of transforms, and tangents.
+//! Transform levels and tangents: the functions from which `rgrad.func` and `forward_ad` are made.
+//!
+//! Levels, batching rules and tangents themselves are in the core's `autograd::transforms` and `ops::batch`.
 
 use crate::autograd::transforms::level::{self, DerivativeLevel, Level};
 use crate::autograd::transforms::slow_paths::{self, SlowPath};
@@ -22,7 +24,7 @@ fn open(number: u32) -> PyResult<Arc<dyn Level>> {
     level::open(number).ok_or_else(|| runtime(format!("level {number} of a transform is not open on this thread")))
 }
 
-/// Enters a level of a derivative (kind "track") or of a batch of `size` (kind "batch"); returns its number.
+/// Enters a transform level: of a derivative (kind "track"), or of a batch of `size` elements (kind "batch"). Returns its number.
 #[pyfunction]
 #[pyo3(signature = (kind, size=None, randomness="error"))]
 fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u32> {
@@ -47,7 +49,7 @@ fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u
     }
 }
 
-/// Leaves a level, and what was left open inside it.
+/// Leaves a transform level, and all open levels inside it.
 #[pyfunction]
 fn _exit_level(number: u32) {
     for n in (number..=level::depth()).rev() {
@@ -58,19 +60,19 @@ fn _exit_level(number: u32) {
     }
 }
 
-/// How many levels this thread is inside of.
+/// The number of open transform levels of this thread.
 #[pyfunction]
 fn _top_level() -> u32 {
     level::depth()
 }
 
-/// The level of a tensor; 0 for a plain one.
+/// The transform level of a tensor; 0 for a plain tensor.
 #[pyfunction]
 fn _level_of(t: &PyObj<'_>) -> PyResult<u32> {
     Ok(given(t, "_level_of")?.level())
 }
 
-/// A tensor of an open level over `t`: of a batch, along its dimension `dim`.
+/// Wraps `t` in a tensor of an open level. For a level of a batch, `dim` is the batch dimension.
 #[pyfunction]
 #[pyo3(signature = (t, number, dim=None))]
 fn _wrap(py: Python<'_>, t: &PyObj<'_>, number: u32, dim: Option<i64>) -> PyResult<Py<PyAny>> {
@@ -90,7 +92,7 @@ fn _wrap(py: Python<'_>, t: &PyObj<'_>, number: u32, dim: Option<i64>) -> PyResu
     wrap(py, level::wrap(&level, inner))
 }
 
-/// What lies below a level, and whether the tensor was of that level. A batch's dimension comes first.
+/// The tensor that a tensor of a level wraps, with the batch dimension first, and True; the tensor itself and False if it is of another level.
 #[pyfunction]
 fn _unwrap(py: Python<'_>, t: &PyObj<'_>, number: u32) -> PyResult<(Py<PyAny>, bool)> {
     match given(t, "_unwrap")?.lower(number) {
@@ -99,13 +101,13 @@ fn _unwrap(py: Python<'_>, t: &PyObj<'_>, number: u32) -> PyResult<(Py<PyAny>, b
     }
 }
 
-/// Asks, before in-place writes, only levels below `number` whether they captured the target; returns which were asked before.
+/// Makes the mutation guard check in-place writes only for levels below `number`, and returns the previous number.
 #[pyfunction]
 fn _ask_below(number: u32) -> u32 {
     mutation_guard::check_only_below(number)
 }
 
-/// `requires_grad_` for the transforms themselves.
+/// As `Tensor.requires_grad_`, which is an error inside transforms.
 #[pyfunction]
 #[pyo3(signature = (t, on=true))]
 fn _require_grad<'py>(t: &PyObj<'py>, on: bool) -> PyResult<PyObj<'py>> {
@@ -116,12 +118,12 @@ fn _require_grad<'py>(t: &PyObj<'py>, on: bool) -> PyResult<PyObj<'py>> {
 /// A view of `t` with a tangent.
 #[pyfunction]
 fn _make_dual(py: Python<'_>, t: &PyObj<'_>, tangent: &PyObj<'_>) -> PyResult<Py<PyAny>> {
-    // Of the derivatives around, or the tangent would be taken for one of a derivative outside of them.
+    // The tensor belongs to the open derivatives; without this the tangent would count for a derivative outside them.
     let t = level::created(given(t, "_make_dual")?.clone())?;
     wrap(py, forward_mode::make_dual(&t, given(tangent, "_make_dual")?)?)
 }
 
-/// The tangent, or None: of those that `level` sees, where that is given.
+/// The tangent, or None. With `level`, only a tangent that is visible at that level.
 #[pyfunction]
 #[pyo3(signature = (t, level=None))]
 fn _tangent(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
@@ -132,7 +134,7 @@ fn _tangent(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Optio
     t.tangent().map(|x| wrap(py, x)).transpose()
 }
 
-/// The same value and history without a tangent: of those that `level` sees, where that is given.
+/// The same value and history without the tangent. With `level`, only a tangent that is visible at that level is removed.
 #[pyfunction]
 #[pyo3(signature = (t, level=None))]
 fn _primal(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
@@ -141,26 +143,26 @@ fn _primal(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Py<PyA
     wrap(py, if snapshot { t.clone() } else { t.primal()? })
 }
 
-/// Opens a level of dual numbers; returns how many are open.
+/// Opens a level of dual numbers, and returns the number of open ones.
 #[pyfunction]
 fn _enter_dual() -> usize {
     forward_mode::enter(level::depth())
 }
 
-/// Closes the innermost level of dual numbers: tangents made in it are gone.
+/// Closes the innermost level of dual numbers and removes its tangents.
 #[pyfunction]
 fn _exit_dual(_number: usize) {
     forward_mode::exit(level::depth());
 }
 
-/// Whether operations carry tangents on; returns what held before.
+/// Sets whether operations compute tangents, and returns the previous setting.
 #[pyfunction]
 fn _set_tangents_enabled(on: bool) -> bool {
     forward_mode::set_enabled(on)
 }
 
-/// The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each element of a batch, since
-/// this thread was asked last.
+/// The names of the operations whose tangents were computed by transposing their vjp, and of those that ran in a loop over a batch, since the
+/// last call on this thread.
 #[pyfunction]
 fn _take_slow_rules() -> (Vec<&'static str>, Vec<&'static str>) {
     let all = slow_paths::take();

@@ -1,4 +1,6 @@
-//! Values into tensors: Python sequences and numbers, NumPy arrays.
+//! Tensors from Python's values: nested sequences, numbers and NumPy arrays (`tensor`, `as_tensor`, `asarray`, `from_numpy`).
+//!
+//! Tensors from sizes (`zeros`, `arange`) are in `functions::create`.
 
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, primitives};
@@ -18,16 +20,16 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// As many dimensions as NumPy and PyTorch allow.
+/// The most dimensions, as in NumPy and PyTorch.
 const MAX_DIMS: usize = 64;
 
 // ---- from Python -----------------------------------------------------------------------------------------------------
 
-/// A number as it is collected, before the dtype is known.
+/// A number whose final dtype is not known yet.
 #[derive(Clone, Copy)]
 enum Leaf {
     Number(Scalar),
-    /// An int beyond 64 bits, as a float.
+    /// An int that does not fit into 64 bits, as a float.
     Huge(f64),
 }
 
@@ -48,7 +50,7 @@ fn is_text(obj: &PyObj<'_>) -> bool {
     obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>()
 }
 
-/// Whether an object is a level of nesting: it has a length and items by number.
+/// Whether an object is a nested sequence: it has a length and items by index.
 fn is_level(obj: &PyObj<'_>) -> bool {
     if obj.is_exact_instance_of::<PyFloat>() || obj.is_exact_instance_of::<PyInt>() || obj.is_exact_instance_of::<PyBool>() {
         return false;
@@ -63,11 +65,11 @@ fn is_level(obj: &PyObj<'_>) -> bool {
 
 #[inline]
 fn get<'py>(obj: &PyObj<'py>, i: usize) -> PyResult<PyObj<'py>> {
-    // SAFETY: a valid object under the GIL; the result is a new reference or null with an exception set.
+    // SAFETY: a valid object under the GIL. The result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(obj.py(), ffi::PySequence_GetItem(obj.as_ptr(), i as ffi::Py_ssize_t)) }
 }
 
-/// The sizes that the first elements of all levels give.
+/// The shape that the first elements of all levels of nesting have.
 fn shape_of(obj: &PyObj<'_>) -> PyResult<Dims> {
     let mut shape = Dims::new();
     let mut at = obj.clone();
@@ -145,7 +147,7 @@ fn leaf(obj: &PyObj<'_>, out: &mut Collected) -> PyResult<()> {
     Ok(())
 }
 
-/// All numbers in row-major order; every level must have the size that its first neighbour has.
+/// Collects all numbers in row-major order. All sequences of a level must have the same length.
 fn collect(obj: &PyObj<'_>, shape: &[usize], dim: usize, out: &mut Collected) -> PyResult<()> {
     let Some(&n) = shape.get(dim) else { return leaf(obj, out) };
     if !is_level(obj) {
@@ -166,7 +168,7 @@ fn overflow(dtype: DType, value: &dyn std::fmt::Display) -> PyErr {
     Error::runtime(format!("value cannot be converted to type {dtype} without overflow: got {value}")).into()
 }
 
-/// A number in a dtype, refused where it does not fit; unsigned types take negative numbers around, as PyTorch does.
+/// A number in a dtype; an error if it does not fit. Negative numbers wrap around in unsigned dtypes, as in PyTorch.
 fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
     let value = match leaf {
         Leaf::Huge(v) if dtype.is_float() => return Ok(Scalar::Float(v)),
@@ -200,7 +202,7 @@ fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array
             let to = a.ptr_mut().cast::<$t>();
             for (i, l) in collected.leaves.iter().enumerate() {
                 let v = fit(*l, dtype)?;
-                // SAFETY: fresh and contiguous, one element for each leaf.
+                // SAFETY: the array is new and contiguous, with one element for each leaf.
                 unsafe { to.add(i).write($f(v)) };
             }
         }};
@@ -218,7 +220,7 @@ fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array
     Ok(a)
 }
 
-/// A new tensor from any data; never shares memory.
+/// A new tensor from any data, which never shares memory.
 pub(crate) fn tensor_from(data: &PyObj<'_>, dtype: Option<DType>) -> PyResult<Tensor> {
     if let Some(t) = as_tensor(data) {
         let t = t.detach();
@@ -252,7 +254,7 @@ pub(crate) fn tensor_from(data: &PyObj<'_>, dtype: Option<DType>) -> PyResult<Te
     Ok(Tensor::new(store(&collected, &shape, dtype)?))
 }
 
-/// Objects that are certainly no arrays, so that NumPy need not be asked (or loaded).
+/// Whether an object is certainly not an array, so that NumPy is not needed.
 fn is_builtin(obj: &PyObj<'_>) -> bool {
     obj.is_exact_instance_of::<PyList>()
         || obj.is_exact_instance_of::<PyTuple>()
@@ -272,9 +274,19 @@ pub(crate) fn require_grad(t: &Tensor, on: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// A new tensor with a copy of `data` (numbers, nested sequences, arrays, tensors).
+/// A new tensor with a copy of `data`.
 ///
-/// Without `dtype` it is inferred: the default dtype for floats, int64 for ints, bool for bools.
+/// Args:
+///     data: Numbers, nested sequences of them, NumPy arrays or tensors.
+///     dtype: The dtype; by default that of `data`: the default dtype for floats, int64 for ints, bool for bools.
+///     device: The device; by default that of `data` if it is a tensor, else the default device.
+///     requires_grad: Whether operations on the tensor are recorded.
+///     pin_memory: Has no effect.
+///
+/// Raises:
+///     RuntimeError: No dtype can be inferred, a number does not fit into `dtype`, or the device is not available.
+///     TypeError: An element is not a number.
+///     ValueError: Sequences of one level have different lengths, or an int does not fit into 64 bits.
 #[pyfunction]
 #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false, pin_memory=false))]
 fn tensor(
@@ -300,7 +312,17 @@ fn tensor(
     wrap(py, t)
 }
 
-/// The data as a tensor, without a copy where that is possible: tensors and NumPy arrays of the wanted dtype share their memory.
+/// The data as a tensor, without a copy where that is possible.
+///
+/// Args:
+///     data: As in `tensor`. Tensors and NumPy arrays of the same dtype and device share their memory with the result.
+///     dtype: The dtype; by default that of `data`.
+///     device: The device; by default that of `data`.
+///
+/// Raises:
+///     RuntimeError: As in `tensor`.
+///     TypeError: As in `tensor`.
+///     ValueError: As in `tensor`.
 #[pyfunction]
 #[pyo3(name = "as_tensor", signature = (data, dtype=None, device=None))]
 fn as_tensor_(py: Python<'_>, data: &PyObj<'_>, dtype: Option<&PyObj<'_>>, device: Option<&PyObj<'_>>) -> PyObjResult {
@@ -324,7 +346,17 @@ fn as_tensor_(py: Python<'_>, data: &PyObj<'_>, dtype: Option<&PyObj<'_>>, devic
     wrap(py, primitives::to_device(&tensor_from(data, dtype)?, on)?)
 }
 
-/// As `as_tensor`; `copy=True` always copies, `copy=False` never does (ValueError where it would have to).
+/// The data as a tensor, with or without a copy.
+///
+/// Args:
+///     obj: As `data` in `tensor`.
+///     dtype: The dtype; by default that of `obj`.
+///     device: The device; by default that of `obj`.
+///     copy: True always copies, False never does; None copies if it is necessary.
+///     requires_grad: Whether operations on the tensor are recorded.
+///
+/// Raises:
+///     ValueError: `copy` is False, but a copy is necessary. Further errors are those of `tensor`.
 #[pyfunction]
 #[pyo3(signature = (obj, *, dtype=None, device=None, copy=None, requires_grad=false))]
 fn asarray(
@@ -355,9 +387,11 @@ fn asarray(
     Ok(out)
 }
 
-/// A tensor that shares memory with a NumPy array: writes are seen on both sides.
+/// A tensor that shares its memory with a NumPy array, so that each sees writes to the other.
 ///
-/// Raises TypeError for anything but arrays of float32, float64, int32, int64, uint8, bool; ValueError for negative strides.
+/// Raises:
+///     TypeError: `ndarray` is not an array, or rgrad has no dtype like its own.
+///     ValueError: The array has negative strides, foreign byte order, or is not aligned to its elements.
 #[pyfunction]
 fn from_numpy(py: Python<'_>, ndarray: &PyObj<'_>) -> PyObjResult {
     let Some(array) = NdArray::of(ndarray)? else {

@@ -1,4 +1,6 @@
-//! Memory shared with NumPy, both ways. NumPy's C interface is loaded on first use.
+//! Memory shared with NumPy: arrays as tensors, tensors as arrays. NumPy is imported on first use.
+//!
+//! When an array is shared and when copied is decided in `from_python` and `to_python`.
 
 use crate::array::{Access, Array, Storage};
 use crate::error::Error;
@@ -11,7 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-/// Keeps a storage alive for the arrays that look into it.
+/// Keeps a storage alive as long as a NumPy array uses its memory.
 #[pyclass(name = "_Memory", module = "rgrad._core", frozen)]
 pub(crate) struct Memory {
     storage: Storage,
@@ -23,7 +25,7 @@ impl Drop for Memory {
     }
 }
 
-/// A NumPy array, not yet a tensor.
+/// A NumPy array.
 pub(crate) struct NdArray<'py>(Bound<'py, PyUntypedArray>);
 
 fn dtype_of(d: &Bound<'_, PyArrayDescr>) -> Option<DType> {
@@ -36,7 +38,7 @@ fn dtype_of(d: &Bound<'_, PyArrayDescr>) -> Option<DType> {
     DType::ALL.into_iter().find(|t| (letter(t.kind()), t.size()) == (d.kind(), d.itemsize()))
 }
 
-/// The names of all dtypes, the widest first, as a sentence has them.
+/// The names of all dtypes, the widest first, as a phrase.
 fn supported() -> String {
     let names: Vec<&str> = DType::ALL.iter().rev().map(|d| d.name()).collect();
     match names.split_last() {
@@ -46,16 +48,16 @@ fn supported() -> String {
 }
 
 impl<'py> NdArray<'py> {
-    /// The object as an array, or None if it is none.
+    /// The object as an array, or None if it is not one.
     pub(crate) fn of(obj: &Bound<'py, PyAny>) -> PyResult<Option<NdArray<'py>>> {
-        // Without NumPy loaded there are no arrays; loading it just to ask would be slow.
+        // Before NumPy is imported there are no arrays, and the import is slow.
         if !numpy_is_loaded(obj.py())? {
             return Ok(None);
         }
         Ok(obj.cast::<PyUntypedArray>().ok().map(|a| NdArray(a.clone())))
     }
 
-    /// Our dtype of the array's, or PyTorch's words of refusal.
+    /// The dtype of the elements; PyTorch's error if rgrad has none like it.
     pub(crate) fn dtype(&self) -> PyResult<DType> {
         let d = self.0.dtype();
         if d.is_native_byteorder() == Some(false) {
@@ -83,7 +85,7 @@ impl<'py> NdArray<'py> {
         unsafe { (*self.0.as_array_ptr()).fields.flags & flags::NPY_ARRAY_WRITEABLE != 0 }
     }
 
-    /// Whether a tensor can look at the array's memory as it is.
+    /// Whether a tensor can use the array's memory without a copy.
     pub(crate) fn can_share(&self) -> bool {
         self.layout().is_ok()
     }
@@ -95,7 +97,7 @@ impl<'py> NdArray<'py> {
         }
         let mut strides = Strides::new();
         for (&s, &n) in self.0.strides().iter().zip(self.0.shape()) {
-            // The stride of a dimension that is never stepped along says nothing.
+            // The stride of a dimension with at most one element has no meaning.
             if n <= 1 && s % size != 0 {
                 strides.push(1);
                 continue;
@@ -121,18 +123,18 @@ impl<'py> NdArray<'py> {
         Ok(Layout::from_parts(Dims::from_slice(self.0.shape()), strides, 0).map_err(crate::error::Error::from)?)
     }
 
-    /// An array of ours over the same memory; the NumPy array is kept alive.
+    /// An array of the core over the same memory, which keeps the NumPy array alive.
     pub(crate) fn share(&self) -> PyResult<Array> {
         let (dtype, layout) = (self.dtype()?, self.layout()?);
         let bytes = layout.extent().1 * dtype.size();
         let owner: Py<PyAny> = self.0.clone().into_any().unbind();
-        // SAFETY: the array owns (or keeps alive) memory for all its elements as long as it lives, and it is told not to be resized by
-        // being referenced; strides are not negative.
+        // SAFETY: the array owns or keeps alive the memory of all its elements as long as it lives, and NumPy does not resize an array that is
+        // referenced. The strides are not negative.
         let storage = unsafe { Storage::external(self.pointer().cast_mut(), bytes, self.is_writable(), Box::new(owner)) };
         Ok(Array::from_parts(storage, layout, dtype)?)
     }
 
-    /// An array of ours with the same values, sharing memory only where that is possible.
+    /// An array of the core with the same elements, which shares the memory if possible.
     pub(crate) fn read(&self) -> PyResult<Array> {
         self.dtype()?;
         if self.can_share() {
@@ -162,7 +164,7 @@ fn numpy_is_loaded(py: Python<'_>) -> PyResult<bool> {
     Ok(loaded)
 }
 
-/// The dtype of a NumPy scalar; None if the object is none.
+/// The dtype of a NumPy scalar; None if the object is not one.
 pub(crate) fn scalar_dtype(obj: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let py = obj.py();
     if !numpy_is_loaded(py)? || !obj.is_instance(&py.import("numpy")?.getattr("generic")?)? {
@@ -179,7 +181,7 @@ pub(crate) fn scalar_dtype(obj: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     }
 }
 
-/// A NumPy array over an array's memory, which it keeps alive.
+/// A NumPy array over the memory of an array, which it keeps alive.
 pub(crate) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
     let size = a.dtype().size() as isize;
     let mut dims: SmallVec<[npy_intp; 6]> = a.shape().iter().map(|n| *n as npy_intp).collect();
@@ -199,8 +201,8 @@ pub(crate) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
     };
     let holder = Py::new(py, Memory { storage: a.storage().clone() })?;
     let rank = i32::try_from(dims.len()).map_err(|_| Error::runtime("too many dimensions for a NumPy array"))?;
-    // SAFETY: the pointer, sizes and strides describe memory that `holder` keeps alive; the new array takes over the references to the
-    // descriptor and the holder. A null result carries an exception.
+    // SAFETY: the pointer, sizes and strides describe memory that `holder` keeps alive. The new array takes over the references to the
+    // descriptor and the holder. With a null result an exception is set.
     unsafe {
         let subtype = PyUntypedArray::type_object_raw(py);
         let flags = if writable { flags::NPY_ARRAY_WRITEABLE } else { 0 };

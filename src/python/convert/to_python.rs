@@ -1,4 +1,6 @@
-//! Tensors into Python's values: numbers, lists, NumPy arrays, text, copies.
+//! Tensors as Python's values: numbers, lists, NumPy arrays and text; also iteration, copies and pickles.
+//!
+//! The texts of `repr` are made in Python, in `rgrad._tensor_str`.
 
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, mode};
@@ -15,7 +17,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
 
-/// A scalar as Python's own number.
+/// A scalar as a Python number.
 pub(crate) fn number(py: Python<'_>, s: Scalar) -> PyObjResult {
     Ok(match s {
         Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
@@ -32,7 +34,7 @@ fn the_one(t: &Tensor) -> PyResult<Scalar> {
     Ok(item_of(t)?.first()?)
 }
 
-/// The array of a tensor whose one value becomes a Python number.
+/// The array of a tensor whose element becomes a Python number.
 pub(crate) fn item_of(t: &Tensor) -> PyResult<Array> {
     if t.device() == Device::META {
         return Err(Error::runtime("Tensor.item() cannot be called on meta tensors: they have no values").into());
@@ -89,7 +91,14 @@ fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyObjResult {
 
 #[pymethods]
 impl PyTensor {
-    /// A NumPy array that shares this tensor's memory; `force=True` also for tensors that require grad.
+    /// A NumPy array that shares this tensor's memory.
+    ///
+    /// Args:
+    ///     force: Detaches a tensor that requires grad, and copies a tensor that is not on the CPU.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor requires grad, and `force` is False.
+    ///     TypeError: The tensor is not on the CPU, and `force` is False.
     #[pyo3(signature = (*, force=false))]
     fn numpy(slf: &Bound<'_, Self>, force: bool) -> PyObjResult {
         to_numpy(slf, force)
@@ -118,7 +127,7 @@ impl PyTensor {
         Ok(converted.unbind())
     }
 
-    /// What NumPy's functions give when they are called with a tensor: a tensor.
+    /// Makes NumPy's functions return a tensor when they are called with one.
     #[pyo3(signature = (array, *_context))]
     fn __array_wrap__(slf: &Bound<'_, Self>, array: &PyObj<'_>, _context: &Bound<'_, PyTuple>) -> PyObjResult {
         wrap(slf.py(), tensor_from(array, None)?)
@@ -129,12 +138,15 @@ impl PyTensor {
         1000
     }
 
-    /// The tensor's one element as a Python number.
+    /// The element of a tensor with one element, as a Python number.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor has more or less than one element, or it is on the meta device.
     fn item(slf: &Bound<'_, Self>) -> PyObjResult {
         number(slf.py(), the_one(Self::of(slf))?)
     }
 
-    /// Nested lists of Python numbers; a number for a 0-d tensor.
+    /// The elements as nested lists of Python numbers; a number for a 0-d tensor.
     fn tolist(slf: &Bound<'_, Self>) -> PyObjResult {
         lists(slf.py(), &Self::of(slf).values(".tolist()")?.to_device(Device::CPU)?)
     }
@@ -159,7 +171,7 @@ impl PyTensor {
     fn __int__(slf: &Bound<'_, Self>) -> PyObjResult {
         let py = slf.py();
         match the_one_value(Self::of(slf))? {
-            // Python knows what to say of nan and infinities, and holds large values exactly.
+            // Python has the errors for NaN and infinities, and represents large values exactly.
             Scalar::Float(v) => Ok(py.get_type::<PyInt>().call1((v,))?.unbind()),
             s => number(py, Scalar::Int(s.to_i64())),
         }
@@ -225,12 +237,12 @@ impl PyTensor {
         slf.py().import("rgrad._tensor_str")?.getattr("to_string")?.call1((slf,))
     }
 
-    /// A copy of a leaf with its own memory; `.grad` is copied along.
+    /// A copy of a leaf with memory of its own, including a copy of `.grad`.
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &PyObj<'py>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rgrad._construct")?.getattr("deepcopy")?.call1((slf, memo))
     }
 
-    /// A leaf that shares this tensor's memory and attributes.
+    /// A new leaf that shares this tensor's memory and attributes.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rgrad._construct")?.getattr("shallow")?.call1((slf,))
     }
@@ -246,7 +258,7 @@ impl PyTensor {
     }
 }
 
-/// Sets how tensors are printed; None leaves an option as it is (`sci_mode` is always set).
+/// Sets the options of `repr`; None leaves an option unchanged, except for `sci_mode`.
 #[pyfunction]
 #[pyo3(signature = (precision, threshold, edgeitems, linewidth, sci_mode))]
 fn _set_printoptions(

@@ -1,14 +1,15 @@
-//! Memory of the module: mimalloc, asked for aligned memory only where its plain calls do not align enough.
+//! The global allocator of the native module: mimalloc, called for aligned memory only where its plain calls do not align enough.
 //!
-//! The crate `mimalloc` asks for every block by `mi_malloc_aligned`. That looks at the free list of the block's size class only; where the list has
-//! just run out it does not fill it up again, but takes a block of a larger class, from then on and for every block, four times as slowly.
+//! The crate `mimalloc` allocates every block by `mi_malloc_aligned`, which looks only at the free list of the block's size class. When that list
+//! is empty it does not refill the list but takes a block of a larger class, for this block and all later ones, which is four times slower.
+//! The memory of tensors does not come from here: `backend::cpu::memory` allocates it.
 
 use libmimalloc_sys as mi;
 use std::alloc::{GlobalAlloc, Layout};
 
 pub(crate) struct Allocator;
 
-/// What `mi_malloc` aligns blocks of at least this size to; smaller ones to a word.
+/// The alignment that `mi_malloc` gives blocks of at least this size. Smaller blocks are aligned to a word.
 const ALIGNED: usize = 16;
 
 /// Whether mimalloc's plain calls give memory of this alignment.
@@ -17,13 +18,13 @@ const fn is_plain(size: usize, align: usize) -> bool {
     align <= size_of::<usize>() || align <= ALIGNED && size >= ALIGNED
 }
 
-// SAFETY: the functions of mimalloc keep the contract: memory of the size and alignment that are asked for, or null. Memory of the plain calls
-// and of the aligned ones may be given back and resized by either.
+// SAFETY: mimalloc's functions keep the contract: they return memory of the requested size and alignment, or null. Memory of the plain calls
+// and of the aligned calls may be freed and resized by either.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
-        // SAFETY: any size, and an alignment that is a power of two.
+        // SAFETY: the size may be any, and the alignment is a power of two.
         unsafe { if is_plain(size, align) { mi::mi_malloc(size) } else { mi::mi_malloc_aligned(size, align) }.cast() }
     }
 
@@ -36,14 +37,14 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, ptr: *mut u8, _: Layout) {
-        // SAFETY: the caller's: memory of this allocator.
+        // SAFETY: by the caller's promise, the memory is from this allocator.
         unsafe { mi::mi_free(ptr.cast()) }
     }
 
     #[inline]
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let align = layout.align();
-        // SAFETY: the caller's: memory of this allocator.
+        // SAFETY: by the caller's promise, the memory is from this allocator.
         unsafe {
             if is_plain(size, align) { mi::mi_realloc(ptr.cast(), size) } else { mi::mi_realloc_aligned(ptr.cast(), size, align) }.cast()
         }
@@ -60,7 +61,7 @@ mod tests {
             let layout = Layout::from_size_align(size, align).unwrap();
             let held: Vec<*mut u8> = (0..20)
                 .map(|i| {
-                    // SAFETY: no size is zero; what is written lies inside, and is given back below.
+                    // SAFETY: no size is zero; the writes stay inside the block, which is freed below.
                     unsafe {
                         let ptr = if i % 2 == 0 { Allocator.alloc(layout) } else { Allocator.alloc_zeroed(layout) };
                         assert!(!ptr.is_null() && ptr.addr() % align == 0, "{size} {align}");

@@ -1,4 +1,7 @@
-//! Call sites from CPython's frames: (code object, instruction offset) of the innermost frame outside rgrad's own package.
+//! Call sites from CPython's frames: the code object and instruction of the innermost frame outside rgrad's own package.
+//!
+//! A call site is interned to a number when an operation is recorded; file, line and source text are looked up only when an error needs them.
+//! How frames are read is in `frames`.
 
 use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
 use crate::backend::lock_order::Table as Lock;
@@ -14,14 +17,14 @@ use std::ffi::CString;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What an interned number stands for.
+/// The call site behind an interned number.
 #[derive(Clone, Copy)]
 struct CallEntry {
-    /// A code object; the table keeps it alive, so its address is never used by another.
+    /// The address of a code object. The table keeps the object alive, so no other object gets this address.
     code: usize,
-    /// The instruction's offset in bytes.
+    /// The offset of the instruction in bytes.
     lasti: i32,
-    /// The number of the frame that called this one or `OUTERMOST`, where the whole stack is known; else 0.
+    /// Where the whole stack is known, the number of the calling frame, or `OUTERMOST`; else 0.
     outer: u32,
 }
 
@@ -35,13 +38,13 @@ static TABLE: Lock<Option<Table>> = Lock::new(None);
 /// The directory of rgrad's Python files.
 static PACKAGE: OnceLock<String> = OnceLock::new();
 
-/// The mark of a frame inside the package.
+/// The number of all frames inside the package.
 const INTERNAL: u32 = u32::MAX;
-/// What calls the outermost frame.
+/// The caller of the outermost frame.
 const OUTERMOST: u32 = u32::MAX;
 
-/// One place of the direct-mapped table in front of `TABLE`. Written under `TABLE`'s lock only, read by anybody: a key that is the same
-/// before and after the number was read belongs to it, for a key always has the same number.
+/// An entry of the direct-mapped cache in front of `TABLE`. It is written only under `TABLE`'s lock and read without it: a number belongs to
+/// its key if the key is the same before and after the number is read, because a key always has the same number.
 struct Known {
     key: AtomicU64,
     id: AtomicU32,
@@ -50,7 +53,7 @@ struct Known {
 const CACHE: usize = 1024;
 static SEEN: [Known; CACHE] = [const { Known { key: AtomicU64::new(0), id: AtomicU32::new(0) } }; CACHE];
 
-/// Code object and offset in one word: objects lie on multiples of 16 below 2^47. None for an offset that does not fit.
+/// Code object and offset in one word: objects have addresses that are multiples of 16 and below 2^47. None if the offset does not fit.
 #[inline]
 fn key_of(code: usize, lasti: i32) -> Option<u64> {
     let code = code as u64;
@@ -72,7 +75,7 @@ fn seen(key: u64) -> Option<u32> {
     (p.key.load(Ordering::Relaxed) == key).then_some(id)
 }
 
-/// The caller holds `TABLE`'s lock.
+/// Writes a number into the cache. The caller holds `TABLE`'s lock.
 fn remember(key: u64, id: u32) {
     let p = place(key);
     p.key.store(0, Ordering::Relaxed);
@@ -80,10 +83,10 @@ fn remember(key: u64, id: u32) {
     p.key.store(key, Ordering::Release);
 }
 
-/// The site of the innermost frame that is the user's.
+/// The site of the innermost frame of the user's code.
 fn current() -> Site {
-    // SAFETY: without a thread state there is no frame; with one, the GIL is held (the core calls this from operations, which run under
-    // it or detached, and a detached thread has no current thread state). A frame keeps its code object.
+    // SAFETY: a thread without a current thread state has no frame. With one, the GIL is held: the core calls this from operations, which run
+    // under the GIL or detached, and a detached thread has no current thread state. A frame keeps its code object alive.
     unsafe {
         if ffi::PyGILState_Check() == 0 {
             return Site::UNKNOWN;
@@ -105,7 +108,7 @@ unsafe extern "C" {
 /// `frame` is a live frame, under the GIL.
 #[inline]
 unsafe fn id_of(frame: *mut ffi::PyFrameObject) -> u32 {
-    // SAFETY: by the caller's promise; the code object lives as long as its frame.
+    // SAFETY: by the caller's promise. The code object lives as long as its frame.
     unsafe {
         let code = ffi::PyFrame_GetCode(frame);
         ffi::Py_DECREF(code.cast());
@@ -148,9 +151,9 @@ unsafe fn intern_called(code: *mut ffi::PyCodeObject, lasti: i32, outer: u32) ->
         unsafe { filename(code) }.is_some_and(|f| PACKAGE.get().is_some_and(|p| f.starts_with(p.as_str())) || f.starts_with("<frozen"));
     let mut table = TABLE.lock();
     let table = table.get_or_insert_default();
-    // Another thread may have come first: asking for the name can give the GIL away.
+    // Another thread may have interned the key meanwhile: reading the file name can release the GIL.
     let id = *table.ids.entry(key).or_insert_with(|| {
-        // SAFETY: as above; the table keeps the object alive from now on.
+        // SAFETY: as above. The table keeps the object alive from now on.
         unsafe { ffi::Py_INCREF(code.cast()) };
         if inside {
             return INTERNAL;
@@ -164,7 +167,7 @@ unsafe fn intern_called(code: *mut ffi::PyCodeObject, lasti: i32, outer: u32) ->
     id
 }
 
-/// One frame of the stack that was seen last.
+/// One frame of the stack of the last call.
 #[derive(Clone, Copy)]
 struct Seen {
     code: usize,
@@ -173,14 +176,14 @@ struct Seen {
 }
 
 thread_local! {
-    /// The user's frames of the stack that this thread saw last, outermost first: the next one is mostly the same but for its end.
+    /// The user's frames of this thread's last stack, outermost first. The next stack mostly differs only at its inner end.
     static LAST: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The site of the innermost frame that is the user's, together with all frames of the user's that lead to it.
+/// The site of the innermost frame of the user's code, with all frames of the user's code that lead to it.
 fn current_with_stack() -> Site {
     let mut frames: SmallVec<[(*mut ffi::PyCodeObject, i32); 64]> = SmallVec::new();
-    // SAFETY: as in `current`; a code object lives as long as its frame, and the frames of this thread as long as this call.
+    // SAFETY: as in `current`. A code object lives as long as its frame, and the frames of this thread outlive this call.
     unsafe {
         if ffi::PyGILState_Check() == 0 {
             return Site::UNKNOWN;
@@ -241,12 +244,12 @@ fn describe(site: Site) -> Option<String> {
     })
 }
 
-/// The entry of a number of this table.
+/// The call site with a number.
 fn entry(id: u32) -> Option<CallEntry> {
     TABLE.lock().as_ref()?.entries.get(id.checked_sub(1)? as usize).copied()
 }
 
-/// The stack that ends at a site, as Python's tracebacks show it; None where only the innermost line is known.
+/// The stack that ends at a site, in the form of Python's tracebacks; None if only the innermost line is known.
 fn stack(site: Site) -> Option<String> {
     let mut frames = vec![entry(site.0).filter(|e| e.outer != 0)?];
     while let Some(e) = frames.last().and_then(|e| entry(e.outer)) {
@@ -273,7 +276,8 @@ fn stack(site: Site) -> Option<String> {
     })
 }
 
-/// Shows a UserWarning. One that the user's filters turn into an exception gives way to the error under way, which says the same in a note.
+/// Shows a UserWarning. If the user's filters turn it into an exception, it is dropped: the error that is being raised has the same text in a
+/// note.
 fn warn(text: &str) {
     attach(|py| {
         let Ok(message) = CString::new(text) else { return };
@@ -281,7 +285,7 @@ fn warn(text: &str) {
     });
 }
 
-/// Seconds per record of the current call site: the mean of `n` records from this very frame.
+/// The mean seconds per record of the current call site, over `n` records from this frame.
 #[pyfunction]
 fn _site_bench(n: u32) -> f64 {
     let start = std::time::Instant::now();

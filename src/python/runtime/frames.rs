@@ -1,6 +1,8 @@
-//! The running frames, without the objects that Python's interface makes for each of them when asked: that costs more than all else of a
-//! call site's record. Where the interpreter keeps its frames differs between versions, so what is known of one is tried out on real
-//! frames first, and other versions are asked through their interface.
+//! The frames of the running Python code, read from the interpreter's memory.
+//!
+//! CPython's public interface makes an object for each frame, which costs more than the rest of a call site's record. The layout in memory
+//! differs between versions: `probe` checks the known layout on real frames first, and other versions are read through the public interface.
+//! What becomes of a frame (call sites, their numbers) is in `call_site`.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -10,21 +12,21 @@ unsafe extern "C" {
     fn PyFrame_GetLasti(frame: *mut ffi::PyFrameObject) -> std::ffi::c_int;
 }
 
-/// Offsets in bytes, of CPython 3.11 with pointers of 8 bytes: thread state to frames, frames to the running one, and in a frame.
+/// Offsets in bytes in CPython 3.11 with pointers of 8 bytes: from the thread state to its frames, to the running frame, and inside a frame.
 const FRAMES: usize = 56;
 const RUNNING: usize = 8;
 const CODE: usize = 32;
 const PREVIOUS: usize = 48;
 const INSTRUCTION: usize = 56;
 
-/// How far behind the start of a code object its instructions begin; 0 where this way is not to be gone.
+/// The offset of the instructions in a code object; 0 if the frames' memory must not be read directly.
 static BEGIN: AtomicIsize = AtomicIsize::new(0);
 
-/// A place in a code object that is running.
+/// An instruction of a running code object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub code: *mut ffi::PyCodeObject,
-    /// The instruction's offset in bytes.
+    /// The offset of the instruction in bytes.
     pub lasti: i32,
 }
 
@@ -32,30 +34,30 @@ pub(crate) struct Place {
 /// `base + offset` holds a pointer.
 #[inline]
 unsafe fn pointer(base: *const u8, offset: usize) -> *const u8 {
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's promise.
     unsafe { base.add(offset).cast::<*const u8>().read() }
 }
 
-/// The innermost running frame as the interpreter keeps it.
+/// The innermost running frame in the interpreter's own layout.
 ///
 /// # Safety
-/// The GIL is held, and the offsets are this interpreter's.
+/// The GIL is held, and the offsets are those of this interpreter.
 #[inline]
 unsafe fn innermost() -> *const u8 {
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's promise.
     unsafe { pointer(pointer(ffi::PyThreadState_Get().cast::<u8>(), FRAMES), RUNNING) }
 }
 
 /// # Safety
-/// A live frame as the interpreter keeps it.
+/// `frame` is a live frame in the interpreter's own layout.
 #[inline]
 unsafe fn place(frame: *const u8, begin: isize) -> Place {
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's promise.
     let (code, at) = unsafe { (pointer(frame, CODE), pointer(frame, INSTRUCTION)) };
     Place { code: code.cast_mut().cast(), lasti: (at.addr() as isize - code.addr() as isize - begin) as i32 }
 }
 
-/// The first frame, from the innermost outward, of which `f` gives something.
+/// The first `Some` that `f` returns, called with each frame from the innermost outward.
 ///
 /// # Safety
 /// The GIL is held.
@@ -63,15 +65,15 @@ unsafe fn place(frame: *const u8, begin: isize) -> Place {
 pub(crate) unsafe fn find<R>(mut f: impl FnMut(Place) -> Option<R>) -> Option<R> {
     let begin = BEGIN.load(Ordering::Relaxed);
     if begin == 0 {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's promise.
         return unsafe { find_by_interface(f) };
     }
-    // SAFETY: `probe` has found the offsets right; the frames of this thread stay until this call returns to them.
+    // SAFETY: `probe` has checked the offsets. The frames of this thread live until this call returns to them.
     unsafe {
         let mut frame = innermost();
         while !frame.is_null() {
             let at = place(frame, begin);
-            // A frame that is still being set up is none yet for Python's interface either.
+            // Python's interface also leaves out a frame that is still being set up.
             if at.lasti >= 0
                 && let Some(found) = f(at)
             {
@@ -83,12 +85,12 @@ pub(crate) unsafe fn find<R>(mut f: impl FnMut(Place) -> Option<R>) -> Option<R>
     None
 }
 
-/// `find` by what Python promises.
+/// `find` through CPython's public interface.
 ///
 /// # Safety
 /// As for `find`.
 unsafe fn find_by_interface<R>(mut f: impl FnMut(Place) -> Option<R>) -> Option<R> {
-    // SAFETY: the GIL is held; the first frame is borrowed, the others are new references, and a frame keeps its code object.
+    // SAFETY: the GIL is held. The first frame is borrowed, the others are new references, and a frame keeps its code object alive.
     unsafe {
         let mut frame = ffi::PyEval_GetFrame();
         if frame.is_null() {
@@ -110,14 +112,15 @@ unsafe fn find_by_interface<R>(mut f: impl FnMut(Place) -> Option<R>) -> Option<
     None
 }
 
-/// Finds out whether the frames that run now, of which there are several while a module is imported, lie as expected.
+/// Checks the known layout on the frames that run now, several of which exist while a module is imported, and enables the direct way if it
+/// holds.
 pub(crate) fn probe(py: Python<'_>) {
     let v = py.version_info();
     if (v.major, v.minor) != (3, 11) || size_of::<usize>() != 8 {
         return;
     }
     let mut known = Vec::new();
-    // SAFETY: the GIL is held, and the frames stay meanwhile.
+    // SAFETY: the GIL is held, and the frames live until this call returns.
     unsafe {
         find_by_interface(|p| {
             known.push(p);

@@ -1,28 +1,30 @@
-//! The switch and the counters of pending results.
+//! The switch and the counters of deferred programs.
+//!
+//! Which results are deferred, and when they run, is decided in `array::deferred`.
 
 use crate::array::fusion;
 use pyo3::prelude::*;
 
-/// Whether results may stay pending.
+/// Whether operations may be deferred.
 #[pyfunction]
 fn _fusion_enabled() -> bool {
     fusion::is_enabled()
 }
 
-/// Switches pending results on or off in the whole process and gives what was set before.
+/// Switches deferred programs on or off in the whole process, and returns the previous setting.
 #[pyfunction]
 fn _set_fusion(enabled: bool) -> bool {
     fusion::set_enabled(enabled)
 }
 
-/// (programs run, steps in them, bytes never written) since the process started.
+/// The programs run, the steps in them, and the bytes that were never written, since the process started.
 #[pyfunction]
 fn _fusion_counts() -> (u64, u64, u64) {
     let c = fusion::counts();
     (c.programs, c.steps, c.bytes_not_written)
 }
 
-/// Sets from how many elements on results stay pending, and gives what was set before. For tests.
+/// Sets the least number of elements of a deferred operation, and returns the previous setting. For tests.
 #[pyfunction]
 fn _set_fusion_least(elements: usize) -> usize {
     fusion::set_min_elements(elements)

@@ -1,4 +1,6 @@
-//! The memory of CPU tensors, the threads of kernels, and what happens around a fork.
+//! Statistics of CPU memory, the number of threads, and the handlers around a fork.
+//!
+//! Memory of the wgpu device is counted in `wgpu`.
 
 use crate::error::Error;
 use crate::python::args::type_name;
@@ -6,37 +8,37 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::Cell;
 
-/// Bytes that CPU tensors hold.
+/// The bytes that CPU tensors hold now.
 #[pyfunction]
 fn memory_allocated() -> usize {
     crate::backend::cpu::memory::alloc::memory_allocated()
 }
 
-/// The most bytes that CPU tensors have held since the last reset.
+/// The largest number of bytes that CPU tensors have held since the last `reset_peak_memory_stats`.
 #[pyfunction]
 fn max_memory_allocated() -> usize {
     crate::backend::cpu::memory::alloc::max_memory_allocated()
 }
 
-/// Starts `max_memory_allocated` anew.
+/// Resets `max_memory_allocated` to the bytes held now.
 #[pyfunction]
 fn reset_peak_memory_stats() {
     crate::backend::cpu::memory::alloc::reset_peak_memory_stats();
 }
 
-/// Gives memory that lies idle for reuse back to the system.
+/// Returns cached CPU memory that no tensor uses to the system.
 #[pyfunction]
 fn empty_cache() {
     crate::backend::cpu::memory::alloc::empty_cache();
 }
 
-/// Limits the bytes that tensors may hold together; 0 means what the machine has.
+/// Limits the bytes that all CPU tensors together may hold. 0 sets the limit to the machine's memory.
 #[pyfunction]
 fn set_memory_limit(bytes: usize) {
     crate::backend::cpu::memory::alloc::set_memory_limit(bytes);
 }
 
-/// Makes the n-th allocation from now fail (0: the next), or panic; negative switches this off. For tests.
+/// Makes the n-th allocation from now on fail (0 is the next one), or panic. A negative number switches this off. For tests.
 #[pyfunction]
 #[pyo3(signature = (n, panic = false))]
 fn _fail_allocation_in(n: i64, panic: bool) {
@@ -47,13 +49,16 @@ fn _fail_allocation_in(n: i64, panic: bool) {
     }
 }
 
-/// How many threads kernels use.
+/// The number of threads that kernels use.
 #[pyfunction]
 fn get_num_threads() -> usize {
     crate::backend::cpu::threads::num_threads()
 }
 
-/// Sets how many threads kernels use, at least 1.
+/// Sets the number of threads that kernels use.
+///
+/// Raises:
+///     RuntimeError: `num` is not a positive integer.
 #[pyfunction]
 fn set_num_threads(num: &Bound<'_, PyAny>) -> PyResult<()> {
     let wrong = |_| Error::runtime(format!("set_num_threads expects an int, but got {}", type_name(num)));
@@ -83,8 +88,8 @@ fn _after_fork(child: bool) {
     if !FORKING.replace(false) {
         return;
     }
-    // SAFETY: this thread has called `_before_fork`, as was asked just now; `os.register_at_fork` says which process is the child, which has
-    // one thread.
+    // SAFETY: the flag shows that this thread has called `_before_fork`. `os.register_at_fork` passes whether this process is the child, which
+    // has one thread.
     unsafe {
         crate::backend::cpu::memory::alloc::after_fork();
         crate::array::fusion::after_fork();

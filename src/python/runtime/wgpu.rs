@@ -1,4 +1,6 @@
-//! The device room's way to wgpu-py: the description of the interface, the installation of a device, its memory statistics.
+//! What `rgrad.wgpu` calls: the description of wgpu's C interface, the installation of a device, and its statistics.
+//!
+//! The backend itself is in `backend::wgpu`; adapters and devices are chosen in Python, by wgpu-py.
 
 use crate::autograd::dispatch::call_site;
 use crate::backend::wgpu::Context;
@@ -12,8 +14,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// The interface as the core was compiled for it: {"structs": {name: (size, [(field, offset, type)])}, "constants": {name: value},
-/// "functions": {name: signature}, "version": major version of wgpu-native}.
+/// The C interface for which the core was compiled.
+///
+/// Returns:
+///     {"structs": {name: (size, [(field, offset, type)])}, "constants": {name: value}, "functions": {name: signature},
+///     "version": major version of wgpu-native}.
 #[pyfunction]
 fn _wgpu_description(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let d = native::description();
@@ -39,9 +44,19 @@ fn _wgpu_description(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Makes a device the current one.
 ///
-/// `addresses`: each described function's address in the loaded library, whose layouts have been compared with the description;
-/// `owner`: the wgpu-py device, kept alive; `device`, `queue`: the addresses of the library's objects; `limits`, `features`: as the device
-/// reports them, by wgpu-py's names.
+/// Args:
+///     owner: The wgpu-py device, which is kept alive.
+///     addresses: The address of each described function in the loaded library. The caller has compared the library's layouts with the
+///         description.
+///     device: The address of the library's device.
+///     queue: The address of the library's queue.
+///     limits: The limits that the device reports, by wgpu-py's names.
+///     features: The features that the device reports, by wgpu-py's names.
+///     name: The name of the adapter.
+///
+/// Raises:
+///     RuntimeError: The library lacks a function, or the device reports no value for a limit.
+///     ValueError: The device has been released.
 #[pyfunction]
 fn _wgpu_install(
     owner: Py<PyAny>,
@@ -68,8 +83,8 @@ fn _wgpu_install(
     let features =
         Features { int64: has("shader-int64"), float64: has("shader-f64"), float16: has("shader-f16"), subgroups: has("subgroup") };
     let address = |name: &str| addresses.get_item(name).ok().flatten().and_then(|a| a.extract().ok());
-    // SAFETY: the caller in rgrad.wgpu takes the addresses from the library that wgpu-py has loaded, which stays loaded, after it has
-    // compared all signatures.
+    // SAFETY: the caller in rgrad.wgpu takes the addresses from the library that wgpu-py has loaded, which stays loaded, and has compared all
+    // signatures before.
     let functions =
         unsafe { Functions::load(address) }.map_err(|missing| Error::runtime(format!("wgpu: the library has no function {missing}")))?;
     if device == 0 || queue == 0 {
@@ -85,19 +100,19 @@ fn installed() -> Option<Arc<Context>> {
     Context::installed()
 }
 
-/// Raises in a child of a process that has used a device.
+/// Raises RuntimeError in a child of a process that has used a device.
 #[pyfunction]
 fn _wgpu_check_process() -> PyResult<()> {
     Ok(Context::check_process().map_err(crate::error::Error::from)?)
 }
 
-/// Whether a device is in use already.
+/// Whether a device is installed.
 #[pyfunction]
 fn _wgpu_installed() -> bool {
     installed().is_some()
 }
 
-/// Submits what is recorded and waits for it.
+/// Submits all recorded commands and waits until the device has run them.
 #[pyfunction]
 fn _wgpu_synchronize() -> PyResult<()> {
     crate::array::fusion::settle_all(crate::array::Device::WGPU)?;
@@ -105,12 +120,13 @@ fn _wgpu_synchronize() -> PyResult<()> {
     Ok(synchronize().map_err(crate::error::Error::from)?)
 }
 
-/// (bytes that tensors hold, the most that was, bytes that lie idle); zeros if no device is in use.
+/// The bytes that tensors hold, the largest number so far, and the cached bytes; zeros if no device is installed.
 #[pyfunction]
 fn _wgpu_memory() -> (usize, usize, usize) {
     installed().map_or((0, 0, 0), |c| (c.memory_allocated(), c.max_memory_allocated(), c.memory_idle()))
 }
 
+/// Resets the largest number of bytes to the bytes held now.
 #[pyfunction]
 fn _wgpu_reset_peak() {
     if let Some(c) = installed() {
@@ -118,6 +134,7 @@ fn _wgpu_reset_peak() {
     }
 }
 
+/// Frees the cached memory of the device.
 #[pyfunction]
 fn _wgpu_empty_cache() -> PyResult<()> {
     match installed() {
@@ -126,14 +143,14 @@ fn _wgpu_empty_cache() -> PyResult<()> {
     }
 }
 
-/// Makes the n-th request for device memory from now on fail (0: the next one); negative switches this off. For tests.
+/// Makes the n-th request for device memory from now on fail (0 is the next one). A negative number switches this off. For tests.
 #[pyfunction]
 fn _wgpu_fail_in(n: i64) -> PyResult<()> {
     Context::current().map_err(crate::error::Error::from)?.fail_in(n);
     Ok(())
 }
 
-/// (command buffers submitted, shaders compiled, dispatches) on the current device so far, and how many compiled shaders are kept.
+/// The command buffers submitted, shaders compiled and dispatches on the current device so far, and the compiled shaders in the cache.
 #[pyfunction]
 fn _wgpu_counts() -> PyResult<(u64, u64, u64, usize)> {
     let c = Context::current().map_err(crate::error::Error::from)?;
@@ -145,14 +162,14 @@ fn _wgpu_counts() -> PyResult<(u64, u64, u64, usize)> {
     ))
 }
 
-/// After how many new shaders those that are not used any more go; None for as many as ever. For tests.
+/// Sets after how many new shaders unused ones leave the cache; None restores the default. For tests.
 #[pyfunction]
 #[pyo3(signature = (many=None))]
 fn _wgpu_keep_pipelines(many: Option<usize>) -> PyResult<()> {
     Ok(Context::current().map_err(crate::error::Error::from)?.keep_pipelines(many).map_err(crate::error::Error::from)?)
 }
 
-/// Brings the default device in.
+/// Installs the default device.
 fn install() -> Result<()> {
     attach(|py| py.import("rgrad.wgpu")?.call_method0("_install_default").map(drop)).map_err(foreign)
 }

@@ -1,4 +1,6 @@
-//! What a tensor says of itself, and conversions of dtype.
+//! A tensor's properties (shape, strides, dtype, device, storage), conversions of dtype and device, and comparisons of whole tensors.
+//!
+//! Properties about gradients are in `autograd`, elements as Python values in `convert::to_python`.
 
 use crate::array::Device;
 use crate::array::Storage;
@@ -18,7 +20,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// A tensor's memory as a whole.
+/// The memory of a tensor, which views share.
 #[pyclass(name = "UntypedStorage", module = "rgrad", frozen)]
 struct PyStorage(Storage);
 
@@ -29,7 +31,10 @@ fn no_address(d: Device) -> PyErr {
 
 #[pymethods]
 impl PyStorage {
-    /// The address of the first byte. RuntimeError on a device: its memory has no address here.
+    /// The address of the first byte.
+    ///
+    /// Raises:
+    ///     RuntimeError: The memory is on a device, where it has no address in this process.
     fn data_ptr(&self) -> PyResult<usize> {
         match self.0.device() {
             Device::CPU => {
@@ -40,16 +45,18 @@ impl PyStorage {
         }
     }
 
-    /// A number that names the memory, on any device, while a tensor holds it.
+    /// An identifier of the memory, on any device, as long as a tensor holds it.
     #[getter]
     fn _cdata(&self) -> usize {
         self.0.id()
     }
 
+    /// The size in bytes.
     fn nbytes(&self) -> usize {
         self.0.bytes()
     }
 
+    /// The size in bytes, which are the elements of an untyped storage.
     fn size(&self) -> usize {
         self.0.bytes()
     }
@@ -63,13 +70,13 @@ impl PyStorage {
     }
 }
 
-/// A conversion that gives the tensor itself where nothing changes. The dtype changes where its conversion moves fewer bytes.
+/// A conversion, which returns the tensor itself if nothing changes and `copy` is false.
 fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) -> PyObjResult {
     let t = PyTensor::of(x);
     if t.dtype() == dtype && t.device() == device {
         return if copy { wrap(x.py(), primitives::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
     }
-    // A device may lack a dtype that the CPU has: conversions happen on the CPU.
+    // A device may not support a dtype that the CPU has, so conversions run on the CPU.
     let t = if t.device() == Device::CPU {
         primitives::to_device(&primitives::cast(t, dtype)?, device)?
     } else {
@@ -91,12 +98,15 @@ impl PyTensor {
     /// The sizes of the dimensions.
     #[getter]
     fn shape(slf: &Bound<'_, Self>) -> PyObjResult {
-        // Not under the tensor's lock: a new object may run the garbage collector.
+        // Not under the tensor's lock: making an object may run the garbage collector.
         let shape = Self::of(slf).shape();
         size_object(slf.py(), &shape)
     }
 
-    /// The sizes of the dimensions, or that of one.
+    /// The sizes of all dimensions, or of dimension `dim`.
+    ///
+    /// Raises:
+    ///     IndexError: The tensor has no dimension `dim`.
     #[pyo3(signature = (dim=None))]
     fn size(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyObjResult {
         let (py, t) = (slf.py(), Self::of(slf));
@@ -110,7 +120,10 @@ impl PyTensor {
         }
     }
 
-    /// The distances between neighbours along each dimension (or one), in elements.
+    /// The strides of all dimensions, or of dimension `dim`, in elements.
+    ///
+    /// Raises:
+    ///     IndexError: The tensor has no dimension `dim`.
     #[pyo3(signature = (dim=None))]
     fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyObjResult {
         let py = slf.py();
@@ -124,13 +137,15 @@ impl PyTensor {
         }
     }
 
-    /// Where the tensor begins in its storage, in elements.
+    /// The offset of the first element in the storage, in elements.
     fn storage_offset(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).with_array(|a| a.layout().offset())
     }
 
-    /// The address of the first element. RuntimeError on a device: its memory has no address here.
-    /// RuntimeError inside a transform too: the memory below is none of its function's business.
+    /// The address of the first element.
+    ///
+    /// Raises:
+    ///     RuntimeError: The memory is on a device, where it has no address in this process, or the tensor belongs to a function transform.
     fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
         if Self::of(slf).level() > 0 {
             return Err(runtime(
@@ -147,102 +162,125 @@ impl PyTensor {
         }
     }
 
+    /// The storage, which all views of the tensor share.
     fn untyped_storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let storage = Self::of(slf).array().storage().clone();
         Ok(Py::new(slf.py(), PyStorage(storage))?.into_any())
     }
 
-    /// Bytes of one element.
+    /// The bytes of one element.
     fn element_size(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).dtype().size()
     }
 
+    /// The bytes of one element.
     #[getter]
     fn itemsize(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).dtype().size()
     }
 
-    /// Bytes of all elements.
+    /// The bytes of all elements.
     #[getter]
     fn nbytes(slf: &Bound<'_, Self>) -> usize {
         let t = Self::of(slf);
         t.numel() * t.dtype().size()
     }
 
+    /// The number of elements.
     fn nelement(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).numel()
     }
 
+    /// The number of dimensions.
     #[getter]
     fn ndim(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).rank()
     }
 
+    /// The number of dimensions.
     fn dim(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).rank()
     }
 
+    /// The number of dimensions.
     fn ndimension(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).rank()
     }
 
+    /// The number of elements.
     #[pyo3(name = "numel")]
     fn m_numel(slf: &Bound<'_, Self>) -> usize {
         Self::of(slf).numel()
     }
 
+    /// The dtype of the elements.
     #[getter]
     fn dtype(slf: &Bound<'_, Self>) -> PyResult<Py<PyDType>> {
         dtype_object(slf.py(), Self::of(slf).dtype())
     }
 
-    // Not named `device` here: pyo3 would give it the name that it gives to the method `get_device`.
+    /// The device on which the memory is.
+    // In Rust it is not named `device`: PyO3 would use the same internal name as for the method `get_device`.
     #[getter(device)]
     fn device_of_tensor(slf: &Bound<'_, Self>) -> PyDevice {
         device_object(Self::of(slf).device())
     }
 
+    /// Whether the tensor is on a CUDA device: always False.
     #[getter]
     fn is_cuda(slf: &Bound<'_, Self>) -> bool {
         let _ = slf;
         false
     }
 
+    /// Whether the tensor is sparse: always False.
     #[getter]
     fn is_sparse(slf: &Bound<'_, Self>) -> bool {
         let _ = slf;
         false
     }
 
+    /// Whether the dtype is a floating point dtype.
     #[pyo3(name = "is_floating_point")]
     fn m_is_floating_point(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).dtype().is_float()
     }
 
+    /// Whether the dtype is complex: always False.
     #[pyo3(name = "is_complex")]
     fn m_is_complex(slf: &Bound<'_, Self>) -> bool {
         let _ = slf;
         false
     }
 
+    /// Whether the elements can be negative.
     fn is_signed(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).dtype().is_signed()
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Whether the elements are in row-major order without gaps.
     #[pyo3(signature = (memory_format=None))]
     fn is_contiguous(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> bool {
         let _ = memory_format;
         Self::of(slf).with_array(|a| a.is_contiguous())
     }
 
+    /// Whether `other` has the same shape.
     fn is_same_size(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> bool {
         Self::of(slf).shape() == Self::of(other).shape()
     }
 
     // ---- conversion --------------------------------------------------------------------------------------------------
 
-    /// This tensor with another dtype (and on a device); itself where nothing changes.
+    /// This tensor with another dtype, on another device, or both; itself if nothing changes.
+    ///
+    /// Args:
+    ///     *args: A dtype, a device, both, or a tensor that has them; then `non_blocking` and `copy`.
+    ///     **kwargs: `dtype`, `device`, `other`, `copy`; `non_blocking` and `memory_format` have no effect.
+    ///
+    /// Raises:
+    ///     RuntimeError: The device is not available.
+    ///     TypeError: An argument is none of these.
     #[pyo3(signature = (*args, **kwargs))]
     fn to(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         let (mut dtype, mut device) = (None, None);
@@ -266,7 +304,7 @@ impl PyTensor {
                 })?);
             }
         }
-        // After the target come non_blocking and copy.
+        // The flags after the target are non_blocking and copy.
         if let Some(c) = positional.get(1) {
             copy = *c;
         }
@@ -290,7 +328,7 @@ impl PyTensor {
         converted(slf, dtype.unwrap_or_else(|| t.dtype()), device.unwrap_or_else(|| t.device()), copy)
     }
 
-    /// The name of the tensor's type, or the tensor in another dtype.
+    /// The name of the tensor's type; with `dtype` (a dtype or such a name) the tensor converted to it.
     #[pyo3(signature = (dtype=None, non_blocking=false))]
     fn r#type(slf: &Bound<'_, Self>, dtype: Option<&PyObj<'_>>, non_blocking: bool) -> PyObjResult {
         let _ = non_blocking;
@@ -309,60 +347,78 @@ impl PyTensor {
         to_dtype(slf, dtype_of(d, "type()")?, false)
     }
 
+    /// This tensor with the dtype and device of `other`.
     fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
         converted(slf, Self::of(other).dtype(), Self::of(other).device(), false)
     }
 
+    /// This tensor with dtype float32; itself if it has this dtype.
     fn float(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::F32, false)
     }
 
+    /// This tensor with dtype float64; itself if it has this dtype.
     fn double(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::F64, false)
     }
 
+    /// This tensor with dtype int32; itself if it has this dtype.
     fn int(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I32, false)
     }
 
+    /// This tensor with dtype int64; itself if it has this dtype.
     fn long(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I64, false)
     }
 
+    /// This tensor with dtype bool; itself if it has this dtype.
     fn bool(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::Bool, false)
     }
 
+    /// This tensor with dtype uint8; itself if it has this dtype.
     fn byte(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::U8, false)
     }
 
+    /// This tensor with dtype int8; itself if it has this dtype.
     fn char(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I8, false)
     }
 
+    /// This tensor with dtype int16; itself if it has this dtype.
     fn short(slf: &Bound<'_, Self>) -> PyObjResult {
         to_dtype(slf, DType::I16, false)
     }
 
+    /// Raises NotImplementedError: there is no float16 yet.
     fn half(slf: &Bound<'_, Self>) -> PyObjResult {
         let _ = slf;
         Err(missing_dtype("float16"))
     }
 
+    /// Raises NotImplementedError: there is no bfloat16 yet.
     fn bfloat16(slf: &Bound<'_, Self>) -> PyObjResult {
         let _ = slf;
         Err(missing_dtype("bfloat16"))
     }
 
-    /// This tensor on the CPU; itself if it is there already.
+    /// This tensor on the CPU; itself if it is there.
     #[pyo3(signature = (memory_format=None))]
     fn cpu(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
         let _ = memory_format;
         converted(slf, Self::of(slf).dtype(), Device::CPU, false)
     }
 
-    /// This tensor on the wgpu device; itself if it is there already. `device` may name it; `non_blocking` is accepted and uploads never wait.
+    /// This tensor on the wgpu device; itself if it is there.
+    ///
+    /// Args:
+    ///     device: None, or a name of the wgpu device.
+    ///     non_blocking: Has no effect; uploads never block.
+    ///
+    /// Raises:
+    ///     RuntimeError: `device` is another device.
     #[pyo3(signature = (device=None, non_blocking=false))]
     fn wgpu(slf: &Bound<'_, Self>, device: Option<&PyObj<'_>>, non_blocking: bool) -> PyObjResult {
         let _ = non_blocking;
@@ -372,23 +428,26 @@ impl PyTensor {
         }
     }
 
+    /// Whether the tensor is on the wgpu device.
     #[getter]
     fn is_wgpu(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).device() == Device::WGPU
     }
 
+    /// Whether the tensor is on the meta device: it has a shape and a dtype, but no elements.
     #[getter]
     fn is_meta(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).device() == Device::META
     }
 
+    /// Whether the tensor is on the CPU.
     #[getter]
     fn is_cpu(slf: &Bound<'_, Self>) -> bool {
         Self::of(slf).device() == Device::CPU
     }
 }
 
-/// How many elements a tensor has.
+/// The number of elements of a tensor.
 #[pyfunction]
 fn numel(input: &Bound<'_, PyTensor>) -> usize {
     PyTensor::of(input).numel()
@@ -397,16 +456,16 @@ fn numel(input: &Bound<'_, PyTensor>) -> usize {
 // ---- comparisons of whole tensors ------------------------------------------------------------------------------------
 
 functions_and_methods! {
-    /// Where `|input - other| <= atol + rtol * |other|`; nan equals nan with `equal_nan`.
+    /// Where `|input - other| <= atol + rtol * |other|`. With `equal_nan`, NaN equals NaN.
     fn isclose(x, other: &Bound<'_, PyTensor>, rtol: f64, atol: f64, equal_nan: bool) sig(other, rtol=1e-5, atol=1e-8, equal_nan=false) {
         wrap(x.py(), compare::isclose(PyTensor::of(x), PyTensor::of(other), rtol, atol, equal_nan)?)
     }
-    /// Whether `isclose` holds everywhere.
+    /// Whether `isclose` is true for all elements.
     fn allclose(x, other: &Bound<'_, PyTensor>, rtol: f64, atol: f64, equal_nan: bool) sig(other, rtol=1e-5, atol=1e-8, equal_nan=false) {
         let close = compare::isclose(PyTensor::of(x), PyTensor::of(other), rtol, atol, equal_nan)?;
         Ok(pyo3::types::PyBool::new(x.py(), compare::all(&close)?).to_owned().into_any().unbind())
     }
-    /// Whether shapes and all elements are equal.
+    /// Whether the shapes and all elements are equal.
     fn equal(x, other: &Bound<'_, PyTensor>) sig(other) {
         let (a, b) = (PyTensor::of(x), PyTensor::of(other));
         let same = a.shape() == b.shape() && compare::all(&pw::call(RowId::Eq, &[a.into(), b.into()], &[])?)?;
@@ -414,7 +473,7 @@ functions_and_methods! {
     }
 }
 
-/// How `clone` and its kin lay out memory; only row-major and "as it was" exist.
+/// A memory layout for `clone` and similar functions: `contiguous_format` (row-major) or `preserve_format`.
 #[pyclass(name = "memory_format", module = "rgrad", frozen)]
 struct MemoryFormat(&'static str);
 

@@ -1,4 +1,6 @@
-//! What PyTorch has for complex numbers, for tensors of real ones: they are their own real parts and conjugates.
+//! PyTorch's functions of complex numbers on real tensors, which are their own real parts and conjugates.
+//!
+//! There are no complex dtypes yet; derivatives conjugate already (`pointwise`).
 
 use crate::autograd::primitives;
 use crate::python::args::as_tensor;
@@ -14,26 +16,29 @@ fn no_imaginary_part() -> PyErr {
     runtime("imag is not implemented for tensors with non-complex dtypes.")
 }
 
-/// The real part: of a tensor of real numbers, itself.
+/// The real part. A real tensor is returned as it is.
 #[pyfunction]
 fn real<'py>(input: Same<'py>) -> Same<'py> {
     input
 }
 
-/// The imaginary part. Tensors of real numbers have none, and are refused.
+/// The imaginary part.
+///
+/// Raises:
+///     RuntimeError: The tensor is real, which all tensors of rgrad are.
 #[pyfunction]
 fn imag<'py>(input: Same<'py>) -> PyResult<Same<'py>> {
     let _ = input;
     Err(no_imaginary_part())
 }
 
-/// The complex conjugate: of a tensor of real numbers, itself.
+/// The complex conjugate. A real tensor is returned as it is.
 #[pyfunction]
 fn conj<'py>(input: Same<'py>) -> Same<'py> {
     input
 }
 
-/// The complex conjugate, written out: of a tensor of real numbers, itself.
+/// The complex conjugate, computed at once. A real tensor is returned as it is.
 #[pyfunction]
 #[pyo3(signature = (input, *, out=None))]
 fn conj_physical<'py>(py: Python<'py>, input: Same<'py>, out: Option<PyObj<'py>>) -> PyResult<PyObj<'py>> {
@@ -47,26 +52,26 @@ fn conj_physical<'py>(py: Python<'py>, input: Same<'py>, out: Option<PyObj<'py>>
     Ok(into_out(py, "conj_physical", from, &[from], &out)?.into_bound(py))
 }
 
-/// A tensor whose conjugation, if it waits, is written out: the input.
+/// The tensor with a lazy conjugation computed. Conjugation is never lazy here: the input itself.
 #[pyfunction]
 fn resolve_conj<'py>(input: Same<'py>) -> Same<'py> {
     input
 }
 
-/// A tensor whose negation, if it waits, is written out: the input.
+/// The tensor with a lazy negation computed. Negation is never lazy here: the input itself.
 #[pyfunction]
 fn resolve_neg<'py>(input: Same<'py>) -> Same<'py> {
     input
 }
 
-/// Whether a conjugation waits to be written out: never.
+/// Whether the tensor has a lazy conjugation: always False.
 #[pyfunction]
 fn is_conj(input: &Bound<'_, PyTensor>) -> bool {
     let _ = input;
     false
 }
 
-/// Whether a negation waits to be written out: never.
+/// Whether the tensor has a lazy negation: always False.
 #[pyfunction]
 fn is_neg(input: &Bound<'_, PyTensor>) -> bool {
     let _ = input;
@@ -75,7 +80,7 @@ fn is_neg(input: &Bound<'_, PyTensor>) -> bool {
 
 #[pymethods]
 impl PyTensor {
-    /// The real part: of a tensor of real numbers, itself.
+    /// The real part. A real tensor is returned as it is.
     #[getter]
     fn get_real<'py>(slf: Same<'py>) -> Same<'py> {
         slf
@@ -87,7 +92,7 @@ impl PyTensor {
         Ok(primitives::copy_(Self::of(slf), value)?)
     }
 
-    /// The imaginary part. Tensors of real numbers have none.
+    /// The imaginary part; RuntimeError, as all tensors are real.
     #[getter]
     fn get_imag<'py>(slf: Same<'py>) -> PyResult<Same<'py>> {
         imag(slf)
@@ -99,11 +104,13 @@ impl PyTensor {
         Err(no_imaginary_part())
     }
 
+    /// The complex conjugate. A real tensor is returned as it is.
     #[pyo3(name = "conj")]
     fn m_conj<'py>(slf: Same<'py>) -> Same<'py> {
         slf
     }
 
+    /// The complex conjugate, computed at once. A real tensor is returned as it is.
     #[pyo3(name = "conj_physical")]
     fn m_conj_physical<'py>(slf: Same<'py>) -> Same<'py> {
         slf
@@ -114,21 +121,25 @@ impl PyTensor {
         slf
     }
 
+    /// The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself.
     #[pyo3(name = "resolve_conj")]
     fn m_resolve_conj<'py>(slf: Same<'py>) -> Same<'py> {
         slf
     }
 
+    /// The tensor with a lazy negation computed. Negation is never lazy here: the tensor itself.
     #[pyo3(name = "resolve_neg")]
     fn m_resolve_neg<'py>(slf: Same<'py>) -> Same<'py> {
         slf
     }
 
+    /// Whether the tensor has a lazy conjugation: always False.
     #[pyo3(name = "is_conj")]
     fn m_is_conj(slf: &Bound<'_, Self>) -> bool {
         is_conj(slf)
     }
 
+    /// Whether the tensor has a lazy negation: always False.
     #[pyo3(name = "is_neg")]
     fn m_is_neg(slf: &Bound<'_, Self>) -> bool {
         is_neg(slf)

@@ -1,5 +1,7 @@
-//! The arithmetic operators' own entries in the type: PyO3's come behind a guard and a dispatch to the reflected form that plain tensors and
-//! numbers do not need. Anything but plain tensors, floats and integers goes on to the entries of `overrides`.
+//! Fast functions in the type's slots of arithmetic and comparison, for plain tensors and Python numbers.
+//!
+//! PyO3's slot functions have a guard and a dispatch to the reflected operator, which these operands do not need. Calls with other operands go
+//! on to `overrides::operators`. The operators themselves, as methods, are in `tensor`.
 
 use crate::autograd::Tensor;
 use crate::error::{Result, within};
@@ -17,23 +19,23 @@ use std::ffi::c_int;
 
 const ROWS: [RowId; 4] = [RowId::Add, RowId::Sub, RowId::Mul, RowId::Div];
 
-/// The tensor in an object for which the core's own operation is all.
+/// The tensor in an object that has no `__torch_function__` of its own while no mode is active.
 ///
 /// # Safety
-/// A live object, as long as the result is used, under the GIL.
+/// `obj` is live as long as the result is used, and the GIL is held.
 #[inline(always)]
 unsafe fn plain<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor> {
-    // SAFETY: by the caller's promise; objects of `Tensor` are made of what PyO3 put there.
+    // SAFETY: by the caller's promise.
     unsafe { if is_plain_tensor(obj) { identity::tensor_in(obj) } else { None } }
 }
 
-/// The value of a `float` or an `int` of 64 bits; None for everything else, subclasses too.
+/// The value of a `float`, or of an `int` that fits into 64 bits; None for other objects, including those of subclasses.
 ///
 /// # Safety
 /// A live object, under the GIL.
 #[inline]
 unsafe fn number(obj: *mut ffi::PyObject) -> Option<Scalar> {
-    // SAFETY: by the caller's promise; reading an `int` sets no exception where overflow is told apart.
+    // SAFETY: by the caller's promise. Reading an `int` sets no exception when overflow is reported separately.
     unsafe {
         if ffi::PyFloat_CheckExact(obj) != 0 {
             return Some(Scalar::Float(ffi::PyFloat_AS_DOUBLE(obj)));
@@ -47,14 +49,14 @@ unsafe fn number(obj: *mut ffi::PyObject) -> Option<Scalar> {
     }
 }
 
-/// Hands the result of an operator to Python.
+/// The result of an operator as a new reference, or null with an exception set.
 #[inline(always)]
 unsafe fn given(row: RowId, run: impl Fn() -> Result<Tensor>) -> *mut ffi::PyObject {
     // SAFETY: an operator is called with the GIL held.
     unsafe { handed(|py| within(|| row.info().name.into(), || wrap(py, run()?))) }
 }
 
-/// Hands an object, or an error, to Python.
+/// An object as a new reference, or null with an exception set.
 ///
 /// # Safety
 /// The GIL is held.
@@ -72,7 +74,7 @@ unsafe fn handed(run: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) -> *mut ff
 }
 
 /// # Safety
-/// As every `nb_` slot: two live objects, with the GIL held.
+/// As for every `nb_` slot: two live objects, with the GIL held.
 unsafe extern "C" fn binary<const AT: usize>(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: the objects live as long as this call.
     unsafe {
@@ -100,7 +102,7 @@ unsafe fn with_number(at: usize, x: &Tensor, s: Scalar) -> *mut ffi::PyObject {
     unsafe { given(ROWS[at], || pw::call(ROWS[at], &[Arg::Tensor(x), Arg::Scalar(s)], &[])) }
 }
 
-/// A number and a tensor: what PyTorch does in `__radd__` and its kin.
+/// A number and a tensor, as in PyTorch's `__radd__` and the other reflected operators.
 ///
 /// # Safety
 /// The GIL is held.
@@ -118,14 +120,14 @@ unsafe fn from_number(at: usize, s: Scalar, x: &Tensor) -> *mut ffi::PyObject {
 /// An operand that is a plain tensor or a number.
 ///
 /// # Safety
-/// A live object, as long as the result is used, under the GIL.
+/// `obj` is live as long as the result is used, and the GIL is held.
 #[inline(always)]
 unsafe fn plain_operand<'a>(obj: *mut ffi::PyObject) -> Option<Arg<'a>> {
     // SAFETY: by the caller's promise.
     unsafe { plain(obj).map(Arg::Tensor).or_else(|| number(obj).map(Arg::Scalar)) }
 }
 
-/// The names of what is written in place, in the order of `ROWS`.
+/// The names of the in-place operations, in the order of `ROWS`.
 const LABELS: [&str; ROWS.len()] = ["add_", "sub_", "mul_", "div_"];
 
 /// # Safety
@@ -147,7 +149,7 @@ unsafe extern "C" fn in_place<const AT: usize>(a: *mut ffi::PyObject, b: *mut ff
 const COMPARISONS: [RowId; 6] = [RowId::Lt, RowId::Le, RowId::Eq, RowId::Ne, RowId::Gt, RowId::Ge];
 
 /// # Safety
-/// As `tp_richcompare`: two live objects, with the GIL held.
+/// As for `tp_richcompare`: two live objects, with the GIL held.
 unsafe extern "C" fn compare(a: *mut ffi::PyObject, b: *mut ffi::PyObject, op: c_int) -> *mut ffi::PyObject {
     // SAFETY: the objects live as long as this call.
     unsafe {
@@ -178,19 +180,19 @@ type CompareEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject,
 type PowerEntry = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 const ENTRIES: [BinaryEntry; ROWS.len()] = [binary::<0>, binary::<1>, binary::<2>, binary::<3>];
 
-/// A type's entries, in the order of `ROWS`.
+/// The slots of a type, in the order of `ROWS`.
 ///
 /// # Safety
-/// The table of a live heap type.
+/// `n` is the table of a live heap type.
 unsafe fn entries(n: *mut ffi::PyNumberMethods) -> [*mut Option<ffi::binaryfunc>; ROWS.len()] {
     // SAFETY: by the caller's promise.
     unsafe { [&raw mut (*n).nb_add, &raw mut (*n).nb_subtract, &raw mut (*n).nb_multiply, &raw mut (*n).nb_true_divide] }
 }
 
-/// As `entries`, of those that write in place.
+/// As `entries`, for the in-place operators.
 ///
 /// # Safety
-/// The table of a live heap type.
+/// `n` is the table of a live heap type.
 unsafe fn in_place_entries(n: *mut ffi::PyNumberMethods) -> [*mut Option<ffi::binaryfunc>; ROWS.len()] {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -209,7 +211,8 @@ const INHERITED_IN_PLACE: [BinaryEntry; ROWS.len()] =
 const INHERITED: [BinaryEntry; ROWS.len()] =
     [operators::binary::<0>, operators::binary::<1>, operators::binary::<2>, operators::binary::<3>];
 
-/// Gives `Tensor`, or a subclass that leaves the operations alone, the short entries where it has the long ones.
+/// Puts the fast functions into the slots of `Tensor`, or of a subclass without `__torch_function__`, that still have the functions of
+/// `overrides`.
 ///
 /// # Safety
 /// `ty` is `Tensor` or a new subclass, under the GIL.
@@ -241,6 +244,6 @@ pub(crate) unsafe fn shorten(ty: *mut ffi::PyTypeObject) {
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) {
     let ty: Bound<'_, PyType> = m.py().get_type::<PyTensor>();
-    // SAFETY: the type was made just now.
+    // SAFETY: the type is new.
     unsafe { shorten(ty.as_type_ptr()) };
 }

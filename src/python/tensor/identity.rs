@@ -1,8 +1,9 @@
 //! One tensor, one Python object: `x.grad is x.grad`, and attributes stay with the tensor.
 //!
-//! While Python holds the object, the object keeps the tensor alive and the tensor's slot only knows the object. When Python lets go
-//! of an object that has attributes or is of a subclass while the core still holds the tensor, the tensor takes the object over (the
-//! slot owns it, and the object holds the tensor without counting); the next `wrap` turns this round again.
+//! While Python has references to the object, the object owns the tensor, and the tensor's slot has a borrowed pointer to the object. When the
+//! last reference goes away while the core still holds the tensor, and the object has attributes or belongs to a subclass, ownership is
+//! reversed: the slot owns the object, and the object's handle to the tensor is not counted. The next `wrap` reverses it again. PyTorch
+//! preserves its objects in the same way. The class's methods are in the other files of this folder.
 
 use crate::autograd::Tensor;
 use crate::autograd::tensor::ownership::{self, Foreign};
@@ -16,41 +17,41 @@ use pyo3::{PyTraverseError, PyVisit};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Which object a `PyTensor` is part of.
+/// The Python object that contains a `PyTensor`.
 #[derive(Default)]
 pub(crate) struct Link {
     me: AtomicPtr<ffi::PyObject>,
-    /// The tensor owns the object; the object's handle is not counted.
+    /// The tensor owns the object, and the object's handle to the tensor is not counted.
     preserved: AtomicBool,
-    /// False in an object that Python has allocated (zeroed) but not filled yet: the garbage collector may see it in between.
+    /// False in an object that Python has allocated, with zeros, but that is not filled yet. The garbage collector may see it in this state.
     ready: AtomicBool,
 }
 
 impl Link {
-    /// Whether object and tensor know of each other; false also for memory that is allocated, zeroed and not filled yet.
+    /// Whether object and tensor are linked. False also for an object that is allocated, with zeros, but not filled yet.
     pub(crate) fn is_made(&self) -> bool {
         !self.me.load(Ordering::Relaxed).is_null()
     }
 }
 
 unsafe extern "C" {
-    /// Part of CPython's exported interface, though not of the limited one.
+    /// Exported by CPython, though not part of the limited interface.
     fn _PyObject_GetDictPtr(obj: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
-/// Where in an object its `PyTensor` lies; the same for all subclasses.
+/// The offset of the `PyTensor` in an object; the same for all subclasses.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// PyO3's own destructor of `Tensor` objects.
 static DEALLOC: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
-/// Objects whose tensor died on a thread without the GIL.
+/// Objects owned by tensors that were dropped on a thread without the GIL.
 static PENDING: Table<Vec<usize>> = Table::new(Vec::new());
 
-/// A tensor in an object whose address is not known yet; `__init__` or `wrap` links them.
+/// The contents of an object whose address is not known yet. `__init__` or `wrap` links object and tensor.
 pub(crate) fn unlinked(t: Tensor) -> PyTensor {
     PyTensor { t: ManuallyDrop::new(t), link: Link { ready: AtomicBool::new(true), ..Link::default() } }
 }
 
-/// Tells tensor and object of each other, once. A tensor that has an object already keeps it.
+/// Links tensor and object, once. A tensor that already has an object keeps it.
 pub(crate) fn link(obj: &Bound<'_, PyTensor>) {
     let cell = obj.get();
     if cell.link.me.load(Ordering::Relaxed).is_null() && cell.t.slot().get().is_none() {
@@ -65,7 +66,7 @@ pub(crate) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
     if let Some((p, owned)) = t.slot().get() {
         let obj: *mut ffi::PyObject = p.cast();
         if owned {
-            // SAFETY: the slot owns a live `Tensor` object; its count becomes the caller's, and the object's handle counts again.
+            // SAFETY: the slot owns a live `Tensor` object. Its reference becomes the caller's, and the object's handle is counted again.
             unsafe {
                 let cell = contents(obj);
                 std::mem::forget(t.clone());
@@ -74,7 +75,7 @@ pub(crate) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
                 return Ok(Bound::from_owned_ptr(py, obj).unbind());
             }
         }
-        // SAFETY: an object clears the slot when it dies, under the GIL that `py` proves; a count of 0 means that it is dying now.
+        // SAFETY: an object clears the slot in its destructor, under the GIL, which `py` proves. A count of 0 means that the destructor runs now.
         unsafe {
             if ffi::Py_REFCNT(obj) > 0 {
                 return Ok(Bound::from_borrowed_ptr(py, obj).unbind());
@@ -84,13 +85,13 @@ pub(crate) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
     make(py, t)
 }
 
-/// A new `Tensor` object. `object.__new__`, which PyO3 would call, gives every object a dict at once (CPython 3.11), which costs more than
-/// the rest together; without it the dict comes with the first attribute.
+/// A new `Tensor` object. In CPython 3.11 `object.__new__`, which PyO3 would call, also makes the object's dict, which costs more than all the
+/// rest. Here the dict is made with the first attribute.
 #[inline]
 fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
-    // SAFETY: the type is PyO3's own for `PyTensor`. Its objects are a `PyTensor` at the measured offset, and beside it a dict and a weak
-    // reference list that are null at first, as the allocator leaves them (a frozen class has no borrow flag, a Send class no thread
-    // check). The new object is visible to the collector, but nothing can run it before it is filled; an old one is not until then.
+    // SAFETY: the type is the one that PyO3 made for `PyTensor`. Its objects consist of a `PyTensor` at the measured offset, and of a dict and a
+    // list of weak references that are null at first, as the allocator leaves them (a frozen class has no borrow flag, a Send class no thread
+    // check). A new object is tracked by the collector, which cannot run before the object is filled; a reused one is not tracked until then.
     unsafe {
         let used = spare::take();
         let obj = if used.is_null() { ffi::PyType_GenericAlloc(base_type(), 0) } else { used };
@@ -107,21 +108,21 @@ fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Memory of bare `Tensor` objects that have died, for the next ones: Python keeps its own small objects so. Each still holds its type.
+/// A free list of `Tensor` objects without attributes, as CPython has for its own small objects. Each keeps its reference to the class.
 mod spare {
     use super::*;
 
     const MOST: usize = 64;
-    /// Touched with the GIL held only.
+    /// Accessed only with the GIL held.
     static OBJECTS: [AtomicPtr<ffi::PyObject>; MOST] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
     static COUNT: AtomicUsize = AtomicUsize::new(0);
 
     unsafe extern "C" {
-        /// Part of CPython's exported interface, though not of the limited one: from no reference to one.
+        /// Exported by CPython, though not part of the limited interface. Sets the reference count to one.
         fn _Py_NewReference(obj: *mut ffi::PyObject);
     }
 
-    /// Null where there is none.
+    /// A free object, or null.
     ///
     /// # Safety
     /// The GIL is held.
@@ -136,20 +137,20 @@ mod spare {
     }
 
     /// # Safety
-    /// What `take` gave, filled, under the GIL.
+    /// `obj` is from `take` and filled, and the GIL is held.
     #[inline]
     pub(crate) unsafe fn revive(obj: *mut ffi::PyObject) {
-        // SAFETY: the caller's; it has not been tracked since it died.
+        // SAFETY: by the caller's promise. The object has not been tracked since its destructor ran.
         unsafe {
             _Py_NewReference(obj);
             ffi::PyObject_GC_Track(obj.cast());
         }
     }
 
-    /// Whether the object is kept.
+    /// Puts an object into the list; false if the list is full.
     ///
     /// # Safety
-    /// A dead object of `Tensor` itself, bare, untracked, its contents dropped, under the GIL.
+    /// An object of `Tensor` itself in its destructor, without dict and weak references, untracked, its contents dropped, under the GIL.
     #[inline]
     pub(crate) unsafe fn keep(obj: *mut ffi::PyObject) -> bool {
         let n = COUNT.load(Ordering::Relaxed);
@@ -162,14 +163,14 @@ mod spare {
     }
 }
 
-/// A view of a tensor as an object of a subclass, made without calling the class.
+/// A view of a tensor as an object of a subclass. The constructor of the class is not called.
 pub(crate) fn as_subclass(t: &Bound<'_, PyTensor>, cls: &Bound<'_, PyType>) -> PyResult<Py<PyAny>> {
     make_as(cls, crate::ops::shape::alias(PyTensor::of(t))?)
 }
 
-/// A new object of `Tensor` or a subclass for a tensor that has none.
+/// A new object of `Tensor` or a subclass for a tensor that has no object.
 pub(crate) fn make_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
-    // SAFETY: as in `make`; a subclass's objects have the same beginning, and more that is zero at first.
+    // SAFETY: as in `make`. Objects of a subclass begin in the same way, and the rest is zero at first.
     unsafe {
         let obj = ffi::PyType_GenericAlloc(cls.as_type_ptr(), 0);
         if obj.is_null() {
@@ -183,7 +184,7 @@ pub(crate) fn make_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>>
     }
 }
 
-/// `wrap` for a value that may be missing.
+/// As `wrap`; None for a missing tensor.
 pub(crate) fn wrap_option(py: Python<'_>, t: Option<Tensor>) -> PyResult<Py<PyAny>> {
     t.map_or_else(|| Ok(py.None()), |t| wrap(py, t))
 }
@@ -191,7 +192,7 @@ pub(crate) fn wrap_option(py: Python<'_>, t: Option<Tensor>) -> PyResult<Py<PyAn
 /// The tensor in an object, if it is a `Tensor`.
 ///
 /// # Safety
-/// `obj` is a live object, as long as the result is used, and `register` has run.
+/// `obj` is live as long as the result is used, and `register` has run.
 #[inline]
 pub(crate) unsafe fn tensor_in<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor> {
     // SAFETY: by the caller's promise.
@@ -202,24 +203,24 @@ pub(crate) unsafe fn tensor_in<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor
 }
 
 /// # Safety
-/// `obj` is a live (or just dying) `Tensor` object, and `register` has run.
+/// `obj` is a `Tensor` object that is live or in its destructor, and `register` has run.
 #[inline]
 unsafe fn contents(obj: *mut ffi::PyObject) -> *const PyTensor {
-    // SAFETY: by the caller's promise; the offset was measured on a real object.
+    // SAFETY: by the caller's promise. The offset was measured on a real object.
     unsafe { obj.cast::<u8>().add(OFFSET.load(Ordering::Relaxed)).cast() }
 }
 
 impl Drop for PyTensor {
     fn drop(&mut self) {
         if self.link.preserved.load(Ordering::Relaxed) {
-            // The tensor is dying and has let its object go; the handle was not counted.
+            // The tensor is being dropped and has released its object, whose handle was not counted.
             return;
         }
         let me = self.link.me.load(Ordering::Relaxed);
         if !me.is_null() && self.t.slot().get().is_some_and(|(p, _)| p == me.cast()) {
             self.t.slot().clear();
         }
-        // SAFETY: dropped once, here.
+        // SAFETY: this is the only place that drops it, once.
         unsafe { ManuallyDrop::drop(&mut self.t) };
     }
 }
@@ -227,9 +228,9 @@ impl Drop for PyTensor {
 /// PyO3's own constructor of `Tensor` objects.
 static NEW: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// A new object, linked at once: a subclass's `__init__` need not call this class's.
+/// The constructor. It links the object at once, as the `__init__` of a subclass may not call this class's.
 unsafe extern "C" fn new(cls: *mut ffi::PyTypeObject, args: *mut ffi::PyObject, kwargs: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: called by Python; what the constructor of `Tensor` gives is an object of `cls`, which is a subclass.
+    // SAFETY: called by Python. The constructor of `Tensor` returns an object of `cls`, which is `Tensor` or a subclass.
     unsafe {
         let original: ffi::newfunc = std::mem::transmute(NEW.load(Ordering::Relaxed));
         let obj = original(cls, args, kwargs);
@@ -244,14 +245,14 @@ unsafe extern "C" fn new(cls: *mut ffi::PyTypeObject, args: *mut ffi::PyObject, 
     }
 }
 
-/// Runs when Python has let go of an object: hands it over to its tensor, or lets it die.
+/// The destructor, which runs when the last reference is gone. It hands the object over to its tensor, or frees it.
 unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with a `Tensor` object whose count is 0, under the GIL.
+    // SAFETY: Python calls this with a `Tensor` object whose reference count is 0, under the GIL.
     unsafe {
         let cell = contents(obj);
         if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && (*cell).t.drops_only_memory() {
-            // What PyO3's destructor comes down to for an object with neither attributes nor weak references. It also tells PyO3 that the
-            // GIL is held, without which other Python objects would be let go of later: here are none.
+            // This is what PyO3's destructor does for an object without attributes and weak references, except that PyO3's also notes that
+            // the GIL is held, so that other Python objects are released at once. There are none here.
             ffi::PyObject_GC_UnTrack(obj.cast());
             std::ptr::drop_in_place(cell.cast_mut());
             if !spare::keep(obj) {
@@ -263,11 +264,11 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
         let me = (*cell).link.me.load(Ordering::Relaxed);
         let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
         if me == obj && !preserved && (*cell).t.holders() > 1 && has_state(obj) {
-            // From 0 to 1: the slot's own count.
+            // From 0 to 1: the reference of the slot.
             ffi::Py_INCREF(obj);
             (*cell).link.preserved.store(true, Ordering::Relaxed);
             (*cell).t.slot().own(obj.cast());
-            // The object's handle stops counting. If another thread drops the last one now, the slot lets the object go again.
+            // The object's handle is no longer counted. If another thread drops the last handle now, the slot releases the object again.
             drop(ManuallyDrop::into_inner(std::ptr::read(&raw const (*cell).t)));
             return;
         }
@@ -280,18 +281,18 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     }
 }
 
-/// Where in a `Tensor` object its dict and its list of weak references lie; 0 where Python keeps them elsewhere.
+/// The offsets of the dict and of the list of weak references in a `Tensor` object; 0 if CPython keeps them elsewhere.
 static DICT: AtomicUsize = AtomicUsize::new(0);
 static WEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether an object has neither a dict nor weak references. May say no too often.
+/// Whether an object has neither a dict nor weak references. False if this is not known.
 ///
 /// # Safety
 /// `obj` is a `Tensor` object of no subclass, under the GIL.
 #[inline]
 unsafe fn is_bare(obj: *mut ffi::PyObject) -> bool {
     let (dict, weak) = (DICT.load(Ordering::Relaxed), WEAK.load(Ordering::Relaxed));
-    // SAFETY: by the caller's promise; these are the offsets that the type itself names.
+    // SAFETY: by the caller's promise. The offsets are from the type itself.
     let is_null = |at: usize| unsafe { obj.cast::<u8>().add(at).cast::<*mut ffi::PyObject>().read().is_null() };
     dict != 0 && weak != 0 && is_null(dict) && is_null(weak)
 }
@@ -303,7 +304,7 @@ pub(crate) fn base_type() -> *mut ffi::PyTypeObject {
     BASE.load(Ordering::Relaxed)
 }
 
-/// Whether an object is more than a handle: it has attributes, or a class of its own.
+/// Whether an object has state that must be preserved: attributes, or a class other than `Tensor`.
 ///
 /// # Safety
 /// `obj` is a `Tensor` object, under the GIL.
@@ -318,10 +319,10 @@ unsafe fn has_state(obj: *mut ffi::PyObject) -> bool {
     }
 }
 
-/// A subclass's objects are handed over like `Tensor`'s own.
+/// Gives a subclass the destructor that preserves objects, and the fast operators.
 pub(crate) fn preserve_subclass(cls: &Bound<'_, PyType>) {
     let ty = cls.as_type_ptr();
-    // SAFETY: the class is new (this runs in `__init_subclass__`), under the GIL; `dealloc` ends in the destructor of the base, which
+    // SAFETY: the class is new, as this runs in `__init_subclass__`, under the GIL. `dealloc` ends in the destructor of the base class, which
     // frees objects of any subclass and releases their class.
     unsafe {
         (*ty).tp_dealloc = Some(dealloc);
@@ -329,10 +330,10 @@ pub(crate) fn preserve_subclass(cls: &Bound<'_, PyType>) {
     }
 }
 
-/// Called by a dying tensor that owns an object.
+/// Called when a tensor that owns its object is dropped.
 fn release(p: *mut ()) {
     assert_no_guard("dropping a Python object");
-    // SAFETY: the slot owned one count of a live object.
+    // SAFETY: the slot owned one reference to a live object.
     unsafe {
         if ffi::PyGILState_Check() != 0 {
             ffi::Py_DECREF(p.cast());
@@ -342,7 +343,7 @@ fn release(p: *mut ()) {
     }
 }
 
-/// Lets go of objects whose tensors died without the GIL.
+/// Releases the objects of tensors that were dropped without the GIL.
 pub(crate) fn release_pending(_py: Python<'_>) {
     if let Some(mut pending) = PENDING.try_lock() {
         if pending.is_empty() {
@@ -351,13 +352,13 @@ pub(crate) fn release_pending(_py: Python<'_>) {
         let objects = std::mem::take(&mut *pending);
         drop(pending);
         for p in objects {
-            // SAFETY: each entry is one count of a live object, and the GIL is held.
+            // SAFETY: each entry is one reference to a live object, and the GIL is held.
             unsafe { ffi::Py_DECREF(p as *mut ffi::PyObject) };
         }
     }
 }
 
-/// Shows the garbage collector what the tensor alone keeps alive.
+/// Visits the objects that only this tensor keeps alive, for the garbage collector.
 pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
     // A preserved object does not own its tensor.
     if !cell.link.ready.load(Ordering::Relaxed) || cell.link.preserved.load(Ordering::Relaxed) {
@@ -375,8 +376,8 @@ pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
         result = match f {
             Foreign::Slot(p) => {
                 let ptr: *mut ffi::PyObject = p.cast();
-                // SAFETY: the slot owns a live object, and `Py` is a bare pointer to one; this handle borrows it for the call and never
-                // counts.
+                // SAFETY: the slot owns a live object, and `Py` is a pointer to one. This handle borrows the object for the call and never changes
+                // its count.
                 let obj = ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Py<PyAny>>(ptr) });
                 visit.call(&*obj)
             }
@@ -405,7 +406,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     OFFSET.store(at, Ordering::Relaxed);
     drop(probe);
     BASE.store(ty.as_type_ptr(), Ordering::Relaxed);
-    // SAFETY: the type was made just now and nobody else has seen it; the original destructor is kept and called.
+    // SAFETY: the type is new and no other code has seen it. The original destructor is stored and called.
     unsafe {
         DICT.store(usize::try_from((*ty.as_type_ptr()).tp_dictoffset).unwrap_or(0), Ordering::Relaxed);
         WEAK.store(usize::try_from((*ty.as_type_ptr()).tp_weaklistoffset).unwrap_or(0), Ordering::Relaxed);

@@ -1,4 +1,7 @@
-//! `Tensor`: the Python class, its operators, and the properties that every tensor has.
+//! The Python class `Tensor`: construction, operators, and writes of whole tensors.
+//!
+//! Its object and lifetime are in `identity`, its properties in `attributes`, its data in `sharing`. Methods that are operations stand with
+//! their families in `functions`, those about gradients in `autograd`.
 
 mod attributes;
 mod complex;
@@ -21,12 +24,12 @@ use pyo3::{PyTraverseError, PyVisit};
 #[pyclass(name = "Tensor", module = "rgrad", subclass, dict, weakref, frozen)]
 pub struct PyTensor {
     pub(crate) t: std::mem::ManuallyDrop<Tensor>,
-    /// Which object this is, and who keeps whom alive (see `identity`).
+    /// The Python object of this tensor, and which of the two owns the other (see `identity`).
     pub(crate) link: identity::Link,
 }
 
 impl PyTensor {
-    /// The tensor of an object that is known to be one.
+    /// The tensor in a `Tensor` object.
     #[inline]
     pub(crate) fn of<'a>(obj: &'a Bound<'_, PyTensor>) -> &'a Tensor {
         &obj.get().t
@@ -64,14 +67,14 @@ fn augmented(row: RowId, label: &'static str, slf: &Bound<'_, PyTensor>, other: 
     }
 }
 
-/// A comparison with anything that is no operand is decided by Python itself.
+/// A comparison. Python decides about objects that are neither tensors nor numbers.
 fn compare(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyObjResult {
     operator(py, row, slf, other, false)
 }
 
 #[pymethods]
 impl PyTensor {
-    /// `Tensor(data)`: a subclass makes itself from a tensor's data, sharing memory; `Tensor(sizes...)` is uninitialised float32.
+    /// `Tensor(tensor)` shares the tensor's memory, which is how subclasses construct themselves; `Tensor(sizes...)` is uninitialized float32.
     #[new]
     #[pyo3(signature = (*args, **kwargs))]
     fn new(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -91,7 +94,7 @@ impl PyTensor {
         identity::preserve_subclass(cls);
     }
 
-    /// `cls` looking at `data`'s memory, without history (how Parameter is made).
+    /// A tensor of class `cls` that shares `data`'s memory, without history. This is how Parameter is constructed.
     #[staticmethod]
     #[pyo3(signature = (cls, data, require_grad=false))]
     fn _make_subclass(cls: &Bound<'_, PyType>, data: &Bound<'_, PyTensor>, require_grad: bool) -> PyObjResult {
@@ -104,7 +107,7 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The collector may come while the object is being made (its dict is allocated after it is tracked): all is zero then.
+        // The collector may run while the object is being made, since its dict is allocated after it is tracked. All fields are zero then.
         if !self.link.is_made() {
             return Ok(());
         }
@@ -123,7 +126,7 @@ impl PyTensor {
         operator(slf.py(), RowId::Add, slf, other, false)
     }
     fn __radd__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
-        // PyTorch adds in this order too; it decides the name of the saved operand.
+        // PyTorch also adds in this order, which decides the name of the saved operand.
         operator(slf.py(), RowId::Add, slf, other, false)
     }
     fn __sub__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
@@ -240,7 +243,7 @@ impl PyTensor {
     fn __ne__(slf: &Bound<'_, Self>, other: &PyObj<'_>) -> PyObjResult {
         compare(slf.py(), RowId::Ne, slf, other)
     }
-    /// Tensors are told apart by identity.
+    /// The hash is the object's address: equal elements do not make tensors equal keys.
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
         (slf.as_ptr() as isize) >> 4
     }
@@ -277,7 +280,7 @@ impl PyTensor {
 
     // ---- copies ------------------------------------------------------------------------------------------------------
 
-    /// Overwrites this tensor with `other`, broadcast to this shape and converted to this dtype.
+    /// Overwrites this tensor with `other`, which is broadcast to this shape and converted to this dtype.
     #[pyo3(signature = (other, non_blocking=false))]
     fn copy_<'py>(slf: &Bound<'py, Self>, other: &PyObj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
@@ -286,6 +289,10 @@ impl PyTensor {
     }
 
     /// Overwrites every element with `value`, a number or a 0-d tensor.
+    ///
+    /// Raises:
+    ///     RuntimeError: `value` is a tensor with dimensions.
+    ///     TypeError: `value` is neither a tensor nor a number.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
         match operand(value)? {
             Some(pw::Arg::Scalar(s)) => primitives::fill_(PyTensor::of(slf), s)?,

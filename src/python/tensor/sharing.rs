@@ -1,4 +1,6 @@
-//! Tensors that share memory, other memory under the same tensor, and frozen memory.
+//! Methods about a tensor's memory: `detach`, `data`, `set_`, and frozen memory.
+//!
+//! Views with a history are in `functions::shape`.
 
 use crate::array::Array;
 use crate::autograd::{check_inplace, level, mode};
@@ -11,18 +13,21 @@ use pyo3::prelude::*;
 
 #[pymethods]
 impl PyTensor {
-    /// The same memory without history; writes are seen on both sides and counted as one.
+    /// A tensor without history that shares this tensor's memory and version counter.
     fn detach(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         wrap(slf.py(), Self::of(slf).detach())
     }
 
-    /// Forgets this tensor's own history.
+    /// Removes this tensor's history.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor is a view.
     fn detach_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         Self::of(slf).detach_in_place()?;
         Ok(slf.clone())
     }
 
-    /// The same memory without history, with a version counter of its own.
+    /// A tensor without history that shares this tensor's memory but has a version counter of its own.
     #[getter]
     fn get_data(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let t = Self::of(slf);
@@ -43,9 +48,10 @@ impl PyTensor {
         Ok(Self::of(slf).set_data(tensor(data, "Variable data has to be a tensor, got")?)?)
     }
 
-    /// Makes this tensor look at the memory of `source`, with its shape and strides; without `source` at no elements.
+    /// Makes this tensor use the memory of `source`, with its shape and strides. Without `source` the tensor becomes empty.
     ///
-    /// Raises RuntimeError if the dtypes or devices differ, if one of the two has a history while grad mode is on, or if this tensor is frozen.
+    /// Raises:
+    ///     RuntimeError: The dtypes or devices differ, one of the tensors has a history while grad mode is on, or this tensor is frozen.
     #[pyo3(signature = (source=None))]
     fn set_<'py>(slf: &Bound<'py, Self>, source: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, Self>> {
         let t = Self::of(slf);
@@ -75,14 +81,16 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// Makes every later in-place write to this tensor's memory raise RuntimeError at the line that writes: also through views, detached
-    /// tensors, `out=`, optimizers and what shares the memory in other ways inside rgrad. NumPy arrays made later are read-only.
+    /// Makes every later in-place write to this tensor's memory a RuntimeError at the line that writes.
+    ///
+    /// This includes writes through views, detached tensors, `out=`, optimizers and all other tensors that share the memory. NumPy arrays made
+    /// later are read-only.
     fn freeze_<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
         Self::of(slf).freeze();
         slf.clone()
     }
 
-    /// Lets the memory be written again.
+    /// Allows writes to this tensor's memory again.
     fn unfreeze_<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
         Self::of(slf).unfreeze();
         slf.clone()
