@@ -28,43 +28,49 @@ class DTypeError(RgradError, RuntimeError):
 
 @final
 class DisableTorchFunction:
-    """A context in which no ``__torch_function__`` is called, neither a subclass's nor a mode's."""
+    """A context in which no ``__torch_function__`` is called, neither of subclasses nor of modes."""
     def __enter__(self) -> None: ...
     def __exit__(self, *_exc: Any) -> None: ...
     def __new__(cls) -> Self: ...
 
 @final
 class DisableTorchFunctionSubclass:
-    """A context in which no subclass's ``__torch_function__`` is called."""
+    """A context in which the ``__torch_function__`` of subclasses is not called."""
     def __enter__(self) -> None: ...
     def __exit__(self, *_exc: Any) -> None: ...
     def __new__(cls) -> Self: ...
 
 @final
 class Generator:
-    """A stream of random numbers; the same seed gives the same numbers for any number of threads."""
+    """A generator of random numbers. The same seed gives the same numbers on every device and for any number of threads."""
     def __new__(cls, device: _Device | None = None) -> Self: ...
     def clone_state(self) -> Generator:
-        """Another stream that goes on from here."""
+        """A new generator with the same state."""
     @property
-    def device(self) -> _DeviceObject: ...
+    def device(self) -> _DeviceObject:
+        """The device of the state: the CPU."""
     def get_state(self) -> Tensor:
-        """The stream's state as a uint8 tensor."""
+        """The state as a uint8 tensor."""
     def initial_seed(self) -> _int:
-        """The seed that the stream started from."""
+        """The seed that was set last."""
     def manual_seed(self, seed: _int) -> Generator:
-        """Starts the stream anew from a seed."""
+        """Sets the seed and returns this generator."""
     def seed(self) -> _int:
-        """Seeds from the system's randomness and returns the seed."""
-    def set_state(self, new_state: Tensor) -> None: ...
+        """Sets a seed from the system's source of randomness and returns it."""
+    def set_state(self, new_state: Tensor) -> None:
+        """Sets the state to one that `get_state` returned, and returns this generator.
+
+        Raises:
+            RuntimeError: The tensor is not such a state.
+        """
 
 class GraphError(RgradError, RuntimeError):
     """An rgrad error of kind Graph; a RuntimeError."""
 
 @final
 class HookHandle:
-    """What a registration returns: `remove()` takes the hook away; as a context manager it does so at the end of the
-    block.
+    """The handle of a registered hook: `remove()` removes the hook, and as a context manager it does so at the end of
+    the block.
     """
     def __enter__(self) -> None: ...
     def __exit__(self, *_args: Any) -> None: ...
@@ -72,7 +78,7 @@ class HookHandle:
     def id(self) -> _int:
         """The number of the registration."""
     def remove(self) -> None:
-        """Takes the hook away; doing so again changes nothing."""
+        """Removes the hook. A second call has no effect."""
 
 class InternalError(RgradError, RuntimeError):
     """An rgrad error of kind Internal; a RuntimeError."""
@@ -82,7 +88,7 @@ class MissingError(RgradError, NotImplementedError):
 
 @disjoint_base
 class Node:
-    """A node of the graph that backward walks."""
+    """A node of the autograd graph."""
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __new__(cls) -> Self: ...
     def __repr__(self) -> _str: ...
@@ -91,23 +97,25 @@ class Node:
         """The file, line and function that recorded this node, or None."""
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dict that stays with the node."""
+        """A dict for data of the user, which lives as long as the node."""
     def name(self) -> _str:
         """The node's name, e.g. "MulBackward0"."""
     @property
     def next_functions(self) -> _tuple[_tuple[Node | None, _int], ...]:
-        """`((node, output number), ...)`: where the gradients go that this node computes; `(None, 0)` where none is
-        needed.
+        """The edges along which the gradients of this node go: `((node, output number), ...)`, with `(None, 0)` for
+        inputs without gradient.
         """
     def register_hook(self, fn: Callable[..., Any]) -> HookHandle:
-        """Registers `fn(grad_inputs, grad_outputs)`, called after the node has run; a returned tuple replaces the
-        gradients.
+        """Registers `fn(grad_inputs, grad_outputs)`, which is called after the node has run. A tuple that it returns
+        replaces the gradients.
         """
     def register_prehook(self, fn: Callable[..., Any]) -> HookHandle:
-        """Registers `fn(grad_outputs)`, called before the node runs; a returned tuple replaces the gradients."""
+        """Registers `fn(grad_outputs)`, which is called before the node runs. A tuple that it returns replaces the
+        gradients.
+        """
     @property
     def requires_grad(self) -> _bool:
-        """Whether a gradient flows through this node."""
+        """Whether gradients go through this node: always True."""
     @property
     def variable(self) -> Tensor:
         """The leaf of an `AccumulateGrad` node."""
@@ -151,9 +159,11 @@ class ShapeError(RgradError, RuntimeError):
 class Tensor:
     """A multi-dimensional array with a history through which gradients flow back."""
     @property
-    def H(self) -> Tensor: ...
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix."""
     @property
-    def T(self) -> Tensor: ...
+    def T(self) -> Tensor:
+        """A view with all dimensions in reverse order."""
     def __abs__(self) -> Tensor: ...
     def __add__(self, value: _Operand, /) -> Tensor: ...
     def __and__(self, value: _Operand, /) -> Tensor: ...
@@ -228,13 +238,18 @@ class Tensor:
     def __truediv__(self, value: _Operand, /) -> Tensor: ...
     def __xor__(self, value: _Operand, /) -> Tensor: ...
     @property
-    def _base(self) -> Tensor | None: ...
-    def _is_view(self) -> _bool: ...
+    def _base(self) -> Tensor | None:
+        """The tensor of which this one is a view, or None."""
+    def _is_view(self) -> _bool:
+        """Whether this tensor is a view whose history depends on its base."""
     @staticmethod
     def _make_subclass(cls: Any, data: Tensor, require_grad: _bool = False) -> Any:
-        """`cls` looking at `data`'s memory, without history (how Parameter is made)."""
+        """A tensor of class `cls` that shares `data`'s memory, without history. This is how Parameter is
+        constructed.
+        """
     @property
-    def _version(self) -> _int: ...
+    def _version(self) -> _int:
+        """How often the memory has been written in place."""
     def abs(self) -> Tensor:
         """The absolute value; its derivative at 0 is 0."""
     def abs_(self) -> Tensor:
@@ -251,7 +266,8 @@ class Tensor:
         """The inverse of the hyperbolic cosine."""
     def acosh_(self) -> Tensor:
         """In-place form of `acosh`."""
-    def add(self, other: _Operand, *, alpha: _Number = 1) -> Tensor: ...
+    def add(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+        """This tensor plus `alpha * other`."""
     def add_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
         """Adds `alpha * other` to this tensor in place."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
@@ -263,13 +279,13 @@ class Tensor:
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """In-place form of `addcmul`."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape."""
+        """`beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
     def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements along `dim` (all without) are true."""
     def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
-        """Whether `isclose` holds everywhere."""
+        """Whether `isclose` is true for all elements."""
     def amax(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
         """The largest elements over `dim` (all without). Equal ones share the gradient evenly."""
     def amin(self, dim: _Dims = (), keepdim: _bool = False) -> Tensor:
@@ -277,7 +293,7 @@ class Tensor:
     def aminmax(
         self, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None
     ) -> _return_types.aminmax:
-        """The smallest and the largest elements along `dim` (all without), as (min, max)."""
+        """The smallest and the largest elements along `dim`, or of all, as (min, max)."""
     def angle(self) -> Tensor:
         """The angle of the input in radians: 0 for positive real numbers and zero, pi for negative ones (nan for
         nan).
@@ -319,13 +335,18 @@ class Tensor:
     def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
         """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
     def argwhere(self) -> Tensor:
-        """The positions of the elements that are not zero, one in each row."""
+        """The indices of the elements that are not zero, one row for each."""
     def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor:
-        """A view with the given sizes, strides and offset (in elements) of the tensor's storage."""
+        """A view of the tensor's storage with the given sizes, and strides and offset in elements.
+
+        Raises:
+            RuntimeError: The view reaches beyond the storage.
+        """
     def as_subclass(self, cls: _type[Tensor]) -> Any:
         """This tensor as an object of class `cls`, with the same memory and history.
 
-        Raises TypeError unless `cls` is a subclass of Tensor.
+        Raises:
+            TypeError: `cls` is not a subclass of Tensor.
         """
     def asin(self) -> Tensor:
         """The angle, in radians, whose sine is the input."""
@@ -356,27 +377,36 @@ class Tensor:
         *,
         strict: _bool = False,
     ) -> None:
-        """Adds the gradients of this tensor with respect to the leaves (or to `inputs`) to their `.grad`.
+        """Adds the gradients of this tensor with respect to the leaves, or to `inputs`, to their `.grad`.
 
-        `gradient` has this tensor's shape; it may be left out for a tensor of one element. With `strict` it is an
-        error, raised before
-        anything is computed, if the graph does not lead to one of `inputs` (give `dict(model.named_parameters())`
-        to have them named); the
-        error names the lines where the path was cut. Without `inputs` it is one if a leaf is known to which the
-        path was cut. Raises
-        RuntimeError when there is no graph, when the graph was freed, or when the shape of `gradient` differs.
+        Args:
+            gradient: The gradient of this tensor, of its shape. It may be missing for a tensor of one element.
+            retain_graph: Whether the graph is kept for another backward; by default the value of `create_graph`.
+            create_graph: Whether the operations of backward are recorded, for derivatives of higher order.
+            inputs: The tensors whose `.grad` is written; all leaves by default. A dict, such as
+            `dict(model.named_parameters())`, also names
+                them in errors.
+            strict: Whether a missing gradient is an error, raised before anything is computed: of one of
+            `inputs`, or without them of a leaf
+                from which a recorded cut separates this tensor. The error names the lines of the cut.
+
+        Raises:
+            RuntimeError: There is no graph, the graph was freed, `gradient` has another shape, or `strict` finds
+            a missing gradient.
         """
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch; the input broadcasts to the
-        product's shape.
+        """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch, with the input broadcast to the
+        shape of the product.
         """
-    def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor: ...
+    def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
+        """A tensor of ones and zeros; each element of this tensor, or `p`, is the probability of a one."""
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
-        """Fills with 1 with probability `p` (a number, or a tensor of one for each element), else 0."""
-    def bfloat16(self) -> Tensor: ...
+        """Fills this tensor with ones and zeros; `p`, a number or a tensor, is the probability of a one."""
+    def bfloat16(self) -> Tensor:
+        """Raises NotImplementedError: there is no bfloat16 yet."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
-        """How often each of 0, 1, 2, ... stands in a vector of non-negative integers, or the sum of its `weights`
-        (float).
+        """The number of times that each of 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of
+        its `weights`.
         """
     def bitwise_and(self, other: _Operand) -> Tensor:
         """The bits that both inputs have."""
@@ -404,10 +434,12 @@ class Tensor:
         """In-place form of `bitwise_xor`."""
     def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The products of two batches of matrices."""
-    def bool(self) -> Tensor: ...
+    def bool(self) -> Tensor:
+        """This tensor with dtype bool; itself if it has this dtype."""
     def broadcast_to(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
-        """Repeated without copying to a shape that this one broadcasts to."""
-    def byte(self) -> Tensor: ...
+        """A view that is broadcast to the given shape."""
+    def byte(self) -> Tensor:
+        """This tensor with dtype uint8; itself if it has this dtype."""
     def ceil(self) -> Tensor:
         """The smallest whole number not below the input."""
     def ceil_(self) -> Tensor:
@@ -416,31 +448,40 @@ class Tensor:
         """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
     def celu_(self, alpha: _Number = 1.0) -> Tensor:
         """In-place form of `celu`."""
-    def char(self) -> Tensor: ...
+    def char(self) -> Tensor:
+        """This tensor with dtype int8; itself if it has this dtype."""
     def chunk(self, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
-        """At most `chunks` parts of equal size; the last one may be smaller."""
-    def clamp(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor: ...
+        """Splits along `dim` into at most `chunks` parts of equal size, of which the last may be smaller."""
+    def clamp(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+        """This tensor with every element limited to `[min, max]`. The bounds are numbers or tensors, and one may be
+        missing.
+        """
     def clamp_(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
-        """Limits this tensor's elements in place."""
-    def clamp_max(self, max: _Operand) -> Tensor: ...
+        """Limits every element to `[min, max]` in place. The bounds are numbers or tensors, and one may be missing."""
+    def clamp_max(self, max: _Operand) -> Tensor:
+        """This tensor with every element limited to at most `max`."""
     def clamp_max_(self, max: _Operand) -> Tensor:
-        """Limits this tensor's elements from above, in place."""
-    def clamp_min(self, min: _Operand) -> Tensor: ...
+        """Limits every element to at most `max`, in place."""
+    def clamp_min(self, min: _Operand) -> Tensor:
+        """This tensor with every element limited to at least `min`."""
     def clamp_min_(self, min: _Operand) -> Tensor:
-        """Limits this tensor's elements from below, in place."""
-    def clip(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor: ...
+        """Limits every element to at least `min`, in place."""
+    def clip(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+        """The same as `clamp`."""
     def clip_(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
-        """Limits this tensor's elements in place."""
+        """Limits every element to `[min, max]` in place. The bounds are numbers or tensors, and one may be missing."""
     def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
-        """A copy that gradients flow through."""
-    def conj(self) -> Tensor: ...
-    def conj_physical(self) -> Tensor: ...
+        """A copy with a history: gradients go to the original."""
+    def conj(self) -> Tensor:
+        """The complex conjugate. A real tensor is returned as it is."""
+    def conj_physical(self) -> Tensor:
+        """The complex conjugate, computed at once. A real tensor is returned as it is."""
     def conj_physical_(self) -> Tensor:
         """In-place form of `conj_physical`."""
     def contiguous(self, *, memory_format: memory_format | None = None) -> Tensor:
-        """This tensor if it is row-major, else a row-major copy."""
+        """This tensor if its elements are in row-major order, else a copy that is."""
     def copy_(self, other: Tensor, non_blocking: _bool = False) -> Tensor:
-        """Overwrites this tensor with `other`, broadcast to this shape and converted to this dtype."""
+        """Overwrites this tensor with `other`, which is broadcast to this shape and converted to this dtype."""
     def copysign(self, other: _Operand) -> Tensor:
         """The magnitude of the first input with the sign of the second."""
     def copysign_(self, other: _Operand) -> Tensor:
@@ -456,62 +497,79 @@ class Tensor:
     def count_nonzero(self, dim: _Dims | None = None) -> Tensor:
         """How many elements along `dim` (all without) are not 0, as int64."""
     def cpu(self, memory_format: memory_format | None = None) -> Tensor:
-        """This tensor on the CPU; itself if it is there already."""
+        """This tensor on the CPU; itself if it is there."""
     def cummax(self, dim: _int) -> _return_types.cummax:
         """The largest element so far along `dim` and where it stands (the last of equals)."""
     def cummin(self, dim: _int) -> _return_types.cummin:
         """The smallest element so far along `dim` and where it stands (the last of equals)."""
     def cumprod(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
-        """Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
+        """The cumulative products along `dim`. Integers and bool give int64 unless `dtype` is given."""
     def cumprod_(self, dim: _int, *, dtype: _DType | None = None) -> Tensor:
-        """Running products along `dim`, written over this tensor."""
+        """Replaces this tensor by its cumulative products along `dim`."""
     def cumsum(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
-        """Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
+        """The cumulative sums along `dim`. Integers and bool give int64 unless `dtype` is given."""
     def cumsum_(self, dim: _int, *, dtype: _DType | None = None) -> Tensor:
-        """Running sums along `dim`, written over this tensor."""
+        """Replaces this tensor by its cumulative sums along `dim`."""
     @property
     def data(self) -> Tensor:
-        """The same memory without history, with a version counter of its own."""
+        """A tensor without history that shares this tensor's memory but has a version counter of its own."""
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self) -> _int:
-        """The address of the first element. RuntimeError on a device: its memory has no address here.
-        RuntimeError inside a transform too: the memory below is none of its function's business.
+        """The address of the first element.
+
+        Raises:
+            RuntimeError: The memory is on a device, where it has no address in this process, or the tensor
+            belongs to a function transform.
         """
     def detach(self) -> Tensor:
-        """The same memory without history; writes are seen on both sides and counted as one."""
+        """A tensor without history that shares this tensor's memory and version counter."""
     def detach_(self) -> Tensor:
-        """Forgets this tensor's own history."""
+        """Removes this tensor's history.
+
+        Raises:
+            RuntimeError: The tensor is a view.
+        """
     @property
-    def device(self) -> _DeviceObject: ...
+    def device(self) -> _DeviceObject:
+        """The device on which the memory is."""
     def diag(self, diagonal: _int = 0) -> Tensor:
-        """A square matrix from a vector, or a copy of a matrix's diagonal."""
+        """A square matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
     def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
-        """Matrices with the last dimension on a diagonal, zero elsewhere."""
+        """Matrices in dimensions `dim1` and `dim2` with the last dimension of the tensor on a diagonal, and zeros
+        elsewhere.
+        """
     def diagflat(self, offset: _int = 0) -> Tensor:
-        """A square matrix with all elements on a diagonal."""
+        """A square matrix with all elements of the tensor on a diagonal."""
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """A diagonal of two dimensions, as a new last dimension."""
+        """A diagonal of dimensions `dim1` and `dim2`, as a new last dimension."""
     def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-        """Differences of neighbours along `dim`, `n` times, of the tensor with `prepend` and `append` at its ends."""
-    def dim(self) -> _int: ...
+        """The differences of neighbors along `dim`, taken `n` times, after `prepend` and `append` are joined to the
+        ends of the tensor.
+        """
+    def dim(self) -> _int:
+        """The number of dimensions."""
     def dist(self, other: Tensor, p: _float = 2.0) -> Tensor:
         """The norm of order `p` of the difference."""
-    def div(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
+    def div(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+        """This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def div_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
-        """Divides this tensor in place."""
-    def divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
+        """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
+    def divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+        """This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
-        """Divides this tensor in place."""
+        """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The sum of the products of two vectors' elements."""
-    def double(self) -> Tensor: ...
+        """The dot product of two vectors."""
+    def double(self) -> Tensor:
+        """This tensor with dtype float64; itself if it has this dtype."""
     def dsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-        """Parts behind one another (along dimension 2): so many of equal size, or between positions."""
+        """Splits along dimension 2: into a number of equal parts, or at a list of positions."""
     @property
-    def dtype(self) -> _DType: ...
+    def dtype(self) -> _DType:
+        """The dtype of the elements."""
     def element_size(self) -> _int:
-        """Bytes of one element."""
+        """The bytes of one element."""
     def elu(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Tensor:
         """`scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))`."""
     def elu_(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Tensor:
@@ -521,7 +579,7 @@ class Tensor:
     def eq_(self, other: _Operand) -> Tensor:
         """In-place form of `eq`."""
     def equal(self, other: Tensor) -> _bool:
-        """Whether shapes and all elements are equal."""
+        """Whether the shapes and all elements are equal."""
     def erf(self) -> Tensor:
         """The error function."""
     def erf_(self) -> Tensor:
@@ -539,8 +597,9 @@ class Tensor:
     def exp_(self) -> Tensor:
         """In-place form of `exp`."""
     def expand(self, *size: _int | _Sizes, implicit: _bool = False) -> Tensor:
-        """Dimensions of size 1 repeated without copying; -1 leaves a size as it is."""
-    def expand_as(self, other: Tensor) -> Tensor: ...
+        """A view with dimensions of size 1 expanded to the given sizes; -1 leaves a size unchanged."""
+    def expand_as(self, other: Tensor) -> Tensor:
+        """A view of this tensor expanded to the shape of `other`."""
     def expit(self) -> Tensor:
         """`1 / (1 + exp(-x))`."""
     def expit_(self) -> Tensor:
@@ -550,22 +609,28 @@ class Tensor:
     def expm1_(self) -> Tensor:
         """In-place form of `expm1`."""
     def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
-        """Fills with numbers of the exponential distribution of rate `lambd`."""
+        """Fills this tensor with numbers of the exponential distribution of rate `lambd`."""
     def fill_(self, value: _Operand) -> Tensor:
-        """Overwrites every element with `value`, a number or a 0-d tensor."""
+        """Overwrites every element with `value`, a number or a 0-d tensor.
+
+        Raises:
+            RuntimeError: `value` is a tensor with dimensions.
+            TypeError: `value` is neither a tensor nor a number.
+        """
     def fix(self) -> Tensor:
         """The whole part, towards zero."""
     def fix_(self) -> Tensor:
         """In-place form of `fix`."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
-        """The dimensions from `start_dim` to `end_dim` joined into one."""
+        """The dimensions from `start_dim` to `end_dim` merged into one."""
     def flip(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The elements in reverse order along `dims`."""
     def fliplr(self) -> Tensor:
         """The columns in reverse order."""
     def flipud(self) -> Tensor:
         """The rows in reverse order."""
-    def float(self) -> Tensor: ...
+    def float(self) -> Tensor:
+        """This tensor with dtype float32; itself if it has this dtype."""
     def floor(self) -> Tensor:
         """The largest whole number not above the input."""
     def floor_(self) -> Tensor:
@@ -587,13 +652,14 @@ class Tensor:
     def frac_(self) -> Tensor:
         """In-place form of `frac`."""
     def freeze_(self) -> Tensor:
-        """Makes every later in-place write to this tensor's memory raise RuntimeError at the line that writes: also
-        through views, detached
-        tensors, `out=`, optimizers and what shares the memory in other ways inside rgrad. NumPy arrays made later
-        are read-only.
+        """Makes every later in-place write to this tensor's memory a RuntimeError at the line that writes.
+
+        This includes writes through views, detached tensors, `out=`, optimizers and all other tensors that share
+        the memory. NumPy arrays made
+        later are read-only.
         """
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
-        """Elements chosen along `dim` by an index of the result's shape."""
+        """The elements along `dim` at `index`, which has the shape of the result."""
     def ge(self, other: _Operand) -> Tensor:
         """Whether the first input is greater or equal."""
     def ge_(self, other: _Operand) -> Tensor:
@@ -603,12 +669,13 @@ class Tensor:
     def get_device(self) -> _int:
         """The number of the tensor's device: 0 on wgpu, -1 on the CPU."""
     @property
-    def grad(self) -> Tensor | None: ...
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient of this tensor, or None."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
     @property
     def grad_fn(self) -> Node | None:
-        """The node that made this tensor; None for a leaf."""
+        """The node that computed this tensor; None for a leaf."""
     def greater(self, other: _Operand) -> Tensor:
         """Whether the first input is greater."""
     def greater_(self, other: _Operand) -> Tensor:
@@ -621,7 +688,8 @@ class Tensor:
         """Whether the first input is greater."""
     def gt_(self, other: _Operand) -> Tensor:
         """In-place form of `gt`."""
-    def half(self) -> Tensor: ...
+    def half(self) -> Tensor:
+        """Raises NotImplementedError: there is no float16 yet."""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """The input, but 0 where its magnitude is not above `lambd`."""
     def hardsigmoid(self) -> Tensor:
@@ -637,62 +705,76 @@ class Tensor:
     def hardtanh_(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
         """In-place form of `hardtanh`."""
     def hsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-        """Parts side by side (along dimension 1, or 0 of a vector): so many of equal size, or between positions."""
+        """Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions."""
     def hypot(self, other: _Operand) -> Tensor:
         """The length of the hypotenuse, without needless overflow."""
     def hypot_(self, other: _Operand) -> Tensor:
         """In-place form of `hypot`."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part. Tensors of real numbers have none."""
+        """The imaginary part; RuntimeError, as all tensors are real."""
     @imag.setter
     def imag(self, value: Tensor) -> None: ...
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
-        """A copy with `alpha * source` added to the slices along `dim` that the index names."""
+        """A copy with `alpha * source` added to the slices along `dim` at `index`."""
     def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
-        """Adds `alpha * source` to the slices along `dim` that the index names."""
+        """Adds `alpha * source` to the slices along `dim` at `index`."""
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """A copy with the slices along `dim` that the index names replaced by those of `source`."""
+        """A copy with the slices along `dim` at `index` replaced by those of `source`."""
     def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """Replaces the slices along `dim` that the index names by those of `source`."""
+        """Replaces the slices along `dim` at `index` by those of `source`."""
     def index_fill(self, dim: _int, index: Tensor, value: _Operand) -> Tensor:
-        """A copy with the slices along `dim` that the index names filled with a value."""
+        """A copy with the slices along `dim` at `index` filled with a value."""
     def index_fill_(self, dim: _int, index: Tensor, value: _Operand) -> Tensor:
-        """Fills the slices along `dim` that the index names."""
+        """Fills the slices along `dim` at `index` with a value."""
     def index_put(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
-        """A copy with `values` written (or added) where the index tensors point."""
+        """A copy with `values` written at the index tensors, or added with `accumulate`."""
     def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
-        """Writes (or adds) `values` where the index tensors point."""
+        """Writes `values` at the index tensors, or adds them with `accumulate`."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
-        """The slices along `dim` that a vector of positions names."""
+        """The slices along `dim` at a vector of indices."""
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The sum of the products along the last dimension of both."""
-    def int(self) -> Tensor: ...
-    def is_complex(self) -> _bool: ...
-    def is_conj(self) -> _bool: ...
+        """The sums of products over the last dimension of both tensors."""
+    def int(self) -> Tensor:
+        """This tensor with dtype int32; itself if it has this dtype."""
+    def is_complex(self) -> _bool:
+        """Whether the dtype is complex: always False."""
+    def is_conj(self) -> _bool:
+        """Whether the tensor has a lazy conjugation: always False."""
     def is_contiguous(self, memory_format: memory_format | None = None) -> _bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Whether the elements are in row-major order without gaps."""
     @property
-    def is_cpu(self) -> _bool: ...
+    def is_cpu(self) -> _bool:
+        """Whether the tensor is on the CPU."""
     @property
-    def is_cuda(self) -> _bool: ...
-    def is_floating_point(self) -> _bool: ...
+    def is_cuda(self) -> _bool:
+        """Whether the tensor is on a CUDA device: always False."""
+    def is_floating_point(self) -> _bool:
+        """Whether the dtype is a floating point dtype."""
     def is_frozen(self) -> _bool:
         """Whether this tensor's memory is frozen."""
-    def is_inference(self) -> _bool: ...
+    def is_inference(self) -> _bool:
+        """Whether this tensor was made in inference mode."""
     @property
-    def is_leaf(self) -> _bool: ...
+    def is_leaf(self) -> _bool:
+        """Whether no recorded operation computed this tensor."""
     @property
-    def is_meta(self) -> _bool: ...
-    def is_neg(self) -> _bool: ...
-    def is_same_size(self, other: Tensor) -> _bool: ...
-    def is_signed(self) -> _bool: ...
+    def is_meta(self) -> _bool:
+        """Whether the tensor is on the meta device: it has a shape and a dtype, but no elements."""
+    def is_neg(self) -> _bool:
+        """Whether the tensor has a lazy negation: always False."""
+    def is_same_size(self, other: Tensor) -> _bool:
+        """Whether `other` has the same shape."""
+    def is_signed(self) -> _bool:
+        """Whether the elements can be negative."""
     @property
-    def is_sparse(self) -> _bool: ...
+    def is_sparse(self) -> _bool:
+        """Whether the tensor is sparse: always False."""
     @property
-    def is_wgpu(self) -> _bool: ...
+    def is_wgpu(self) -> _bool:
+        """Whether the tensor is on the wgpu device."""
     def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
-        """Where `|input - other| <= atol + rtol * |other|`; nan equals nan with `equal_nan`."""
+        """Where `|input - other| <= atol + rtol * |other|`. With `equal_nan`, NaN equals NaN."""
     def isfinite(self) -> Tensor:
         """Whether the input is neither nan nor infinite."""
     def isinf(self) -> Tensor:
@@ -704,11 +786,16 @@ class Tensor:
     def isposinf(self) -> Tensor:
         """Whether the input is plus infinity."""
     def item(self) -> _Number:
-        """The tensor's one element as a Python number."""
+        """The element of a tensor with one element, as a Python number.
+
+        Raises:
+            RuntimeError: The tensor has more or less than one element, or it is on the meta device.
+        """
     @property
-    def itemsize(self) -> _int: ...
+    def itemsize(self) -> _int:
+        """The bytes of one element."""
     def kron(self, other: Tensor) -> Tensor:
-        """The Kronecker product: each element times all of `other`, as blocks."""
+        """The Kronecker product: a block matrix of the products of each element with `other`."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
     def le(self, other: _Operand) -> Tensor:
@@ -779,34 +866,35 @@ class Tensor:
         """`log(sigmoid(x))`."""
     def logsumexp(self, dim: _Dims, keepdim: _bool = False) -> Tensor:
         """`log(sum(exp(x)))` over `dim`, without overflow."""
-    def long(self) -> Tensor: ...
+    def long(self) -> Tensor:
+        """This tensor with dtype int64; itself if it has this dtype."""
     def lt(self, other: _Operand) -> Tensor:
         """Whether the first input is less."""
     def lt_(self, other: _Operand) -> Tensor:
         """In-place form of `lt`."""
     @property
-    def mH(self) -> Tensor: ...
+    def mH(self) -> Tensor:
+        """A view with the last two dimensions exchanged, conjugated."""
     @property
-    def mT(self) -> Tensor: ...
+    def mT(self) -> Tensor:
+        """A view with the last two dimensions exchanged."""
     def masked_fill(self, mask: Tensor, value: _Operand) -> Tensor:
-        """A copy with a value where the mask holds."""
+        """A copy with a value where the mask is true."""
     def masked_fill_(self, mask: Tensor, value: _Operand) -> Tensor:
-        """Writes a value where the mask holds."""
+        """Writes a value where the mask is true."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """A copy with consecutive elements of `source` where the mask holds."""
+        """A copy with consecutive elements of `source` where the mask is true."""
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """Writes consecutive elements of `source` where the mask holds."""
+        """Writes consecutive elements of `source` where the mask is true."""
     def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where the mask holds, in one dimension."""
+        """The elements where the mask is true, in one dimension."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The product of two tensors by the rules of `@`: dot, matrix-vector, matrix and batched products; batches
+        """The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are
         broadcast.
         """
     @overload
     def max(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
-        """The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both
-        elementwise.
-        """
+        """The largest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise maximum."""
     @overload
     def max(
         self, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
@@ -827,19 +915,17 @@ class Tensor:
         keepdims: _bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
-        """The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float."""
+        """The mean over `dim`, or of all elements. The tensor, or `dtype`, is floating point."""
     @overload
     def median(self, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The lower median of all elements; with `dim` (values, indices) along it. nan where there is one."""
+        """The lower median of all elements, or with `dim` (values, indices) along it. NaN if there is one."""
     @overload
     def median(
         self, dim: _int, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
     ) -> _return_types.median: ...
     @overload
     def min(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
-        """The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both
-        elementwise.
-        """
+        """The smallest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
     @overload
     def min(
         self, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
@@ -859,9 +945,9 @@ class Tensor:
     def mode(self, dim: _int = -1, keepdim: _bool = False) -> _return_types.mode:
         """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
     def moveaxis(self, source: _Dims, destination: _Dims) -> Tensor:
-        """Dimensions moved to other places; the rest keep their order."""
+        """The dimensions `source` moved to `destination`; the others keep their order."""
     def movedim(self, source: _Dims, destination: _Dims) -> Tensor:
-        """Dimensions moved to other places; the rest keep their order."""
+        """The dimensions `source` moved to `destination`; the others keep their order."""
     def msort(self) -> Tensor:
         """The values sorted along dimension 0."""
     def mul(self, other: _Operand) -> Tensor:
@@ -870,7 +956,8 @@ class Tensor:
         """In-place form of `mul`."""
     def multinomial(
         self, num_samples: _int, replacement: _bool = False, *, generator: Generator | None = None
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """Indices that are drawn with the probabilities in each row of this tensor, which need not sum to 1."""
     def multiply(self, other: _Operand) -> Tensor:
         """The product of both inputs."""
     def multiply_(self, other: _Operand) -> Tensor:
@@ -893,10 +980,10 @@ class Tensor:
         dtype: _DType | None = None,
         out: Tensor | None = None,
     ) -> Tensor:
-        """The arithmetic mean of what is not nan."""
+        """The mean over `dim`, or of all elements, of those that are not NaN."""
     @overload
     def nanmedian(self, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The lower median of all elements that are not nan; with `dim` (values, indices) along it."""
+        """The lower median of all elements that are not NaN, or with `dim` (values, indices) along it."""
     @overload
     def nanmedian(
         self, dim: _int, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
@@ -910,17 +997,19 @@ class Tensor:
         interpolation: _str = "linear",
         out: Tensor | None = None,
     ) -> Tensor:
-        """As `quantile`, passing over nan."""
+        """As `quantile`, but NaN is ignored."""
     def nansum(self, dim: _Dims | None = None, keepdim: _bool = False, *, dtype: _DType | None = None) -> Tensor:
         """The sum over `dim` (all without), with nan counted as 0."""
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
-        """`length` elements along `dim`, from `start` on."""
+        """The `length` slices along `dim` that begin at `start`."""
     @property
     def nbytes(self) -> _int:
-        """Bytes of all elements."""
+        """The bytes of all elements."""
     @property
-    def ndim(self) -> _int: ...
-    def ndimension(self) -> _int: ...
+    def ndim(self) -> _int:
+        """The number of dimensions."""
+    def ndimension(self) -> _int:
+        """The number of dimensions."""
     def ne(self, other: _Operand) -> Tensor:
         """Whether the inputs differ (true where one is nan)."""
     def ne_(self, other: _Operand) -> Tensor:
@@ -933,7 +1022,8 @@ class Tensor:
         """The input with its sign changed."""
     def negative_(self) -> Tensor:
         """In-place form of `negative`."""
-    def nelement(self) -> _int: ...
+    def nelement(self) -> _int:
+        """The number of elements."""
     def new_empty(
         self,
         *size: _int | _Sizes,
@@ -943,7 +1033,7 @@ class Tensor:
         pin_memory: _bool = False,
         requires_grad: _bool = False,
     ) -> Tensor:
-        """Memory of any contents of this tensor's dtype."""
+        """A tensor with uninitialized memory, and this tensor's dtype and device as defaults."""
     def new_full(
         self,
         size: _Sizes,
@@ -955,7 +1045,7 @@ class Tensor:
         pin_memory: _bool = False,
         requires_grad: _bool = False,
     ) -> Tensor:
-        """One number of this tensor's dtype."""
+        """A tensor filled with `fill_value`, with this tensor's dtype and device as defaults."""
     def new_ones(
         self,
         *size: _int | _Sizes,
@@ -965,7 +1055,7 @@ class Tensor:
         pin_memory: _bool = False,
         requires_grad: _bool = False,
     ) -> Tensor:
-        """Ones of this tensor's dtype."""
+        """A tensor of ones with this tensor's dtype and device as defaults."""
     def new_tensor(
         self,
         data: Any,
@@ -976,7 +1066,7 @@ class Tensor:
         pin_memory: _bool = False,
         requires_grad: _bool = False,
     ) -> Tensor:
-        """A copy of `data` in this tensor's dtype."""
+        """A tensor with a copy of `data`, with this tensor's dtype and device as defaults."""
     def new_zeros(
         self,
         *size: _int | _Sizes,
@@ -986,10 +1076,12 @@ class Tensor:
         pin_memory: _bool = False,
         requires_grad: _bool = False,
     ) -> Tensor:
-        """Zeros of this tensor's dtype."""
+        """A tensor of zeros with this tensor's dtype and device as defaults."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
-        """The positions of the elements that are not zero: rows of a matrix, or a tuple of vectors."""
+        """The indices of the elements that are not zero: one row of a matrix for each, or with `as_tuple` one vector for
+        each dimension.
+        """
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> _tuple[Tensor, ...]: ...
     def norm(
@@ -1000,23 +1092,34 @@ class Tensor:
         out: Tensor | None = None,
         dtype: _DType | None = None,
     ) -> Tensor:
-        """The vector norm of order `p` over `dim` (all without); 'fro' is order 2."""
+        """The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2."""
     def normal_(self, mean: _Operand = 0.0, std: _Operand = 1.0, *, generator: Generator | None = None) -> Tensor:
-        """Fills with normal numbers."""
+        """Fills this tensor with numbers of a normal distribution."""
     def not_equal(self, other: _Operand) -> Tensor:
         """Whether the inputs differ (true where one is nan)."""
     def not_equal_(self, other: _Operand) -> Tensor:
         """In-place form of `not_equal`."""
-    def numel(self) -> _int: ...
+    def numel(self) -> _int:
+        """The number of elements."""
     def numpy(self, *, force: _bool = False) -> np.ndarray[Any, np.dtype[Any]]:
-        """A NumPy array that shares this tensor's memory; `force=True` also for tensors that require grad."""
+        """A NumPy array that shares this tensor's memory.
+
+        Args:
+            force: Detaches a tensor that requires grad, and copies a tensor that is not on the CPU.
+
+        Raises:
+            RuntimeError: The tensor requires grad, and `force` is False.
+            TypeError: The tensor is not on the CPU, and `force` is False.
+        """
     def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Every product of an element of one vector with one of the other."""
+        """The outer product of two vectors: a matrix of the products of their elements."""
     @property
-    def output_nr(self) -> _int: ...
+    def output_nr(self) -> _int:
+        """The index of this tensor among the outputs of `grad_fn`."""
     def permute(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The dimensions in another order."""
-    def pow(self, exponent: _Operand) -> Tensor: ...
+    def pow(self, exponent: _Operand) -> Tensor:
+        """This tensor to the power of `exponent`."""
     def pow_(self, exponent: _Operand) -> Tensor:
         """Raises this tensor to a power in place."""
     def prod(
@@ -1029,7 +1132,7 @@ class Tensor:
         keepdims: _bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
-        """The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise."""
+        """The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given."""
     def quantile(
         self,
         q: _float | Sequence[_float] | Tensor,
@@ -1039,19 +1142,26 @@ class Tensor:
         interpolation: _str = "linear",
         out: Tensor | None = None,
     ) -> Tensor:
-        """The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A
-        nan in a row makes its
-        quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.
+        """The `q`-quantiles of all elements, or along `dim`. If there is a NaN, the quantiles are NaN.
+
+        Args:
+            q: A number between 0 and 1, or a tensor of them, whose quantiles form a new first dimension.
+            dim: The dimension; by default the tensor is flattened.
+            keepdim: Whether the result keeps the dimension, with size 1.
+            interpolation: How a quantile between two elements is computed: 'linear', 'lower', 'higher',
+            'midpoint' or 'nearest'.
         """
     def random_(
         self, from_: _int | None = None, /, to: _int | None = None, *, generator: Generator | None = None
     ) -> Tensor:
-        """Fills with integers in `from..to`, `0..from` if one bound is given, or all that the dtype holds."""
+        """Fills this tensor with integers of the uniform distribution on [from, to), on [0, from) with one bound, or
+        on all that the dtype represents.
+        """
     def ravel(self) -> Tensor:
         """All elements in one dimension."""
     @property
     def real(self) -> Tensor:
-        """The real part: of a tensor of real numbers, itself."""
+        """The real part. A real tensor is returned as it is."""
     @real.setter
     def real(self, value: Tensor) -> None: ...
     def reciprocal(self) -> Tensor:
@@ -1059,9 +1169,19 @@ class Tensor:
     def reciprocal_(self) -> Tensor:
         """In-place form of `reciprocal`."""
     def register_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """Registers `hook(grad)`, called with each gradient of this tensor; a returned tensor replaces it."""
+        """Registers `hook(grad)`, which is called with each gradient of this tensor.
+
+        A tensor that the hook returns replaces the gradient.
+
+        Raises:
+            RuntimeError: The tensor does not require grad.
+        """
     def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """Registers `hook(leaf)`, called whenever this leaf's `.grad` is complete."""
+        """Registers `hook(leaf)`, which is called each time after a gradient was added to this leaf's `.grad`.
+
+        Raises:
+            RuntimeError: The tensor does not require grad, or it is not a leaf.
+        """
     def relu(self) -> Tensor:
         """The input where it is positive, else 0; the derivative at 0 is 0."""
     def relu_(self) -> Tensor:
@@ -1071,33 +1191,51 @@ class Tensor:
     def remainder_(self, other: _Operand) -> Tensor:
         """In-place form of `remainder`."""
     def repeat(self, *repeats: _int | _Sizes) -> Tensor:
-        """The tensor so many times along each dimension; more numbers than dimensions add dimensions in front."""
+        """The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front."""
     def repeat_interleave(
         self, repeats: _int | Sequence[_int] | Tensor, dim: _int | None = None, *, output_size: _int | None = None
     ) -> Tensor:
-        """Each slice along `dim` repeated in place of itself."""
+        """Each slice along `dim` repeated next to itself; without `dim` the tensor is flattened."""
     @property
-    def requires_grad(self) -> _bool: ...
+    def requires_grad(self) -> _bool:
+        """Whether operations on this tensor are recorded."""
     @requires_grad.setter
     def requires_grad(self, value: _bool) -> None: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Self:
-        """Switches the recording of operations on this tensor on or off; only for leaves of floating point dtype."""
+        """Switches the recording of operations on this tensor on or off, in place.
+
+        Raises:
+            RuntimeError: The tensor is not a leaf, its dtype is not floating point, or a function transform runs.
+        """
     def reshape(self, *shape: _int | _Sizes, **kwargs: Any) -> Tensor:
-        """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
-    def reshape_as(self, other: Tensor) -> Tensor: ...
-    def resolve_conj(self) -> Tensor: ...
-    def resolve_neg(self) -> Tensor: ...
+        """The same elements in another shape: a view if possible, else a copy. One size may be -1.
+
+        Raises:
+            RuntimeError: The shape has another number of elements.
+        """
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """This tensor in the shape of `other`: a view if possible, else a copy."""
+    def resolve_conj(self) -> Tensor:
+        """The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself."""
+    def resolve_neg(self) -> Tensor:
+        """The tensor with a lazy negation computed. Negation is never lazy here: the tensor itself."""
     def retain_grad(self) -> None:
-        """Makes backward keep this tensor's gradient in `.grad` although it is no leaf."""
+        """Makes backward store the gradient of this non-leaf tensor in `.grad`.
+
+        Raises:
+            RuntimeError: The tensor does not require grad, or a function transform runs.
+        """
     @property
-    def retains_grad(self) -> _bool: ...
+    def retains_grad(self) -> _bool:
+        """Whether this is a non-leaf tensor whose gradient backward stores in `.grad`."""
     def roll(self, shifts: _Dims, dims: _Dims = ()) -> Tensor:
-        """The elements moved along `dims` by `shifts`; what leaves at one end comes back at the other."""
+        """The elements shifted along `dims` by `shifts`; elements beyond one end reappear at the other."""
     def rot90(self, k: _int = 1, dims: _Dims = (0, 1)) -> Tensor:
-        """A quarter turn in the plane of two dimensions, `k` times."""
-    def round(self, *, decimals: _int = 0) -> Tensor: ...
+        """The tensor rotated `k` times by 90 degrees in the plane of two dimensions."""
+    def round(self, *, decimals: _int = 0) -> Tensor:
+        """This tensor rounded to `decimals` digits after the decimal point, or before it if `decimals` is negative."""
     def round_(self, *, decimals: _int = 0) -> Tensor:
-        """Rounds this tensor's elements in place."""
+        """Rounds every element to `decimals` digits after the decimal point, in place."""
     def rsqrt(self) -> Tensor:
         """One over the square root."""
     def rsqrt_(self) -> Tensor:
@@ -1111,7 +1249,9 @@ class Tensor:
         value: _Number | None = None,
         reduce: _str | None = None,
     ) -> Tensor:
-        """A copy with `src` (a tensor or a number) written where the index points along `dim`."""
+        """A copy with `src`, a tensor or a number, written at `index` along `dim`; `reduce` is None, 'add' or
+        'multiply'.
+        """
     def scatter_(
         self,
         dim: _int,
@@ -1121,19 +1261,20 @@ class Tensor:
         value: _Number | None = None,
         reduce: _str | None = None,
     ) -> Tensor:
-        """Writes `src` where the index points along `dim`."""
+        """Writes `src`, a tensor or a number, at `index` along `dim`; `reduce` is None, 'add' or 'multiply'."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """A copy with `src` added where the index points along `dim`, in the order of the index."""
+        """A copy with `src` added at `index` along `dim`, in the order of the index."""
     def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """Adds `src` where the index points along `dim`."""
+        """Adds `src` at `index` along `dim`."""
     def select(self, dim: _int, index: _int) -> Tensor:
-        """One slice along `dim`, without that dimension."""
+        """The slice at `index` along `dim`, without that dimension."""
     def set_(self, source: Tensor | None = None) -> Tensor:
-        """Makes this tensor look at the memory of `source`, with its shape and strides; without `source` at no
-        elements.
+        """Makes this tensor use the memory of `source`, with its shape and strides. Without `source` the tensor
+        becomes empty.
 
-        Raises RuntimeError if the dtypes or devices differ, if one of the two has a history while grad mode is
-        on, or if this tensor is frozen.
+        Raises:
+            RuntimeError: The dtypes or devices differ, one of the tensors has a history while grad mode is on, or
+            this tensor is frozen.
         """
     def sgn(self) -> Tensor:
         """The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan)."""
@@ -1142,7 +1283,8 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
-    def short(self) -> Tensor: ...
+    def short(self) -> Tensor:
+        """This tensor with dtype int16; itself if it has this dtype."""
     def sigmoid(self) -> Tensor:
         """`1 / (1 + exp(-x))`."""
     def sigmoid_(self) -> Tensor:
@@ -1165,7 +1307,11 @@ class Tensor:
         """In-place form of `sinh`."""
     @overload
     def size(self, dim: None = None) -> Size:
-        """The sizes of the dimensions, or that of one."""
+        """The sizes of all dimensions, or of dimension `dim`.
+
+        Raises:
+            IndexError: The tensor has no dimension `dim`.
+        """
     @overload
     def size(self, dim: _int) -> _int: ...
     def softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
@@ -1177,9 +1323,9 @@ class Tensor:
     def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None) -> _return_types.sort:
         """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
     def split(self, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
-        """Parts of a size (the last one may be smaller), or of the sizes in a list."""
+        """Splits along `dim` into parts of one size, of which the last may be smaller, or of the sizes in a list."""
     def split_with_sizes(self, split_sizes: _Sizes, dim: _int = 0) -> _tuple[Tensor, ...]:
-        """Parts of the given sizes."""
+        """Splits along `dim` into parts of the given sizes."""
     def sqrt(self) -> Tensor:
         """The square root."""
     def sqrt_(self) -> Tensor:
@@ -1189,9 +1335,9 @@ class Tensor:
     def square_(self) -> Tensor:
         """In-place form of `square`."""
     def squeeze(self, dim: _Dims | None = None) -> Tensor:
-        """Without dimensions of size 1: all of them, or those that are named."""
+        """The tensor without dimensions of size 1: all of them, or those of `dim`."""
     def squeeze_(self, dim: _Dims | None = None) -> Tensor:
-        """Takes dimensions of size 1 from this tensor itself."""
+        """Removes dimensions of size 1 from this tensor in place."""
     def std(
         self,
         dim: _Dims | _bool | None = None,
@@ -1201,18 +1347,24 @@ class Tensor:
         correction: _Number | None = None,
         axis: _Dims | None = None,
     ) -> Tensor:
-        """The standard deviation: the root of `var`."""
+        """The standard deviation, which is the square root of `var`."""
     def storage_offset(self) -> _int:
-        """Where the tensor begins in its storage, in elements."""
+        """The offset of the first element in the storage, in elements."""
     @overload
     def stride(self, dim: None = None) -> _tuple[_int, ...]:
-        """The distances between neighbours along each dimension (or one), in elements."""
+        """The strides of all dimensions, or of dimension `dim`, in elements.
+
+        Raises:
+            IndexError: The tensor has no dimension `dim`.
+        """
     @overload
     def stride(self, dim: _int) -> _int: ...
-    def sub(self, other: _Operand, *, alpha: _Number = 1) -> Tensor: ...
+    def sub(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+        """This tensor minus `alpha * other`."""
     def sub_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
         """Subtracts `alpha * other` from this tensor in place."""
-    def subtract(self, other: _Operand, *, alpha: _Number = 1) -> Tensor: ...
+    def subtract(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+        """This tensor minus `alpha * other`."""
     def subtract_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
         """Subtracts `alpha * other` from this tensor in place."""
     def sum(
@@ -1225,23 +1377,27 @@ class Tensor:
         keepdims: _bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
-        """The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise."""
+        """The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given."""
     def sum_to_size(self, *size: _int | _Sizes) -> Tensor:
-        """This tensor summed over the dimensions by which it could have been broadcast from `size`."""
+        """The sum over the dimensions that broadcasting from `size` to this tensor's shape adds or expands."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two dimensions exchanged."""
-    def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor: ...
+    def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor:
+        """Exchanges two dimensions of this tensor in place."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
-    def swapdims_(self, dim0: _int, dim1: _int) -> Tensor: ...
+    def swapdims_(self, dim0: _int, dim1: _int) -> Tensor:
+        """Exchanges two dimensions of this tensor in place."""
     def t(self) -> Tensor:
-        """A matrix transposed; vectors and 0-d tensors stay as they are."""
+        """The transpose of a matrix. Vectors and 0-d tensors are unchanged."""
     def t_(self) -> Tensor:
-        """Transposes this matrix itself."""
+        """Transposes this matrix in place."""
     def take(self, index: Tensor) -> Tensor:
-        """The elements at positions of the flattened tensor."""
+        """The elements at indices into the flattened tensor."""
     def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
-        """Elements chosen along `dim` by an index of the result's shape; both tensors broadcast elsewhere."""
+        """The elements along `dim` at `indices`. Both tensors are broadcast in the other dimensions; without `dim`
+        the tensor is flattened.
+        """
     def tan(self) -> Tensor:
         """The tangent of an angle in radians."""
     def tan_(self) -> Tensor:
@@ -1251,13 +1407,13 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """In-place form of `tanh`."""
     def tensor_split(self, indices_or_sections: _int | Sequence[_int] | Tensor, dim: _int = 0) -> _tuple[Tensor, ...]:
-        """So many parts (their sizes differ by at most one), or parts between given positions."""
+        """Splits along `dim` into a number of parts whose sizes differ by at most one, or at a list of positions."""
     def threshold(self, threshold: _Number, value: _Number) -> Tensor:
         """The input where it is above the threshold, else the value."""
     def threshold_(self, threshold: _Number, value: _Number) -> Tensor:
         """In-place form of `threshold`."""
     def tile(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
-        """The tensor so many times along each dimension; missing numbers in front count as 1."""
+        """The tensor repeated `dims` times along each dimension; missing numbers at the front count as 1."""
     @overload
     def to(
         self,
@@ -1287,62 +1443,71 @@ class Tensor:
         memory_format: memory_format | None = None,
     ) -> Tensor: ...
     def tolist(self) -> Any:
-        """Nested lists of Python numbers; a number for a 0-d tensor."""
+        """The elements as nested lists of Python numbers; a number for a 0-d tensor."""
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
         """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
     def trace(self) -> Tensor:
-        """The sum of a matrix's diagonal."""
+        """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
     def transpose_(self, dim0: _int, dim1: _int) -> Tensor:
-        """Exchanges two dimensions of this tensor itself."""
+        """Exchanges two dimensions of this tensor in place."""
     def tril(self, diagonal: _int = 0) -> Tensor:
-        """The lower triangle of each matrix, zero elsewhere."""
+        """The lower triangle of each matrix, up to `diagonal`, and zeros elsewhere."""
     def tril_(self, diagonal: _int = 0) -> Tensor:
-        """Keeps the lower triangle of each matrix."""
+        """Writes zeros above `diagonal` of each matrix."""
     def triu(self, diagonal: _int = 0) -> Tensor:
-        """The upper triangle of each matrix, zero elsewhere."""
+        """The upper triangle of each matrix, from `diagonal` on, and zeros elsewhere."""
     def triu_(self, diagonal: _int = 0) -> Tensor:
-        """Keeps the upper triangle of each matrix."""
-    def true_divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor: ...
+        """Writes zeros below `diagonal` of each matrix."""
+    def true_divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+        """This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def true_divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
-        """Divides this tensor in place."""
+        """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def trunc(self) -> Tensor:
         """The whole part, towards zero."""
     def trunc_(self) -> Tensor:
         """In-place form of `trunc`."""
     @overload
     def type(self, dtype: None = None, non_blocking: _bool = False) -> _str:
-        """The name of the tensor's type, or the tensor in another dtype."""
+        """The name of the tensor's type; with `dtype` (a dtype or such a name) the tensor converted to it."""
     @overload
     def type(self, dtype: _DType | _str, non_blocking: _bool = False) -> Tensor: ...
-    def type_as(self, other: Tensor) -> Tensor: ...
+    def type_as(self, other: Tensor) -> Tensor:
+        """This tensor with the dtype and device of `other`."""
     def unbind(self, dim: _int = 0) -> _tuple[Tensor, ...]:
-        """All slices along `dim`, without that dimension."""
+        """All slices along `dim`, without that dimension, as a tuple."""
     def unflatten(self, dim: _int, sizes: _Sizes) -> Tensor:
         """One dimension split into several; one size may be -1."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
-        """Windows of `size` along a dimension, every `step`, as a new last dimension."""
+        """A view of the windows of `size` elements along a dimension, `step` apart, as a new last dimension."""
     def unfreeze_(self) -> Tensor:
-        """Lets the memory be written again."""
+        """Allows writes to this tensor's memory again."""
     def uniform_(self, from_: _float = 0.0, /, to: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
-        """Fills with numbers uniform in [from, to)."""
+        """Fills this tensor with numbers of the uniform distribution on [from, to)."""
     def unique(
         self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
     ) -> Tensor | _tuple[Tensor, ...]:
-        """The unique elements, or slices along `dim`, in ascending order; with `return_inverse` also the place of
-        each input element among
-        them, with `return_counts` also how often each was found. They have no derivative.
+        """The unique elements, or slices along `dim`, in ascending order. The result has no derivative.
+
+        Args:
+            sorted: Has no effect; the result is always sorted.
+            return_inverse: Whether to return also the index of each input element in the result.
+            return_counts: Whether to return also the number of times each element occurs.
+            dim: The dimension; by default the tensor is flattened.
         """
     def unique_consecutive(
         self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
     ) -> Tensor | _tuple[Tensor, ...]:
-        """The elements, or slices along `dim`, that differ from the one before; further results as of `unique`."""
+        """The elements, or slices along `dim`, that differ from the previous one. The other arguments are as in
+        `unique`.
+        """
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at `dim`."""
     def unsqueeze_(self, dim: _int) -> Tensor:
-        """Gives this tensor itself a new dimension of size 1."""
-    def untyped_storage(self) -> UntypedStorage: ...
+        """Adds a dimension of size 1 to this tensor in place."""
+    def untyped_storage(self) -> UntypedStorage:
+        """The storage, which all views of the tensor share."""
     def var(
         self,
         dim: _Dims | _bool | None = None,
@@ -1353,21 +1518,31 @@ class Tensor:
         axis: _Dims | None = None,
         out: Tensor | None = None,
     ) -> Tensor:
-        """The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means
-        0).
+        """The variance over `dim`, or of all elements, with divisor `n - correction`. `unbiased=False` is a
+        correction of 0, the default is 1.
         """
     def view(self, *shape: _int | _Sizes) -> Tensor:
-        """The same elements in another shape, sharing memory. One size may be -1."""
+        """A view of the same elements in another shape. One size may be -1.
+
+        Raises:
+            RuntimeError: The shape has another number of elements, or the strides do not allow a view.
+        """
     def view_as(self, other: Tensor) -> Tensor:
         """This tensor as a view in the shape of `other`."""
     def vsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-        """Parts on top of one another (along dimension 0): so many of equal size, or between positions."""
+        """Splits along dimension 0: into a number of equal parts, or at a list of positions."""
     def wgpu(self, device: _Device | None = None, non_blocking: _bool = False) -> Tensor:
-        """This tensor on the wgpu device; itself if it is there already. `device` may name it; `non_blocking` is
-        accepted and uploads never wait.
+        """This tensor on the wgpu device; itself if it is there.
+
+        Args:
+            device: None, or a name of the wgpu device.
+            non_blocking: Has no effect; uploads never block.
+
+        Raises:
+            RuntimeError: `device` is another device.
         """
     def where(self, condition: Tensor, other: _Operand) -> Tensor:
-        """This tensor where the condition holds, else `other`."""
+        """The elements of this tensor where `condition` is true, and of `other` elsewhere."""
     def xlogy(self, other: _Operand) -> Tensor:
         """`a * log(b)`, and 0 where `a` is 0 and `b` is not nan."""
     def xlogy_(self, other: _Operand) -> Tensor:
@@ -1377,13 +1552,19 @@ class Tensor:
 
 @final
 class UntypedStorage:
-    """A tensor's memory as a whole."""
+    """The memory of a tensor, which views share."""
     def __len__(self) -> _int: ...
     def __repr__(self) -> _str: ...
     def data_ptr(self) -> _int:
-        """The address of the first byte. RuntimeError on a device: its memory has no address here."""
-    def nbytes(self) -> _int: ...
-    def size(self) -> _int: ...
+        """The address of the first byte.
+
+        Raises:
+            RuntimeError: The memory is on a device, where it has no address in this process.
+        """
+    def nbytes(self) -> _int:
+        """The size in bytes."""
+    def size(self) -> _int:
+        """The size in bytes, which are the elements of an untyped storage."""
 
 @disjoint_base
 class _FunctionCtx(Node):
@@ -1426,7 +1607,9 @@ class _PassesWanted:
 
 @final
 class device:
-    """Where a tensor's memory lies: `cpu` or `wgpu`. Other PyTorch names can be written down and compared."""
+    """Where a tensor's memory is: `cpu`, `wgpu` or `meta`. Other names of PyTorch make devices that can only be
+    compared.
+    """
     def __enter__(self) -> None: ...
     def __eq__(self, value: object, /) -> _bool: ...
     def __exit__(self, *_error: Any) -> None: ...
@@ -1439,9 +1622,11 @@ class device:
     def __new__(cls, type: _str | _int | device, index: _int | None = None) -> Self: ...
     def __repr__(self) -> _str: ...
     @property
-    def index(self) -> _int | None: ...
+    def index(self) -> _int | None:
+        """The number of the device among those of its kind, or None."""
     @property
-    def type(self) -> _str: ...
+    def type(self) -> _str:
+        """The kind of device, without the index."""
 
 @final
 class dtype:
@@ -1457,18 +1642,21 @@ class dtype:
     def __ne__(self, value: object, /) -> _bool: ...
     def __repr__(self) -> _str: ...
     @property
-    def is_complex(self) -> _bool: ...
+    def is_complex(self) -> _bool:
+        """Whether the elements are complex numbers: always False."""
     @property
-    def is_floating_point(self) -> _bool: ...
+    def is_floating_point(self) -> _bool:
+        """Whether the elements are floating point numbers."""
     @property
-    def is_signed(self) -> _bool: ...
+    def is_signed(self) -> _bool:
+        """Whether the elements can be negative."""
     @property
     def itemsize(self) -> _int:
-        """Bytes of one element."""
+        """The bytes of one element."""
 
 @final
 class memory_format:
-    """How `clone` and its kin lay out memory; only row-major and "as it was" exist."""
+    """A memory layout for `clone` and similar functions: `contiguous_format` (row-major) or `preserve_format`."""
     def __repr__(self) -> _str: ...
 
 _Number: TypeAlias = _bool | _int | _float
@@ -1484,19 +1672,19 @@ __version__: _str
 
 def _after_fork(child: _bool) -> None: ...
 def _ask_below(number: _int) -> _int:
-    """Asks, before in-place writes, only levels below `number` whether they captured the target; returns which were
-    asked before.
+    """Makes the mutation guard check in-place writes only for levels below `number`, and returns the previous
+    number.
     """
 
 def _ask_torch_function(func: Any, relevant_args: Any, args: Any, kwargs: Any) -> Any:
-    """Asks modes and the elements of ``relevant_args`` about a call, in their order."""
+    """Calls the overrides of modes and of the elements of ``relevant_args``, in PyTorch's order."""
 
 def _before_fork() -> None: ...
 def _call_site() -> _int:
     """The call site of the caller, as errors name it."""
 
 def _current_graph_task_id() -> _int:
-    """The number of the backward pass that this thread is inside of, or -1."""
+    """The id of the graph task that this thread runs, or -1."""
 
 _declared_functions: dict[_str, Any]
 
@@ -1504,24 +1692,26 @@ def _describe_call_site() -> _str | None:
     """The file, line and function of the operation that is being called now, or None."""
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any:
-    """What stands at ``__torch_function__`` of a class that leaves the operations on its objects alone: runs
-    ``func``.
-    """
+    """The ``__torch_function__`` of classes that override nothing: calls ``func``."""
 
 def _enter_dual() -> _int:
-    """Opens a level of dual numbers; returns how many are open."""
+    """Opens a level of dual numbers, and returns the number of open ones."""
 
 def _enter_level(kind: Any, size: _int | None = None, randomness: Any = "error") -> _int:
-    """Enters a level of a derivative (kind "track") or of a batch of `size` (kind "batch"); returns its number."""
+    """Enters a transform level: of a derivative (kind "track"), or of a batch of `size` elements (kind "batch").
+    Returns its number.
+    """
 
 def _exit_dual(_number: _int) -> None:
-    """Closes the innermost level of dual numbers: tangents made in it are gone."""
+    """Closes the innermost level of dual numbers and removes its tangents."""
 
 def _exit_level(number: _int) -> None:
-    """Leaves a level, and what was left open inside it."""
+    """Leaves a transform level, and all open levels inside it."""
 
 def _fail_allocation_in(n: _int, panic: Any = False) -> None:
-    """Makes the n-th allocation from now fail (0: the next), or panic; negative switches this off. For tests."""
+    """Makes the n-th allocation from now on fail (0 is the next one), or panic. A negative number switches this off.
+    For tests.
+    """
 
 def _function_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """`cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along."""
@@ -1532,35 +1722,37 @@ def _function_apply_here(cls: Any, args: Any, forward: Any = None) -> _tuple[Any
     """
 
 def _fusion_counts() -> _tuple[_int, _int, _int]:
-    """(programs run, steps in them, bytes never written) since the process started."""
+    """The programs run, the steps in them, and the bytes that were never written, since the process started."""
 
 def _fusion_enabled() -> _bool:
-    """Whether results may stay pending."""
+    """Whether operations may be deferred."""
 
 def _gradient_edge(tensor: Tensor) -> _tuple[Node, _int]:
-    """`(node, output number)`: where a gradient of the tensor goes."""
+    """The edge along which a gradient of the tensor goes: `(node, output number)`."""
 
 def _has_torch_function(relevant_args: Any) -> _bool:
-    """Whether an element of ``relevant_args`` wants a say, or a mode is on."""
+    """Whether an element of ``relevant_args`` has an override, or a mode is active."""
 
 def _has_torch_function_variadic(*args: Any) -> _bool:
-    """Whether one of the arguments wants a say, or a mode is on."""
+    """Whether one of the arguments has an override, or a mode is active."""
 
 def _increment_version(tensor_or_list: Any) -> None:
-    """Adds one to the version counters of one or several tensors, as a write would."""
+    """Adds one to the version counters of one or several tensors, as an in-place write does."""
 
 def _is_checkpoint_valid() -> _bool:
     """Whether no pass that this thread is inside of is after certain inputs only."""
 
-def _is_multithreading_enabled() -> _bool: ...
+def _is_multithreading_enabled() -> _bool:
+    """Whether graph tasks of this thread may use other threads."""
+
 def _is_torch_function_enabled() -> _bool:
-    """Whether subclasses are asked on this thread."""
+    """Whether overrides of subclasses are called on this thread."""
 
 def _leaf_hooks(tensor: Tensor) -> list[Any]:
-    """The hooks on a leaf's gradient."""
+    """The hooks that `register_hook` has added to a leaf."""
 
 def _level_of(t: Any) -> _int:
-    """The level of a tensor; 0 for a plain one."""
+    """The transform level of a tensor; 0 for a plain tensor."""
 
 def _make_dual(t: Any, tangent: Any) -> Tensor:
     """A view of `t` with a tangent."""
@@ -1569,16 +1761,18 @@ def _make_saved_tensor(tensor: Tensor) -> SavedTensor:
     """A tensor saved as an operation would save it: packed by the hooks in force, checked for writes in between."""
 
 def _panic(what: Any) -> Tensor:
-    """Panics. For tests of what becomes of it."""
+    """Panics. For tests."""
 
 def _pop_saved_tensors_hooks() -> None:
     """Takes the innermost pair of hooks away."""
 
 def _pop_torch_function_mode() -> Any:
-    """Ends the innermost mode of this thread and gives it back."""
+    """Removes the innermost mode of this thread and returns it."""
 
 def _primal(t: Any, level: _int | None = None) -> Tensor:
-    """The same value and history without a tangent: of those that `level` sees, where that is given."""
+    """The same value and history without the tangent. With `level`, only a tangent that is visible at that level is
+    removed.
+    """
 
 def _push_saved_tensors_hooks(pack: Callable[..., Any], unpack: Callable[..., Any]) -> None:
     """Adds a pair of hooks for what this thread saves from now on."""
@@ -1587,13 +1781,13 @@ def _push_torch_function_mode(mode: Any) -> None:
     """Makes ``mode`` the innermost one of this thread."""
 
 def _queue_callback(callback: Callable[..., Any]) -> None:
-    """Has `callback()` called once the backward pass that this thread is inside of has ended."""
+    """Registers `callback()`, which is called when the graph task that this thread runs has ended."""
 
 def _refuse_saved_tensors_hooks(message: Any) -> _str | None:
     """Refuses further hooks with this message, or with None allows them; gives the message that was in force before."""
 
 def _require_grad(t: Any, on: _bool = True) -> Tensor:
-    """`requires_grad_` for the transforms themselves."""
+    """As `Tensor.requires_grad_`, which is an error inside transforms."""
 
 def _run_backward(
     tensors: Sequence[Tensor],
@@ -1612,79 +1806,92 @@ def _set_before_write(f: Any) -> None:
     """Sets the function that sees every tensor before this thread writes it in place; None takes it away."""
 
 def _set_fusion(enabled: _bool) -> _bool:
-    """Switches pending results on or off in the whole process and gives what was set before."""
+    """Switches deferred programs on or off in the whole process, and returns the previous setting."""
 
 def _set_fusion_least(elements: _int) -> _int:
-    """Sets from how many elements on results stay pending, and gives what was set before. For tests."""
+    """Sets the least number of elements of a deferred operation, and returns the previous setting. For tests."""
 
-def _set_grad_enabled(on: _bool) -> None: ...
-def _set_inference_mode(on: _bool) -> None: ...
-def _set_multithreading_enabled(on: _bool) -> None: ...
+def _set_grad_enabled(on: _bool) -> None:
+    """Switches the recording of operations on this thread on or off."""
+
+def _set_inference_mode(on: _bool) -> None:
+    """Switches inference mode on or off for this thread."""
+
+def _set_multithreading_enabled(on: _bool) -> None:
+    """Sets whether graph tasks of this thread may use other threads."""
+
 def _set_printoptions(precision: Any, threshold: _int | None, edgeitems: Any, linewidth: Any, sci_mode: Any) -> None:
-    """Sets how tensors are printed; None leaves an option as it is (`sci_mode` is always set)."""
+    """Sets the options of `repr`; None leaves an option unchanged, except for `sci_mode`."""
 
 def _set_short_way(on: _bool) -> _bool:
-    """Switches the short way of operations on few numbers on or off for this thread, and gives what was set before.
-    For tests.
+    """Switches the fast path of operations on few elements on or off for this thread, and returns the previous
+    setting. For tests.
     """
 
 def _set_tangent(t: Any, tangent: Any) -> None:
-    """Gives a tensor a tangent."""
+    """Sets the tangent of a tensor."""
 
 def _set_tangents_enabled(on: _bool) -> _bool:
-    """Whether operations carry tangents on; returns what held before."""
+    """Sets whether operations compute tangents, and returns the previous setting."""
 
 def _set_torch_function_enabled(on: _bool) -> _bool:
-    """Whether subclasses are asked on this thread from now on; gives back whether they were."""
+    """Sets whether overrides of subclasses are called on this thread, and returns the previous setting."""
 
 def _site_bench(n: _int) -> _float:
-    """Seconds per record of the current call site: the mean of `n` records from this very frame."""
+    """The mean seconds per record of the current call site, over `n` records from this frame."""
 
 def _skip_torch_function_once(on: _bool) -> None:
-    """Makes the next question whether somebody wants a say be answered with no."""
+    """Makes the next `_has_torch_function` return False."""
 
 def _support_table(devices: Any) -> list[_tuple[_str, _bool, _str, _str, _str]]:
-    """What the backends say to each kind of request."""
+    """What each backend supports: a row for each request, dtype and device."""
 
 def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
-    """The names of the operations whose tangents were made by transposing their vjp, and of those that ran on each
-    element of a batch, since
-    this thread was asked last.
+    """The names of the operations whose tangents were computed by transposing their vjp, and of those that ran in a
+    loop over a batch, since the
+    last call on this thread.
     """
 
 def _tangent(t: Any, level: _int | None = None) -> Tensor | None:
-    """The tangent, or None: of those that `level` sees, where that is given."""
+    """The tangent, or None. With `level`, only a tangent that is visible at that level."""
 
 def _top_level() -> _int:
-    """How many levels this thread is inside of."""
+    """The number of open transform levels of this thread."""
 
 def _torch_function_modes() -> list[Any]:
-    """The modes of this thread, outermost first."""
+    """The active modes of this thread, outermost first."""
 
 def _tracked_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, if the task lists the nodes that it is going to run; else -1."""
 
 def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
-    """What lies below a level, and whether the tensor was of that level. A batch's dimension comes first."""
+    """The tensor that a tensor of a level wraps, with the batch dimension first, and True; the tensor itself and
+    False if it is of another level.
+    """
 
 def _wgpu_check_process() -> None:
-    """Raises in a child of a process that has used a device."""
+    """Raises RuntimeError in a child of a process that has used a device."""
 
 def _wgpu_counts() -> _tuple[_int, _int, _int, _int]:
-    """(command buffers submitted, shaders compiled, dispatches) on the current device so far, and how many compiled
-    shaders are kept.
+    """The command buffers submitted, shaders compiled and dispatches on the current device so far, and the compiled
+    shaders in the cache.
     """
 
 def _wgpu_description() -> dict[_str, Any]:
-    """The interface as the core was compiled for it: {"structs": {name: (size, [(field, offset, type)])},
-    "constants": {name: value},
-    "functions": {name: signature}, "version": major version of wgpu-native}.
+    """The C interface for which the core was compiled.
+
+    Returns:
+        {"structs": {name: (size, [(field, offset, type)])}, "constants": {name: value}, "functions": {name:
+        signature},
+        "version": major version of wgpu-native}.
     """
 
-def _wgpu_empty_cache() -> None: ...
+def _wgpu_empty_cache() -> None:
+    """Frees the cached memory of the device."""
+
 def _wgpu_fail_in(n: _int) -> None:
-    """Makes the n-th request for device memory from now on fail (0: the next one); negative switches this off. For
-    tests.
+    """Makes the n-th request for device memory from now on fail (0 is the next one). A negative number switches this
+    off. For tests.
     """
 
 def _wgpu_install(
@@ -1692,28 +1899,39 @@ def _wgpu_install(
 ) -> None:
     """Makes a device the current one.
 
-    `addresses`: each described function's address in the loaded library, whose layouts have been compared with
-    the description;
-    `owner`: the wgpu-py device, kept alive; `device`, `queue`: the addresses of the library's objects; `limits`,
-    `features`: as the device
-    reports them, by wgpu-py's names.
+    Args:
+        owner: The wgpu-py device, which is kept alive.
+        addresses: The address of each described function in the loaded library. The caller has compared the
+        library's layouts with the
+            description.
+        device: The address of the library's device.
+        queue: The address of the library's queue.
+        limits: The limits that the device reports, by wgpu-py's names.
+        features: The features that the device reports, by wgpu-py's names.
+        name: The name of the adapter.
+
+    Raises:
+        RuntimeError: The library lacks a function, or the device reports no value for a limit.
+        ValueError: The device has been released.
     """
 
 def _wgpu_installed() -> _bool:
-    """Whether a device is in use already."""
+    """Whether a device is installed."""
 
 def _wgpu_keep_pipelines(many: _int | None = None) -> None:
-    """After how many new shaders those that are not used any more go; None for as many as ever. For tests."""
+    """Sets after how many new shaders unused ones leave the cache; None restores the default. For tests."""
 
 def _wgpu_memory() -> _tuple[_int, _int, _int]:
-    """(bytes that tensors hold, the most that was, bytes that lie idle); zeros if no device is in use."""
+    """The bytes that tensors hold, the largest number so far, and the cached bytes; zeros if no device is installed."""
 
-def _wgpu_reset_peak() -> None: ...
+def _wgpu_reset_peak() -> None:
+    """Resets the largest number of bytes to the bytes held now."""
+
 def _wgpu_synchronize() -> None:
-    """Submits what is recorded and waits for it."""
+    """Submits all recorded commands and waits until the device has run them."""
 
 def _wrap(t: Any, number: _int, dim: _int | None = None) -> Tensor:
-    """A tensor of an open level over `t`: of a batch, along its dimension `dim`."""
+    """Wraps `t` in a tensor of an open level. For a level of a batch, `dim` is the batch dimension."""
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; its derivative at 0 is 0."""
@@ -1743,7 +1961,7 @@ def addcmul(
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape."""
+    """`beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product."""
 
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
@@ -1754,7 +1972,7 @@ def all(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out:
 def allclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
 ) -> _bool:
-    """Whether `isclose` holds everywhere."""
+    """Whether `isclose` is true for all elements."""
 
 def amax(input: Tensor, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """The largest elements over `dim` (all without). Equal ones share the gradient evenly."""
@@ -1765,7 +1983,7 @@ def amin(input: Tensor, dim: _Dims = (), keepdim: _bool = False, *, out: Tensor 
 def aminmax(
     input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: Tensor | None = None
 ) -> _return_types.aminmax:
-    """The smallest and the largest elements along `dim` (all without), as (min, max)."""
+    """The smallest and the largest elements along `dim`, or of all, as (min, max)."""
 
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the input in radians: 0 for positive real numbers and zero, pi for negative ones (nan for nan)."""
@@ -1784,7 +2002,10 @@ def arange(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """`start`, `start + step`, ... below `end`."""
+    """The numbers `start`, `start + step`, ... that are less than `end` (greater, for a negative step):
+    `arange(end)` or
+    `arange(start, end, step)`.
+    """
 
 @overload
 def arange(
@@ -1832,14 +2053,28 @@ def argsort(
     """The positions of elements in sorted order along `dim`; always stable, nan counts as the largest."""
 
 def argwhere(input: Tensor) -> Tensor:
-    """The positions of the elements that are not zero, one in each row."""
+    """The indices of the elements that are not zero, one row for each."""
 
 def as_strided(input: Tensor, size: _Sizes, stride: _Sizes, storage_offset: _int | None = None) -> Tensor:
-    """A view with the given sizes, strides and offset (in elements) of the tensor's storage."""
+    """A view of the tensor's storage with the given sizes, and strides and offset in elements.
+
+    Raises:
+        RuntimeError: The view reaches beyond the storage.
+    """
 
 def as_tensor(data: Any, dtype: _DType | None = None, device: _Device | None = None) -> Tensor:
-    """The data as a tensor, without a copy where that is possible: tensors and NumPy arrays of the wanted dtype
-    share their memory.
+    """The data as a tensor, without a copy where that is possible.
+
+    Args:
+        data: As in `tensor`. Tensors and NumPy arrays of the same dtype and device share their memory with the
+        result.
+        dtype: The dtype; by default that of `data`.
+        device: The device; by default that of `data`.
+
+    Raises:
+        RuntimeError: As in `tensor`.
+        TypeError: As in `tensor`.
+        ValueError: As in `tensor`.
     """
 
 def asarray(
@@ -1850,7 +2085,18 @@ def asarray(
     copy: _bool | None = None,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """As `as_tensor`; `copy=True` always copies, `copy=False` never does (ValueError where it would have to)."""
+    """The data as a tensor, with or without a copy.
+
+    Args:
+        obj: As `data` in `tensor`.
+        dtype: The dtype; by default that of `obj`.
+        device: The device; by default that of `obj`.
+        copy: True always copies, False never does; None copies if it is necessary.
+        requires_grad: Whether operations on the tensor are recorded.
+
+    Raises:
+        ValueError: `copy` is False, but a copy is necessary. Further errors are those of `tensor`.
+    """
 
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle, in radians, whose sine is the input."""
@@ -1868,25 +2114,25 @@ def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of the hyperbolic tangent."""
 
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
-    """At least so many dimensions; several tensors give a tuple."""
+    """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
 def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
-    """At least so many dimensions; several tensors give a tuple."""
+    """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
-    """At least so many dimensions; several tensors give a tuple."""
+    """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
-    """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch; the input broadcasts to the product's
-    shape.
+    """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch, with the input broadcast to the shape
+    of the product.
     """
 
 def bernoulli(
     input: Tensor, p: _float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """1 with the probability that each element says (or `p` for all), else 0."""
+    """A tensor of ones and zeros; each element of `input`, or `p`, is the probability of a one."""
 
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _str = "mean"
@@ -1900,11 +2146,19 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
     reduction: _str = "mean",
 ) -> Tensor:
-    """The cross entropy of `sigmoid(input)` and targets between 0 and 1."""
+    """The cross entropy of `sigmoid(input)` and targets between 0 and 1.
+
+    Args:
+        input: The logits.
+        target: The targets, of the shape of `input`.
+        weight: A weight for each element; it is broadcast.
+        pos_weight: A weight for the positive part; it is broadcast.
+        reduction: 'none', 'mean' or 'sum'.
+    """
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
-    """How often each of 0, 1, 2, ... stands in a vector of non-negative integers, or the sum of its `weights`
-    (float).
+    """The number of times that each of 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of its
+    `weights`.
     """
 
 def bitwise_and(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
@@ -1926,7 +2180,9 @@ def bitwise_xor(input: Tensor, other: _Operand, *, out: Tensor | None = None) ->
     """The bits that just one of the inputs has."""
 
 def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
-    """A matrix with the given matrices on its diagonal, zero elsewhere; vectors count as rows, numbers as 1 x 1."""
+    """A matrix with the given matrices as blocks on its diagonal and zeros elsewhere. A vector is one row, a 0-d
+    tensor a 1 x 1 matrix.
+    """
 
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two batches of matrices."""
@@ -1937,16 +2193,18 @@ def broadcast_shapes(*shapes: _int | _Sizes) -> Size:
     """The shape that several shapes broadcast to."""
 
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> _tuple[Tensor, ...]:
-    """All tensors expanded to their common shape."""
+    """All tensors expanded to their common broadcast shape, as a tuple."""
 
 def broadcast_to(input: Tensor, size: _Sizes) -> Tensor:
-    """Repeated without copying to a shape that this one broadcasts to."""
+    """A view that is broadcast to the given shape."""
 
 def can_cast(from_: _DType, to: _DType) -> _bool:
-    """Whether a result of dtype `from_` may be written to a tensor of dtype `to`."""
+    """Whether a result of dtype `from_` may be written to a tensor of dtype `to`: not a float to an integer, for
+    example.
+    """
 
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor:
-    """The tensors behind one another along `dim`."""
+    """The tensors concatenated along dimension `dim`."""
 
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest whole number not below the input."""
@@ -1955,43 +2213,51 @@ def celu(input: Tensor, alpha: _Number = 1.0, *, out: Tensor | None = None) -> T
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
 
 def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
-    """At most `chunks` parts of equal size; the last one may be smaller."""
+    """Splits along `dim` into at most `chunks` parts of equal size, of which the last may be smaller."""
 
 def clamp(
     input: Tensor, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Limits every element to `[min, max]`; either bound may be missing."""
+    """Limits every element to `[min, max]`. The bounds are numbers or tensors, and one may be missing.
+
+    Raises:
+        RuntimeError: Both bounds are missing.
+    """
 
 def clamp_max(input: Tensor, max: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Limits every element from above."""
+    """Limits every element to at most `max`."""
 
 def clamp_min(input: Tensor, min: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Limits every element from below."""
+    """Limits every element to at least `min`."""
 
 def clip(
     input: Tensor, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Limits every element to `[min, max]`; either bound may be missing."""
+    """Limits every element to `[min, max]`. The bounds are numbers or tensors, and one may be missing.
+
+    Raises:
+        RuntimeError: Both bounds are missing.
+    """
 
 def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """A copy that gradients flow through."""
+    """A copy with a history: gradients go to the original."""
 
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """As hstack, vectors as columns."""
+    """The tensors concatenated along dimension 1, with vectors as columns."""
 
 def concat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor:
-    """The tensors behind one another along `dim`."""
+    """The tensors concatenated along dimension `dim`."""
 
 def concatenate(
     tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """The tensors behind one another along `dim`."""
+    """The tensors concatenated along dimension `dim`."""
 
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugate: of a tensor of real numbers, itself."""
+    """The complex conjugate. A real tensor is returned as it is."""
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The complex conjugate, written out: of a tensor of real numbers, itself."""
+    """The complex conjugate, computed at once. A real tensor is returned as it is."""
 
 contiguous_format: memory_format
 
@@ -2015,7 +2281,20 @@ def cross_entropy(
     ignore_index: _int = -100,
     label_smoothing: _float = 0.0,
 ) -> Tensor:
-    """The cross entropy of `softmax(input)` and classes or probabilities."""
+    """The cross entropy of `softmax(input)` and the targets.
+
+    Args:
+        input: The logits of the classes, in dimension 1 (0 without a batch).
+        target: The index of a class for each element, or probabilities of the shape of `input`.
+        weight: A weight for each class.
+        reduction: 'none', 'mean' (weighted) or 'sum'.
+        ignore_index: A target that does not count.
+        label_smoothing: The probability that is distributed over all classes.
+
+    Raises:
+        IndexError: A target is not the index of a class.
+        RuntimeError: The shapes do not match.
+    """
 
 def cummax(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = None) -> _return_types.cummax:
     """The largest element so far along `dim` and where it stands (the last of equals)."""
@@ -2024,24 +2303,26 @@ def cummin(input: Tensor, dim: _int, *, out: _tuple[Tensor, Tensor] | None = Non
     """The smallest element so far along `dim` and where it stands (the last of equals)."""
 
 def cumprod(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
-    """Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
+    """The cumulative products along `dim`. Integers and bool give int64 unless `dtype` is given."""
 
 def cumsum(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
-    """Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise."""
+    """The cumulative sums along `dim`. Integers and bool give int64 unless `dtype` is given."""
 
 default_generator: Generator
 
 def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
-    """A square matrix from a vector, or a copy of a matrix's diagonal."""
+    """A square matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
 
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
-    """Matrices with the last dimension on a diagonal, zero elsewhere."""
+    """Matrices in dimensions `dim1` and `dim2` with the last dimension of the tensor on a diagonal, and zeros
+    elsewhere.
+    """
 
 def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
-    """A square matrix with all elements on a diagonal."""
+    """A square matrix with all elements of the tensor on a diagonal."""
 
 def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-    """A diagonal of two dimensions, as a new last dimension."""
+    """A diagonal of dimensions `dim1` and `dim2`, as a new last dimension."""
 
 def diff(
     input: Tensor,
@@ -2052,35 +2333,45 @@ def diff(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Differences of neighbours along `dim`, `n` times, of the tensor with `prepend` and `append` at its ends."""
+    """The differences of neighbors along `dim`, taken `n` times, after `prepend` and `append` are joined to the ends
+    of the tensor.
+    """
 
 def dist(input: Tensor, other: Tensor, p: _float = 2.0) -> Tensor:
     """The norm of order `p` of the difference."""
 
 def div(input: _Operand, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None) -> Tensor:
-    """`input / other`, exact or rounded ('floor', 'trunc')."""
+    """`input / other`; `rounding_mode` is None for true division, 'floor' or 'trunc'.
+
+    Raises:
+        RuntimeError: `rounding_mode` is something else.
+    """
 
 def divide(input: _Operand, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None) -> Tensor:
-    """`input / other`, exact or rounded ('floor', 'trunc')."""
+    """`input / other`; `rounding_mode` is None for true division, 'floor' or 'trunc'.
+
+    Raises:
+        RuntimeError: `rounding_mode` is something else.
+    """
 
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The sum of the products of two vectors' elements."""
+    """The dot product of two vectors."""
 
 double: dtype
 
 def dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
-    """Sets each element to 0 with probability `p` and scales the others by `1 / (1 - p)`; the input itself when not
-    training.
+    """A copy with each element set to 0 with probability `p`, and the others scaled by `1 / (1 - p)`; the input
+    itself if `train` is False.
     """
 
 def dsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-    """Parts behind one another (along dimension 2): so many of equal size, or between positions."""
+    """Splits along dimension 2: into a number of equal parts, or at a list of positions."""
 
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors behind one another: along dimension 2."""
+    """The tensors concatenated along dimension 2."""
 
 def einsum(*args: Any) -> Tensor:
-    """The Einstein summation of operands whose dimensions the equation names."""
+    """The sum of products of operands whose dimensions an equation names, as in `einsum('ij,jk->ik', a, b)`."""
 
 def elu(
     input: Tensor, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0, *, out: Tensor | None = None
@@ -2097,10 +2388,10 @@ def empty(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A tensor whose memory holds anything."""
+    """A tensor with uninitialized memory."""
 
 def empty_cache() -> None:
-    """Gives memory that lies idle for reuse back to the system."""
+    """Returns cached CPU memory that no tensor uses to the system."""
 
 def empty_like(
     input: Tensor,
@@ -2112,7 +2403,7 @@ def empty_like(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A new tensor of the shape and dtype of `input`."""
+    """As the function without `_like`, with the shape, dtype and device of `input` as defaults."""
 
 def empty_strided(
     size: _Sizes,
@@ -2124,13 +2415,13 @@ def empty_strided(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Memory of any contents with the given strides."""
+    """A tensor with the given strides, in elements, and uninitialized memory."""
 
 def eq(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether both inputs are equal."""
 
 def equal(input: Tensor, other: Tensor) -> _bool:
-    """Whether shapes and all elements are equal."""
+    """Whether the shapes and all elements are equal."""
 
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function."""
@@ -2161,13 +2452,13 @@ def eye(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Ones on the main diagonal of an n x m matrix, zero elsewhere."""
+    """An `n` x `m` matrix with ones on the main diagonal and zeros elsewhere; `m` is `n` by default."""
 
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The whole part, towards zero."""
 
 def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` joined into one."""
+    """The dimensions from `start_dim` to `end_dim` merged into one."""
 
 def flip(input: Tensor, dims: _Dims) -> Tensor:
     """The elements in reverse order along `dims`."""
@@ -2201,10 +2492,11 @@ def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The part after the decimal point, with the input's sign."""
 
 def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
-    """A tensor that shares memory with a NumPy array: writes are seen on both sides.
+    """A tensor that shares its memory with a NumPy array, so that each sees writes to the other.
 
-    Raises TypeError for anything but arrays of float32, float64, int32, int64, uint8, bool; ValueError for
-    negative strides.
+    Raises:
+        TypeError: `ndarray` is not an array, or rgrad has no dtype like its own.
+        ValueError: The array has negative strides, foreign byte order, or is not aligned to its elements.
     """
 
 def full(
@@ -2218,7 +2510,7 @@ def full(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A tensor of one number; its dtype is the number's own (bool, int64 or the default dtype)."""
+    """A tensor filled with `fill_value`. Its dtype is that of the number: bool, int64 or the default dtype."""
 
 def full_like(
     input: Tensor,
@@ -2231,31 +2523,35 @@ def full_like(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A tensor of one number with the shape and dtype of `input`."""
+    """A tensor filled with `fill_value`, with the shape, dtype and device of `input` as defaults."""
 
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None) -> Tensor:
-    """Elements chosen along `dim` by an index of the result's shape."""
+    """The elements along `dim` at `index`, which has the shape of the result."""
 
 def ge(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is greater or equal."""
 
 def gelu(input: Tensor, *, approximate: _str = "none") -> Tensor:
-    """The Gaussian error linear unit, exact or by its tanh approximation."""
+    """The Gaussian error linear unit; `approximate` is 'none' for the exact function or 'tanh'.
+
+    Raises:
+        RuntimeError: `approximate` is something else.
+    """
 
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The same as `outer`."""
 
 def get_default_device() -> device:
-    """The device of this thread's new tensors that name none."""
+    """The default device of this thread's new tensors."""
 
 def get_default_dtype() -> _DType:
-    """The dtype of new float tensors."""
+    """The default dtype of new floating point tensors."""
 
 def get_device(input: Tensor) -> _int:
     """The number of a tensor's device: 0 on wgpu, -1 on the CPU."""
 
 def get_num_threads() -> _int:
-    """How many threads kernels use."""
+    """The number of threads that kernels use."""
 
 def get_rng_state() -> Tensor:
     """The default generator's state as a uint8 tensor."""
@@ -2282,42 +2578,46 @@ def hardtanh(input: Tensor, min_val: _Number = -1.0, max_val: _Number = 1.0, *, 
     """The input kept between two numbers; the derivative at both is 0."""
 
 def hsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-    """Parts side by side (along dimension 1, or 0 of a vector): so many of equal size, or between positions."""
+    """Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions."""
 
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side: along dimension 1, or 0 for vectors."""
+    """The tensors concatenated along dimension 1, or 0 for vectors."""
 
 def huber_loss(input: Tensor, target: Tensor, reduction: _str = "mean", delta: _float = 1.0) -> Tensor:
-    """Quadratic for differences below `delta`, linear above with slope `delta`."""
+    """A loss that is quadratic for differences below `delta` and linear with slope `delta` above."""
 
 def hypot(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The length of the hypotenuse, without needless overflow."""
 
 def imag(input: Tensor) -> Tensor:
-    """The imaginary part. Tensors of real numbers have none, and are refused."""
+    """The imaginary part.
+
+    Raises:
+        RuntimeError: The tensor is real, which all tensors of rgrad are.
+    """
 
 def index_add(
     input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
-    """A copy with `alpha * source` added to the slices along `dim` that the index names."""
+    """A copy with `alpha * source` added to the slices along `dim` at `index`."""
 
 def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy with the slices along `dim` that the index names replaced by those of `source`."""
+    """A copy with the slices along `dim` at `index` replaced by those of `source`."""
 
 def index_fill(input: Tensor, dim: _int, index: Tensor, value: _Operand) -> Tensor:
-    """A copy with the slices along `dim` that the index names filled with a value."""
+    """A copy with the slices along `dim` at `index` filled with a value."""
 
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
-    """A copy with `values` written (or added) where the index tensors point."""
+    """A copy with `values` written at the index tensors, or added with `accumulate`."""
 
 def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The slices along `dim` that a vector of positions names."""
+    """The slices along `dim` at a vector of indices."""
 
 def initial_seed() -> _int:
-    """The seed that the default generator started from."""
+    """The seed of the default generator."""
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The sum of the products along the last dimension of both."""
+    """The sums of products over the last dimension of both tensors."""
 
 int: dtype
 int16: dtype
@@ -2326,19 +2626,19 @@ int64: dtype
 int8: dtype
 
 def is_anomaly_check_nan_enabled() -> _bool:
-    """Whether backward looks for nan in anomaly mode."""
+    """Whether a NaN in a gradient is an error in anomaly mode."""
 
 def is_anomaly_enabled() -> _bool:
     """Whether anomaly mode is on."""
 
 def is_complex(input: Tensor) -> _bool:
-    """Whether a tensor's dtype is complex: there are none yet."""
+    """Whether a tensor's dtype is complex: always False, as rgrad has no complex dtypes."""
 
 def is_conj(input: Tensor) -> _bool:
-    """Whether a conjugation waits to be written out: never."""
+    """Whether the tensor has a lazy conjugation: always False."""
 
 def is_floating_point(input: Tensor) -> _bool:
-    """Whether a tensor's dtype is floating point."""
+    """Whether a tensor's dtype is a floating point dtype."""
 
 def is_grad_enabled() -> _bool:
     """Whether operations are recorded on this thread."""
@@ -2347,12 +2647,12 @@ def is_inference_mode_enabled() -> _bool:
     """Whether this thread is in inference mode."""
 
 def is_neg(input: Tensor) -> _bool:
-    """Whether a negation waits to be written out: never."""
+    """Whether the tensor has a lazy negation: always False."""
 
 def isclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
 ) -> Tensor:
-    """Where `|input - other| <= atol + rtol * |other|`; nan equals nan with `equal_nan`."""
+    """Where `|input - other| <= atol + rtol * |other|`. With `equal_nan`, NaN equals NaN."""
 
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether the input is neither nan nor infinite."""
@@ -2370,7 +2670,7 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether the input is plus infinity."""
 
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The Kronecker product: each element times all of `other`, as blocks."""
+    """The Kronecker product: a block matrix of the products of each element with `other`."""
 
 def kthvalue(
     input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
@@ -2378,7 +2678,7 @@ def kthvalue(
     """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
 
 def l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor:
-    """The absolute difference of input and target."""
+    """The absolute differences of input and target."""
 
 def le(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is less or equal."""
@@ -2396,7 +2696,7 @@ def less_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> 
     """Whether the first input is less or equal."""
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input @ weight.T + bias` over the last dimension of the input."""
+    """`input @ weight.T + bias`, over the last dimension of the input."""
 
 def linspace(
     start: _Operand,
@@ -2410,7 +2710,7 @@ def linspace(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    """`steps` evenly spaced numbers from `start` to `end`, including both."""
 
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm."""
@@ -2464,7 +2764,7 @@ def logspace(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """`base` to the power of `steps` evenly spaced numbers."""
+    """`base` to the powers of `steps` evenly spaced numbers from `start` to `end`, including both."""
 
 def logsumexp(input: Tensor, dim: _Dims, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`log(sum(exp(x)))` over `dim`, without overflow."""
@@ -2475,19 +2775,19 @@ def lt(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is less."""
 
 def manual_seed(seed: _int) -> Generator:
-    """Starts the default generator anew from a seed, and returns it."""
+    """Sets the seed of the default generator, and returns the generator."""
 
 def masked_fill(input: Tensor, mask: Tensor, value: _Operand) -> Tensor:
-    """A copy with a value where the mask holds."""
+    """A copy with a value where the mask is true."""
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """A copy with consecutive elements of `source` where the mask holds."""
+    """A copy with consecutive elements of `source` where the mask is true."""
 
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements where the mask holds, in one dimension."""
+    """The elements where the mask is true, in one dimension."""
 
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The product of two tensors by the rules of `@`: dot, matrix-vector, matrix and batched products; batches
+    """The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are
     broadcast.
     """
 
@@ -2495,9 +2795,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 def max(
     input: Tensor, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None
 ) -> Tensor:
-    """The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both
-    elementwise.
-    """
+    """The largest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise maximum."""
 
 @overload
 def max(
@@ -2508,7 +2806,7 @@ def max(input: Tensor, dim: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def max(input: Tensor, *, other: Tensor, out: Tensor | None = None) -> Tensor: ...
 def max_memory_allocated() -> _int:
-    """The most bytes that CPU tensors have held since the last reset."""
+    """The largest number of bytes that CPU tensors have held since the last `reset_peak_memory_stats`."""
 
 def maximum(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The larger input; where both are equal each gets half of the gradient."""
@@ -2523,29 +2821,31 @@ def mean(
     keepdims: _bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float."""
+    """The mean over `dim`, or of all elements. The tensor, or `dtype`, is floating point."""
 
 @overload
 def median(input: Tensor, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The lower median of all elements; with `dim` (values, indices) along it. nan where there is one."""
+    """The lower median of all elements, or with `dim` (values, indices) along it. NaN if there is one."""
 
 @overload
 def median(
     input: Tensor, dim: _int, keepdim: _bool = False, *, out: _tuple[Tensor, Tensor] | None = None
 ) -> _return_types.median: ...
 def memory_allocated() -> _int:
-    """Bytes that CPU tensors hold."""
+    """The bytes that CPU tensors hold now."""
 
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: _str | None = None) -> _tuple[Tensor, ...]:
-    """Coordinates of a grid from one vector for each dimension; `indexing` is 'ij' or 'xy'."""
+    """The coordinates of a grid, from one vector for each dimension; `indexing` is 'ij' or 'xy'.
+
+    Raises:
+        RuntimeError: `indexing` is something else.
+    """
 
 @overload
 def min(
     input: Tensor, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None
 ) -> Tensor:
-    """The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both
-    elementwise.
-    """
+    """The smallest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
 
 @overload
 def min(
@@ -2570,13 +2870,13 @@ def mode(
     """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
 
 def moveaxis(input: Tensor, source: _Dims, destination: _Dims) -> Tensor:
-    """Dimensions moved to other places; the rest keep their order."""
+    """The dimensions `source` moved to `destination`; the others keep their order."""
 
 def movedim(input: Tensor, source: _Dims, destination: _Dims) -> Tensor:
-    """Dimensions moved to other places; the rest keep their order."""
+    """The dimensions `source` moved to `destination`; the others keep their order."""
 
 def mse_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor:
-    """The squared difference of input and target."""
+    """The squared differences of input and target."""
 
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The values sorted along dimension 0."""
@@ -2592,7 +2892,7 @@ def multinomial(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Positions drawn with the weights in each row of `input`."""
+    """Indices that are drawn with the probabilities in each row of `input`, which need not sum to 1."""
 
 def multiply(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The product of both inputs."""
@@ -2618,11 +2918,11 @@ def nanmean(
     dtype: _DType | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The arithmetic mean of what is not nan."""
+    """The mean over `dim`, or of all elements, of those that are not NaN."""
 
 @overload
 def nanmedian(input: Tensor, dim: None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The lower median of all elements that are not nan; with `dim` (values, indices) along it."""
+    """The lower median of all elements that are not NaN, or with `dim` (values, indices) along it."""
 
 @overload
 def nanmedian(
@@ -2637,7 +2937,7 @@ def nanquantile(
     interpolation: _str = "linear",
     out: Tensor | None = None,
 ) -> Tensor:
-    """As `quantile`, passing over nan."""
+    """As `quantile`, but NaN is ignored."""
 
 def nansum(
     input: Tensor,
@@ -2650,7 +2950,7 @@ def nansum(
     """The sum over `dim` (all without), with nan counted as 0."""
 
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
-    """`length` elements along `dim`, from `start` on."""
+    """The `length` slices along `dim` that begin at `start`."""
 
 def ne(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the inputs differ (true where one is nan)."""
@@ -2664,13 +2964,25 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _str = "mean", ignore_index: _int = -100
 ) -> Tensor:
-    """Minus the log-probability of each target's class; the mean is over weights, and targets equal to
-    `ignore_index` count for nothing.
+    """The negative log-likelihood of the target classes.
+
+    Args:
+        input: The log-probabilities of the classes, in dimension 1 (0 without a batch).
+        target: The index of a class for each element.
+        weight: A weight for each class.
+        reduction: 'none', 'mean' (weighted) or 'sum'.
+        ignore_index: A target that does not count.
+
+    Raises:
+        IndexError: A target is not the index of a class.
+        RuntimeError: The shapes do not match.
     """
 
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor:
-    """The positions of the elements that are not zero: rows of a matrix, or a tuple of vectors."""
+    """The indices of the elements that are not zero: one row of a matrix for each, or with `as_tuple` one vector for
+    each dimension.
+    """
 
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> _tuple[Tensor, ...]: ...
@@ -2682,7 +2994,7 @@ def norm(
     out: Tensor | None = None,
     dtype: _DType | None = None,
 ) -> Tensor:
-    """The vector norm of order `p` over `dim` (all without); 'fro' is order 2."""
+    """The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2."""
 
 @overload
 def normal(
@@ -2693,7 +3005,13 @@ def normal(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Normal numbers; mean and standard deviation are numbers (then `size` says how many) or tensors."""
+    """A tensor of numbers with normal distributions.
+
+    Args:
+        mean: The mean: a number, or a tensor with one for each element.
+        std: The standard deviation: a number, or a tensor.
+        size: The shape, if both are numbers.
+    """
 
 @overload
 def normal(
@@ -2717,7 +3035,7 @@ def not_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> T
     """Whether the inputs differ (true where one is nan)."""
 
 def numel(input: Tensor) -> _int:
-    """How many elements a tensor has."""
+    """The number of elements of a tensor."""
 
 def ones(
     *size: _int | _Sizes,
@@ -2728,7 +3046,7 @@ def ones(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A tensor of ones."""
+    """A tensor filled with ones."""
 
 def ones_like(
     input: Tensor,
@@ -2740,10 +3058,10 @@ def ones_like(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A new tensor of the shape and dtype of `input`."""
+    """As the function without `_like`, with the shape, dtype and device of `input` as defaults."""
 
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Every product of an element of one vector with one of the other."""
+    """The outer product of two vectors: a matrix of the products of their elements."""
 
 def permute(input: Tensor, dims: _Dims) -> Tensor:
     """The dimensions in another order."""
@@ -2751,7 +3069,7 @@ def permute(input: Tensor, dims: _Dims) -> Tensor:
 pointwise_names: _tuple[_str, ...]
 
 def pow(input: _Operand, exponent: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`input` to the power of `exponent`; either may be a number."""
+    """`input` to the power of `exponent`, of which one may be a number."""
 
 preserve_format: memory_format
 
@@ -2765,10 +3083,10 @@ def prod(
     keepdims: _bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise."""
+    """The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given."""
 
 def promote_types(type1: _DType, type2: _DType) -> _DType:
-    """The smallest dtype that both convert to."""
+    """The smallest dtype to which both types can be converted."""
 
 def quantile(
     input: Tensor,
@@ -2779,9 +3097,14 @@ def quantile(
     interpolation: _str = "linear",
     out: Tensor | None = None,
 ) -> Tensor:
-    """The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A nan
-    in a row makes its
-    quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.
+    """The `q`-quantiles of all elements, or along `dim`. If there is a NaN, the quantiles are NaN.
+
+    Args:
+        q: A number between 0 and 1, or a tensor of them, whose quantiles form a new first dimension.
+        dim: The dimension; by default the tensor is flattened.
+        keepdim: Whether the result keeps the dimension, with size 1.
+        interpolation: How a quantile between two elements is computed: 'linear', 'lower', 'higher', 'midpoint' or
+        'nearest'.
     """
 
 def rand(
@@ -2794,7 +3117,7 @@ def rand(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Numbers uniform in [0, 1)."""
+    """A tensor of numbers with the uniform distribution on [0, 1)."""
 
 def rand_like(
     input: Tensor,
@@ -2807,7 +3130,7 @@ def rand_like(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """The same, with the shape and dtype of `input`."""
+    """As the function without `_like`, with the shape, dtype and device of `input`."""
 
 @overload
 def randint(
@@ -2822,7 +3145,10 @@ def randint(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Integers uniform in `low..high` (low is 0 by default), int64 unless a dtype is given."""
+    """A tensor of integers with the uniform distribution on [low, high): `randint(high, size)` or `randint(low,
+    high, size)`. The default dtype
+    is int64.
+    """
 
 @overload
 def randint(
@@ -2849,7 +3175,7 @@ def randint_like(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Integers uniform in `low..high` with the shape and dtype of `input`."""
+    """As `randint`, with the shape, dtype and device of `input`."""
 
 def randn(
     *size: _int | _Sizes,
@@ -2861,7 +3187,7 @@ def randn(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Normal numbers with mean 0 and variance 1."""
+    """A tensor of numbers with the standard normal distribution."""
 
 def randn_like(
     input: Tensor,
@@ -2874,7 +3200,7 @@ def randn_like(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """The same, with the shape and dtype of `input`."""
+    """As the function without `_like`, with the shape, dtype and device of `input`."""
 
 def randperm(
     n: _int,
@@ -2887,13 +3213,13 @@ def randperm(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """The integers `0..n` in random order."""
+    """A random permutation of the integers from 0 to `n - 1`."""
 
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension."""
 
 def real(input: Tensor) -> Tensor:
-    """The real part: of a tensor of real numbers, itself."""
+    """The real part. A real tensor is returned as it is."""
 
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """One over the input."""
@@ -2911,34 +3237,43 @@ def repeat_interleave(
     *,
     output_size: _int | None = None,
 ) -> Tensor:
-    """Each slice along `dim` repeated in place of itself; with repeats alone, positions repeated so often."""
+    """Each slice along `dim` repeated next to itself; without `dim` the tensor is flattened. With one argument, each
+    index of that tensor repeated
+    as often as its element.
+    """
 
 def reset_peak_memory_stats() -> None:
-    """Starts `max_memory_allocated` anew."""
+    """Resets `max_memory_allocated` to the bytes held now."""
 
 def reshape(input: Tensor, shape: _Sizes) -> Tensor:
-    """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
+    """The same elements in another shape: a view if possible, else a copy. One size may be -1.
+
+    Raises:
+        RuntimeError: The shape has another number of elements.
+    """
 
 def resolve_conj(input: Tensor) -> Tensor:
-    """A tensor whose conjugation, if it waits, is written out: the input."""
+    """The tensor with a lazy conjugation computed. Conjugation is never lazy here: the input itself."""
 
 def resolve_neg(input: Tensor) -> Tensor:
-    """A tensor whose negation, if it waits, is written out: the input."""
+    """The tensor with a lazy negation computed. Negation is never lazy here: the input itself."""
 
 def result_type(tensor: _Operand, other: _Operand) -> _DType:
-    """The dtype of a pointwise operation on two tensors or numbers."""
+    """The dtype of the result of a pointwise operation on two tensors or numbers."""
 
 def roll(input: Tensor, shifts: _Dims, dims: _Dims = ()) -> Tensor:
-    """The elements moved along `dims` by `shifts`; what leaves at one end comes back at the other."""
+    """The elements shifted along `dims` by `shifts`; elements beyond one end reappear at the other."""
 
 def rot90(input: Tensor, k: _int = 1, dims: _Dims = (0, 1)) -> Tensor:
-    """A quarter turn in the plane of two dimensions, `k` times."""
+    """The tensor rotated `k` times by 90 degrees in the plane of two dimensions."""
 
 def round(input: Tensor, *, decimals: _int = 0, out: Tensor | None = None) -> Tensor:
-    """Rounds half to even; `decimals` digits behind the point (negative: before it)."""
+    """Rounds to `decimals` digits after the decimal point, or before it if `decimals` is negative. Halves are
+    rounded to even.
+    """
 
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors on top of one another: along dimension 0, vectors as rows."""
+    """The tensors concatenated along dimension 0, with vectors as rows."""
 
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """One over the square root."""
@@ -2955,7 +3290,7 @@ def scalar_tensor(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A 0-d tensor of a number."""
+    """A 0-d tensor with the value of a number."""
 
 def scatter(
     input: Tensor,
@@ -2967,38 +3302,55 @@ def scatter(
     reduce: _str | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """A copy with `src` (a tensor or a number) written where the index points along `dim`."""
+    """A copy with `src`, a tensor or a number, written at `index` along `dim`; `reduce` is None, 'add' or
+    'multiply'.
+    """
 
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy with `src` added where the index points along `dim`, in the order of the index."""
+    """A copy with `src` added at `index` along `dim`, in the order of the index."""
 
 def seed() -> _int:
-    """Seeds the default generator from the system's randomness and returns the seed."""
+    """Sets the seed of the default generator from the system's source of randomness, and returns the seed."""
 
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
-    """One slice along `dim`, without that dimension."""
+    """The slice at `index` along `dim`, without that dimension."""
 
 def set_anomaly_enabled(mode: _bool, check_nan: _bool = True) -> None:
-    """Switches anomaly mode on or off, for all threads; `check_nan` says whether backward looks for nan in it."""
+    """Switches anomaly mode on or off, for all threads.
+
+    Args:
+        mode: Whether anomaly mode is on.
+        check_nan: Whether a NaN in a gradient is an error.
+    """
 
 def set_default_device(device: _Device) -> None:
-    """Sets the device of this thread's new tensors that name none; None takes the setting back.
+    """Sets the default device of this thread's new tensors; None removes the setting.
 
-    Raises RuntimeError for a device that rgrad has no tensors on. `from_numpy` and the `*_like` functions do not
-    ask it.
+    `from_numpy` and the `*_like` functions do not use it.
+
+    Raises:
+        RuntimeError: rgrad has no tensors on this device.
     """
 
 def set_default_dtype(d: _DType) -> None:
-    """Sets the dtype of new float tensors: float32 or float64."""
+    """Sets the default dtype of new floating point tensors: float32 or float64.
+
+    Raises:
+        TypeError: `d` is not a dtype, or not one of these two.
+    """
 
 def set_memory_limit(bytes: _int) -> None:
-    """Limits the bytes that tensors may hold together; 0 means what the machine has."""
+    """Limits the bytes that all CPU tensors together may hold. 0 sets the limit to the machine's memory."""
 
 def set_num_threads(num: _int) -> None:
-    """Sets how many threads kernels use, at least 1."""
+    """Sets the number of threads that kernels use.
+
+    Raises:
+        RuntimeError: `num` is not a positive integer.
+    """
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Sets the default generator's state to one that `get_rng_state` gave."""
+    """Sets the default generator's state to one that `get_rng_state` returned."""
 
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan)."""
@@ -3021,7 +3373,7 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine."""
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean", beta: _float = 1.0) -> Tensor:
-    """Quadratic for differences below `beta`, linear above."""
+    """A loss that is quadratic for differences below `beta` and linear above."""
 
 def softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: Tensor | None = None) -> Tensor:
     """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
@@ -3043,10 +3395,10 @@ def sort(
     """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
 
 def split(tensor: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
-    """Parts of a size (the last one may be smaller), or of the sizes in a list."""
+    """Splits along `dim` into parts of one size, of which the last may be smaller, or of the sizes in a list."""
 
 def split_with_sizes(input: Tensor, split_sizes: _Sizes, dim: _int = 0) -> _tuple[Tensor, ...]:
-    """Parts of the given sizes."""
+    """Splits along `dim` into parts of the given sizes."""
 
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root."""
@@ -3055,10 +3407,10 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The input times itself."""
 
 def squeeze(input: Tensor, dim: _Dims | None = None) -> Tensor:
-    """Without dimensions of size 1: all of them, or those that are named."""
+    """The tensor without dimensions of size 1: all of them, or those of `dim`."""
 
 def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side in a new dimension `dim`."""
+    """The tensors, which have the same shape, stacked in a new dimension `dim`."""
 
 def std(
     input: Tensor,
@@ -3070,7 +3422,7 @@ def std(
     axis: _Dims | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The standard deviation: the root of `var`."""
+    """The standard deviation, which is the square root of `var`."""
 
 def std_mean(
     input: Tensor,
@@ -3080,7 +3432,7 @@ def std_mean(
     *,
     correction: _Number | None = None,
 ) -> _tuple[Tensor, Tensor]:
-    """The standard deviation and the mean over `dim`, as a tuple."""
+    """The standard deviation and the mean over `dim`, or of all elements, as a tuple."""
 
 def sub(input: _Operand, other: _Operand, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
     """`input - alpha * other`."""
@@ -3098,7 +3450,7 @@ def sum(
     keepdims: _bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise."""
+    """The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given."""
 
 def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
     """Two dimensions exchanged."""
@@ -3107,13 +3459,15 @@ def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
     """Two dimensions exchanged."""
 
 def t(input: Tensor) -> Tensor:
-    """A matrix transposed; vectors and 0-d tensors stay as they are."""
+    """The transpose of a matrix. Vectors and 0-d tensors are unchanged."""
 
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements at positions of the flattened tensor."""
+    """The elements at indices into the flattened tensor."""
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Elements chosen along `dim` by an index of the result's shape; both tensors broadcast elsewhere."""
+    """The elements along `dim` at `indices`. Both tensors are broadcast in the other dimensions; without `dim` the
+    tensor is flattened.
+    """
 
 def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent of an angle in radians."""
@@ -3129,26 +3483,41 @@ def tensor(
     requires_grad: _bool = False,
     pin_memory: _bool = False,
 ) -> Tensor:
-    """A new tensor with a copy of `data` (numbers, nested sequences, arrays, tensors).
+    """A new tensor with a copy of `data`.
 
-    Without `dtype` it is inferred: the default dtype for floats, int64 for ints, bool for bools.
+    Args:
+        data: Numbers, nested sequences of them, NumPy arrays or tensors.
+        dtype: The dtype; by default that of `data`: the default dtype for floats, int64 for ints, bool for bools.
+        device: The device; by default that of `data` if it is a tensor, else the default device.
+        requires_grad: Whether operations on the tensor are recorded.
+        pin_memory: Has no effect.
+
+    Raises:
+        RuntimeError: No dtype can be inferred, a number does not fit into `dtype`, or the device is not
+        available.
+        TypeError: An element is not a number.
+        ValueError: Sequences of one level have different lengths, or an int does not fit into 64 bits.
     """
 
 def tensor_split(
     input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor, dim: _int = 0
 ) -> _tuple[Tensor, ...]:
-    """So many parts (their sizes differ by at most one), or parts between given positions."""
+    """Splits along `dim` into a number of parts whose sizes differ by at most one, or at a list of positions."""
 
 def tensordot(a: Tensor, b: Tensor, dims: _int | Sequence[Sequence[_int]] = 2, out: Tensor | None = None) -> Tensor:
-    """The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of
+    """The sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of
     dimensions.
+
+    Raises:
+        RuntimeError: `dims` is negative or greater than the rank of `a` or `b`, or the sizes of the dimensions
+        differ.
     """
 
 def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Tensor | None = None) -> Tensor:
     """The input where it is above the threshold, else the value."""
 
 def tile(input: Tensor, dims: _Dims) -> Tensor:
-    """The tensor so many times along each dimension; missing numbers in front count as 1."""
+    """The tensor repeated `dims` times along each dimension; missing numbers at the front count as 1."""
 
 def topk(
     input: Tensor,
@@ -3162,13 +3531,13 @@ def topk(
     """The `k` largest (or smallest) elements along `dim`, in order, and where they stand."""
 
 def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal."""
+    """The sum of the diagonal of a matrix."""
 
 def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
     """Two dimensions exchanged."""
 
 def tril(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The lower triangle of each matrix, zero elsewhere."""
+    """The lower triangle of each matrix, up to `diagonal`, and zeros elsewhere."""
 
 def tril_indices(
     row: _int,
@@ -3181,10 +3550,10 @@ def tril_indices(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Positions of a triangle of a matrix: a row of row numbers and a row of column numbers."""
+    """The indices of a triangle of a `row` x `col` matrix: a row of row indices above a row of column indices."""
 
 def triu(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The upper triangle of each matrix, zero elsewhere."""
+    """The upper triangle of each matrix, from `diagonal` on, and zeros elsewhere."""
 
 def triu_indices(
     row: _int,
@@ -3197,12 +3566,16 @@ def triu_indices(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """Positions of a triangle of a matrix: a row of row numbers and a row of column numbers."""
+    """The indices of a triangle of a `row` x `col` matrix: a row of row indices above a row of column indices."""
 
 def true_divide(
     input: _Operand, other: _Operand, *, rounding_mode: _str | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """`input / other`, exact or rounded ('floor', 'trunc')."""
+    """`input / other`; `rounding_mode` is None for true division, 'floor' or 'trunc'.
+
+    Raises:
+        RuntimeError: `rounding_mode` is something else.
+    """
 
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The whole part, towards zero."""
@@ -3210,7 +3583,7 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 uint8: dtype
 
 def unbind(input: Tensor, dim: _int = 0) -> _tuple[Tensor, ...]:
-    """All slices along `dim`, without that dimension."""
+    """All slices along `dim`, without that dimension, as a tuple."""
 
 def unflatten(input: Tensor, dim: _int, sizes: _Sizes) -> Tensor:
     """One dimension split into several; one size may be -1."""
@@ -3222,15 +3595,21 @@ def unique(
     return_counts: _bool = False,
     dim: _int | None = None,
 ) -> Tensor | _tuple[Tensor, ...]:
-    """The unique elements, or slices along `dim`, in ascending order; with `return_inverse` also the place of each
-    input element among
-    them, with `return_counts` also how often each was found. They have no derivative.
+    """The unique elements, or slices along `dim`, in ascending order. The result has no derivative.
+
+    Args:
+        sorted: Has no effect; the result is always sorted.
+        return_inverse: Whether to return also the index of each input element in the result.
+        return_counts: Whether to return also the number of times each element occurs.
+        dim: The dimension; by default the tensor is flattened.
     """
 
 def unique_consecutive(
     input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
 ) -> Tensor | _tuple[Tensor, ...]:
-    """The elements, or slices along `dim`, that differ from the one before; further results as of `unique`."""
+    """The elements, or slices along `dim`, that differ from the previous one. The other arguments are as in
+    `unique`.
+    """
 
 def unsqueeze(input: Tensor, dim: _int) -> Tensor:
     """A new dimension of size 1 at `dim`."""
@@ -3245,7 +3624,9 @@ def var(
     axis: _Dims | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0)."""
+    """The variance over `dim`, or of all elements, with divisor `n - correction`. `unbiased=False` is a correction
+    of 0, the default is 1.
+    """
 
 def var_mean(
     input: Tensor,
@@ -3255,17 +3636,19 @@ def var_mean(
     *,
     correction: _Number | None = None,
 ) -> _tuple[Tensor, Tensor]:
-    """The variance and the mean over `dim`, as a tuple."""
+    """The variance and the mean over `dim`, or of all elements, as a tuple."""
 
 def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-    """Parts on top of one another (along dimension 0): so many of equal size, or between positions."""
+    """Splits along dimension 0: into a number of equal parts, or at a list of positions."""
 
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors on top of one another: along dimension 0, vectors as rows."""
+    """The tensors concatenated along dimension 0, with vectors as rows."""
 
 @overload
 def where(condition: Tensor, input: None = None, other: None = None, *, out: None = None) -> _tuple[Tensor, ...]:
-    """`input` where the condition holds, else `other`; with a condition alone, the positions where it holds."""
+    """The elements of `input` where `condition` is true, and of `other` elsewhere. With `condition` alone, the
+    indices where it is true.
+    """
 
 @overload
 def where(condition: Tensor, input: _Operand, other: _Operand, *, out: Tensor | None = None) -> Tensor: ...
@@ -3281,7 +3664,7 @@ def zeros(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A tensor of zeros."""
+    """A tensor filled with zeros."""
 
 def zeros_like(
     input: Tensor,
@@ -3293,7 +3676,7 @@ def zeros_like(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A new tensor of the shape and dtype of `input`."""
+    """As the function without `_like`, with the shape, dtype and device of `input` as defaults."""
 
 __all__ = [
     "ArgumentTypeError",

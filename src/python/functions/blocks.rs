@@ -1,4 +1,6 @@
-//! Splitting by NumPy's names, block matrices and differences in Python.
+//! `hsplit`, `vsplit` and `dsplit`, block matrices, Kronecker products and differences.
+//!
+//! The other ways to split a tensor are in `shape`, the ways to join tensors in `join`.
 
 use crate::ops::blocks::{self, Cuts};
 use crate::ops::create;
@@ -25,23 +27,23 @@ fn split(x: &Bound<'_, PyTensor>, cuts: &PyObj<'_>, f: Split) -> PyObjResult {
 }
 
 functions_and_methods! {
-    /// Parts side by side (along dimension 1, or 0 of a vector): so many of equal size, or between positions.
+    /// Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions.
     fn hsplit(x, indices_or_sections: &PyObj<'_>) sig(indices_or_sections) {
         split(x, indices_or_sections, blocks::hsplit)
     }
-    /// Parts on top of one another (along dimension 0): so many of equal size, or between positions.
+    /// Splits along dimension 0: into a number of equal parts, or at a list of positions.
     fn vsplit(x, indices_or_sections: &PyObj<'_>) sig(indices_or_sections) {
         split(x, indices_or_sections, blocks::vsplit)
     }
-    /// Parts behind one another (along dimension 2): so many of equal size, or between positions.
+    /// Splits along dimension 2: into a number of equal parts, or at a list of positions.
     fn dsplit(x, indices_or_sections: &PyObj<'_>) sig(indices_or_sections) {
         split(x, indices_or_sections, blocks::dsplit)
     }
-    /// The Kronecker product: each element times all of `other`, as blocks.
+    /// The Kronecker product: a block matrix of the products of each element with `other`.
     fn kron(x, other: &PyObj<'_>) sig(other) {
         wrap(x.py(), blocks::kron(PyTensor::of(x), tensor(other, "kron(): argument 'other' (position 2)")?)?)
     }
-    /// Differences of neighbours along `dim`, `n` times, of the tensor with `prepend` and `append` at its ends.
+    /// The differences of neighbors along `dim`, taken `n` times, after `prepend` and `append` are joined to the ends of the tensor.
     fn diff(x, n: i64, dim: i64, prepend: Option<&PyObj<'_>>, append: Option<&PyObj<'_>>) sig(n=1, dim=-1, prepend=None, append=None) {
         let given = |o: Option<&'_ PyObj<'_>>, what: &str| -> PyResult<Option<crate::autograd::Tensor>> {
             o.filter(|o| !o.is_none()).map(|o| Ok(tensor(o, what)?.clone())).transpose()
@@ -52,7 +54,7 @@ functions_and_methods! {
     }
 }
 
-/// A matrix with the given matrices on its diagonal, zero elsewhere; vectors count as rows, numbers as 1 x 1.
+/// A matrix with the given matrices as blocks on its diagonal and zeros elsewhere. A vector is one row, a 0-d tensor a 1 x 1 matrix.
 #[pyfunction]
 #[pyo3(signature = (*tensors))]
 fn block_diag(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {
@@ -61,7 +63,7 @@ fn block_diag(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {
 
 #[pymethods]
 impl PyTensor {
-    /// This tensor summed over the dimensions by which it could have been broadcast from `size`.
+    /// The sum over the dimensions that broadcasting from `size` to this tensor's shape adds or expands.
     #[pyo3(signature = (*size))]
     fn sum_to_size(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>) -> PyObjResult {
         let sizes = create::sizes(&varargs(size)?)?;

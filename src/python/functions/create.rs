@@ -1,4 +1,6 @@
-//! New tensors in Python.
+//! New tensors from sizes and numbers: `zeros`, `full`, `arange`, and the keywords that all creating functions share.
+//!
+//! Tensors from data are in `convert::from_python`, random numbers in `random`.
 
 use crate::array::Device;
 use crate::autograd::{Tensor, level, primitives};
@@ -23,20 +25,20 @@ pub(crate) struct Options {
     pub dtype: Option<DType>,
     pub device: Option<Device>,
     pub requires_grad: bool,
-    /// Keywords that are not common to all.
+    /// The keywords that are not common to all functions.
     pub rest: Vec<(String, Py<PyAny>)>,
     function: &'static str,
 }
 
 impl Options {
-    /// Of a function that makes a tensor from nothing: where no device is named, the thread's default device counts as named.
+    /// The keywords of a function that makes a tensor from sizes. The device is the thread's default device if none is given.
     pub(crate) fn parse(function: &'static str, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         let mut out = Options::parse_like(function, kwargs)?;
         out.device = out.device.or_else(default_device);
         Ok(out)
     }
 
-    /// Of a function that makes a tensor after another one, whose device is the default.
+    /// The keywords of a function that makes a tensor like another one, on that tensor's device if none is given.
     pub(crate) fn parse_like(function: &'static str, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         let mut out = Options { dtype: None, device: None, requires_grad: false, rest: Vec::new(), function };
         let Some(kwargs) = kwargs else { return Ok(out) };
@@ -46,7 +48,7 @@ impl Options {
                 "dtype" => out.dtype = dtype_option(Some(&v), function)?,
                 "device" => out.device = device_of(Some(&v))?,
                 "requires_grad" => out.requires_grad = v.is_truthy()?,
-                // One memory layout, one kind of memory.
+                // There is one memory layout and one kind of memory.
                 "layout" | "pin_memory" | "memory_format" => {}
                 _ => out.rest.push((key, v.unbind())),
             }
@@ -54,13 +56,13 @@ impl Options {
         Ok(out)
     }
 
-    /// Takes a keyword of the function's own.
+    /// Removes a keyword that only this function has.
     pub(crate) fn take<'py>(&mut self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {
         let at = self.rest.iter().position(|(k, _)| k == name)?;
         Some(self.rest.remove(at).1.into_bound(py)).filter(|o| !o.is_none())
     }
 
-    /// Refuses what nobody took.
+    /// An error if a keyword is left.
     pub(crate) fn done(&self) -> PyResult<()> {
         match self.rest.first() {
             None => Ok(()),
@@ -72,7 +74,7 @@ impl Options {
         self.dtype.unwrap_or_else(default_dtype)
     }
 
-    /// Where the tensor is to lie.
+    /// The device of the tensor.
     pub(crate) fn place(&self) -> Device {
         self.device.unwrap_or_default()
     }
@@ -89,7 +91,7 @@ impl Options {
     }
 }
 
-/// Sizes from `*size` or `size=`.
+/// The shape from `*size` or `size=`.
 pub(crate) fn size_of(py: Python<'_>, function: &'static str, given: &Bound<'_, PyTuple>, o: &mut Options) -> PyResult<Dims> {
     let sizes = if let Some(s) = o.take(py, "size") {
         sizes_arg(&s, function, "size")?
@@ -119,7 +121,7 @@ pub(crate) fn size_of(py: Python<'_>, function: &'static str, given: &Bound<'_, 
     Ok(create::sizes(&sizes)?)
 }
 
-/// Writes a new tensor over `out=`, where that is given.
+/// The new tensor, or `out=` with its elements.
 pub(crate) fn into(py: Python<'_>, o: &mut Options, t: Tensor) -> PyObjResult {
     match o.take(py, "out") {
         Some(out) => {
@@ -147,7 +149,7 @@ macro_rules! filled {
                 into(py, &mut o, t)
             }
 
-            /// A new tensor of the shape and dtype of `input`.
+            /// As the function without `_like`, with the shape, dtype and device of `input` as defaults.
             #[pyfunction]
             #[pyo3(signature = (input, **kwargs))]
             fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -171,15 +173,15 @@ macro_rules! filled {
 }
 
 filled! {
-    /// A tensor of zeros.
+    /// A tensor filled with zeros.
     zeros zeros_like = Some(0);
-    /// A tensor of ones.
+    /// A tensor filled with ones.
     ones ones_like = Some(1);
-    /// A tensor whose memory holds anything.
+    /// A tensor with uninitialized memory.
     empty empty_like = None;
 }
 
-/// A Python number, or the one element of a 0-d tensor.
+/// A Python number, or the element of a tensor with one element.
 fn value_of(obj: &PyObj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
     if let Some(t) = as_tensor(obj)
         && t.numel() == 1
@@ -189,7 +191,7 @@ fn value_of(obj: &PyObj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
     scalar(obj)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(obj))))
 }
 
-/// A tensor of one number; its dtype is the number's own (bool, int64 or the default dtype).
+/// A tensor filled with `fill_value`. Its dtype is that of the number: bool, int64 or the default dtype.
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, **kwargs))]
 fn full(py: Python<'_>, size: &PyObj<'_>, fill_value: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -204,7 +206,7 @@ fn full(py: Python<'_>, size: &PyObj<'_>, fill_value: &PyObj<'_>, kwargs: Option
     into(py, &mut o, t)
 }
 
-/// A tensor of one number with the shape and dtype of `input`.
+/// A tensor filled with `fill_value`, with the shape, dtype and device of `input` as defaults.
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, **kwargs))]
 fn full_like(py: Python<'_>, input: &Bound<'_, PyTensor>, fill_value: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -212,7 +214,7 @@ fn full_like(py: Python<'_>, input: &Bound<'_, PyTensor>, fill_value: &PyObj<'_>
     o.wrap(py, create::full_like_on(PyTensor::of(input), value_of(fill_value, "full_like", "fill_value")?, o.dtype, o.device)?)
 }
 
-/// Ones on the main diagonal of an n x m matrix, zero elsewhere.
+/// An `n` x `m` matrix with ones on the main diagonal and zeros elsewhere; `m` is `n` by default.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, **kwargs))]
 fn eye(py: Python<'_>, n: i64, m: Option<i64>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -221,7 +223,8 @@ fn eye(py: Python<'_>, n: i64, m: Option<i64>, kwargs: Option<&Bound<'_, PyDict>
     into(py, &mut o, t)
 }
 
-/// `start`, `start + step`, ... below `end`.
+/// The numbers `start`, `start + step`, ... that are less than `end` (greater, for a negative step): `arange(end)` or
+/// `arange(start, end, step)`.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -247,7 +250,7 @@ fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, P
     into(py, &mut o, t)
 }
 
-/// `steps` evenly spaced numbers from `start` to `end`, both included.
+/// `steps` evenly spaced numbers from `start` to `end`, including both.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps, **kwargs))]
 fn linspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -257,7 +260,7 @@ fn linspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, kwar
     into(py, &mut o, t)
 }
 
-/// `base` to the power of `steps` evenly spaced numbers.
+/// `base` to the powers of `steps` evenly spaced numbers from `start` to `end`, including both.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps, base=10.0, **kwargs))]
 fn logspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, base: f64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -267,7 +270,7 @@ fn logspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, base
     into(py, &mut o, t)
 }
 
-/// A 0-d tensor of a number.
+/// A 0-d tensor with the value of a number.
 #[pyfunction]
 #[pyo3(signature = (s, **kwargs))]
 fn scalar_tensor(py: Python<'_>, s: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -275,7 +278,7 @@ fn scalar_tensor(py: Python<'_>, s: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict
     o.wrap(py, create::full(&[], value_of(s, "scalar_tensor", "s")?, Some(o.float()))?)
 }
 
-/// Memory of any contents with the given strides.
+/// A tensor with the given strides, in elements, and uninitialized memory.
 #[pyfunction]
 #[pyo3(signature = (size, stride, **kwargs))]
 fn empty_strided(py: Python<'_>, size: &PyObj<'_>, stride: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -288,7 +291,7 @@ fn empty_strided(py: Python<'_>, size: &PyObj<'_>, stride: &PyObj<'_>, kwargs: O
 macro_rules! triangles {
     ($($name:ident $upper:literal)+) => {
         $(
-            /// Positions of a triangle of a matrix: a row of row numbers and a row of column numbers.
+            /// The indices of a triangle of a `row` x `col` matrix: a row of row indices above a row of column indices.
             #[pyfunction]
             #[pyo3(signature = (row, col, offset=0, **kwargs))]
             fn $name(py: Python<'_>, row: i64, col: i64, offset: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -303,25 +306,25 @@ triangles! { tril_indices false triu_indices true }
 
 #[pymethods]
 impl PyTensor {
-    /// Zeros of this tensor's dtype.
+    /// A tensor of zeros with this tensor's dtype and device as defaults.
     #[pyo3(signature = (*size, **kwargs))]
     fn new_zeros(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         new_filled(slf, "new_zeros", size, kwargs, Some(0))
     }
 
-    /// Ones of this tensor's dtype.
+    /// A tensor of ones with this tensor's dtype and device as defaults.
     #[pyo3(signature = (*size, **kwargs))]
     fn new_ones(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         new_filled(slf, "new_ones", size, kwargs, Some(1))
     }
 
-    /// Memory of any contents of this tensor's dtype.
+    /// A tensor with uninitialized memory, and this tensor's dtype and device as defaults.
     #[pyo3(signature = (*size, **kwargs))]
     fn new_empty(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         new_filled(slf, "new_empty", size, kwargs, None)
     }
 
-    /// One number of this tensor's dtype.
+    /// A tensor filled with `fill_value`, with this tensor's dtype and device as defaults.
     #[pyo3(signature = (size, fill_value, **kwargs))]
     fn new_full(slf: &Bound<'_, Self>, size: &PyObj<'_>, fill_value: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         let o = Options::parse_like("new_full", kwargs)?;
@@ -332,7 +335,7 @@ impl PyTensor {
         o.wrap(slf.py(), Self::of(slf).beside(made)?)
     }
 
-    /// A copy of `data` in this tensor's dtype.
+    /// A tensor with a copy of `data`, with this tensor's dtype and device as defaults.
     #[pyo3(signature = (data, **kwargs))]
     fn new_tensor(slf: &Bound<'_, Self>, data: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         let mut o = Options::parse_like("new_tensor", kwargs)?;

@@ -1,4 +1,6 @@
-//! Every declared function (`ops/declared.rs`) as a function of the module and a method of `Tensor`, from its entry.
+//! Every declared function (`ops/declared.rs`) as a function of the module and a method of `Tensor`, from its declaration.
+//!
+//! Functions that read an argument in several ways are bound by hand in the other files of this folder.
 
 use crate::autograd::Tensor;
 use crate::error::Error;
@@ -17,10 +19,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
 use smallvec::SmallVec;
 
-/// How many functions can be declared.
+/// The most functions that can be declared.
 const MOST: usize = 128;
 
-/// The Python type of a parameter, as errors and stubs name it.
+/// The name of a parameter's type in errors and stubs.
 fn type_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Tensor => "Tensor",
@@ -34,7 +36,7 @@ fn type_of(kind: Kind) -> &'static str {
     }
 }
 
-/// A default as Python writes it. `stringify!` separates a sign from its number.
+/// A default in Python's notation. `stringify!` puts a space between a sign and its number.
 fn shown(default: &str) -> String {
     match default {
         "true" => "True".into(),
@@ -60,7 +62,7 @@ fn default_value(default: &str, kind: Kind) -> PyResult<Value<'static>> {
     })
 }
 
-/// An argument as its parameter takes it.
+/// An argument, converted to the type of its parameter.
 fn value<'a>(function: &Declared, place: usize, p: &Parameter, obj: &'a Bound<'_, PyAny>) -> PyResult<Value<'a>> {
     if p.optional && obj.is_none() {
         return Ok(Value::Nothing);
@@ -90,7 +92,7 @@ fn value<'a>(function: &Declared, place: usize, p: &Parameter, obj: &'a Bound<'_
     }
 }
 
-/// The arguments of a call in the order of the parameters; `out=` apart.
+/// The arguments of a call in the order of the parameters, and `out=`.
 type Sorted<'a, 'py> = (SmallVec<[Option<&'a Bound<'py, PyAny>>; 8]>, Option<&'a Bound<'py, PyAny>>);
 
 fn sorted<'a, 'py>(
@@ -132,15 +134,15 @@ fn sorted<'a, 'py>(
     Ok((slots, out))
 }
 
-/// What all declared functions share. `extern "C"`, so that nothing unwinds through an entry.
+/// The call of all declared functions. It is `extern "C"`, so that no panic unwinds through it.
 #[inline(never)]
 unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj, at: usize, is_method: bool) -> RawObj {
     // SAFETY: Python calls with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let run = || -> PyResult<Py<PyAny>> {
         let f = entry(at)?;
-        // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, a tuple or null; `slf` is the object on which a method was
-        // called. All are borrowed for this call. A `Bound` is a bare pointer to an object, and a shared one neither counts nor drops.
+        // SAFETY: `args` has `nargs` objects and one for each name in `kwnames`, a tuple or null, and `slf` is the object of a method call. All are
+        // borrowed for this call. A `Bound` is a pointer to an object, and a shared reference to it changes no count.
         let (slf, given, named, names) = unsafe {
             let names = Bound::from_borrowed_ptr_or_opt(py, kwnames).map(|n| n.cast_into_unchecked::<PyTuple>());
             let count = nargs as usize + names.as_ref().map_or(0, |n| n.len());
@@ -194,7 +196,7 @@ unsafe extern "C" fn method<const AT: usize>(slf: RawObj, args: *const RawObj, n
     unsafe { call(slf, args, nargs, kwnames, AT, true) }
 }
 
-/// Python hands a C function of a class no data of its own, so there is one function for each number.
+/// CPython passes no data to a C function of a class, so each declared function has C functions of its own.
 macro_rules! numbered {
     ($f:ident, $($eight:literal)*) => { [$(
         $f::<{ $eight * 8 }>, $f::<{ $eight * 8 + 1 }>, $f::<{ $eight * 8 + 2 }>, $f::<{ $eight * 8 + 3 }>,
@@ -239,6 +241,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         let parameters: Vec<(&str, &str, bool)> = f.parameters.iter().map(|p| (p.name, type_of(p.kind), p.optional)).collect();
         types.set_item(f.name, (parameters, f.pair))?;
     }
-    // For the stub of this module: the types of parameters, and whether there are two results.
+    // For the stub of the module: the types of the parameters, and whether there are two results.
     m.add("_declared_functions", types)
 }

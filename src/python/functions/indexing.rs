@@ -1,4 +1,6 @@
-//! `x[...]` and the operations that read and write at positions, in Python.
+//! Index expressions (`x[...]`), and the operations that read and write at indices and masks.
+//!
+//! Slices without indices (`narrow`, `select`) are in `shape`. Indices and their shapes are in `ops::indexing`.
 
 use crate::array::{Array, IndexPlan};
 use crate::autograd::Tensor;
@@ -39,7 +41,7 @@ fn bound(obj: &PyObj<'_>) -> PyResult<Option<i64>> {
         Err(e) if e.is_instance_of::<PyTypeError>(obj.py()) => {
             Err(type_error("slice indices must be integers or None or have an __index__ method"))
         }
-        // Bounds beyond 64 bits are clipped, as Python clips them.
+        // Bounds that do not fit into 64 bits are clipped, as in Python.
         Err(_) => Ok(Some(if obj.lt(0)? { i64::MIN } else { i64::MAX })),
     }
 }
@@ -47,7 +49,7 @@ fn bound(obj: &PyObj<'_>) -> PyResult<Option<i64>> {
 fn slice(s: &Bound<'_, PySlice>) -> PyResult<Index> {
     let py = s.py();
     let raw = s.as_ptr().cast::<ffi::PySliceObject>();
-    // SAFETY: a live slice object holds three objects.
+    // SAFETY: a live slice object has references to three objects.
     let (start, stop, step) = unsafe {
         let get = |p: *mut ffi::PyObject| Bound::from_borrowed_ptr(py, p);
         (get((*raw).start), get((*raw).stop), get((*raw).step))
@@ -117,7 +119,7 @@ fn invalid(obj: &PyObj<'_>) -> PyErr {
     ))
 }
 
-/// A sequence of positions or truth values.
+/// A sequence of indices or booleans.
 fn positions(obj: &PyObj<'_>) -> PyResult<Index> {
     let t = tensor_from(obj, None)?;
     if t.numel() == 0 && t.dtype().is_float() {
@@ -126,7 +128,7 @@ fn positions(obj: &PyObj<'_>) -> PyResult<Index> {
     Ok(Index::Tensor(t))
 }
 
-/// A list that holds more than positions was a tuple once, and still is one in PyTorch.
+/// Whether a list is treated as a tuple, as in old versions of NumPy and still in PyTorch: it contains more than integers.
 fn is_legacy_tuple(obj: &PyObj<'_>) -> PyResult<bool> {
     let Ok(list) = obj.cast::<PyList>() else { return Ok(false) };
     if list.len() >= 32 {
@@ -196,7 +198,7 @@ fn alpha(obj: Option<&PyObj<'_>>) -> PyResult<Scalar> {
     }
 }
 
-/// The positions that `index_put` takes: a tensor or None for each dimension.
+/// The indices of `index_put`: a tensor or None for each dimension.
 fn put_plan(x: &Tensor, indices: &PyObj<'_>) -> PyResult<(IndexPlan, SmallVec<[Tensor; 4]>)> {
     let is_list = indices.is_instance_of::<PyTuple>() || indices.is_instance_of::<PyList>();
     if !is_list {
@@ -247,70 +249,70 @@ fn scatter_any(
 }
 
 functions_and_methods! {
-    /// The slices along `dim` that a vector of positions names.
+    /// The slices along `dim` at a vector of indices.
     fn index_select(x, dim: i64, index: &Bound<'_, PyTensor>) sig(dim, index) {
         wrap(x.py(), index::index_select(PyTensor::of(x), dim, PyTensor::of(index))?)
     }
-    /// The elements at positions of the flattened tensor.
+    /// The elements at indices into the flattened tensor.
     fn take(x, index: &Bound<'_, PyTensor>) sig(index) {
         wrap(x.py(), index::take(PyTensor::of(x), PyTensor::of(index))?)
     }
-    /// Elements chosen along `dim` by an index of the result's shape; both tensors broadcast elsewhere.
+    /// The elements along `dim` at `indices`. Both tensors are broadcast in the other dimensions; without `dim` the tensor is flattened.
     fn take_along_dim(x, indices: &Bound<'_, PyTensor>, dim: Option<i64>) sig(indices, dim=None) {
         wrap(x.py(), along::take_along_dim(PyTensor::of(x), PyTensor::of(indices), dim)?)
     }
-    /// Elements chosen along `dim` by an index of the result's shape.
+    /// The elements along `dim` at `index`, which has the shape of the result.
     fn gather(x, dim: i64, index: &Bound<'_, PyTensor>, sparse_grad: bool) sig(dim, index, *, sparse_grad=false) {
         let _ = sparse_grad;
         wrap(x.py(), along::gather(PyTensor::of(x), dim, PyTensor::of(index))?)
     }
-    /// A copy with `src` (a tensor or a number) written where the index points along `dim`.
+    /// A copy with `src`, a tensor or a number, written at `index` along `dim`; `reduce` is None, 'add' or 'multiply'.
     fn scatter(x, dim: i64, index: &Bound<'_, PyTensor>, src: Option<&PyObj<'_>>, value: Option<&PyObj<'_>>, reduce: Option<&str>) sig(dim, index, src=None, *, value=None, reduce=None) {
         wrap(x.py(), scatter_any(x, WriteTarget::New, dim, index, src, value, reduce)?)
     }
-    /// A copy with `src` added where the index points along `dim`, in the order of the index.
+    /// A copy with `src` added at `index` along `dim`, in the order of the index.
     fn scatter_add(x, dim: i64, index: &Bound<'_, PyTensor>, src: &Bound<'_, PyTensor>) sig(dim, index, src) {
         wrap(x.py(), scatter_any(x, WriteTarget::New, dim, index, Some(src.as_any()), None, Some("add"))?)
     }
-    /// A copy with `alpha * source` added to the slices along `dim` that the index names.
+    /// A copy with `alpha * source` added to the slices along `dim` at `index`.
     fn index_add(x, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>, alpha: Option<&PyObj<'_>>) sig(dim, index, source, *, alpha=None) {
         wrap(x.py(), index::index_add(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source), self::alpha(alpha)?)?)
     }
-    /// A copy with the slices along `dim` that the index names replaced by those of `source`.
+    /// A copy with the slices along `dim` at `index` replaced by those of `source`.
     fn index_copy(x, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) sig(dim, index, source) {
         wrap(x.py(), index::index_copy(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), PyTensor::of(source))?)
     }
-    /// A copy with the slices along `dim` that the index names filled with a value.
+    /// A copy with the slices along `dim` at `index` filled with a value.
     fn index_fill(x, dim: i64, index: &Bound<'_, PyTensor>, value: &PyObj<'_>) sig(dim, index, value) {
         let v = operand_of(value, "index_fill", 3, "value")?;
         wrap(x.py(), index::index_fill(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), v)?)
     }
-    /// A copy with `values` written (or added) where the index tensors point.
+    /// A copy with `values` written at the index tensors, or added with `accumulate`.
     fn index_put(x, indices: &PyObj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) sig(indices, values, accumulate=false) {
         let out = put(x, WriteTarget::New, indices, values, accumulate)?;
         wrap(x.py(), out)
     }
-    /// A copy with a value where the mask holds.
+    /// A copy with a value where the mask is true.
     fn masked_fill(x, mask: &Bound<'_, PyTensor>, value: &PyObj<'_>) sig(mask, value) {
         let v = operand_of(value, "masked_fill", 2, "value")?;
         wrap(x.py(), along::masked_fill(WriteTarget::New, PyTensor::of(x), PyTensor::of(mask), v)?)
     }
-    /// The elements where the mask holds, in one dimension.
+    /// The elements where the mask is true, in one dimension.
     fn masked_select(x, mask: &Bound<'_, PyTensor>) sig(mask) {
         wrap(x.py(), mask::masked_select(PyTensor::of(x), PyTensor::of(mask))?)
     }
-    /// A copy with consecutive elements of `source` where the mask holds.
+    /// A copy with consecutive elements of `source` where the mask is true.
     fn masked_scatter(x, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) sig(mask, source) {
         wrap(x.py(), mask::masked_scatter(WriteTarget::New, PyTensor::of(x), PyTensor::of(mask), PyTensor::of(source))?)
     }
-    /// The positions of the elements that are not zero: rows of a matrix, or a tuple of vectors.
+    /// The indices of the elements that are not zero: one row for each, or with `as_tuple` one vector for each dimension.
     fn nonzero(x, as_tuple: bool) sig(*, as_tuple=false) {
         if as_tuple {
             return tuple(x.py(), mask::nonzero_tuple(PyTensor::of(x))?);
         }
         wrap(x.py(), mask::nonzero(PyTensor::of(x))?)
     }
-    /// The positions of the elements that are not zero, one in each row.
+    /// The indices of the elements that are not zero, one row for each.
     fn argwhere(x) sig() {
         wrap(x.py(), mask::nonzero(PyTensor::of(x))?)
     }
@@ -318,7 +320,7 @@ functions_and_methods! {
 
 #[pymethods]
 impl PyTensor {
-    /// Writes `src` where the index points along `dim`.
+    /// Writes `src`, a tensor or a number, at `index` along `dim`; `reduce` is None, 'add' or 'multiply'.
     #[pyo3(signature = (dim, index, src=None, *, value=None, reduce=None))]
     fn scatter_(
         slf: &Bound<'_, Self>,
@@ -332,13 +334,13 @@ impl PyTensor {
         same(slf)
     }
 
-    /// Adds `src` where the index points along `dim`.
+    /// Adds `src` at `index` along `dim`.
     fn scatter_add_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, src: &Bound<'_, PyTensor>) -> PyObjResult {
         scatter_any(slf, WriteTarget::Same, dim, index, Some(src.as_any()), None, Some("add"))?;
         same(slf)
     }
 
-    /// Adds `alpha * source` to the slices along `dim` that the index names.
+    /// Adds `alpha * source` to the slices along `dim` at `index`.
     #[pyo3(signature = (dim, index, source, *, alpha=None))]
     fn index_add_(
         slf: &Bound<'_, Self>,
@@ -351,38 +353,38 @@ impl PyTensor {
         same(slf)
     }
 
-    /// Replaces the slices along `dim` that the index names by those of `source`.
+    /// Replaces the slices along `dim` at `index` by those of `source`.
     fn index_copy_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyObjResult {
         index::index_copy(WriteTarget::Same, Self::of(slf), dim, Self::of(index), Self::of(source))?;
         same(slf)
     }
 
-    /// Fills the slices along `dim` that the index names.
+    /// Fills the slices along `dim` at `index` with a value.
     fn index_fill_(slf: &Bound<'_, Self>, dim: i64, index: &Bound<'_, PyTensor>, value: &PyObj<'_>) -> PyObjResult {
         index::index_fill(WriteTarget::Same, Self::of(slf), dim, Self::of(index), operand_of(value, "index_fill_", 3, "value")?)?;
         same(slf)
     }
 
-    /// Writes (or adds) `values` where the index tensors point.
+    /// Writes `values` at the index tensors, or adds them with `accumulate`.
     #[pyo3(signature = (indices, values, accumulate=false))]
     fn index_put_(slf: &Bound<'_, Self>, indices: &PyObj<'_>, values: &Bound<'_, PyTensor>, accumulate: bool) -> PyObjResult {
         put(slf, WriteTarget::Same, indices, values, accumulate)?;
         same(slf)
     }
 
-    /// Writes a value where the mask holds.
+    /// Writes a value where the mask is true.
     fn masked_fill_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, value: &PyObj<'_>) -> PyObjResult {
         along::masked_fill(WriteTarget::Same, Self::of(slf), Self::of(mask), operand_of(value, "masked_fill_", 2, "value")?)?;
         same(slf)
     }
 
-    /// Writes consecutive elements of `source` where the mask holds.
+    /// Writes consecutive elements of `source` where the mask is true.
     fn masked_scatter_(slf: &Bound<'_, Self>, mask: &Bound<'_, PyTensor>, source: &Bound<'_, PyTensor>) -> PyObjResult {
         mask::masked_scatter(WriteTarget::Same, Self::of(slf), Self::of(mask), Self::of(source))?;
         same(slf)
     }
 
-    /// This tensor where the condition holds, else `other`.
+    /// The elements of this tensor where `condition` is true, and of `other` elsewhere.
     #[pyo3(name = "where")]
     fn where_(slf: &Bound<'_, Self>, condition: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyObjResult {
         choose(slf.py(), condition, Arg::Tensor(Self::of(slf)), operand_of(other, "where", 2, "other")?)
@@ -399,7 +401,7 @@ fn choose(py: Python<'_>, condition: &Bound<'_, PyTensor>, a: Arg<'_>, b: Arg<'_
     wrap(py, pw::where_(c, a, b)?)
 }
 
-/// `input` where the condition holds, else `other`; with a condition alone, the positions where it holds.
+/// The elements of `input` where `condition` is true, and of `other` elsewhere. With `condition` alone, the indices where it is true.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_(py: Python<'_>, condition: &Bound<'_, PyTensor>, input: Option<&PyObj<'_>>, other: Option<&PyObj<'_>>) -> PyObjResult {

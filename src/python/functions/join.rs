@@ -1,4 +1,6 @@
-//! Joining, repeating and rearranging in Python.
+//! Operations that join, repeat and rearrange tensors, and diagonals and triangles.
+//!
+//! Operations that return views are in `shape`.
 
 use crate::error::Error;
 use crate::ops::index::WriteTarget;
@@ -15,7 +17,7 @@ use crate::python::types::{PyObj, PyObjResult};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// Dims given one by one, as a sequence, or as `dims=`.
+/// Dimensions that are given one by one, as a sequence, or as `dims=`.
 fn dims_of(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, function: &str) -> PyResult<smallvec::SmallVec<[i64; 4]>> {
     if let Some(kw) = kwargs
         && let Some(key) = kw.keys().iter().next()
@@ -41,7 +43,7 @@ fn flip(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&
     wrap(input.py(), rearrange::flip(PyTensor::of(input), &dims_of(dims, kwargs, "flip")?)?)
 }
 
-/// The tensor so many times along each dimension; missing numbers in front count as 1.
+/// The tensor repeated `dims` times along each dimension; missing numbers at the front count as 1.
 #[pyfunction]
 #[pyo3(signature = (input, *dims, **kwargs))]
 fn tile(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -57,7 +59,7 @@ functions_and_methods! {
     fn flipud(x) sig() {
         wrap(x.py(), rearrange::flipud(PyTensor::of(x))?)
     }
-    /// The elements moved along `dims` by `shifts`; what leaves at one end comes back at the other.
+    /// The elements shifted along `dims` by `shifts`; elements beyond one end reappear at the other.
     fn roll(x, shifts: &PyObj<'_>, dims: Option<&PyObj<'_>>) sig(shifts, dims=None) {
         let dims = match dims {
             Some(d) if !d.is_none() => ints(d)?,
@@ -65,7 +67,7 @@ functions_and_methods! {
         };
         wrap(x.py(), rearrange::roll(PyTensor::of(x), &ints(shifts)?, &dims)?)
     }
-    /// A quarter turn in the plane of two dimensions, `k` times.
+    /// The tensor rotated `k` times by 90 degrees in the plane of two dimensions.
     fn rot90(x, k: i64, dims: Option<&PyObj<'_>>) sig(k=1, dims=None) {
         let dims = match dims {
             Some(d) if !d.is_none() => ints(d)?,
@@ -73,27 +75,27 @@ functions_and_methods! {
         };
         wrap(x.py(), rearrange::rot90(PyTensor::of(x), k, &dims)?)
     }
-    /// The lower triangle of each matrix, zero elsewhere.
+    /// The lower triangle of each matrix, up to `diagonal`, and zeros elsewhere.
     fn tril(x, diagonal: i64) sig(diagonal=0) {
         wrap(x.py(), join::triangle(WriteTarget::New, PyTensor::of(x), diagonal, false)?)
     }
-    /// The upper triangle of each matrix, zero elsewhere.
+    /// The upper triangle of each matrix, from `diagonal` on, and zeros elsewhere.
     fn triu(x, diagonal: i64) sig(diagonal=0) {
         wrap(x.py(), join::triangle(WriteTarget::New, PyTensor::of(x), diagonal, true)?)
     }
-    /// A square matrix from a vector, or a copy of a matrix's diagonal.
+    /// A square matrix with a vector on its diagonal, or a copy of the diagonal of a matrix.
     fn diag(x, diagonal: i64) sig(diagonal=0) {
         wrap(x.py(), join::diag(PyTensor::of(x), diagonal)?)
     }
-    /// Matrices with the last dimension on a diagonal, zero elsewhere.
+    /// Matrices in dimensions `dim1` and `dim2` with the last dimension of the tensor on a diagonal, and zeros elsewhere.
     fn diag_embed(x, offset: i64, dim1: i64, dim2: i64) sig(offset=0, dim1=-2, dim2=-1) {
         wrap(x.py(), join::diag_embed(PyTensor::of(x), offset, dim1, dim2)?)
     }
-    /// A square matrix with all elements on a diagonal.
+    /// A square matrix with all elements of the tensor on a diagonal.
     fn diagflat(x, offset: i64) sig(offset=0) {
         wrap(x.py(), join::diag_embed(&views::ravel(PyTensor::of(x))?, offset, 0, 1)?)
     }
-    /// The sum of a matrix's diagonal.
+    /// The sum of the diagonal of a matrix.
     fn trace(x) sig() {
         wrap(x.py(), join::trace(PyTensor::of(x))?)
     }
@@ -107,33 +109,33 @@ impl PyTensor {
         flip(slf, dims, kwargs)
     }
 
-    /// The tensor so many times along each dimension; missing numbers in front count as 1.
+    /// The tensor repeated `dims` times along each dimension; missing numbers at the front count as 1.
     #[pyo3(name = "tile", signature = (*dims, **kwargs))]
     fn m_tile(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         tile(slf, dims, kwargs)
     }
 
-    /// The tensor so many times along each dimension; more numbers than dimensions add dimensions in front.
+    /// The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front.
     #[pyo3(signature = (*repeats))]
     fn repeat(slf: &Bound<'_, Self>, repeats: &Bound<'_, PyTuple>) -> PyObjResult {
         let times = if repeats.len() == 1 { args::sizes_arg(&repeats.get_item(0)?, "repeat", "repeats")? } else { varargs(repeats)? };
         wrap(slf.py(), join::repeat(Self::of(slf), &times)?)
     }
 
-    /// Each slice along `dim` repeated in place of itself.
+    /// Each slice along `dim` repeated next to itself; without `dim` the tensor is flattened.
     #[pyo3(name = "repeat_interleave", signature = (repeats, dim=None, *, output_size=None))]
     fn m_repeat_interleave(slf: &Bound<'_, Self>, repeats: &PyObj<'_>, dim: Option<i64>, output_size: Option<i64>) -> PyObjResult {
         repeat_interleave(slf, Some(repeats), dim, output_size)
     }
 
-    /// Keeps the lower triangle of each matrix.
+    /// Writes zeros above `diagonal` of each matrix.
     #[pyo3(signature = (diagonal=0))]
     fn tril_<'py>(slf: &Bound<'py, Self>, diagonal: i64) -> PyResult<Bound<'py, Self>> {
         join::triangle(WriteTarget::Same, Self::of(slf), diagonal, false)?;
         Ok(slf.clone())
     }
 
-    /// Keeps the upper triangle of each matrix.
+    /// Writes zeros below `diagonal` of each matrix.
     #[pyo3(signature = (diagonal=0))]
     fn triu_<'py>(slf: &Bound<'py, Self>, diagonal: i64) -> PyResult<Bound<'py, Self>> {
         join::triangle(WriteTarget::Same, Self::of(slf), diagonal, true)?;
@@ -141,7 +143,8 @@ impl PyTensor {
     }
 }
 
-/// Each slice along `dim` repeated in place of itself; with repeats alone, positions repeated so often.
+/// Each slice along `dim` repeated next to itself; without `dim` the tensor is flattened. With one argument, each index of that tensor repeated
+/// as often as its element.
 #[pyfunction]
 #[pyo3(signature = (input, repeats=None, dim=None, *, output_size=None))]
 fn repeat_interleave(input: &Bound<'_, PyTensor>, repeats: Option<&PyObj<'_>>, dim: Option<i64>, output_size: Option<i64>) -> PyObjResult {
@@ -170,7 +173,7 @@ fn out_or(
     }
 }
 
-/// The tensors behind one another along `dim`.
+/// The tensors concatenated along dimension `dim`.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0, *, axis=None, out=None))]
 fn cat(py: Python<'_>, tensors: &PyObj<'_>, dim: i64, axis: Option<i64>, out: Option<&PyObj<'_>>) -> PyObjResult {
@@ -178,7 +181,7 @@ fn cat(py: Python<'_>, tensors: &PyObj<'_>, dim: i64, axis: Option<i64>, out: Op
     out_or(py, "cat", join::cat(&ts, axis.unwrap_or(dim))?, &ts, out)
 }
 
-/// The tensors side by side in a new dimension `dim`.
+/// The tensors, which have the same shape, stacked in a new dimension `dim`.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0, *, out=None))]
 fn stack(py: Python<'_>, tensors: &PyObj<'_>, dim: i64, out: Option<&PyObj<'_>>) -> PyObjResult {
@@ -204,17 +207,17 @@ macro_rules! joins {
 }
 
 joins! {
-    /// The tensors side by side: along dimension 1, or 0 for vectors.
+    /// The tensors concatenated along dimension 1, or 0 for vectors.
     hstack
-    /// The tensors on top of one another: along dimension 0, vectors as rows.
+    /// The tensors concatenated along dimension 0, with vectors as rows.
     vstack
-    /// The tensors behind one another: along dimension 2.
+    /// The tensors concatenated along dimension 2.
     dstack
-    /// As hstack, vectors as columns.
+    /// The tensors concatenated along dimension 1, with vectors as columns.
     column_stack
 }
 
-/// Tensors given one by one, or as one list.
+/// Tensors that are given one by one or as one list.
 fn several(tensors: &Bound<'_, PyTuple>, function: &str) -> PyResult<smallvec::SmallVec<[crate::autograd::Tensor; 4]>> {
     if tensors.len() == 1 && as_tensor(&tensors.get_item(0)?).is_none() {
         return tensor_list(&tensors.get_item(0)?, function, "tensors");
@@ -222,7 +225,10 @@ fn several(tensors: &Bound<'_, PyTuple>, function: &str) -> PyResult<smallvec::S
     tensor_list(tensors.as_any(), function, "tensors")
 }
 
-/// Coordinates of a grid from one vector for each dimension; `indexing` is 'ij' or 'xy'.
+/// The coordinates of a grid, from one vector for each dimension; `indexing` is 'ij' or 'xy'.
+///
+/// Raises:
+///     RuntimeError: `indexing` is something else.
 #[pyfunction]
 #[pyo3(signature = (*tensors, indexing=None))]
 fn meshgrid(py: Python<'_>, tensors: &Bound<'_, PyTuple>, indexing: Option<&str>) -> PyObjResult {
@@ -239,7 +245,7 @@ fn meshgrid(py: Python<'_>, tensors: &Bound<'_, PyTuple>, indexing: Option<&str>
 macro_rules! atleasts {
     ($($name:ident $n:literal)+) => {
         $(
-            /// At least so many dimensions; several tensors give a tuple.
+            /// The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors.
             #[pyfunction]
             #[pyo3(signature = (*tensors))]
             fn $name(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {

@@ -1,4 +1,6 @@
-//! Loss functions and dropout as `rgrad.nn.functional` calls them: positionally, with the reduction's name.
+//! Loss functions and dropout.
+//!
+//! `rgrad.nn.functional` calls them with PyTorch's signatures; here `reduction` is 'none', 'mean' or 'sum'.
 
 use crate::autograd::Tensor;
 use crate::ops::{dropout as drop_, loss};
@@ -27,27 +29,38 @@ macro_rules! distances {
 }
 
 distances! {
-    /// The squared difference of input and target.
+    /// The squared differences of input and target.
     mse_loss;
-    /// The absolute difference of input and target.
+    /// The absolute differences of input and target.
     l1_loss;
 }
 
-/// Quadratic for differences below `beta`, linear above.
+/// A loss that is quadratic for differences below `beta` and linear above.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean", beta=1.0))]
 fn smooth_l1_loss(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str, beta: f64) -> PyObjResult {
     wrap(input.py(), loss::smooth_l1_loss(PyTensor::of(input), PyTensor::of(target), loss::reduction(reduction)?, beta)?)
 }
 
-/// Quadratic for differences below `delta`, linear above with slope `delta`.
+/// A loss that is quadratic for differences below `delta` and linear with slope `delta` above.
 #[pyfunction]
 #[pyo3(signature = (input, target, reduction="mean", delta=1.0))]
 fn huber_loss(input: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>, reduction: &str, delta: f64) -> PyObjResult {
     wrap(input.py(), loss::huber_loss(PyTensor::of(input), PyTensor::of(target), loss::reduction(reduction)?, delta)?)
 }
 
-/// Minus the log-probability of each target's class; the mean is over weights, and targets equal to `ignore_index` count for nothing.
+/// The negative log-likelihood of the target classes.
+///
+/// Args:
+///     input: The log-probabilities of the classes, in dimension 1 (0 without a batch).
+///     target: The index of a class for each element.
+///     weight: A weight for each class.
+///     reduction: 'none', 'mean' (weighted) or 'sum'.
+///     ignore_index: A target that does not count.
+///
+/// Raises:
+///     IndexError: A target is not the index of a class.
+///     RuntimeError: The shapes do not match.
 #[pyfunction]
 #[pyo3(signature = (input, target, weight=None, reduction="mean", ignore_index=-100))]
 fn nll_loss(
@@ -62,7 +75,19 @@ fn nll_loss(
     wrap(input.py(), loss::nll_loss(PyTensor::of(input), PyTensor::of(target), weight, how, ignore_index)?)
 }
 
-/// The cross entropy of `softmax(input)` and classes or probabilities.
+/// The cross entropy of `softmax(input)` and the targets.
+///
+/// Args:
+///     input: The logits of the classes, in dimension 1 (0 without a batch).
+///     target: The index of a class for each element, or probabilities of the shape of `input`.
+///     weight: A weight for each class.
+///     reduction: 'none', 'mean' (weighted) or 'sum'.
+///     ignore_index: A target that does not count.
+///     label_smoothing: The probability that is distributed over all classes.
+///
+/// Raises:
+///     IndexError: A target is not the index of a class.
+///     RuntimeError: The shapes do not match.
 #[pyfunction]
 #[pyo3(signature = (input, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0))]
 fn cross_entropy(
@@ -80,6 +105,13 @@ fn cross_entropy(
 }
 
 /// The cross entropy of `sigmoid(input)` and targets between 0 and 1.
+///
+/// Args:
+///     input: The logits.
+///     target: The targets, of the shape of `input`.
+///     weight: A weight for each element; it is broadcast.
+///     pos_weight: A weight for the positive part; it is broadcast.
+///     reduction: 'none', 'mean' or 'sum'.
 #[pyfunction]
 #[pyo3(signature = (input, target, weight=None, pos_weight=None, reduction="mean"))]
 fn binary_cross_entropy_with_logits(
@@ -110,7 +142,7 @@ fn binary_cross_entropy(
     wrap(input.py(), loss::binary_cross_entropy(PyTensor::of(input), PyTensor::of(target), weight, how)?)
 }
 
-/// Sets each element to 0 with probability `p` and scales the others by `1 / (1 - p)`; the input itself when not training.
+/// A copy with each element set to 0 with probability `p`, and the others scaled by `1 / (1 - p)`; the input itself if `train` is False.
 #[pyfunction]
 #[pyo3(signature = (input, p, train))]
 fn dropout(input: &Bound<'_, PyTensor>, p: f64, train: bool) -> PyObjResult {

@@ -1,4 +1,6 @@
-//! Matrix products in Python.
+//! Matrix products, `linear`, `einsum` and `tensordot`.
+//!
+//! Norms and other functions of matrices are in `reduce`.
 
 use crate::autograd::Tensor;
 use crate::layout::Scalar;
@@ -42,13 +44,13 @@ macro_rules! products {
                     finish(x.py(), stringify!($name), $f(a, b)?, &[a, b], out)
                 }
             )+
-            /// `beta * input + alpha * (mat1 @ mat2)`; the input broadcasts to the product's shape.
+            /// `beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product.
             fn addmm(x, mat1: &PyObj<'_>, mat2: &PyObj<'_>, beta: Option<&PyObj<'_>>, alpha: Option<&PyObj<'_>>)
                 sig(mat1, mat2, *, beta=None, alpha=None) {
                 let (b, a) = (factor(beta, "addmm", "beta")?, factor(alpha, "addmm", "alpha")?);
                 wrap(x.py(), mm_::addmm(PyTensor::of(x), arg(mat1, "addmm", "mat1")?, arg(mat2, "addmm", "mat2")?, b, a)?)
             }
-            /// `beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch; the input broadcasts to the product's shape.
+            /// `beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch, with the input broadcast to the shape of the product.
             fn baddbmm(x, batch1: &PyObj<'_>, batch2: &PyObj<'_>, beta: Option<&PyObj<'_>>, alpha: Option<&PyObj<'_>>)
                 sig(batch1, batch2, *, beta=None, alpha=None) {
                 let (b, a) = (factor(beta, "baddbmm", "beta")?, factor(alpha, "baddbmm", "alpha")?);
@@ -60,7 +62,7 @@ macro_rules! products {
 }
 
 products! {
-    /// The product of two tensors by the rules of `@`: dot, matrix-vector, matrix and batched products; batches broadcast.
+    /// The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are broadcast.
     matmul(other) = mm_::matmul;
     /// The product of two matrices.
     mm(mat2) = mm_::mm;
@@ -68,11 +70,11 @@ products! {
     bmm(mat2) = mm_::bmm;
     /// The product of a matrix and a vector.
     mv(vec) = mm_::mv;
-    /// The sum of the products of two vectors' elements.
+    /// The dot product of two vectors.
     dot(tensor) = mm_::dot;
-    /// The sum of the products along the last dimension of both.
+    /// The sums of products over the last dimension of both tensors.
     inner(other) = mm_::inner;
-    /// Every product of an element of one vector with one of the other.
+    /// The outer product of two vectors: a matrix of the products of their elements.
     outer(vec2) = mm_::outer;
     /// The same as `outer`.
     ger(vec2) = mm_::outer;
@@ -88,7 +90,7 @@ impl PyTensor {
     }
 }
 
-/// `input @ weight.T + bias` over the last dimension of the input.
+/// `input @ weight.T + bias`, over the last dimension of the input.
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None))]
 fn linear(input: &Bound<'_, PyTensor>, weight: &PyObj<'_>, bias: Option<&PyObj<'_>>) -> PyObjResult {
@@ -99,7 +101,7 @@ fn linear(input: &Bound<'_, PyTensor>, weight: &PyObj<'_>, bias: Option<&PyObj<'
     wrap(input.py(), mm_::linear(PyTensor::of(input), arg(weight, "linear", "weight")?, bias)?)
 }
 
-/// The Einstein summation of operands whose dimensions the equation names.
+/// The sum of products of operands whose dimensions an equation names, as in `einsum('ij,jk->ik', a, b)`.
 #[pyfunction]
 #[pyo3(signature = (*args))]
 fn einsum(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyObjResult {
@@ -120,7 +122,10 @@ fn einsum(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyObjResult {
     wrap(py, es::einsum(equation.to_str()?, &operands)?)
 }
 
-/// The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of dimensions.
+/// The sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of dimensions.
+///
+/// Raises:
+///     RuntimeError: `dims` is negative or greater than the rank of `a` or `b`, or the sizes of the dimensions differ.
 #[pyfunction]
 #[pyo3(signature = (a, b, dims=None, out=None))]
 fn tensordot(a: &Bound<'_, PyTensor>, b: &PyObj<'_>, dims: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) -> PyObjResult {

@@ -1,4 +1,6 @@
-//! Sorting, choosing by rank or frequency, and unique elements in Python.
+//! Medians, quantiles, unique elements and counts.
+//!
+//! `sort`, `topk`, `kthvalue` and `mode` are declared in `ops::order`.
 
 use crate::ops::quantile::{self as quantiles, Interpolation, Q};
 use crate::ops::{extreme, order, unique as uniques};
@@ -12,7 +14,7 @@ use crate::python::types::{PyObj, PyObjResult};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// The two functions for quantiles, which differ in what they do with nan.
+/// `quantile` and `nanquantile`, which differ in how they treat NaN.
 fn quantile_call(
     x: &Bound<'_, PyTensor>,
     (q, dim, keepdim): (&PyObj<'_>, Option<&PyObj<'_>>, bool),
@@ -30,7 +32,7 @@ fn quantile_call(
     finish(x.py(), name, quantiles::quantile(t, q, one_dim(dim, None, name)?, keepdim, how, skip_nan)?, t, out)
 }
 
-/// The values, and what else was asked for.
+/// The values, and the inverse and the counts if they are requested.
 fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, counts: bool) -> PyObjResult {
     let py = x.py();
     let values = wrap(py, found.values)?;
@@ -48,33 +50,43 @@ fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, count
 }
 
 functions_and_methods! {
-    /// The lower median of all elements; with `dim` (values, indices) along it. nan where there is one.
+    /// The lower median of all elements, or with `dim` (values, indices) along it. NaN if there is one.
     fn median(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "median")? {
             None => finish(x.py(), "median", extreme::median_of_all(PyTensor::of(x), false)?, PyTensor::of(x), out),
             Some(d) => named(x, "median", order::median(PyTensor::of(x), d, keepdim, false)?, out),
         }
     }
-    /// The lower median of all elements that are not nan; with `dim` (values, indices) along it.
+    /// The lower median of all elements that are not NaN, or with `dim` (values, indices) along it.
     fn nanmedian(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
         match one_dim(dim, None, "nanmedian")? {
             None => finish(x.py(), "nanmedian", extreme::median_of_all(PyTensor::of(x), true)?, PyTensor::of(x), out),
             Some(d) => named(x, "nanmedian", order::median(PyTensor::of(x), d, keepdim, true)?, out),
         }
     }
-    /// The `q`-quantiles (0 to 1) along `dim`, or of all elements; several of them form a new first dimension. A nan in a row makes its
-    /// quantiles nan. `interpolation` is linear, lower, higher, midpoint or nearest.
+    /// The `q`-quantiles of all elements, or along `dim`. If there is a NaN, the quantiles are NaN.
+    ///
+    /// Args:
+    ///     q: A number between 0 and 1, or a tensor of them, whose quantiles form a new first dimension.
+    ///     dim: The dimension; by default the tensor is flattened.
+    ///     keepdim: Whether the result keeps the dimension, with size 1.
+    ///     interpolation: How a quantile between two elements is computed: 'linear', 'lower', 'higher', 'midpoint' or 'nearest'.
     fn quantile(x, q: &PyObj<'_>, dim: Option<&PyObj<'_>>, keepdim: bool, interpolation: &str, out: Option<&PyObj<'_>>)
         sig(q, dim=None, keepdim=false, *, interpolation="linear", out=None) {
         quantile_call(x, (q, dim, keepdim), interpolation, out, false)
     }
-    /// As `quantile`, passing over nan.
+    /// As `quantile`, but NaN is ignored.
     fn nanquantile(x, q: &PyObj<'_>, dim: Option<&PyObj<'_>>, keepdim: bool, interpolation: &str, out: Option<&PyObj<'_>>)
         sig(q, dim=None, keepdim=false, *, interpolation="linear", out=None) {
         quantile_call(x, (q, dim, keepdim), interpolation, out, true)
     }
-    /// The unique elements, or slices along `dim`, in ascending order; with `return_inverse` also the place of each input element among
-    /// them, with `return_counts` also how often each was found. They have no derivative.
+    /// The unique elements, or slices along `dim`, in ascending order. The result has no derivative.
+    ///
+    /// Args:
+    ///     sorted: Has no effect; the result is always sorted.
+    ///     return_inverse: Whether to return also the index of each input element in the result.
+    ///     return_counts: Whether to return also the number of times each element occurs.
+    ///     dim: The dimension; by default the tensor is flattened.
     fn unique(x, sorted: bool, return_inverse: bool, return_counts: bool, dim: Option<&PyObj<'_>>)
         sig(sorted=true, return_inverse=false, return_counts=false, dim=None) {
         let _ = sorted;
@@ -84,13 +96,13 @@ functions_and_methods! {
         };
         several(x, found, return_inverse, return_counts)
     }
-    /// The elements, or slices along `dim`, that differ from the one before; further results as of `unique`.
+    /// The elements, or slices along `dim`, that differ from the previous one. The other arguments are as in `unique`.
     fn unique_consecutive(x, return_inverse: bool, return_counts: bool, dim: Option<&PyObj<'_>>)
         sig(return_inverse=false, return_counts=false, dim=None) {
         let found = uniques::unique_consecutive(PyTensor::of(x), one_dim(dim, None, "unique_consecutive")?)?;
         several(x, found, return_inverse, return_counts)
     }
-    /// How often each of 0, 1, 2, ... stands in a vector of non-negative integers, or the sum of its `weights` (float).
+    /// The number of times that each of 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of its `weights`.
     fn bincount(x, weights: Option<&PyObj<'_>>, minlength: i64) sig(weights=None, minlength=0) {
         let weights = weights.filter(|w| !w.is_none()).map(|w| crate::python::args::tensor(w, "bincount(): argument 'weights' (position 2)")).transpose()?;
         wrap(x.py(), quantiles::bincount(PyTensor::of(x), weights, minlength)?)

@@ -1,4 +1,6 @@
-//! Random numbers in Python.
+//! Random numbers: `Generator`, functions that sample new tensors, and methods that fill tensors.
+//!
+//! Dropout is in `loss`. The streams of numbers are in `ops::random`.
 
 use crate::array::Device;
 use crate::autograd::Tensor;
@@ -19,12 +21,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// A stream of random numbers; the same seed gives the same numbers for any number of threads.
+/// A generator of random numbers.
+///
+/// The same seed gives the same numbers on every device and for any number of threads.
 #[pyclass(name = "Generator", module = "rgrad", frozen)]
 pub(crate) struct PyGenerator(Generator);
 
 fn seed_of(obj: &PyObj<'_>) -> PyResult<u64> {
-    // Floats are truncated and strings read, as `int()` does.
+    // As `int()`: floats are truncated and strings parsed.
     let seed = obj.py().get_type::<pyo3::types::PyInt>().call1((obj,))?;
     if let Ok(s) = seed.extract::<u64>() {
         return Ok(s);
@@ -40,44 +44,49 @@ impl PyGenerator {
     #[new]
     #[pyo3(signature = (device=None))]
     fn new(device: Option<&PyObj<'_>>) -> PyResult<Self> {
-        // One stream serves every device: numbers depend on seed and place alone.
+        // A generator serves every device: a number depends only on the seed and its index.
         device_of(device)?;
         Ok(PyGenerator(Generator::default()))
     }
 
-    /// Starts the stream anew from a seed.
+    /// Sets the seed and returns this generator.
     fn manual_seed<'py>(slf: Bound<'py, Self>, seed: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
         slf.get().0.manual_seed(seed_of(seed)?);
         Ok(slf)
     }
 
-    /// The seed that the stream started from.
+    /// The seed that was set last.
     fn initial_seed(&self) -> u64 {
         self.0.initial_seed()
     }
 
-    /// Seeds from the system's randomness and returns the seed.
+    /// Sets a seed from the system's source of randomness and returns it.
     fn seed(&self) -> u64 {
         self.0.seed()
     }
 
-    /// The stream's state as a uint8 tensor.
+    /// The state as a uint8 tensor.
     fn get_state(&self, py: Python<'_>) -> PyObjResult {
         wrap(py, random::state_tensor(&self.0)?)
     }
 
+    /// Sets the state to one that `get_state` returned, and returns this generator.
+    ///
+    /// Raises:
+    ///     TypeError: The tensor is not such a state.
     fn set_state<'py>(slf: Bound<'py, Self>, new_state: &Bound<'_, PyTensor>) -> PyResult<Bound<'py, Self>> {
         random::set_state_tensor(&slf.get().0, PyTensor::of(new_state))?;
         Ok(slf)
     }
 
-    /// Another stream that goes on from here.
+    /// A new generator with the same state.
     fn clone_state(&self) -> PyResult<PyGenerator> {
         let g = Generator::default();
         g.set_state(&self.0.state())?;
         Ok(PyGenerator(g))
     }
 
+    /// The device of the state: the CPU.
     #[getter]
     fn device(&self) -> PyDevice {
         device_object(Device::CPU)
@@ -113,7 +122,7 @@ fn standard() -> Dist {
     Dist::Normal { mean: 0.0, std: 1.0 }
 }
 
-/// Refuses unknown keywords before a number is drawn.
+/// An error for unknown keywords, before a number is drawn.
 fn refuse_others(o: &Options) -> PyResult<()> {
     if o.rest.iter().all(|(name, _)| name == "out") { Ok(()) } else { o.done() }
 }
@@ -133,7 +142,7 @@ macro_rules! samples {
                 into(py, &mut o, t)
             }
 
-            /// The same, with the shape and dtype of `input`.
+            /// As the function without `_like`, with the shape, dtype and device of `input`.
             #[pyfunction]
             #[pyo3(signature = (input, **kwargs))]
             fn $like(py: Python<'_>, input: &Bound<'_, PyTensor>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -156,13 +165,13 @@ macro_rules! samples {
 }
 
 samples! {
-    /// Numbers uniform in [0, 1).
+    /// A tensor of numbers with the uniform distribution on [0, 1).
     rand rand_like = uniform();
-    /// Normal numbers with mean 0 and variance 1.
+    /// A tensor of numbers with the standard normal distribution.
     randn randn_like = standard();
 }
 
-/// `(low, high, size)` from positional and keyword arguments; `low` may be missing.
+/// `low`, `high` and `size` from positional and keyword arguments. `low` may be missing.
 fn bounds<'py>(py: Python<'py>, args: &Bound<'py, PyTuple>, o: &mut Options, with_size: bool) -> PyResult<(i64, i64, Option<Dims>)> {
     let mut given: Vec<Bound<'py, PyAny>> = args.iter().collect();
     let (low, high, size) = (o.take(py, "low"), o.take(py, "high"), if with_size { o.take(py, "size") } else { None });
@@ -193,7 +202,8 @@ fn bounds<'py>(py: Python<'py>, args: &Bound<'py, PyTuple>, o: &mut Options, wit
     Ok((low.map_or(Ok(0), |l| int(&l))?, int(&high)?, shape))
 }
 
-/// Integers uniform in `low..high` (low is 0 by default), int64 unless a dtype is given.
+/// A tensor of integers with the uniform distribution on [low, high): `randint(high, size)` or `randint(low, high, size)`. The default dtype
+/// is int64.
 #[pyfunction]
 #[pyo3(signature = (*args, **kwargs))]
 fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -206,7 +216,7 @@ fn randint(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, 
     into(py, &mut o, t)
 }
 
-/// Integers uniform in `low..high` with the shape and dtype of `input`.
+/// As `randint`, with the shape, dtype and device of `input`.
 #[pyfunction]
 #[pyo3(signature = (input, *args, **kwargs))]
 fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -219,7 +229,7 @@ fn randint_like(py: Python<'_>, input: &Bound<'_, PyTensor>, args: &Bound<'_, Py
     o.wrap(py, random::sample_like(t, o.dtype.unwrap_or_else(|| t.dtype()), dist, g.as_ref())?)
 }
 
-/// The integers `0..n` in random order.
+/// A random permutation of the integers from 0 to `n - 1`.
 #[pyfunction]
 #[pyo3(signature = (n, **kwargs))]
 fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -233,7 +243,12 @@ fn randperm(py: Python<'_>, n: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObj
     into(py, &mut o, t)
 }
 
-/// Normal numbers; mean and standard deviation are numbers (then `size` says how many) or tensors.
+/// A tensor of numbers with normal distributions.
+///
+/// Args:
+///     mean: The mean: a number, or a tensor with one for each element.
+///     std: The standard deviation: a number, or a tensor.
+///     size: The shape, if both are numbers.
 #[pyfunction]
 #[pyo3(name = "normal", signature = (mean, std=None, size=None, **kwargs))]
 fn normal(
@@ -274,7 +289,7 @@ fn normal(
     into(py, &mut o, t)
 }
 
-/// 1 with the probability that each element says (or `p` for all), else 0.
+/// A tensor of ones and zeros; each element of `input`, or `p`, is the probability of a one.
 #[pyfunction]
 #[pyo3(signature = (input, p=None, *, generator=None, out=None))]
 fn bernoulli(
@@ -293,7 +308,7 @@ fn bernoulli(
     finish(py, "bernoulli", drawn, t, out)
 }
 
-/// Positions drawn with the weights in each row of `input`.
+/// Indices that are drawn with the probabilities in each row of `input`, which need not sum to 1.
 #[pyfunction]
 #[pyo3(signature = (input, num_samples, replacement=false, *, generator=None, out=None))]
 fn multinomial(
@@ -316,25 +331,25 @@ fn fill<'py>(slf: &Bound<'py, PyTensor>, dist: Dist, g: Option<&PyObj<'_>>) -> P
 
 #[pymethods]
 impl PyTensor {
-    /// Fills with numbers uniform in [from, to).
+    /// Fills this tensor with numbers of the uniform distribution on [from, to).
     #[pyo3(signature = (from=0.0, to=1.0, *, generator=None))]
     fn uniform_<'py>(slf: &Bound<'py, Self>, from: f64, to: f64, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         fill(slf, Dist::Uniform { from, to }, generator)
     }
 
-    /// Fills with normal numbers.
+    /// Fills this tensor with numbers of a normal distribution.
     #[pyo3(signature = (mean=0.0, std=1.0, *, generator=None))]
     fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         fill(slf, Dist::Normal { mean, std }, generator)
     }
 
-    /// Fills with numbers of the exponential distribution of rate `lambd`.
+    /// Fills this tensor with numbers of the exponential distribution of rate `lambd`.
     #[pyo3(signature = (lambd=1.0, *, generator=None))]
     fn exponential_<'py>(slf: &Bound<'py, Self>, lambd: f64, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         fill(slf, Dist::Exponential { rate: lambd }, generator)
     }
 
-    /// Fills with 1 with probability `p` (a number, or a tensor of one for each element), else 0.
+    /// Fills this tensor with ones and zeros; `p`, a number or a tensor, is the probability of a one.
     #[pyo3(signature = (p=None, *, generator=None))]
     fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: Option<&PyObj<'py>>, generator: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         match p {
@@ -350,7 +365,7 @@ impl PyTensor {
         }
     }
 
-    /// Fills with integers in `from..to`, `0..from` if one bound is given, or all that the dtype holds.
+    /// Fills this tensor with integers of the uniform distribution on [from, to), on [0, from) with one bound, or on all that the dtype represents.
     #[pyo3(signature = (from=None, to=None, *, generator=None))]
     fn random_<'py>(
         slf: &Bound<'py, Self>,
@@ -366,31 +381,33 @@ impl PyTensor {
         fill(slf, dist, generator)
     }
 
+    /// A tensor of ones and zeros; each element of this tensor, or `p`, is the probability of a one.
     #[pyo3(name = "bernoulli", signature = (p=None, *, generator=None))]
     fn m_bernoulli(slf: &Bound<'_, Self>, p: Option<f64>, generator: Option<&PyObj<'_>>) -> PyObjResult {
         bernoulli(slf.py(), slf, p, generator, None)
     }
 
+    /// Indices that are drawn with the probabilities in each row of this tensor, which need not sum to 1.
     #[pyo3(name = "multinomial", signature = (num_samples, replacement=false, *, generator=None))]
     fn m_multinomial(slf: &Bound<'_, Self>, num_samples: i64, replacement: bool, generator: Option<&PyObj<'_>>) -> PyObjResult {
         multinomial(slf.py(), slf, num_samples, replacement, generator, None)
     }
 }
 
-/// Starts the default generator anew from a seed, and returns it.
+/// Sets the seed of the default generator, and returns the generator.
 #[pyfunction]
 fn manual_seed(py: Python<'_>, seed: &PyObj<'_>) -> PyObjResult {
     default_generator().manual_seed(seed_of(seed)?);
     Ok(py.import("rgrad._core")?.getattr("default_generator")?.unbind())
 }
 
-/// The seed that the default generator started from.
+/// The seed of the default generator.
 #[pyfunction]
 fn initial_seed() -> u64 {
     default_generator().initial_seed()
 }
 
-/// Seeds the default generator from the system's randomness and returns the seed.
+/// Sets the seed of the default generator from the system's source of randomness, and returns the seed.
 #[pyfunction]
 fn seed() -> u64 {
     default_generator().seed()
@@ -402,7 +419,7 @@ fn get_rng_state(py: Python<'_>) -> PyObjResult {
     wrap(py, random::state_tensor(default_generator())?)
 }
 
-/// Sets the default generator's state to one that `get_rng_state` gave.
+/// Sets the default generator's state to one that `get_rng_state` returned.
 #[pyfunction]
 fn set_rng_state(new_state: &Bound<'_, PyTensor>) -> PyResult<()> {
     Ok(random::set_state_tensor(default_generator(), PyTensor::of(new_state))?)

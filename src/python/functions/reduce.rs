@@ -1,4 +1,6 @@
-//! Reductions, scans and softmax in Python.
+//! Reductions and cumulative sums and products whose arguments PyTorch reads in several ways (`sum`, `var`, `max`, `norm`).
+//!
+//! Reductions with one form of each argument, softmax and the other scans are declared in `ops`.
 
 use crate::autograd::Tensor;
 use crate::layout::DType;
@@ -19,7 +21,7 @@ use smallvec::SmallVec;
 
 type Dims = SmallVec<[i64; 4]>;
 
-/// The argument under PyTorch's name, or under NumPy's.
+/// The dimension under PyTorch's name, or under NumPy's.
 pub(crate) fn either<'a, 'py>(dim: Option<&'a PyObj<'py>>, axis: Option<&'a PyObj<'py>>) -> Option<&'a PyObj<'py>> {
     dim.or(axis).filter(|d| !d.is_none())
 }
@@ -46,13 +48,13 @@ pub(crate) fn wrong(function: &str, name: &str, got: &PyObj<'_>, expected: &str)
     ))
 }
 
-/// The dtype to compute in: what was asked for, or that of `out=`.
+/// The dtype of the computation: the argument, or the dtype of `out=`.
 fn dtype_or(dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<DType>> {
     let given = dtype_option(dtype, function)?;
     Ok(given.or_else(|| out.and_then(as_tensor).map(Tensor::dtype)))
 }
 
-/// A result, written over `out=` where that is given.
+/// A result, or `out=` with its elements.
 pub(crate) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out: Option<&PyObj<'_>>) -> PyObjResult {
     match out.filter(|o| !o.is_none()) {
         None => wrap(py, t),
@@ -60,12 +62,12 @@ pub(crate) fn finish(py: Python<'_>, function: &str, t: Tensor, x: &Tensor, out:
     }
 }
 
-/// A tuple of the class `rgrad.return_types.<name>`, or its fields written over the two tensors of `out=`.
+/// A tuple of the class `rgrad.return_types.<name>` with the two results, or with the tensors of `out=`, to which they are written.
 pub(crate) fn named(x: &Bound<'_, PyTensor>, name: &'static str, pair: (Tensor, Tensor), out: Option<&PyObj<'_>>) -> PyObjResult {
     named_pair(x.py(), name, pair, &[PyTensor::of(x)], out)
 }
 
-/// As `named`, of a function of these inputs.
+/// As `named`, for a function of several inputs.
 pub(crate) fn named_pair(
     py: Python<'_>,
     name: &'static str,
@@ -85,7 +87,7 @@ pub(crate) fn named_pair(
     Ok(types.bind(py).getattr(name)?.call1(PyTuple::new(py, fields)?)?.unbind())
 }
 
-/// `correction` from PyTorch's three ways of giving it; the first positional argument may be `unbiased`.
+/// Dimensions and `correction` of a variance. PyTorch has three ways to give the correction, and the first positional argument may be `unbiased`.
 fn spread(
     x: &Bound<'_, PyTensor>,
     function: &'static str,
@@ -123,7 +125,7 @@ fn spread(
     Ok((dims, correction, keepdim))
 }
 
-/// `max` and `min`: of everything, along a dimension, or of two tensors.
+/// `max` and `min`: of all elements, along a dimension, or of two tensors.
 fn extremes(
     x: &Bound<'_, PyTensor>,
     max: bool,
@@ -145,7 +147,7 @@ fn extremes(
 }
 
 functions_and_methods! {
-    /// The sum over `dim` (all without). Integers and bool give int64 unless `dtype` says otherwise.
+    /// The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given.
     fn sum(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
@@ -153,7 +155,7 @@ functions_and_methods! {
         let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "sum")?)?;
         finish(x.py(), "sum", r, t, out)
     }
-    /// The arithmetic mean over `dim` (all without) of a float tensor, or of one that `dtype` makes float.
+    /// The mean over `dim`, or of all elements. The tensor, or `dtype`, is floating point.
     fn mean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
@@ -161,41 +163,41 @@ functions_and_methods! {
         let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "mean")?)?;
         finish(x.py(), "mean", r, t, out)
     }
-    /// The arithmetic mean of what is not nan.
+    /// The mean over `dim`, or of all elements, of those that are not NaN.
     fn nanmean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, out=None) {
         let (t, d) = (PyTensor::of(x), dims(dim, None, "nanmean")?);
         finish(x.py(), "nanmean", quantile::nanmean(t, d.as_deref(), keepdim, dtype_or(dtype, out, "nanmean")?)?, t, out)
     }
-    /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
+    /// The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given.
     fn prod(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
         let t = PyTensor::of(x);
         let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_or(dtype, out, "prod")?)?;
         finish(x.py(), "prod", r, t, out)
     }
-    /// The variance over `dim` (all without) with divisor n - correction (1 unless given; `unbiased=False` means 0).
+    /// The variance over `dim`, or of all elements, with divisor `n - correction`. `unbiased=False` is a correction of 0, the default is 1.
     fn var(x, dim: Option<&PyObj<'_>>, unbiased: Option<&PyObj<'_>>, keepdim: bool, correction: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>,
         out: Option<&PyObj<'_>>) sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None) {
         let (d, c, k) = spread(x, "var", (dim, unbiased, axis), correction, keepdim)?;
         finish(x.py(), "var", reduce::var(PyTensor::of(x), d.as_deref(), c, k)?, PyTensor::of(x), out)
     }
-    /// The smallest and the largest elements along `dim` (all without), as (min, max).
+    /// The smallest and the largest elements along `dim`, or of all, as (min, max).
     fn aminmax(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
         let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
         named(x, "aminmax", extreme::aminmax(PyTensor::of(x), d.as_ref().map(|d| &d[..]), keepdim)?, out)
     }
-    /// The largest of all elements; with `dim` (values, indices) along it; with a tensor the larger of both elementwise.
+    /// The largest of all elements; with `dim`, (values, indices) along it; with a tensor, the maximum of both.
     fn max(x, dim: Option<&PyObj<'_>>, keepdim: bool, other: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, other=None, out=None) {
         extremes(x, true, dim, keepdim, other, out)
     }
-    /// The smallest of all elements; with `dim` (values, indices) along it; with a tensor the smaller of both elementwise.
+    /// The smallest of all elements; with `dim`, (values, indices) along it; with a tensor, the minimum of both.
     fn min(x, dim: Option<&PyObj<'_>>, keepdim: bool, other: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, other=None, out=None) {
         extremes(x, false, dim, keepdim, other, out)
     }
-    /// The vector norm of order `p` over `dim` (all without); 'fro' is order 2.
+    /// The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2.
     fn norm(x, p: Option<&PyObj<'_>>, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>, dtype: Option<&PyObj<'_>>)
         sig(p=None, dim=None, keepdim=false, out=None, dtype=None) {
         let order = match p.filter(|p| !p.is_none()) {
@@ -217,19 +219,19 @@ functions_and_methods! {
         let d = dims(dim, None, "norm")?;
         finish(x.py(), "norm", norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?, PyTensor::of(x), out)
     }
-    /// Running sums along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+    /// The cumulative sums along `dim`. Integers and bool give int64 unless `dtype` is given.
     fn cumsum(x, dim: i64, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) sig(dim, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
         finish(x.py(), "cumsum", scan::cumsum(t, dim, dtype_or(dtype, out, "cumsum")?)?, t, out)
     }
-    /// Running products along `dim`; integers and bool give int64 unless `dtype` says otherwise.
+    /// The cumulative products along `dim`. Integers and bool give int64 unless `dtype` is given.
     fn cumprod(x, dim: i64, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) sig(dim, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
         finish(x.py(), "cumprod", scan::cumprod(t, dim, dtype_or(dtype, out, "cumprod")?)?, t, out)
     }
 }
 
-/// The standard deviation: the root of `var`.
+/// The standard deviation, which is the square root of `var`.
 #[pyfunction]
 #[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None))]
 fn standard_deviation(
@@ -265,15 +267,15 @@ macro_rules! with_mean {
     )+};
 }
 with_mean! {
-    /// The variance and the mean over `dim`, as a tuple.
+    /// The variance and the mean over `dim`, or of all elements, as a tuple.
     var_mean
-    /// The standard deviation and the mean over `dim`, as a tuple.
+    /// The standard deviation and the mean over `dim`, or of all elements, as a tuple.
     std_mean
 }
 
 #[pymethods]
 impl PyTensor {
-    /// The standard deviation: the root of `var`.
+    /// The standard deviation, which is the square root of `var`.
     #[pyo3(name = "std", signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None))]
     fn standard_deviation(
         slf: &Bound<'_, Self>,
@@ -286,7 +288,7 @@ impl PyTensor {
         standard_deviation(slf, dim, unbiased, keepdim, correction, axis, None)
     }
 
-    /// Running sums along `dim`, written over this tensor.
+    /// Replaces this tensor by its cumulative sums along `dim`.
     #[pyo3(signature = (dim, *, dtype=None))]
     fn cumsum_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = PyTensor::of(slf);
@@ -297,7 +299,7 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// Running products along `dim`, written over this tensor.
+    /// Replaces this tensor by its cumulative products along `dim`.
     #[pyo3(signature = (dim, *, dtype=None))]
     fn cumprod_<'py>(slf: &Bound<'py, Self>, dim: i64, dtype: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = PyTensor::of(slf);

@@ -1,4 +1,6 @@
-//! Views and shapes in Python.
+//! Views and other changes of shape: `reshape`, `permute`, `split`, `expand`.
+//!
+//! `x[...]` is in `indexing`. Operations that rearrange or repeat elements in new memory are in `join`.
 
 use crate::autograd::Tensor;
 use crate::ops::parts;
@@ -18,7 +20,7 @@ pub(crate) fn tuple(py: Python<'_>, ts: Views) -> PyObjResult {
     Ok(PyTuple::new(py, items)?.into_any().unbind())
 }
 
-/// The result of an operation that may give its argument itself.
+/// The result of an operation that may return its argument itself.
 fn give(x: &Bound<'_, PyTensor>, out: Tensor) -> PyObjResult {
     if out.same(PyTensor::of(x)) { Ok(x.clone().into_any().unbind()) } else { wrap(x.py(), out) }
 }
@@ -27,7 +29,7 @@ fn missing(function: &str, name: &str) -> PyErr {
     type_error(format!("{function}() missing 1 required positional arguments: \"{name}\""))
 }
 
-/// Sizes given one by one, as one sequence, or by keyword.
+/// Sizes that are given one by one, as one sequence, or by keyword.
 fn sizes(
     function: &str,
     given: &Bound<'_, PyTuple>,
@@ -54,7 +56,10 @@ fn sizes(
     varargs(given)
 }
 
-/// The same elements in another shape: a view where possible, else a copy. One size may be -1.
+/// The same elements in another shape: a view if possible, else a copy. One size may be -1.
+///
+/// Raises:
+///     RuntimeError: The shape has another number of elements.
 #[pyfunction]
 #[pyo3(signature = (input, *shape, **kwargs))]
 fn reshape(input: &Bound<'_, PyTensor>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -73,7 +78,7 @@ functions_and_methods! {
     fn unsqueeze(x, dim: i64) sig(dim) {
         wrap(x.py(), shape::unsqueeze(PyTensor::of(x), dim)?)
     }
-    /// Without dimensions of size 1: all of them, or those that are named.
+    /// The tensor without dimensions of size 1: all of them, or those of `dim`.
     fn squeeze(x, dim: Option<&PyObj<'_>>) sig(dim=None) {
         let t = PyTensor::of(x);
         let out = match dim {
@@ -96,7 +101,7 @@ functions_and_methods! {
     fn swapdims(x, dim0: i64, dim1: i64) sig(dim0, dim1) {
         wrap(x.py(), shape::transpose(PyTensor::of(x), dim0, dim1)?)
     }
-    /// A matrix transposed; vectors and 0-d tensors stay as they are.
+    /// The transpose of a matrix. Vectors and 0-d tensors are unchanged.
     fn t(x) sig() {
         wrap(x.py(), shape::t(PyTensor::of(x))?)
     }
@@ -105,41 +110,41 @@ functions_and_methods! {
         let t = PyTensor::of(x);
         wrap(x.py(), if t.rank() == 0 { t.clone() } else { shape::matrix_transpose(t)? })
     }
-    /// Dimensions moved to other places; the rest keep their order.
+    /// The dimensions `source` moved to `destination`; the others keep their order.
     fn movedim(x, source: &PyObj<'_>, destination: &PyObj<'_>) sig(source, destination) {
         wrap(x.py(), shape::movedim(PyTensor::of(x), &ints(source)?, &ints(destination)?)?)
     }
-    /// Dimensions moved to other places; the rest keep their order.
+    /// The dimensions `source` moved to `destination`; the others keep their order.
     fn moveaxis(x, source: &PyObj<'_>, destination: &PyObj<'_>) sig(source, destination) {
         wrap(x.py(), shape::movedim(PyTensor::of(x), &ints(source)?, &ints(destination)?)?)
     }
-    /// `length` elements along `dim`, from `start` on.
+    /// The `length` slices along `dim` that begin at `start`.
     fn narrow(x, dim: i64, start: i64, length: i64) sig(dim, start, length) {
         wrap(x.py(), shape::narrow(PyTensor::of(x), dim, start, length)?)
     }
-    /// One slice along `dim`, without that dimension.
+    /// The slice at `index` along `dim`, without that dimension.
     fn select(x, dim: i64, index: i64) sig(dim, index) {
         wrap(x.py(), shape::select(PyTensor::of(x), dim, index)?)
     }
-    /// All slices along `dim`, without that dimension.
+    /// All slices along `dim`, without that dimension, as a tuple.
     fn unbind(x, dim: i64) sig(dim=0) {
         tuple(x.py(), parts::unbind(PyTensor::of(x), dim)?)
     }
-    /// Parts of a size (the last one may be smaller), or of the sizes in a list.
+    /// Splits along `dim` into parts of one size, of which the last may be smaller, or of the sizes in a list.
     fn split(x, split_size_or_sections: &PyObj<'_>, dim: i64) sig(split_size_or_sections, dim=0) {
         let (t, s) = (PyTensor::of(x), split_size_or_sections);
         let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
         tuple(x.py(), if many { parts::split_sizes(t, &ints(s)?, dim)? } else { parts::split(t, args::int(s)?, dim)? })
     }
-    /// Parts of the given sizes.
+    /// Splits along `dim` into parts of the given sizes.
     fn split_with_sizes(x, split_sizes: &PyObj<'_>, dim: i64) sig(split_sizes, dim=0) {
         tuple(x.py(), parts::split_sizes(PyTensor::of(x), &ints(split_sizes)?, dim)?)
     }
-    /// At most `chunks` parts of equal size; the last one may be smaller.
+    /// Splits along `dim` into at most `chunks` parts of equal size, of which the last may be smaller.
     fn chunk(x, chunks: i64, dim: i64) sig(chunks, dim=0) {
         tuple(x.py(), parts::chunk(PyTensor::of(x), chunks, dim)?)
     }
-    /// So many parts (their sizes differ by at most one), or parts between given positions.
+    /// Splits along `dim` into a number of parts whose sizes differ by at most one, or at a list of positions.
     fn tensor_split(x, indices_or_sections: &PyObj<'_>, dim: i64) sig(indices_or_sections, dim=0) {
         let (t, s) = (PyTensor::of(x), indices_or_sections);
         if let Some(i) = as_tensor(s) {
@@ -156,15 +161,18 @@ functions_and_methods! {
         let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
         tuple(x.py(), if many { parts::tensor_split_at(t, &ints(s)?, dim)? } else { parts::tensor_split(t, args::int(s)?, dim)? })
     }
-    /// A diagonal of two dimensions, as a new last dimension.
+    /// A diagonal of dimensions `dim1` and `dim2`, as a new last dimension.
     fn diagonal(x, offset: i64, dim1: i64, dim2: i64) sig(offset=0, dim1=0, dim2=1) {
         wrap(x.py(), shape::diagonal(PyTensor::of(x), offset, dim1, dim2)?)
     }
-    /// A view with the given sizes, strides and offset (in elements) of the tensor's storage.
+    /// A view of the tensor's storage with the given sizes, and strides and offset in elements.
+    ///
+    /// Raises:
+    ///     RuntimeError: The view reaches beyond the storage.
     fn as_strided(x, size: &PyObj<'_>, stride: &PyObj<'_>, storage_offset: Option<i64>) sig(size, stride, storage_offset=None) {
         wrap(x.py(), shape::as_strided(PyTensor::of(x), &ints(size)?, &ints(stride)?, storage_offset)?)
     }
-    /// The dimensions from `start_dim` to `end_dim` joined into one.
+    /// The dimensions from `start_dim` to `end_dim` merged into one.
     fn flatten(x, start_dim: i64, end_dim: i64) sig(start_dim=0, end_dim=-1) {
         give(x, shape::flatten(PyTensor::of(x), start_dim, end_dim)?)
     }
@@ -176,7 +184,7 @@ functions_and_methods! {
     fn ravel(x) sig() {
         give(x, shape::ravel(PyTensor::of(x))?)
     }
-    /// A copy that gradients flow through.
+    /// A copy with a history: gradients go to the original.
     fn clone(x, memory_format: Option<&PyObj<'_>>) sig(*, memory_format=None) {
         let contiguous = memory_format.is_some_and(|f| f.to_string().contains("contiguous_format"));
         let t = PyTensor::of(x);
@@ -187,7 +195,10 @@ functions_and_methods! {
 
 #[pymethods]
 impl PyTensor {
-    /// The same elements in another shape: a view where possible, else a copy. One size may be -1.
+    /// The same elements in another shape: a view if possible, else a copy. One size may be -1.
+    ///
+    /// Raises:
+    ///     RuntimeError: The shape has another number of elements.
     #[pyo3(name = "reshape", signature = (*shape, **kwargs))]
     fn m_reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         reshape(slf, shape, kwargs)
@@ -199,13 +210,16 @@ impl PyTensor {
         permute(slf, dims, kwargs)
     }
 
-    /// Repeated without copying to a shape that this one broadcasts to.
+    /// A view that is broadcast to the given shape.
     #[pyo3(name = "broadcast_to", signature = (*size, **kwargs))]
     fn m_broadcast_to(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes("broadcast_to", size, kwargs, "size")?)?)
     }
 
-    /// The same elements in another shape, sharing memory. One size may be -1.
+    /// A view of the same elements in another shape. One size may be -1.
+    ///
+    /// Raises:
+    ///     RuntimeError: The shape has another number of elements, or the strides do not allow a view.
     #[pyo3(signature = (*shape))]
     fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyObjResult {
         if shape.is_empty() {
@@ -221,12 +235,13 @@ impl PyTensor {
         wrap(slf.py(), shape::view(Self::of(slf), &sizes)?)
     }
 
+    /// This tensor in the shape of `other`: a view if possible, else a copy.
     fn reshape_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
         let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
         wrap(slf.py(), shape::reshape(Self::of(slf), &sizes)?)
     }
 
-    /// Dimensions of size 1 repeated without copying; -1 leaves a size as it is.
+    /// A view with dimensions of size 1 expanded to the given sizes; -1 leaves a size unchanged.
     #[pyo3(signature = (*size, implicit=false))]
     fn expand(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, implicit: bool) -> PyObjResult {
         let _ = implicit;
@@ -234,38 +249,41 @@ impl PyTensor {
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
     }
 
+    /// A view of this tensor expanded to the shape of `other`.
     fn expand_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyObjResult {
         let sizes: Vec<i64> = Self::of(other).shape().iter().map(|n| *n as i64).collect();
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
     }
 
-    /// Exchanges two dimensions of this tensor itself.
+    /// Exchanges two dimensions of this tensor in place.
     fn transpose_<'py>(slf: &Bound<'py, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'py, Self>> {
         shape::transpose_(Self::of(slf), dim0, dim1)?;
         Ok(slf.clone())
     }
 
+    /// Exchanges two dimensions of this tensor in place.
     fn swapaxes_<'py>(slf: &Bound<'py, Self>, axis0: i64, axis1: i64) -> PyResult<Bound<'py, Self>> {
         Self::transpose_(slf, axis0, axis1)
     }
 
+    /// Exchanges two dimensions of this tensor in place.
     fn swapdims_<'py>(slf: &Bound<'py, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'py, Self>> {
         Self::transpose_(slf, dim0, dim1)
     }
 
-    /// Transposes this matrix itself.
+    /// Transposes this matrix in place.
     fn t_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         shape::t_(Self::of(slf))?;
         Ok(slf.clone())
     }
 
-    /// Gives this tensor itself a new dimension of size 1.
+    /// Adds a dimension of size 1 to this tensor in place.
     fn unsqueeze_<'py>(slf: &Bound<'py, Self>, dim: i64) -> PyResult<Bound<'py, Self>> {
         shape::unsqueeze_(Self::of(slf), dim)?;
         Ok(slf.clone())
     }
 
-    /// Takes dimensions of size 1 from this tensor itself.
+    /// Removes dimensions of size 1 from this tensor in place.
     #[pyo3(signature = (dim=None))]
     fn squeeze_<'py>(slf: &Bound<'py, Self>, dim: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         match dim {
@@ -275,18 +293,19 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// Windows of `size` along a dimension, every `step`, as a new last dimension.
+    /// A view of the windows of `size` elements along a dimension, `step` apart, as a new last dimension.
     fn unfold(slf: &Bound<'_, Self>, dimension: i64, size: i64, step: i64) -> PyObjResult {
         wrap(slf.py(), shape::unfold(Self::of(slf), dimension, size, step)?)
     }
 
-    /// This tensor if it is row-major, else a row-major copy.
+    /// This tensor if its elements are in row-major order, else a copy that is.
     #[pyo3(signature = (*, memory_format=None))]
     fn contiguous(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
         let _ = memory_format;
         give(slf, shape::contiguous(Self::of(slf))?)
     }
 
+    /// A view with all dimensions in reverse order.
     #[getter(T)]
     fn reversed(slf: &Bound<'_, Self>) -> PyObjResult {
         let py = slf.py();
@@ -298,23 +317,26 @@ impl PyTensor {
         wrap(py, shape::reversed(Self::of(slf))?)
     }
 
+    /// A view with the last two dimensions exchanged.
     #[getter(mT)]
     fn matrix_transposed(slf: &Bound<'_, Self>) -> PyObjResult {
         of_matrices(slf, "mT")
     }
 
+    /// The conjugate transpose of a matrix.
     #[getter(H)]
     fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyObjResult {
         wrap(slf.py(), shape::adjoint_matrix(Self::of(slf))?)
     }
 
+    /// A view with the last two dimensions exchanged, conjugated.
     #[getter(mH)]
     fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyObjResult {
         of_matrices(slf, "mH")
     }
 }
 
-/// The last two dimensions exchanged; a number as it is, with PyTorch's warning.
+/// The last two dimensions exchanged. A 0-d tensor is returned as it is, with PyTorch's warning.
 fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyObjResult {
     let (py, t) = (x.py(), PyTensor::of(x));
     if t.rank() > 0 {
@@ -325,7 +347,7 @@ fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyObjResult {
     wrap(py, t.clone())
 }
 
-/// All tensors expanded to their common shape.
+/// All tensors expanded to their common broadcast shape, as a tuple.
 #[pyfunction]
 #[pyo3(signature = (*tensors))]
 fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {
@@ -335,7 +357,7 @@ fn broadcast_tensors(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResul
     tuple(py, shape::broadcast_tensors(&ts)?)
 }
 
-/// Repeated without copying to a shape that this one broadcasts to.
+/// A view that is broadcast to the given shape.
 #[pyfunction]
 #[pyo3(signature = (input, size))]
 fn broadcast_to(input: &Bound<'_, PyTensor>, size: &PyObj<'_>) -> PyObjResult {

@@ -1,8 +1,8 @@
-//! What stands before every function of the module and every method and property of `Tensor`: when all arguments are plain, the function
-//! itself runs; else those that want a say are asked.
+//! Wrappers around every function of the module and every method and property of `Tensor`: if all arguments are plain, the function itself
+//! runs, otherwise the overrides are called.
 //!
-//! Python hands a C function of a class no data of its own. Each place therefore has an entry of its own, which is two instructions long:
-//! it loads the place's number and jumps to what all places of a kind share.
+//! CPython passes no data to a C function of a class. Each wrapped function therefore has a C function of its own with two instructions: it
+//! loads the number of its `Place` and jumps to the code that all places of a kind share. Operators are wrapped in `operators`.
 
 use super::{Asked, Call, is_plain, keywords, modes_apply};
 use crate::error::Error;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 type Spread = unsafe extern "C" fn(RawObj, RawObj, RawObj) -> RawObj;
 type Alone = unsafe extern "C" fn(RawObj, RawObj) -> RawObj;
 
-/// Functions that make tensors from other things than tensors: only modes have a say in them.
+/// Functions that make tensors from other objects than tensors: only modes override them.
 const FOR_MODES: &[&str] = &[
     "arange",
     "as_tensor",
@@ -45,7 +45,7 @@ const FOR_MODES: &[&str] = &[
     "zeros",
 ];
 
-/// Functions and methods that nobody is asked about.
+/// Functions and methods that cannot be overridden.
 const ALWAYS_THEMSELVES: &[&str] = &[
     "as_subclass",
     "broadcast_shapes",
@@ -59,7 +59,7 @@ const ALWAYS_THEMSELVES: &[&str] = &[
     "set_rng_state",
 ];
 
-/// A covered place: the function behind it and its definition, the Python object in front of it.
+/// A wrapped function: the original function, the definition of the wrapper, and the wrapper's Python object.
 pub(super) struct Place {
     original: AtomicPtr<()>,
     object: AtomicPtr<ffi::PyObject>,
@@ -82,11 +82,11 @@ impl Place {
     }
 
     pub(super) fn name(&self) -> &'static str {
-        // SAFETY: `cover` filled the place with a definition that lives for ever, whose name is text.
+        // SAFETY: `cover` filled the place with a definition that is never freed, whose name is UTF-8.
         unsafe { CStr::from_ptr((*self.definition.load(Ordering::Relaxed)).ml_name) }.to_str().unwrap_or("")
     }
 
-    /// The function behind a place of the fast protocol.
+    /// The original function of a place that is called by the fast protocol.
     pub(super) fn fast(&self) -> FastFunction {
         let p = self.original.load(Ordering::Relaxed);
         // SAFETY: stored by `cover` from a function of this type.
@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-/// Places for functions, methods, methods without arguments, and those that take a tuple and a dict; in sixteens.
+/// The number of places for functions, methods, methods without arguments, and functions that take a tuple and a dict, in units of 16.
 const ROWS: [usize; 4] = [24, 32, 6, 4];
 
 /// The first place of a kind.
@@ -117,17 +117,17 @@ static ALL: [Place; first(ROWS.len())] = [const {
 }; first(ROWS.len())];
 static USED: [AtomicUsize; ROWS.len()] = [const { AtomicUsize::new(0) }; ROWS.len()];
 
-/// A place is filled before its function can be called.
+/// The original function of a place, which is filled before its wrapper can be called.
 unsafe fn original<F: Copy>(place: usize) -> F {
     let p = ALL[place].original.load(Ordering::Relaxed);
     // SAFETY: the pointer is a function of type `F`, stored by `cover`.
     unsafe { std::mem::transmute_copy::<*mut (), F>(&p) }
 }
 
-/// The function behind a place of the fast protocol itself.
+/// Calls the original function of a place by the fast protocol.
 #[inline(always)]
 unsafe fn run(at: usize, slf: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
-    // SAFETY: called with what Python gave.
+    // SAFETY: called with the arguments from Python.
     unsafe {
         let place = &ALL[at];
         if kwnames.is_null() || !place.has(REWRITES) || !keywords::has_one(kwnames) {
@@ -157,11 +157,11 @@ unsafe fn names_in(kwnames: RawObj) -> usize {
     unsafe { if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize } }
 }
 
-/// A call of the fast protocol with an argument that is not plain; `slf` is null for functions.
+/// A call by the fast protocol with an argument that is not plain.
 #[cold]
 #[inline(never)]
 unsafe fn ask_fast(at: usize, module_or_self: RawObj, is_method: bool, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
-    // SAFETY: called with what Python gave.
+    // SAFETY: called with the arguments from Python.
     unsafe {
         let py = Python::assume_attached();
         let itself = || run(at, module_or_self, args, nargs, kwnames);
@@ -199,7 +199,7 @@ trait SplitOff<T> {
 }
 
 impl<T> SplitOff<T> for SmallVec<[T; 6]> {
-    /// Takes the last `named` items away.
+    /// Removes the last `named` items and returns them.
     fn split_off_names(&mut self, named: usize) -> Vec<T> {
         self.drain(self.len() - named..).collect()
     }
@@ -216,17 +216,17 @@ fn ask<'py>(
     kwargs: Option<Bound<'py, PyDict>>,
     asked: &Asked<'py>,
 ) -> PyResult<RawObj> {
-    // SAFETY: `register` keeps the object for ever.
+    // SAFETY: `register` never releases the object.
     let func = unsafe { Bound::from_borrowed_ptr(py, ALL[place].object.load(Ordering::Relaxed)) };
     Ok(Call { func, args, kwargs }.ask(asked)?.into_ptr())
 }
 
-// What the places of a kind share. `extern "C"`, so that nothing unwinds through an entry and its call is a bare jump; the place comes last,
-// so that the other arguments stay where they are.
+// The code that all places of a kind share. It is `extern "C"`, so that no panic unwinds through it and the call is a jump. The place is the last
+// argument, so that the others stay in their registers.
 
 #[inline(never)]
 unsafe extern "C" fn call_function(module: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj, at: usize) -> RawObj {
-    // SAFETY: called by Python, through the entry of a place.
+    // SAFETY: called by Python, through the C function of a place.
     unsafe {
         if all_plain(args, nargs as usize + names_in(kwnames)) {
             return run(at, module, args, nargs, kwnames);
@@ -237,7 +237,7 @@ unsafe extern "C" fn call_function(module: RawObj, args: *const RawObj, nargs: i
 
 #[inline(never)]
 unsafe extern "C" fn call_method(slf: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj, at: usize) -> RawObj {
-    // SAFETY: called by Python, through the entry of a place.
+    // SAFETY: called by Python, through the C function of a place.
     unsafe {
         let count = nargs as usize + names_in(kwnames);
         if is_plain(slf) && (count == 0 || all_plain(args, count)) {
@@ -250,14 +250,14 @@ unsafe extern "C" fn call_method(slf: RawObj, args: *const RawObj, nargs: isize,
 /// A method without arguments.
 #[inline(never)]
 unsafe extern "C" fn call_alone(slf: RawObj, nothing: RawObj, at: usize) -> RawObj {
-    // SAFETY: called by Python, through the entry of a place.
+    // SAFETY: called by Python, through the C function of a place.
     unsafe { if is_plain(slf) { original::<Alone>(at)(slf, nothing) } else { ask_alone(slf, nothing, at) } }
 }
 
 #[cold]
 #[inline(never)]
 unsafe fn ask_alone(slf: RawObj, nothing: RawObj, at: usize) -> RawObj {
-    // SAFETY: called with what Python gave.
+    // SAFETY: called with the arguments from Python.
     unsafe {
         let py = Python::assume_attached();
         guarded(py, || {
@@ -271,10 +271,10 @@ unsafe fn ask_alone(slf: RawObj, nothing: RawObj, at: usize) -> RawObj {
     }
 }
 
-/// A function (whose `slf` is the module, which is plain) or a method that takes a tuple and a dict.
+/// A method, or a function (whose `slf` is the module, which is plain), that takes a tuple and a dict.
 #[inline(never)]
 unsafe extern "C" fn call_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: usize) -> RawObj {
-    // SAFETY: called by Python, through the entry of a place.
+    // SAFETY: called by Python, through the C function of a place.
     unsafe {
         let plain_names = kwargs.is_null() || {
             let (mut next, mut value, mut plain) = (0, std::ptr::null_mut(), true);
@@ -293,7 +293,7 @@ unsafe extern "C" fn call_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: 
 #[cold]
 #[inline(never)]
 unsafe fn ask_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: usize) -> RawObj {
-    // SAFETY: called with what Python gave.
+    // SAFETY: called with the arguments from Python.
     unsafe {
         let py = Python::assume_attached();
         guarded(py, || {
@@ -313,7 +313,7 @@ unsafe fn ask_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: usize) -> Ra
     }
 }
 
-// The entries.
+// The C functions of the places.
 
 unsafe extern "C" fn function<const AT: usize>(module: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
     // SAFETY: called by Python.
@@ -357,7 +357,7 @@ macro_rules! sixteen {
         ]
     };
 }
-/// The functions of a kind, for the places from `$from` on.
+/// The C functions of a kind, for the places from `$from` on.
 macro_rules! numbered {
     ($f:ident from $from:expr, $($row:literal)*) => { [$(sixteen!($f ($from + $row * 16))),*] };
 }
@@ -377,9 +377,9 @@ fn take(kind: usize, name: &str) -> PyResult<(usize, usize, usize)> {
     Ok((first(kind) + at, at / 16, at % 16))
 }
 
-/// The definition of the cover of a function or method; None where nobody is asked.
+/// The definition of the wrapper of a function or method; None if it cannot be overridden.
 unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Option<(usize, *mut ffi::PyMethodDef)>> {
-    // SAFETY: a definition of PyO3's or of `rows`, which lives for ever.
+    // SAFETY: a definition of PyO3 or of `functions`, which is never freed.
     unsafe {
         let name = CStr::from_ptr((*def).ml_name).to_str().unwrap_or("");
         let hidden = name.starts_with('_') && !is_method;
@@ -428,7 +428,7 @@ unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Optio
     }
 }
 
-/// A property behind its cover.
+/// A wrapped property.
 struct Property {
     get: Option<ffi::getter>,
     set: Option<ffi::setter>,
@@ -436,10 +436,10 @@ struct Property {
     object: AtomicPtr<ffi::PyObject>,
 }
 
-/// Asks about a property: `how` is `__get__` or `__set__`.
+/// Calls the overrides of a property; `how` is `__get__` or `__set__`.
 #[cold]
 unsafe fn ask_property(of: &Property, slf: RawObj, value: RawObj, how: &str, itself: &dyn Fn() -> RawObj) -> RawObj {
-    // SAFETY: called with what Python gave.
+    // SAFETY: called with the arguments from Python.
     unsafe {
         let py = Python::assume_attached();
         guarded(py, || {
@@ -459,7 +459,7 @@ unsafe fn ask_property(of: &Property, slf: RawObj, value: RawObj, how: &str, its
 }
 
 unsafe extern "C" fn get(slf: RawObj, closure: *mut c_void) -> RawObj {
-    // SAFETY: the closure is a `Property` that lives for ever; Python calls this only where there is a getter.
+    // SAFETY: the closure is a `Property` that is never freed. Python calls this only if there is a getter.
     unsafe {
         let of = &*closure.cast::<Property>();
         let itself = || of.get.map_or(std::ptr::null_mut(), |f| f(slf, of.closure));
@@ -468,7 +468,7 @@ unsafe extern "C" fn get(slf: RawObj, closure: *mut c_void) -> RawObj {
 }
 
 unsafe extern "C" fn set(slf: RawObj, value: RawObj, closure: *mut c_void) -> c_int {
-    // SAFETY: as above; no value stands for a deletion, which is the property's own to refuse.
+    // SAFETY: as above. A null value is a deletion, which the property itself accepts or refuses.
     unsafe {
         let of = &*closure.cast::<Property>();
         let failed = std::cell::Cell::new(0);
@@ -485,12 +485,12 @@ unsafe extern "C" fn set(slf: RawObj, value: RawObj, closure: *mut c_void) -> c_
     }
 }
 
-/// An object that is never let go of: a bound method may outlive its place in the class.
+/// A reference that is never released: a bound method may outlive the attribute of the class.
 fn for_ever(object: &Bound<'_, PyAny>) -> RawObj {
     object.clone().into_ptr()
 }
 
-/// Puts covers before what the class and the module have.
+/// Wraps all functions of the module, and all methods and properties of the class.
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     let ty = py.get_type::<PyTensor>();
@@ -498,7 +498,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let entries: Vec<(String, Bound<'_, PyAny>)> = own.call_method0("items")?.try_iter()?.map(|e| e?.extract()).collect::<PyResult<_>>()?;
     for (name, object) in entries {
         let kind = object.get_type().name()?.to_string();
-        // SAFETY: the kind says how the descriptor is laid out; new definitions live for ever, and so do the class's attributes.
+        // SAFETY: the kind determines the layout of the descriptor. New definitions are never freed, nor are the class's attributes.
         unsafe {
             let new = match kind.as_str() {
                 "method_descriptor" => {
@@ -535,7 +535,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         if !object.is_instance_of::<PyCFunction>() {
             continue;
         }
-        // SAFETY: a builtin function is laid out so; its definition lives for ever.
+        // SAFETY: this is the layout of a built-in function, whose definition is never freed.
         unsafe {
             let f = object.as_ptr().cast::<ffi::PyCFunctionObject>();
             let Some((at, def)) = cover((*f).m_ml, false)? else { continue };

@@ -1,4 +1,6 @@
-//! Keywords that PyTorch takes beside those that a function's own code knows: `out=`, and other names of a parameter.
+//! Keywords that PyTorch accepts beyond those of a function's own code: `out=`, and other names of parameters.
+//!
+//! Functions that write into `out=` themselves are not listed here; declared functions and pointwise rows take `out=` by their tables.
 
 use super::covers::{Place, guarded};
 use crate::autograd::Tensor;
@@ -11,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use smallvec::SmallVec;
 
-/// Functions of the module that write their one result over `out=`, here, since their own code knows nothing of it.
+/// Functions of the module whose one result is written to `out=` here, since their own code does not accept it.
 const WITH_OUT: &[&str] = &[
     "addmm",
     "baddbmm",
@@ -40,7 +42,7 @@ const WITH_OUT: &[&str] = &[
     "where",
 ];
 
-/// PyTorch's other names of parameters: function or method, their name, ours. There they belong to different overloads.
+/// PyTorch's other names of parameters, from its overloads: function or method, name in PyTorch, name here.
 const RENAMED: &[(&str, &str, &str)] = &[
     ("dsplit", "indices", "indices_or_sections"),
     ("dsplit", "sections", "indices_or_sections"),
@@ -55,26 +57,26 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("vsplit", "sections", "indices_or_sections"),
 ];
 
-/// Whether a function takes `out=` by this file.
+/// Whether `out=` of a function is handled here.
 pub(in crate::python) fn takes_out(name: &str, is_method: bool) -> bool {
     !is_method && WITH_OUT.contains(&name)
 }
 
-/// Whether the calls with keywords of a function or method go through `call`.
+/// Whether calls with keywords of a function or method go through `call`.
 pub(super) fn concerns(name: &str, is_method: bool) -> bool {
     takes_out(name, is_method) || RENAMED.iter().any(|(f, ..)| *f == name)
 }
 
-/// Whether one of the names could be a keyword of this file.
+/// Whether one of the names may be a keyword that is handled here.
 ///
 /// # Safety
-/// A tuple of text.
+/// `kwnames` is a tuple of `str`.
 pub(super) unsafe fn has_one(kwnames: RawObj) -> bool {
     // SAFETY: by the caller's promise.
     unsafe {
         (0..ffi::PyTuple_GET_SIZE(kwnames)).any(|i| {
             let name = ffi::PyTuple_GET_ITEM(kwnames, i);
-            // All that there are differ in length.
+            // The keywords all differ in length.
             let candidate = match ffi::PyUnicode_GET_LENGTH(name) {
                 3 => c"out",
                 6 => c"tensor",
@@ -89,14 +91,14 @@ pub(super) unsafe fn has_one(kwnames: RawObj) -> bool {
     }
 }
 
-/// Calls a place's function with its own keywords in the place of PyTorch's.
+/// Calls the function of a place with PyTorch's keywords replaced by its own.
 ///
 /// # Safety
-/// As for a function of the fast protocol, with `kwnames` a tuple.
+/// As for a function that is called by the fast protocol, and `kwnames` is a tuple.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn call(place: &Place, slf: RawObj, args: *const RawObj, nargs: isize, kwnames: RawObj) -> RawObj {
-    // SAFETY: by the caller's promise; what is passed on is borrowed from the caller, or held here until the call is over.
+    // SAFETY: by the caller's promise. The arguments are borrowed from the caller, or owned here until the call returns.
     unsafe {
         let py = Python::assume_attached();
         guarded(py, || {

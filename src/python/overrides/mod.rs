@@ -1,7 +1,8 @@
-//! `__torch_function__`: classes that want a say in what functions do with their objects, and modes that want it in everything.
+//! `__torch_function__`: classes that override functions of their objects, and modes that override all functions.
 //!
-//! A call that concerns plain tensors only is told by comparing types. What a call then costs is said in `covers` and `operators`, which
-//! stand before every function, method, property and operator; here is whom to ask, and how.
+//! Here the overrides of a call are found and called. `covers` wraps every function, method and property, `operators` every operator; they check
+//! by a comparison of types that all arguments are plain, and come here only if one is not. Decorators for functions written in Python are in
+//! `rgrad.overrides`.
 
 pub(super) mod covers;
 pub(super) mod keywords;
@@ -22,16 +23,16 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 unsafe extern "C" {
-    /// Part of CPython's exported interface, though not of the limited one: looks along the classes, without descriptors; borrowed.
+    /// Exported by CPython, though not part of the limited interface. Looks a name up along the classes, without descriptors; borrowed.
     fn _PyType_Lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
 }
 
-/// The class whose objects nobody wants a say in: `Tensor` itself, and null while a mode is on in any thread.
+/// The class whose objects have no overrides: `Tensor` itself; null while a mode is active in any thread.
 static PLAIN: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
-/// The interned name `__torch_function__`, and the function that a class has there to leave tensors alone.
+/// The interned name `__torch_function__`, and the function that a class has under this name to disable its override.
 static NAME: AtomicPtr<ffi::PyObject> = AtomicPtr::new(std::ptr::null_mut());
 static LEAVES_ALONE: AtomicPtr<ffi::PyObject> = AtomicPtr::new(std::ptr::null_mut());
-/// How many modes are on in all threads.
+/// The number of active modes in all threads.
 static MODES: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -47,9 +48,9 @@ thread_local! {
     static MODE_STACK: RefCell<Vec<Py<PyAny>>> = const { RefCell::new(Vec::new()) };
 }
 
-// ---- whom to ask -----------------------------------------------------------------------------------------------------
+// ---- which overrides a call has --------------------------------------------------------------------------------------
 
-/// Whether nobody can want a say in what happens to an object. May say no too often.
+/// Whether an object certainly has no override. False while a mode is active.
 ///
 /// # Safety
 /// A live object, under the GIL.
@@ -59,7 +60,7 @@ unsafe fn is_plain(obj: *mut ffi::PyObject) -> bool {
     unsafe { std::ptr::eq(ffi::Py_TYPE(obj), PLAIN.load(Ordering::Relaxed)) || (MODES.load(Ordering::Relaxed) == 0 && !is_asked(obj, 2)) }
 }
 
-/// Whether an object is a tensor for which the core's own operation is all.
+/// Whether an object is a tensor that certainly has no override.
 ///
 /// # Safety
 /// A live object, under the GIL.
@@ -69,9 +70,9 @@ pub(super) unsafe fn is_plain_tensor(obj: *mut ffi::PyObject) -> bool {
     unsafe { std::ptr::eq(ffi::Py_TYPE(obj), PLAIN.load(Ordering::Relaxed)) || (identity::tensor_in(obj).is_some() && is_plain(obj)) }
 }
 
-/// Whether a class has a `__torch_function__` of its own.
+/// Whether a class has a `__torch_function__` other than `Tensor`'s.
 unsafe fn class_is_asked(ty: *mut ffi::PyTypeObject) -> bool {
-    // SAFETY: a live class, under the GIL; classes made in C have none.
+    // SAFETY: a live class, under the GIL. Static classes of C have no override.
     unsafe {
         if (*ty).tp_flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 || std::ptr::eq(ty, identity::base_type()) {
             return false;
@@ -81,7 +82,7 @@ unsafe fn class_is_asked(ty: *mut ffi::PyTypeObject) -> bool {
     }
 }
 
-/// Whether a class leaves the core's operations alone (`Parameter` does).
+/// Whether a class has no override, as `Parameter` and `Tensor`.
 ///
 /// # Safety
 /// A live class, under the GIL.
@@ -90,10 +91,10 @@ pub(super) unsafe fn class_is_plain(ty: *mut ffi::PyTypeObject) -> bool {
     unsafe { !class_is_asked(ty) }
 }
 
-/// Whether an object, or one in a tuple or list (`depth` levels of them), has a `__torch_function__` of its own.
+/// Whether an object has an override, or one in it if it is a tuple or list, down to `depth` levels.
 #[inline(never)]
 unsafe fn is_asked(obj: *mut ffi::PyObject, depth: usize) -> bool {
-    // SAFETY: a live object, under the GIL; nothing in here runs Python, so the items stay.
+    // SAFETY: a live object, under the GIL. No Python code runs here, so the items live.
     unsafe {
         let ty = ffi::Py_TYPE(obj);
         if (*ty).tp_flags & (ffi::Py_TPFLAGS_TUPLE_SUBCLASS | ffi::Py_TPFLAGS_LIST_SUBCLASS) != 0 && depth > 0 {
@@ -105,9 +106,9 @@ unsafe fn is_asked(obj: *mut ffi::PyObject, depth: usize) -> bool {
     }
 }
 
-/// The items of a tuple or list.
+/// Calls `f` with each item of a tuple or list.
 unsafe fn each_item(obj: *mut ffi::PyObject, f: &mut dyn FnMut(*mut ffi::PyObject)) {
-    // SAFETY: the caller knows it to be one of the two.
+    // SAFETY: the caller has checked that it is one of the two.
     unsafe {
         if ffi::PyTuple_Check(obj) != 0 {
             (0..ffi::PyTuple_GET_SIZE(obj)).for_each(|i| f(ffi::PyTuple_GET_ITEM(obj, i)));
@@ -117,13 +118,13 @@ unsafe fn each_item(obj: *mut ffi::PyObject, f: &mut dyn FnMut(*mut ffi::PyObjec
     }
 }
 
-/// The objects to ask: one of each class, subclasses before their bases, else from left to right.
+/// The objects whose overrides are called: one of each class, subclasses before their bases, otherwise from left to right.
 #[derive(Default)]
 struct Asked<'py>(SmallVec<[PyObj<'py>; 2]>);
 
 impl<'py> Asked<'py> {
     fn consider(&mut self, obj: &PyObj<'py>, depth: usize) {
-        // SAFETY: live objects under the GIL; the items are held while they are looked at.
+        // SAFETY: live objects under the GIL. The items are owned while they are examined.
         unsafe {
             let ty = obj.get_type();
             if (*ty.as_type_ptr()).tp_flags & (ffi::Py_TPFLAGS_TUPLE_SUBCLASS | ffi::Py_TPFLAGS_LIST_SUBCLASS) != 0 && depth > 0 {
@@ -155,9 +156,9 @@ fn modes_apply() -> bool {
     ENABLED.get() < Enabled::Nothing && MODE_STACK.with_borrow(|s| !s.is_empty())
 }
 
-// ---- asking ----------------------------------------------------------------------------------------------------------
+// ---- calling them ----------------------------------------------------------------------------------------------------
 
-/// A call as handlers see it.
+/// A call as overrides see it.
 struct Call<'py> {
     func: PyObj<'py>,
     args: Bound<'py, PyTuple>,
@@ -173,7 +174,7 @@ impl<'py> Call<'py> {
         Ok(if answer.is(handler.py().NotImplemented()) { None } else { Some(answer) })
     }
 
-    /// Asks the innermost mode, which is off meanwhile, then the objects.
+    /// Calls the innermost mode, which is inactive meanwhile, then the overrides of the objects, until one answers.
     fn ask(&self, asked: &Asked<'py>) -> PyObjResult {
         let py = self.func.py();
         let types = PyTuple::new(py, asked.0.iter().map(PyObj::get_type))?;
@@ -222,14 +223,14 @@ impl<'py> Call<'py> {
     }
 }
 
-// ---- what Python sees ------------------------------------------------------------------------------------------------
+// ---- the functions of the module -------------------------------------------------------------------------------------
 
-/// Sets what is asked on this thread, and gives back what was.
+/// Restricts which overrides this thread calls, until it is dropped.
 struct Restricted(Enabled);
 
 impl Restricted {
     fn to(what: Enabled) -> Self {
-        // A restriction within a stricter one changes nothing.
+        // Inside a stricter restriction this one has no effect.
         let before = ENABLED.get();
         ENABLED.set(if what > before { what } else { before });
         Restricted(before)
@@ -267,20 +268,20 @@ macro_rules! disabling {
     };
 }
 
-/// What the entered blocks of one object have to give back.
+/// The restrictions of the blocks that one object has entered.
 #[derive(Default)]
 struct Blocks(crate::backend::lock_order::Table<Vec<Restricted>>);
 
 disabling! {
-    /// A context in which no subclass's ``__torch_function__`` is called.
+    /// A context in which the ``__torch_function__`` of subclasses is not called.
     DisableTorchFunctionSubclass, Enabled::ModesOnly
 }
 disabling! {
-    /// A context in which no ``__torch_function__`` is called, neither a subclass's nor a mode's.
+    /// A context in which no ``__torch_function__`` is called, neither of subclasses nor of modes.
     DisableTorchFunction, Enabled::Nothing
 }
 
-/// What stands at ``__torch_function__`` of a class that leaves the operations on its objects alone: runs ``func``.
+/// The ``__torch_function__`` of classes that override nothing: calls ``func``.
 #[pyfunction]
 #[pyo3(signature = (func, types, args=None, kwargs=None))]
 fn _disabled_torch_function_impl(
@@ -304,7 +305,7 @@ fn positional<'py>(py: Python<'py>, args: Option<&PyObj<'py>>) -> PyResult<Bound
     }
 }
 
-/// A result in the class of those it was made from: tensors, also in tuples and lists.
+/// A result with all its tensors, also those in tuples and lists, as objects of `cls`.
 fn converted<'py>(value: PyObj<'py>, cls: &Bound<'py, PyType>) -> PyResult<PyObj<'py>> {
     if let Ok(t) = value.cast::<PyTensor>() {
         if value.is_instance(cls)? {
@@ -329,11 +330,11 @@ fn converted<'py>(value: PyObj<'py>, cls: &Bound<'py, PyType>) -> PyResult<PyObj
     }
     let ty = value.get_type();
     let made = PyList::new(value.py(), made)?;
-    // Named tuples take their fields one by one.
+    // The constructor of a named tuple takes the fields one by one.
     if ty.hasattr("_make")? { ty.call_method1("_make", (made,)) } else { ty.call1((made,)) }
 }
 
-/// Whether `func` gives a tensor that another one holds, so that the same object must come every time.
+/// Whether `func` returns a tensor that another one holds, which must be the same object each time.
 fn gives_what_is_held(func: &PyObj<'_>) -> PyResult<bool> {
     let py = func.py();
     let Ok(of) = func.getattr(intern!(py, "__self__")) else { return Ok(false) };
@@ -343,7 +344,16 @@ fn gives_what_is_held(func: &PyObj<'_>) -> PyResult<bool> {
 
 #[pymethods]
 impl PyTensor {
-    /// Runs ``func`` and gives tensors among its results in this class; NotImplemented if ``types`` has a class of others.
+    /// Calls ``func`` and converts the tensors in its result to this class.
+    ///
+    /// Args:
+    ///     func: The function that was called.
+    ///     types: The classes of the arguments that have a ``__torch_function__``.
+    ///     args: The positional arguments.
+    ///     kwargs: The keyword arguments.
+    ///
+    /// Returns:
+    ///     The result; NotImplemented if this class is not a subclass of all ``types``.
     #[classmethod]
     #[pyo3(signature = (func, types, args=None, kwargs=None))]
     fn __torch_function__<'py>(
@@ -371,7 +381,8 @@ impl PyTensor {
 
     /// This tensor as an object of class `cls`, with the same memory and history.
     ///
-    /// Raises TypeError unless `cls` is a subclass of Tensor.
+    /// Raises:
+    ///     TypeError: `cls` is not a subclass of Tensor.
     fn as_subclass(slf: &Bound<'_, Self>, cls: &Bound<'_, PyAny>) -> PyObjResult {
         match cls.cast::<PyType>() {
             Ok(ty) if ty.is_subclass_of::<PyTensor>()? => identity::as_subclass(slf, ty),
@@ -383,19 +394,19 @@ impl PyTensor {
     }
 }
 
-/// Makes the next question whether somebody wants a say be answered with no.
+/// Makes the next `_has_torch_function` return False.
 #[pyfunction]
 fn _skip_torch_function_once(on: bool) {
     SKIP.set(on);
 }
 
-/// Whether subclasses are asked on this thread from now on; gives back whether they were.
+/// Sets whether overrides of subclasses are called on this thread, and returns the previous setting.
 #[pyfunction]
 fn _set_torch_function_enabled(on: bool) -> bool {
     ENABLED.replace(if on { Enabled::All } else { Enabled::ModesOnly }) == Enabled::All
 }
 
-/// Whether an element of ``relevant_args`` wants a say, or a mode is on.
+/// Whether an element of ``relevant_args`` has an override, or a mode is active.
 #[pyfunction]
 fn _has_torch_function(relevant_args: &PyObj<'_>) -> PyResult<bool> {
     if SKIP.replace(false) {
@@ -408,14 +419,14 @@ fn _has_torch_function(relevant_args: &PyObj<'_>) -> PyResult<bool> {
     Ok(!Asked::of(items).0.is_empty())
 }
 
-/// Whether one of the arguments wants a say, or a mode is on.
+/// Whether one of the arguments has an override, or a mode is active.
 #[pyfunction]
 #[pyo3(signature = (*args))]
 fn _has_torch_function_variadic(args: &Bound<'_, PyTuple>) -> bool {
     !SKIP.replace(false) && (modes_apply() || !Asked::of(args.iter()).0.is_empty())
 }
 
-/// Asks modes and the elements of ``relevant_args`` about a call, in their order.
+/// Calls the overrides of modes and of the elements of ``relevant_args``, in PyTorch's order.
 #[pyfunction]
 fn _ask_torch_function<'py>(
     func: PyObj<'py>,
@@ -427,7 +438,7 @@ fn _ask_torch_function<'py>(
     Call { func, args, kwargs }.ask(&Asked::of(items))
 }
 
-/// Whether subclasses are asked on this thread.
+/// Whether overrides of subclasses are called on this thread.
 #[pyfunction]
 fn _is_torch_function_enabled() -> bool {
     ENABLED.get() == Enabled::All
@@ -446,7 +457,7 @@ fn _push_torch_function_mode(mode: Py<PyAny>) {
     MODE_STACK.with_borrow_mut(|s| s.push(mode));
 }
 
-/// Ends the innermost mode of this thread and gives it back.
+/// Removes the innermost mode of this thread and returns it.
 #[pyfunction]
 fn _pop_torch_function_mode() -> PyObjResult {
     let mode = MODE_STACK.with_borrow_mut(Vec::pop).ok_or_else(|| PyIndexError::new_err("no TorchFunctionMode is on in this thread"))?;
@@ -454,7 +465,7 @@ fn _pop_torch_function_mode() -> PyObjResult {
     Ok(mode)
 }
 
-/// The modes of this thread, outermost first.
+/// The active modes of this thread, outermost first.
 #[pyfunction]
 fn _torch_function_modes(py: Python<'_>) -> Vec<Py<PyAny>> {
     MODE_STACK.with_borrow(|s| s.iter().map(|m| m.clone_ref(py)).collect())

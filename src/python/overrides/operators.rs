@@ -1,8 +1,8 @@
-//! Operators: what stands in the slots of the class before those that PyO3 put there.
+//! Wrappers around the operators: functions in the slots of the class that call overrides, or PyO3's functions if all operands are plain.
 //!
-//! A subclass gets these by inheritance; `Tensor` itself and classes that leave operations alone have the short ones of `slots` where there
-//! are any. An error of type TypeError becomes NotImplemented, so that Python goes on to ask the other
-//! operand; not so in place, where Python takes such an answer for the result (of the slot for sequences that `__iadd__` fills too).
+//! Subclasses inherit these. `Tensor` and classes without override have those of `tensor::fast_operators` where there are any. A TypeError of an
+//! override becomes NotImplemented, so that Python tries the other operand; not for in-place operators, where Python would take NotImplemented
+//! for the result (in the slot for sequences, which `__iadd__` also fills).
 
 use super::covers::guarded;
 use super::{Asked, Call, is_plain, modes_apply};
@@ -19,18 +19,18 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The function that PyO3 put into a slot of the class.
 type OriginalSlot = AtomicPtr<()>;
 
-/// A slot's function; None where PyO3 left it empty.
+/// The function that PyO3 put into a slot.
 unsafe fn original<F: Copy>(slot: &OriginalSlot) -> F {
     let p = slot.load(Ordering::Relaxed);
-    // SAFETY: stored by `register` from a slot of type `F`.
+    // SAFETY: `register` stored it from a slot of type `F`.
     unsafe { std::mem::transmute_copy::<*mut (), F>(&p) }
 }
 
-/// Asks about `Tensor.<name>(*operands)`; what the slot itself does if nobody is to be asked.
+/// Calls the overrides of `Tensor.<name>(*operands)`, or the slot's own function if there are none.
 #[cold]
 #[inline(never)]
 unsafe fn ask(name: &str, operands: &[RawObj], falls_back: bool, itself: &dyn Fn() -> RawObj) -> RawObj {
-    // SAFETY: live objects under the GIL, as Python called a slot with them.
+    // SAFETY: live objects under the GIL, with which Python called a slot.
     unsafe {
         let py = Python::assume_attached();
         guarded(py, || {
@@ -50,7 +50,7 @@ unsafe fn ask(name: &str, operands: &[RawObj], falls_back: bool, itself: &dyn Fn
     }
 }
 
-/// The names that handlers see, for a tensor on the left and on the right.
+/// The names of the functions that overrides get, for a tensor on the left and on the right.
 const BINARY_NAMES: [(&str, &str); 12] = [
     ("add", "add"),
     ("sub", "__rsub__"),
@@ -145,7 +145,7 @@ pub(in crate::python) unsafe extern "C" fn compare(a: RawObj, b: RawObj, op: c_i
 
 static ITER: OriginalSlot = OriginalSlot::new(std::ptr::null_mut());
 
-/// Iterates over what `unbind` gives, which is asked about.
+/// Iterates over the result of `unbind`, which can be overridden.
 unsafe extern "C" fn iter(a: RawObj) -> RawObj {
     // SAFETY: called by Python.
     unsafe {
@@ -159,9 +159,9 @@ unsafe extern "C" fn iter(a: RawObj) -> RawObj {
     }
 }
 
-/// The answer of a slot that gives a number.
+/// The result of a slot that returns a number.
 unsafe fn as_number(answer: RawObj, read: unsafe extern "C" fn(RawObj) -> ffi::Py_ssize_t) -> ffi::Py_ssize_t {
-    // SAFETY: null with an exception set, or a new reference.
+    // SAFETY: `answer` is a new reference, or null with an exception set.
     unsafe {
         if answer.is_null() {
             return -1;
@@ -181,7 +181,7 @@ unsafe extern "C" fn nothing(_: RawObj) -> ffi::Py_ssize_t {
     0
 }
 
-/// A slot that gives a number, as an object; null stays an error.
+/// The number that a slot returned as an object; null for an error.
 unsafe fn number_object(n: ffi::Py_ssize_t) -> RawObj {
     // SAFETY: under the GIL.
     unsafe { if n < 0 { std::ptr::null_mut() } else { ffi::PyLong_FromSsize_t(n) } }
@@ -232,7 +232,7 @@ unsafe extern "C" fn get_item(a: RawObj, key: RawObj) -> RawObj {
 }
 
 unsafe extern "C" fn set_item(a: RawObj, key: RawObj, value: RawObj) -> c_int {
-    // SAFETY: called by Python; no value stands for a deletion, which the slot itself refuses.
+    // SAFETY: called by Python. A null value is a deletion, which the slot itself refuses.
     unsafe {
         let itself = || original::<ffi::objobjargproc>(&SET_ITEM)(a, key, value);
         if value.is_null() || (is_plain(a) && is_plain(key) && is_plain(value)) {
@@ -242,14 +242,14 @@ unsafe extern "C" fn set_item(a: RawObj, key: RawObj, value: RawObj) -> c_int {
     }
 }
 
-/// Where a descriptor of an operator keeps the slot's function, which subclasses inherit.
+/// The field in which the descriptor of an operator stores the slot's function, which subclasses inherit.
 unsafe fn wrapped(dict: &Bound<'_, PyAny>, name: &str) -> PyResult<*mut *mut c_void> {
     let d = dict.get_item(name)?;
-    // SAFETY: what the class's dict has under an operator's name is a slot wrapper.
+    // SAFETY: the class's dict has a slot wrapper under the name of an operator.
     Ok(unsafe { &raw mut (*d.as_ptr().cast::<ffi::PyWrapperDescrObject>()).d_wrapped })
 }
 
-/// Puts a cover into a slot and behind its names; a slot whose names call something else keeps it.
+/// Puts a wrapper into a slot and into the descriptors of its names. A descriptor that calls another function is left unchanged.
 macro_rules! put {
     ($dict:ident, $place:expr, $saved:expr, $cover:expr, $($name:literal)+) => {
         if let Some(f) = $place {
@@ -269,7 +269,7 @@ macro_rules! put {
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let ty = m.py().get_type::<PyTensor>();
     let dict = ty.getattr("__dict__")?;
-    // SAFETY: the type was made just now and nobody else has seen it; the functions have the types of their slots.
+    // SAFETY: the type is new and no other code has seen it. The functions have the types of their slots.
     unsafe {
         let t = ty.as_type_ptr();
         let n = &mut *(*t).tp_as_number;

@@ -1,4 +1,6 @@
-//! Pointwise operations whose Python signature is more than operands and parameters.
+//! Pointwise operations whose signature is more than operands and parameters: `add` with `alpha`, `div` with `rounding_mode`, `clamp`.
+//!
+//! All others are bound from their rows in the parent module.
 
 use super::{into_out, pow_inplace};
 use crate::autograd::Tensor;
@@ -63,7 +65,10 @@ fn div_row(rounding_mode: Option<&str>) -> PyResult<RowId> {
     }
 }
 
-/// `input / other`, exact or rounded ('floor', 'trunc').
+/// `input / other`; `rounding_mode` is None for true division, 'floor' or 'trunc'.
+///
+/// Raises:
+///     RuntimeError: `rounding_mode` is something else.
 #[pyfunction]
 #[pyo3(signature = (input, other, *, rounding_mode=None, out=None))]
 fn div(py: Python<'_>, input: &PyObj<'_>, other: &PyObj<'_>, rounding_mode: Option<&str>, out: Option<&PyObj<'_>>) -> PyObjResult {
@@ -71,7 +76,7 @@ fn div(py: Python<'_>, input: &PyObj<'_>, other: &PyObj<'_>, rounding_mode: Opti
     finish(py, "div", pw::call(div_row(rounding_mode)?, &[a, b], &[])?, &[a, b], out)
 }
 
-/// `input` to the power of `exponent`; either may be a number.
+/// `input` to the power of `exponent`, of which one may be a number.
 #[pyfunction]
 #[pyo3(signature = (input, exponent, *, out=None))]
 fn pow(py: Python<'_>, input: &PyObj<'_>, exponent: &PyObj<'_>, out: Option<&PyObj<'_>>) -> PyObjResult {
@@ -87,7 +92,7 @@ fn clamp_bound<'a>(o: Option<&'a PyObj<'_>>, position: usize, name: &str) -> PyR
     o.filter(|o| !o.is_none()).map(|o| operand_of(o, "clamp", position, name)).transpose()
 }
 
-/// The bounds of a clamp: numbers or tensors.
+/// A clamp whose bounds are numbers or tensors.
 fn clamp_call(x: &Tensor, min: Option<&PyObj<'_>>, max: Option<&PyObj<'_>>) -> PyResult<Tensor> {
     let tensors = min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some();
     if tensors {
@@ -104,7 +109,10 @@ fn clamp_call(x: &Tensor, min: Option<&PyObj<'_>>, max: Option<&PyObj<'_>>) -> P
     Ok(clamping::clamp(x, bound(min, "min")?, bound(max, "max")?)?)
 }
 
-/// Limits every element to `[min, max]`; either bound may be missing.
+/// Limits every element to `[min, max]`. The bounds are numbers or tensors, and one may be missing.
+///
+/// Raises:
+///     RuntimeError: Both bounds are missing.
 #[pyfunction]
 #[pyo3(signature = (input, min=None, max=None, *, out=None))]
 fn clamp(py: Python<'_>, input: &PyObj<'_>, min: Option<&PyObj<'_>>, max: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) -> PyObjResult {
@@ -118,21 +126,24 @@ fn clamp_one(py: Python<'_>, input: &PyObj<'_>, max: bool, bound: &PyObj<'_>) ->
     wrap(py, clamping::clamp_one(x, max, operand_of(bound, name, 2, what)?)?)
 }
 
-/// Limits every element from below.
+/// Limits every element to at least `min`.
 #[pyfunction]
 #[pyo3(signature = (input, min))]
 fn clamp_min(py: Python<'_>, input: &PyObj<'_>, min: &PyObj<'_>) -> PyObjResult {
     clamp_one(py, input, false, min)
 }
 
-/// Limits every element from above.
+/// Limits every element to at most `max`.
 #[pyfunction]
 #[pyo3(signature = (input, max))]
 fn clamp_max(py: Python<'_>, input: &PyObj<'_>, max: &PyObj<'_>) -> PyObjResult {
     clamp_one(py, input, true, max)
 }
 
-/// The Gaussian error linear unit, exact or by its tanh approximation.
+/// The Gaussian error linear unit; `approximate` is 'none' for the exact function or 'tanh'.
+///
+/// Raises:
+///     RuntimeError: `approximate` is something else.
 #[pyfunction]
 #[pyo3(signature = (input, *, approximate="none"))]
 fn gelu(py: Python<'_>, input: &PyObj<'_>, approximate: &str) -> PyObjResult {
@@ -154,7 +165,7 @@ fn round_row(decimals: i32) -> (RowId, Vec<Scalar>) {
     }
 }
 
-/// Rounds half to even; `decimals` digits behind the point (negative: before it).
+/// Rounds to `decimals` digits after the decimal point, or before it if `decimals` is negative. Halves are rounded to even.
 #[pyfunction]
 #[pyo3(signature = (input, *, decimals=0, out=None))]
 fn round(py: Python<'_>, input: &PyObj<'_>, decimals: i32, out: Option<&PyObj<'_>>) -> PyObjResult {
@@ -165,11 +176,13 @@ fn round(py: Python<'_>, input: &PyObj<'_>, decimals: i32, out: Option<&PyObj<'_
 
 #[pymethods]
 impl PyTensor {
+    /// This tensor plus `alpha * other`.
     #[pyo3(name = "add", signature = (other, *, alpha=None))]
     fn m_add(slf: &Bound<'_, Self>, other: &PyObj<'_>, alpha: Option<&PyObj<'_>>) -> PyObjResult {
         wrap(slf.py(), pw::add_scaled(Self::of(slf), operand_of(other, "add", 1, "other")?, alpha_of(alpha)?)?)
     }
 
+    /// This tensor minus `alpha * other`.
     #[pyo3(name = "sub", signature = (other, *, alpha=None))]
     fn m_sub(slf: &Bound<'_, Self>, other: &PyObj<'_>, alpha: Option<&PyObj<'_>>) -> PyObjResult {
         wrap(slf.py(), pw::sub_scaled(Self::of(slf), operand_of(other, "sub", 1, "other")?, alpha_of(alpha)?)?)
@@ -201,13 +214,14 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
+    /// This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'.
     #[pyo3(name = "div", signature = (other, *, rounding_mode=None))]
     fn m_div(slf: &Bound<'_, Self>, other: &PyObj<'_>, rounding_mode: Option<&str>) -> PyObjResult {
         let other = operand_of(other, "div", 1, "other")?;
         wrap(slf.py(), pw::call(div_row(rounding_mode)?, &[Arg::Tensor(Self::of(slf)), other], &[])?)
     }
 
-    /// Divides this tensor in place.
+    /// Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'.
     #[pyo3(signature = (other, *, rounding_mode=None))]
     fn div_<'py>(slf: &Bound<'py, Self>, other: &PyObj<'py>, rounding_mode: Option<&str>) -> PyResult<Bound<'py, Self>> {
         let other = operand_of(other, "div_", 1, "other")?;
@@ -215,6 +229,7 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
+    /// This tensor to the power of `exponent`.
     #[pyo3(name = "pow")]
     fn m_pow(slf: &Bound<'_, Self>, exponent: &PyObj<'_>) -> PyObjResult {
         pow(slf.py(), slf.as_any(), exponent, None)
@@ -226,27 +241,31 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
+    /// This tensor with every element limited to `[min, max]`. The bounds are numbers or tensors, and one may be missing.
     #[pyo3(name = "clamp", signature = (min=None, max=None))]
     fn m_clamp(slf: &Bound<'_, Self>, min: Option<&PyObj<'_>>, max: Option<&PyObj<'_>>) -> PyObjResult {
         wrap(slf.py(), clamp_call(Self::of(slf), min, max)?)
     }
 
+    /// The same as `clamp`.
     #[pyo3(name = "clip", signature = (min=None, max=None))]
     fn m_clip(slf: &Bound<'_, Self>, min: Option<&PyObj<'_>>, max: Option<&PyObj<'_>>) -> PyObjResult {
         wrap(slf.py(), clamp_call(Self::of(slf), min, max)?)
     }
 
+    /// This tensor with every element limited to at least `min`.
     #[pyo3(name = "clamp_min")]
     fn m_clamp_min(slf: &Bound<'_, Self>, min: &PyObj<'_>) -> PyObjResult {
         clamp_one(slf.py(), slf.as_any(), false, min)
     }
 
+    /// This tensor with every element limited to at most `max`.
     #[pyo3(name = "clamp_max")]
     fn m_clamp_max(slf: &Bound<'_, Self>, max: &PyObj<'_>) -> PyObjResult {
         clamp_one(slf.py(), slf.as_any(), true, max)
     }
 
-    /// Limits this tensor's elements in place.
+    /// Limits every element to `[min, max]` in place. The bounds are numbers or tensors, and one may be missing.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<&PyObj<'py>>, max: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = Self::of(slf);
@@ -261,22 +280,23 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// Limits this tensor's elements from below, in place.
+    /// Limits every element to at least `min`, in place.
     fn clamp_min_<'py>(slf: &Bound<'py, Self>, min: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
         Self::clamp_(slf, Some(min), None)
     }
 
-    /// Limits this tensor's elements from above, in place.
+    /// Limits every element to at most `max`, in place.
     fn clamp_max_<'py>(slf: &Bound<'py, Self>, max: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
         Self::clamp_(slf, None, Some(max))
     }
 
+    /// This tensor rounded to `decimals` digits after the decimal point, or before it if `decimals` is negative.
     #[pyo3(name = "round", signature = (*, decimals=0))]
     fn m_round(slf: &Bound<'_, Self>, decimals: i32) -> PyObjResult {
         round(slf.py(), slf.as_any(), decimals, None)
     }
 
-    /// Rounds this tensor's elements in place.
+    /// Rounds every element to `decimals` digits after the decimal point, in place.
     #[pyo3(signature = (*, decimals=0))]
     fn round_<'py>(slf: &Bound<'py, Self>, decimals: i32) -> PyResult<Bound<'py, Self>> {
         let (row, params) = round_row(decimals);

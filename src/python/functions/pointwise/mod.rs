@@ -1,6 +1,6 @@
-//! Every pointwise row as a module function, a method and an in-place method, made from the table of rows.
+//! Every pointwise row as a function of the module, a method and an in-place method, from the table of rows. Also `out=` for all functions.
 //!
-//! A new row appears here by itself. Only calls whose Python signature is more than operands and parameters stand below by name.
+//! A new row needs no code here. Functions whose signature is more than operands and parameters are in `by_hand`.
 
 mod by_hand;
 
@@ -23,13 +23,13 @@ use std::ffi::{CString, c_char};
 
 type Slots<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 4]>;
 
-/// The arguments of one call, sorted to the places of `names`; `out=` apart.
+/// The arguments of one call in the order of `param_names`, and `out=`.
 struct Parsed<'py> {
     slots: Slots<'py>,
     out: Option<Bound<'py, PyAny>>,
 }
 
-/// Sorts positional and keyword arguments; a method takes no `out=`.
+/// Matches positional and keyword arguments with parameters. Methods have no `out=`.
 fn parse<'py>(
     function: &str,
     row: RowId,
@@ -65,7 +65,7 @@ fn parse<'py>(
     Ok(Parsed { slots, out })
 }
 
-/// A write into `out=` has no place in a graph.
+/// A write to `out=` cannot be recorded: an error if it would be.
 fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyResult<()> {
     if crate::autograd::dispatch::mode::is_grad_enabled() && (target.requires_grad() || inputs.iter().any(|t| t.requires_grad())) {
         return Err(runtime(format!(
@@ -81,7 +81,7 @@ fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyRes
     Ok(())
 }
 
-/// Writes a result into what the caller passed as `out=`.
+/// Writes a result to the `out=` argument, and returns that argument.
 pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: &[&Tensor], out: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let Some(target) = as_tensor(out) else {
         return Err(type_error(format!("{function}(): argument 'out' must be Tensor, not {}", type_name(out))));
@@ -111,7 +111,7 @@ pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
         target.set_data(&primitives::clone(&primitives::cast(result, target.dtype())?)?)?;
         return Ok(out.clone().unbind());
     }
-    // Not a write in place of a function that is being differentiated: that is refused above.
+    // The mutation guard need not check this write: `refuse_recorded` has.
     let _trusted = TrustedWrites::new();
     primitives::copy_(target, result)?;
     Ok(out.clone().unbind())
@@ -153,7 +153,7 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
         });
     }
     if !pw::promote(&args).is_float() {
-        // A whole number stays one where the row computes in integers.
+        // Where the row computes in integers, whole numbers are passed as integers.
         for p in &mut params {
             if let Scalar::Float(f) = *p
                 && f == f.trunc()
@@ -188,7 +188,7 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
     }
 }
 
-/// The bound names of one row: function or method `name`, in-place `name_`.
+/// The names of one row: `name` of the function and method, `name_` of the in-place method.
 struct Names {
     name: &'static str,
     in_place: &'static str,
@@ -219,9 +219,9 @@ fn param_names(row: RowId) -> SmallVec<[&'static str; 6]> {
 /// The three forms in which a row is bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A function of the module: all operands are arguments.
+    /// A function of the module, whose arguments are all operands.
     Function,
-    /// A method: `self` is the first operand.
+    /// A method, whose first operand is `self`.
     Method,
     /// A method that overwrites `self`.
     InPlace,
@@ -252,20 +252,20 @@ fn signature(row: RowId, form: Form) -> String {
     parts.join(", ")
 }
 
-/// The default of a row's parameter as PyTorch shows it (None stands for a number that the operation itself finds); None where there is none.
+/// The default of a row's parameter as PyTorch's signature shows it; None if there is none.
 fn shown_default(info: &RowInfo, param: usize) -> Option<String> {
     let number = || info.defaults[param].map(|d| format!("{d:?}"));
     info.shown_defaults[param].map(String::from).or_else(number)
 }
 
-/// What an entry passes on: the row, the form, and how many operands a call has that needs no sorting (0 where all do).
+/// The row, the form, and the number of operands of a call that `common` handles (0 if there is no such call), in one number.
 const fn packed(row: RowId, form: Form) -> usize {
     let info = row.info();
     let operands = if info.params.is_empty() && info.arity() <= 2 { info.arity() } else { 0 };
     ((row as usize) << 4) | ((form as usize) << 2) | operands
 }
 
-/// A common call, without sorting; None where an operand is neither a tensor nor a number, or the first is no tensor.
+/// The fast path of a call with operands only. None if the first is not a tensor, or the second neither a tensor nor a number.
 #[inline(always)]
 fn common(py: Python<'_>, row: RowId, form: Form, x: &Bound<'_, PyAny>, y: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
     let Some(t) = as_tensor(x) else { return Ok(None) };
@@ -287,7 +287,7 @@ fn common(py: Python<'_>, row: RowId, form: Form, x: &Bound<'_, PyAny>, y: Optio
     }
 }
 
-/// Any other call.
+/// All other calls.
 #[inline(never)]
 fn sorted<'py>(
     py: Python<'py>,
@@ -301,7 +301,7 @@ fn sorted<'py>(
     let name = if form == Form::InPlace { names.in_place } else { names.name };
     let mut keywords: SmallVec<[(String, Bound<'_, PyAny>); 2]> = SmallVec::new();
     if !named.is_empty() {
-        // SAFETY: values that are named come with a tuple of names.
+        // SAFETY: `kwnames` is a tuple if there are keyword arguments.
         let names = unsafe { Bound::from_borrowed_ptr(py, kwnames) }.cast_into::<PyTuple>()?;
         for (name, value) in names.iter().zip(named) {
             keywords.push((name.extract()?, value.clone()));
@@ -311,7 +311,7 @@ fn sorted<'py>(
     general(py, row, name, &parsed, form == Form::InPlace)
 }
 
-/// What all rows share; `what` is `packed`. `extern "C"`, so that nothing unwinds through an entry and its call is a bare jump.
+/// The call of all rows; `what` is from `packed`. It is `extern "C"`, so that no panic unwinds through it and the call is a jump.
 #[inline(never)]
 unsafe extern "C" fn call(
     slf: *mut ffi::PyObject,
@@ -324,8 +324,8 @@ unsafe extern "C" fn call(
     let py = unsafe { Python::assume_attached() };
     let run = || -> PyResult<Py<PyAny>> {
         let (row, form) = (RowId::ALL[what >> 4], Form::ALL[(what >> 2) & 3]);
-        // SAFETY: `args` holds `nargs` objects and one for each name in `kwnames`, `slf` is one on which a method was called; all are
-        // borrowed for this call. A `Bound` is a bare pointer to an object, and a shared one neither counts nor drops.
+        // SAFETY: `args` has `nargs` objects and one for each name in `kwnames`, and `slf` is the object of a method call. All are borrowed for
+        // this call. A `Bound` is a pointer to an object, and a shared reference to it changes no count.
         let (slf, given, named) = unsafe {
             let names = if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize };
             let count = nargs as usize + names;
@@ -355,7 +355,7 @@ unsafe extern "C" fn call(
     }
 }
 
-/// What Python calls: loads a number and jumps, since a C function gets no data of its own.
+/// The C function of a row and form. It loads a number and jumps, since CPython passes no data to a C function of a class.
 unsafe extern "C" fn entry<const WHAT: usize>(
     slf: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -368,7 +368,7 @@ unsafe extern "C" fn entry<const WHAT: usize>(
 
 macro_rules! table {
     ($([$kind:ident $Row:ident])+) => {
-        /// The entries of each row, in the order of `Form::ALL`.
+        /// The C functions of each row, in the order of `Form::ALL`.
         const TABLE: &[(RowId, [FastFunction; Form::ALL.len()])] = &[$((
             RowId::$Row,
             [
@@ -381,7 +381,7 @@ macro_rules! table {
 }
 rgrad_kernels::every_row!(table);
 
-/// A method definition that lives for ever, as Python wants it.
+/// A method definition that is never freed, as CPython requires.
 fn definition(name: &str, f: FastFunction, doc: &str) -> PyResult<*mut ffi::PyMethodDef> {
     let leak = |s: &str| -> PyResult<*const c_char> { Ok(CString::new(s)?.into_raw().cast_const()) };
     Ok(Box::leak(Box::new(ffi::PyMethodDef {
@@ -394,7 +394,7 @@ fn definition(name: &str, f: FastFunction, doc: &str) -> PyResult<*mut ffi::PyMe
 
 pub(crate) fn add_function(m: &Bound<'_, PyModule>, name: &str, f: FastFunction, doc: &str) -> PyResult<()> {
     let def = definition(name, f, doc)?;
-    // SAFETY: the definition lives for ever; the result is a new reference or null with an exception set.
+    // SAFETY: the definition is never freed. The result is a new reference, or null with an exception set.
     let obj = unsafe { Bound::from_owned_ptr_or_err(m.py(), ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), m.name()?.as_ptr())) }?;
     m.add(name, obj)
 }
@@ -453,7 +453,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     m.add("pointwise_names", PyTuple::new(m.py(), bound)?)?;
     by_hand::register(m)?;
-    // Other names of what is bound by hand.
+    // The aliases of rows that `by_hand` binds.
     for info in RowId::ALL.iter().map(|r| r.info()).filter(|i| !i.bound) {
         for alias in info.aliases {
             m.add(alias, m.getattr(info.name)?)?;
