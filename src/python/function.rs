@@ -6,6 +6,7 @@ use super::autograd::function_gc::{self, is_of};
 use super::autograd::hooks;
 use super::autograd::node::PyNode;
 use super::errors::{foreign, runtime, type_error};
+use super::function_outputs::{self, Roles};
 use super::host::{EndsUnlocked, attach};
 use super::saved::SavedTensor;
 use super::tensor::identity::{wrap, wrap_option};
@@ -14,7 +15,7 @@ use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::{self, ModeGuard};
 use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::graph::saved_hooks;
-use crate::autograd::{Edge, Grads, Name, Node, NodeOp, OutMeta, Saved, Tensor, Vjp, VjpCx, WeakTensor, function_output};
+use crate::autograd::{Edge, Edges, Grads, Name, Node, NodeOp, OutMeta, Saved, Tensor, Vjp, VjpCx, WeakTensor, function_view};
 use crate::autograd::{forward_mode, level, ownership};
 use crate::backend::lock_order::Table;
 use crate::error::Result;
@@ -62,7 +63,7 @@ fn flag(ctx: &Bound<'_, PyAny>, name: &Bound<'_, pyo3::types::PyString>) -> PyRe
     ctx.get_type().getattr(intern!(ctx.py(), "_forward_cls"))?.getattr(name)?.is_truthy()
 }
 
-fn warn(py: Python<'_>, category: &str, message: &str) -> PyResult<()> {
+pub(super) fn warn(py: Python<'_>, category: &str, message: &str) -> PyResult<()> {
     let category = py.import("builtins")?.getattr(category)?;
     py.import("warnings")?.call_method1("warn", (message, category)).map(drop)
 }
@@ -181,17 +182,6 @@ impl Backward {
         }
         Ok(out)
     }
-}
-
-fn as_tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, bool)> {
-    match value.cast::<PyTuple>() {
-        Ok(t) => Ok((t.clone(), true)),
-        Err(_) => Ok((PyTuple::new(value.py(), [value.clone()])?, false)),
-    }
-}
-
-fn contains(list: Option<&Bound<'_, PyTuple>>, t: &Tensor) -> bool {
-    list.is_some_and(|l| l.iter().any(|o| as_tensor(&o).is_some_and(|x| x.same(t))))
 }
 
 #[pymethods]
@@ -378,9 +368,11 @@ struct Inputs {
     /// The edge of each argument.
     args: Vec<Option<usize>>,
     history: History,
+    /// The edges of the tensors before `forward` writes to any; none where nothing is recorded.
+    edges: Edges,
 }
 
-fn inputs_of(args: &Bound<'_, PyTuple>) -> Inputs {
+fn inputs_of(args: &Bound<'_, PyTuple>) -> Result<Inputs> {
     let mut tensors: Vec<Tensor> = Vec::new();
     let place = |a: Bound<'_, PyAny>| {
         as_tensor(&a).map(|t| {
@@ -389,7 +381,9 @@ fn inputs_of(args: &Bound<'_, PyTuple>) -> Inputs {
         })
     };
     let args = args.iter().map(place).collect();
-    Inputs { args, history: History::of(mode::current(), &tensors), tensors }
+    let history = History::of(mode::current(), &tensors);
+    let edges = if history.is_recorded() { history.edges(&tensors)? } else { Edges::new() };
+    Ok(Inputs { args, history, edges, tensors })
 }
 
 /// `cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along.
@@ -397,11 +391,16 @@ fn inputs_of(args: &Bound<'_, PyTuple>) -> Inputs {
 #[pyo3(signature = (cls, *args, **kwargs))]
 fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
     let py = cls.py();
-    // Keyword arguments are bound to forward's parameters by the Python layer, so that each has its place among the gradients.
+    // Keyword arguments, and the defaults that setup_context sees, are bound to forward's parameters by the Python layer: each has its place
+    // among the gradients.
     let args = match kwargs {
         Some(k) if !k.is_empty() => {
             let bind = py.import("rgrad.autograd.function")?.getattr("_bind_kwargs")?;
             &bind.call1((cls, args, k))?.cast_into::<PyTuple>()?
+        }
+        _ if function_args::lacks_defaults(cls, args.len())? => {
+            let bind = py.import("rgrad.autograd.function")?.getattr("_bind_kwargs")?;
+            &bind.call1((cls, args, PyDict::new(py)))?.cast_into::<PyTuple>()?
         }
         _ => args,
     };
@@ -431,9 +430,13 @@ fn apply_here(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, forward: Optio
     let ctx = cls.getattr(intern!(py, "_backward_cls"))?.call0()?;
     let cell = ctx.cast::<FunctionCtx>()?;
     let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
-    let inputs = inputs_of(args);
+    let inputs = inputs_of(args)?;
     let any = inputs.history.is_recorded();
-    let needs = PyTuple::new(py, inputs.args.iter().map(|a| a.is_some_and(|i| inputs.history.needs[i])))?;
+    // What the inputs require, whether or not this call is recorded.
+    let needs = PyTuple::new(
+        py,
+        inputs.args.iter().map(|a| a.is_some_and(|i| inputs.history.needs[i] || !any && inputs.tensors[i].requires_grad())),
+    )?;
     let old = cell.get().state.lock().needs.replace(needs.unbind());
     drop(old);
 
@@ -454,7 +457,7 @@ fn apply_here(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, forward: Optio
             forward.call1(PyTuple::new(py, all)?)?
         }
     };
-    let result = finish(py, cls, &ctx, cell, site, &inputs, any, &output)?;
+    let result = finish(py, cls, &ctx, cell, site, inputs, any, &output)?;
     Ok((result, ctx.unbind()))
 }
 
@@ -465,44 +468,34 @@ fn finish(
     ctx: &Bound<'_, PyAny>,
     cell: &Bound<'_, FunctionCtx>,
     site: call_site::Site,
-    inputs: &Inputs,
+    inputs: Inputs,
     any: bool,
     output: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let (outputs, is_tuple) = as_tuple(output)?;
+    let (outputs, is_tuple) = function_outputs::as_tuple(output)?;
     let (to_save, dirty, non_diff) = {
         let state = cell.get().state.lock();
         let bind = |t: &Option<Py<PyTuple>>| t.as_ref().map(|t| t.bind(py).clone());
         (bind(&state.to_save), bind(&state.dirty), bind(&state.non_differentiable))
     };
-    let name = || cls.name().map_or_else(|_| "Function".into(), |n| n.to_string());
     let raw: Vec<Option<Tensor>> = outputs.iter().map(|o| as_tensor(&o).cloned()).collect();
-    for (o, t) in outputs.iter().zip(&raw) {
-        if t.is_none() && !is_tuple && !o.is_none() {
-            return Err(type_error(format!(
-                "{}.forward: expected to return a Tensor or a tuple of them, but got {}",
-                name(),
-                super::args::type_name(&o)
-            )));
-        }
-    }
     if let Some(d) = &dirty {
-        check_dirty(d, inputs, &raw, any, &name())?;
+        function_outputs::check_dirty(d, &raw, &cls.name()?.to_string())?;
     }
+    if let Some(n) = &non_diff {
+        function_outputs::check_non_differentiable(n, &cls.name()?.to_string())?;
+    }
+    let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
+    let roles = Roles { inputs: &inputs.tensors, dirty, non_diff, saved: to_save.clone().filter(|_| separate), count: raw.len() };
     if !any {
-        let mut changed = false;
         let mut out = Vec::with_capacity(raw.len());
         for (o, t) in outputs.iter().zip(&raw) {
-            // An input returned as it is comes out as another tensor, as it does when recording.
             out.push(match t {
-                Some(t) if inputs.tensors.iter().any(|i| i.same(t)) && !contains(dirty.as_ref(), t) => {
-                    changed = true;
-                    wrap(py, t.detach_here())?
-                }
-                _ => o.unbind(),
+                Some(t) => roles.settle(&o, t, None)?,
+                None => o.unbind(),
             });
         }
-        return give(py, output, out, is_tuple, changed);
+        return function_outputs::give(py, output, out, is_tuple);
     }
 
     let metas: SmallVec<[OutMeta; 1]> = raw
@@ -512,7 +505,7 @@ fn finish(
             None => OutMeta { shape: SmallVec::new(), dtype: crate::layout::DType::F32, device: crate::array::Device::CPU },
         })
         .collect();
-    let edges = inputs.history.edges(&inputs.tensors)?;
+    let edges = inputs.edges;
     let backward = Backward {
         ctx: ctx.clone().unbind(),
         name: ctx.get_type().name()?.to_string(),
@@ -528,61 +521,30 @@ fn finish(
     let mut results: Vec<Py<PyAny>> = Vec::with_capacity(raw.len());
     let mut made: Vec<Option<Tensor>> = Vec::with_capacity(raw.len());
     let mut rebased: SmallVec<[usize; 1]> = SmallVec::new();
+    let mut several = 0;
     for (j, (o, t)) in outputs.iter().zip(&raw).enumerate() {
         let Some(t) = t else {
             results.push(o.unbind());
             made.push(None);
             continue;
         };
-        if !t.dtype().is_float() || contains(non_diff.as_ref(), t) {
-            results.push(o.unbind());
-            made.push(Some(t.clone()));
-            continue;
-        }
-        let edge = Edge { node: node.clone(), nr: j as u32 };
-        let is_input = inputs.tensors.iter().any(|i| i.same(t));
-        let is_dirty = contains(dirty.as_ref(), t);
-        if is_input && is_dirty && t.base().is_some() {
+        let differentiable = roles.is_differentiable(t);
+        several += usize::from(differentiable);
+        if differentiable && roles.is_written_view(t) {
             rebased.push(j);
         }
-        let result = function_output(t, edge, is_input, is_dirty)?;
-        results.push(if result.same(t) { o.unbind() } else { wrap(py, result.clone())? });
-        made.push(Some(result));
+        let result = roles.settle(&o, t, differentiable.then(|| Edge { node: node.clone(), nr: j as u32 }))?;
+        made.push(as_tensor(result.bind(py)).cloned());
+        results.push(result);
+    }
+    if several > 1 {
+        made.iter().flatten().for_each(|t| function_view(t, true));
     }
     save(cell, &node, to_save.as_ref(), kept, &raw, &made, &rebased)?;
     if function_gc::noticed(cls, ctx, &node, &made)? {
         cell.get().state.lock().outputs = function_gc::hold(ctx, &node, &made)?;
     }
-    let changed = results.iter().zip(outputs.iter()).any(|(a, b)| !a.is(&b));
-    give(py, output, results, is_tuple, changed)
-}
-
-/// The Function's result in the form that `forward` gave it.
-fn give(py: Python<'_>, output: &Bound<'_, PyAny>, mut results: Vec<Py<PyAny>>, is_tuple: bool, changed: bool) -> PyResult<Py<PyAny>> {
-    Ok(match (is_tuple, changed) {
-        (_, false) => output.clone().unbind(),
-        (true, true) => PyTuple::new(py, results)?.into_any().unbind(),
-        (false, true) => results.swap_remove(0),
-    })
-}
-
-fn check_dirty(dirty: &Bound<'_, PyTuple>, inputs: &Inputs, outputs: &[Option<Tensor>], any: bool, name: &str) -> PyResult<()> {
-    for (i, d) in dirty.iter().enumerate() {
-        let Some(d) = as_tensor(&d) else {
-            return Err(type_error(format!("{name}: mark_dirty can only mark Tensors, but argument {i} is of another type")));
-        };
-        if !outputs.iter().flatten().any(|o| o.same(d)) {
-            return Err(runtime(format!(
-                "{name}: Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified \
-                 inplace must all be outputs of the Function."
-            )));
-        }
-        if any && inputs.tensors.iter().any(|t| t.same(d)) {
-            crate::autograd::check_inplace(d, true, "mark_dirty")?;
-        }
-        d.increment_version("mark_dirty");
-    }
-    Ok(())
+    function_outputs::give(py, output, results, is_tuple)
 }
 
 /// What `save_for_backward` was given beside outputs, with the histories from before the node becomes the outputs'. Nothing for outputs.

@@ -10,6 +10,7 @@ mod device;
 mod dtype;
 mod errors;
 mod function;
+mod function_outputs;
 mod functions;
 mod host;
 mod macros;

@@ -231,20 +231,21 @@ def _warn_of_kept_output(cls: type[Function], name: str) -> None:
 
 
 def _bind_kwargs(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Give keyword arguments their places among ``forward``'s parameters, and so among the gradients."""
+    """Give keyword arguments and defaults their places among ``forward``'s parameters, and so among the gradients."""
     from inspect import Parameter, signature
 
     parameters = list(signature(cls.forward).parameters.values())
     if not cls._has_setup_context:
         parameters = parameters[1:]
     bound = signature(cls.forward).replace(parameters=parameters).bind(*args, **kwargs)
+    ordinary = {p.name for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)}
+    for name in kwargs:
+        if name not in ordinary:
+            raise TypeError(
+                f"forward() got an unexpected keyword argument '{name}': a keyword-only argument has no place among the "
+                f"gradients; make it an ordinary parameter of {cls.__name__}.forward"
+            )
     bound.apply_defaults()
-    named_only = [p.name for p in parameters if p.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)]
-    if any(name in bound.kwargs for name in named_only) or bound.kwargs:
-        raise TypeError(
-            f"{cls.__name__}.apply: keyword-only arguments ({', '.join(bound.kwargs)}) have no place among the "
-            "gradients; make them ordinary parameters of forward"
-        )
     return bound.args
 
 

@@ -163,16 +163,7 @@ pub(crate) fn finish(node: &Arc<Node>, ended: Option<&[&Tensor]>, outs: &[Tensor
 
 /// Makes `edge` the history of an existing tensor.
 pub(crate) fn link(t: &Tensor, edge: Edge) {
-    // `retain_grad` of the tensor moves to its new node.
-    let retains = t.meta(|m| m.is_some_and(|m| m.retains_grad));
-    if retains {
-        let weak = t.downgrade();
-        let old = t.read().grad_fn.clone();
-        if let Some(old) = old {
-            old.node.with_hooks(|h| h.retain.retain(|(_, w)| !w.same(&weak)));
-        }
-        edge.node.with_hooks(|h| h.retain.push((edge.nr, weak)));
-    }
+    move_retained(t, &edge);
     let old = {
         let mut core = t.write();
         core.requires_grad = false;
@@ -181,4 +172,16 @@ pub(crate) fn link(t: &Tensor, edge: Edge) {
         old
     };
     drop(old);
+}
+
+/// `.grad` of a tensor that keeps it follows the tensor to its new node.
+pub(crate) fn move_retained(t: &Tensor, edge: &Edge) {
+    if t.retains_grad() {
+        let weak = t.downgrade();
+        let old = t.read().grad_fn.clone();
+        if let Some(old) = old {
+            old.node.with_hooks(|h| h.retain.retain(|(_, w)| !w.same(&weak)));
+        }
+        edge.node.with_hooks(|h| h.retain.push((edge.nr, weak)));
+    }
 }

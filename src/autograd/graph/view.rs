@@ -35,6 +35,13 @@ pub enum Creation {
     Function,
 }
 
+impl Creation {
+    /// The mark of a view of a view: the newer one wins, unless the older one is of inference mode, which stays.
+    fn then(self, newer: Creation) -> Creation {
+        if self == Creation::Inference || newer == Creation::Normal { self } else { newer }
+    }
+}
+
 /// The relation of a view to its base.
 #[derive(Clone, Debug)]
 pub struct ViewInfo {
@@ -161,7 +168,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         }
         let how = if mode.inference {
             Creation::Inference
-        } else if !mode.grad && creation == Creation::Normal {
+        } else if !mode.grad {
             Creation::NoGrad
         } else {
             creation
@@ -175,7 +182,7 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
             Some(v) => {
                 let mut ops = v.ops.clone();
                 ops.push(op.clone());
-                let creation = if v.creation == Creation::Normal { how } else { v.creation };
+                let creation = v.creation.then(how);
                 ViewInfo { base: v.base.clone(), ops, creation, grad_fn_version, layout_changes: v.layout_changes }
             }
         };
@@ -234,6 +241,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
         return ops.iter().map(one).collect();
     }
     let edges = history.edges([t])?;
+    let of_input = t.meta(|m| m.and_then(|m| m.view.as_ref()).map_or(Creation::Normal, |v| v.creation));
     let outs: SmallVec<[Tensor; 4]> = {
         let _off = ModeGuard::grad(false);
         // No path ends here: the views get their history below.
@@ -243,6 +251,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
     let metas = outs.iter().map(|o| o.with_array(OutMeta::of)).collect();
     let node = record::begin(NodeRecord::new(node(), edges, metas), call_site::current());
     for (i, o) in outs.iter().enumerate() {
+        mark(o, of_input.then(Creation::Several));
         record::link(o, Edge { node: node.clone(), nr: i as u32 });
     }
     Ok(outs)
@@ -310,7 +319,7 @@ fn ops_from_base(t: &Tensor, info: &ViewInfo) -> SmallVec<[ViewOp; 1]> {
 pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     let Some(info) = t.meta(|m| m.and_then(|m| m.view.clone())) else { return Ok(()) };
     if info.creation != Creation::Normal {
-        return Err(write_refused(t, info.creation, true, "an in-place operation"));
+        return Err(write_refused(t, info.creation, None));
     }
     let _grad = ModeGuard::grad(true);
     let mut made = info.base.clone();
@@ -325,6 +334,9 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
         let entry = NodeRecord::single(NodeOp::Other(Arc::new(call)), Edges::from_elem(None, 1), t.with_array(OutMeta::of));
         grad_fn = Some(Edge { node: record::begin(entry, call_site::current()), nr: 0 });
     }
+    if let Some(edge) = &grad_fn {
+        record::move_retained(t, edge);
+    }
     let now = t.version();
     let old = {
         let mut core = t.write();
@@ -337,41 +349,63 @@ pub(crate) fn regenerate(t: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Says how a view came to be; nothing for a tensor that is no view.
+pub(crate) fn mark(t: &Tensor, creation: Creation) {
+    if let Some(v) = t.write().meta.as_mut().and_then(|m| m.view.as_mut()) {
+        v.creation = creation;
+    }
+}
+
+/// A node's name as PyTorch says it in these errors: `UnbindBackward0` is Unbind, `SqueezeBackward1` Squeeze1, `MyFnBackward` MyFn.
+fn function_name(node: &str) -> String {
+    match node.rsplit_once("Backward") {
+        Some((name, "" | "0")) => name.into(),
+        Some((name, number)) if number.bytes().all(|c| c.is_ascii_digit()) => format!("{name}{number}"),
+        _ => node.into(),
+    }
+}
+
+/// The error for a write to a view, by `label`; without one, for the use of a view whose base was written. PyTorch's text comes first.
 #[cold]
-fn write_refused(t: &Tensor, creation: Creation, indirect: bool, label: &str) -> Error {
-    let edge = t.read().grad_fn.clone();
-    let of_view = edge.is_some();
-    let (nr, by) = edge.map_or((0, "a function".into()), |e| (e.nr, e.node.name()));
-    let made_in = |mode: &str| match of_view {
-        true => format!("Output {nr} of {by} is a view of a view which was created in {mode} mode"),
-        false => format!("A view was created in {mode} mode"),
+fn write_refused(t: &Tensor, creation: Creation, label: Option<&str>) -> Error {
+    let of = t.read().grad_fn.clone().map(|e| (e.nr, e.node.name()));
+    let what = if label.is_some() { "is being" } else { "its base or another view of its base has been" };
+    let made_in = |mode: &str| match &of {
+        Some((nr, node)) => {
+            let name = function_name(node);
+            format!("Output {nr} of {name} is a view of a view which was created in {mode} mode and {what} modified inplace")
+        }
+        None => format!("A view was created in {mode} mode and {what} modified inplace"),
     };
-    let what = if indirect { "its base or another view of its base has been modified inplace" } else { "is being modified inplace" };
-    Error::runtime(match creation {
-        Creation::Several => format!(
-            "Output {nr} of {by} is a view and {what} ({label}). This view is the output of a function that \
-             returns multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace \
-             operation by an out-of-place one."
-        ),
-        Creation::NoGrad => format!(
-            "{} and {what} with grad mode enabled ({label}). Given that this use case is ambiguous and \
-             error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the no_grad \
-             block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
-            made_in("no_grad")
-        ),
-        Creation::Inference => format!(
-            "{} and {what} in normal mode ({label}). Given that this use case is ambiguous and error-prone, \
-             it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the inference_mode block \
-             or both outside.",
-            made_in("inference")
-        ),
-        Creation::Function => format!(
-            "Output {nr} of {by} is a view and {what} ({label}). This view was created inside a custom Function (or because an input \
-             was returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom \
-             Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom \
-             Function."
-        ),
-        Creation::Normal => format!("a view {what} ({label})"),
+    let said = match (&of, creation) {
+        (_, Creation::Inference) => format!("{} in normal mode.", made_in("inference")),
+        // What has no node was made while nothing was recorded.
+        (_, Creation::NoGrad) | (None, _) => format!("{} with grad mode enabled.", made_in("no_grad")),
+        (Some((nr, node)), _) => format!("Output {nr} of {} is a view and {what} modified inplace.", function_name(node)),
+    };
+    let ambiguous = |mode: &str| {
+        format!(
+            "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and \
+             the inplace either both inside the {mode} block (if you don't want the inplace to be tracked) or both outside (if you want the \
+             inplace to be tracked)."
+        )
+    };
+    let why = match creation {
+        Creation::Several => "This view is the output of a function that returns multiple views. Such functions do not allow the output \
+                              views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+            .into(),
+        Creation::NoGrad => ambiguous("no_grad"),
+        Creation::Inference => ambiguous("inference_mode"),
+        Creation::Function | Creation::Normal => {
+            "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle \
+             view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This \
+             behavior is forbidden. You can fix this by cloning the output of the custom Function."
+                .to_owned()
+        }
+    };
+    Error::runtime(match label {
+        Some(label) => format!("{said} {why} (in {label})"),
+        None => format!("{said} {why}"),
     })
 }
 
@@ -380,8 +414,8 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
     let mode = mode::current();
     if t.is_inference() && !mode.inference {
         return Err(Error::runtime(format!(
-            "Inplace update to inference tensor outside InferenceMode is not allowed ({label}). You can make a clone to get a normal tensor \
-             before doing inplace update."
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before \
+             doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details. (in {label})"
         )));
     }
     if mode.watch != 0 {
@@ -397,18 +431,18 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
     }
     if let Some(v) = t.meta(|m| m.and_then(|m| m.view.clone())) {
         if v.creation != Creation::Normal {
-            return Err(write_refused(t, v.creation, false, label));
+            return Err(write_refused(t, v.creation, Some(label)));
         }
         if v.base.is_leaf() && t.requires_grad() {
             return Err(Error::runtime(format!(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation ({label}). Write under no_grad, or to a \
-                 clone()."
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. (in {label}: write under no_grad, or \
+                 to a clone())"
             )));
         }
     }
     if t.read().requires_grad && t.is_leaf() {
         return Err(Error::runtime(format!(
-            "a leaf Variable that requires grad is being used in an in-place operation ({label}). Write under no_grad, or to a clone()."
+            "a leaf Variable that requires grad is being used in an in-place operation. (in {label}: write under no_grad, or to a clone())"
         )));
     }
     Ok(())
@@ -436,47 +470,35 @@ pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
     regenerate(t)
 }
 
-/// Gives an output of a custom Function its history. An input that is returned as it is becomes a view of itself. An input that was written in
-/// place gets the node as its history. A view of an input is marked as created by a Function.
-pub fn function_output(t: &Tensor, edge: Edge, is_input: bool, is_dirty: bool) -> Result<Tensor> {
-    if is_dirty {
-        if is_input {
-            rebase(t, edge.node)?;
-        } else {
-            record::link(t, edge);
-        }
-        return Ok(t.clone());
-    }
-    if is_input {
-        let out = {
-            let _no_grad = ModeGuard::grad(false);
-            let _site = call_site::Inherit::new(call_site::Site::UNKNOWN);
-            view(t, ViewOp::Alias)?
-        };
-        out.meta_mut(|m| {
-            if let Some(v) = m.view.as_mut() {
-                v.creation = Creation::Function;
-            }
-        });
-        record::link(&out, edge);
-        return Ok(out);
-    }
-    let own = t.read().requires_grad && t.read().grad_fn.is_none();
-    if own {
-        // A leaf from elsewhere keeps its own gradient; the Function's output is another tensor.
-        let out = t.detach_here();
-        record::link(&out, edge);
-        return Ok(out);
-    }
+/// Makes `edge` the history of an output of a custom Function. Whatever `forward` wrote to a view, its node is the Function's.
+pub fn function_output(t: &Tensor, edge: Edge) {
     if t.base().is_some() {
+        let now = t.version();
         t.meta_mut(|m| {
             if let Some(v) = m.view.as_mut() {
-                v.creation = Creation::Function;
+                v.grad_fn_version = now;
             }
         });
     }
     record::link(t, edge);
-    Ok(t.clone())
+}
+
+/// Makes `edge` the history of what a custom Function has written in place: an input, or a tensor that it returns.
+pub fn function_write(t: &Tensor, edge: Edge, is_input: bool) -> Result<()> {
+    if is_input {
+        // The tensor is no leaf any more: what belonged to one goes.
+        t.set_grad(None)?;
+        let old = t.with_leaf_hooks(std::mem::take);
+        drop(old);
+        return rebase(t, edge.node);
+    }
+    function_output(t, edge);
+    Ok(())
+}
+
+/// Marks the outputs of a custom Function that are views: no write through them is recorded.
+pub fn function_view(t: &Tensor, several: bool) {
+    mark(t, if several { Creation::Several } else { Creation::Function });
 }
 
 /// The node of a write to a part of a base. The gradient of that part goes through the node of the operation that wrote it.

@@ -359,6 +359,11 @@ impl Tensor {
         !self.requires_grad() || self.grad_fn().ok().flatten().is_none()
     }
 
+    /// Whether it has no node at this moment; a view's is not made anew.
+    pub fn is_leaf_now(&self) -> bool {
+        self.read().grad_fn.is_none()
+    }
+
     pub fn set_requires_grad(&self, on: bool) -> Result<()> {
         if !self.is_leaf() {
             return if on {
