@@ -42,7 +42,10 @@ class DisableTorchFunctionSubclass:
 
 @final
 class Generator:
-    """A generator of random numbers. The same seed gives the same numbers on every device and for any number of threads."""
+    """A generator of random numbers.
+
+    The same seed gives the same numbers on every device and for any number of threads.
+    """
     def __new__(cls, device: _Device | None = None) -> Self: ...
     def clone_state(self) -> Generator:
         """A new generator with the same state."""
@@ -61,7 +64,7 @@ class Generator:
         """Sets the state to one that `get_state` returned, and returns this generator.
 
         Raises:
-            RuntimeError: The tensor is not such a state.
+            TypeError: The tensor is not such a state.
         """
 
 class GraphError(RgradError, RuntimeError):
@@ -894,7 +897,7 @@ class Tensor:
         """
     @overload
     def max(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
-        """The largest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise maximum."""
+        """The largest of all elements; with `dim`, (values, indices) along it; with a tensor, the maximum of both."""
     @overload
     def max(
         self, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
@@ -925,7 +928,7 @@ class Tensor:
     ) -> _return_types.median: ...
     @overload
     def min(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
-        """The smallest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
+        """The smallest of all elements; with `dim`, (values, indices) along it; with a tensor, the minimum of both."""
     @overload
     def min(
         self, dim: _int, keepdim: _bool = False, *, other: None = None, out: _tuple[Tensor, Tensor] | None = None
@@ -1079,8 +1082,8 @@ class Tensor:
         """A tensor of zeros with this tensor's dtype and device as defaults."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
-        """The indices of the elements that are not zero: one row of a matrix for each, or with `as_tuple` one vector for
-        each dimension.
+        """The indices of the elements that are not zero: one row for each, or with `as_tuple` one vector for each
+        dimension.
         """
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> _tuple[Tensor, ...]: ...
@@ -2795,7 +2798,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 def max(
     input: Tensor, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None
 ) -> Tensor:
-    """The largest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise maximum."""
+    """The largest of all elements; with `dim`, (values, indices) along it; with a tensor, the maximum of both."""
 
 @overload
 def max(
@@ -2845,7 +2848,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: _str | None = None) 
 def min(
     input: Tensor, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None
 ) -> Tensor:
-    """The smallest of all elements. With `dim`, (values, indices) along it; with a tensor, the elementwise minimum."""
+    """The smallest of all elements; with `dim`, (values, indices) along it; with a tensor, the minimum of both."""
 
 @overload
 def min(
@@ -2980,8 +2983,8 @@ def nll_loss(
 
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor:
-    """The indices of the elements that are not zero: one row of a matrix for each, or with `as_tuple` one vector for
-    each dimension.
+    """The indices of the elements that are not zero: one row for each, or with `as_tuple` one vector for each
+    dimension.
     """
 
 @overload

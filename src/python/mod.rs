@@ -1,7 +1,8 @@
 //! The Python bindings: conversion, errors, the GIL and garbage collection.
 //!
 //! Folders: the class `Tensor` (`tensor`), values in and out (`convert`), functions and methods by family (`functions`), the graph and custom
-//! Functions (`autograd`), `__torch_function__` (`overrides`), the process (`runtime`). Mathematics and shape rules are in `ops`.
+//! Functions (`autograd`), `__torch_function__` (`overrides`), the process (`runtime`). Not here: mathematics and shape rules
+//! (`ops`).
 
 mod args;
 mod autograd;

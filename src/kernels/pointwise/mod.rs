@@ -1,4 +1,5 @@
-//! Pointwise operations as pure maths: one row each, written once in the scalar language, without tensors and without memory.
+//! Pointwise operations as pure maths: one row each (`rows`), written once in the scalar language (`arith`), without tensors and memory. Not
+//! here: the loops over memory (`backend/cpu/pointwise`), and shaders (`backend/wgpu/wgsl`).
 
 pub mod arith;
 pub mod func;

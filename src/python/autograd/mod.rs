@@ -1,7 +1,7 @@
 //! Autograd in Python: gradients and hooks of tensors, and the modes of a thread.
 //!
-//! The engine is called in `backward`, nodes are in `node`, transforms and tangents in `transforms`. The rules themselves are in the core's
-//! `autograd`, gradient modes as contexts in `rgrad.autograd`.
+//! The engine is called in `backward`, nodes are in `node`, transforms and tangents in `transforms`. Not here: the rules themselves (the core's
+//! `autograd`), and gradient modes as contexts (`rgrad.autograd`).
 
 mod backward;
 pub(crate) mod function_args;

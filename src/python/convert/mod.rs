@@ -1,6 +1,6 @@
 //! Values that cross between Python and tensors: numbers, nested sequences, NumPy arrays, text.
 //!
-//! Arguments of functions are read in `args`; which objects are which tensors' is in `tensor::identity`.
+//! Not here: arguments of functions (`args`), and which object belongs to which tensor (`tensor::identity`).
 
 pub(crate) mod from_python;
 pub(crate) mod numpy_memory;

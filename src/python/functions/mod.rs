@@ -1,6 +1,6 @@
 //! The functions of the module and the methods of `Tensor`, one file for each family, as in `ops`.
 //!
-//! Here arguments are read in PyTorch's several ways, and results become Python objects. Shape rules, derivatives and mathematics are in `ops`.
+//! Here arguments are read in PyTorch's several ways, and results become Python objects. Not here: shape rules, derivatives and mathematics (`ops`).
 //! Pointwise rows and declared functions bind themselves from their tables; only the other functions have code of their own.
 
 mod blocks;

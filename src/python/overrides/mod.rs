@@ -1,8 +1,8 @@
 //! `__torch_function__`: classes that override functions of their objects, and modes that override all functions.
 //!
 //! Here the overrides of a call are found and called. `covers` wraps every function, method and property, `operators` every operator; they check
-//! by a comparison of types that all arguments are plain, and come here only if one is not. Decorators for functions written in Python are in
-//! `rgrad.overrides`.
+//! by a comparison of types that all arguments are plain, and come here only if one is not. Not here: decorators for functions written in
+//! Python (`rgrad.overrides`).
 
 pub(super) mod covers;
 pub(super) mod keywords;

@@ -1,6 +1,6 @@
 //! The process around the tensors: allocator, memory, threads and fork, deferred programs, the wgpu device, and call sites from Python frames.
 //!
-//! The GIL is released and taken in `host`. Nothing here knows an operation.
+//! Not here: the GIL, which is released and taken in `host`, and operations.
 
 pub(crate) mod allocator;
 pub(crate) mod call_site;

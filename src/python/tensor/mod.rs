@@ -1,7 +1,7 @@
 //! The Python class `Tensor`: construction, operators, and writes of whole tensors.
 //!
-//! Its object and lifetime are in `identity`, its properties in `attributes`, its data in `sharing`. Methods that are operations stand with
-//! their families in `functions`, those about gradients in `autograd`.
+//! Its object and lifetime are in `identity`, its properties in `attributes`, its data in `sharing`. Not here: methods that are operations
+//! (`functions`, with their families), and those about gradients (`autograd`).
 
 mod attributes;
 mod complex;

@@ -1,5 +1,6 @@
 //! The requests of backends. A request is plain data: what to compute, with which parameters, and how each operand is read. It holds no tensor
-//! and no memory. The same request runs at once or is deferred as a step of a program.
+//! and no memory. The same request runs at once or is deferred as a step of a program. Not here: kernels (a folder for each backend), and
+//! PyTorch's rules for the shapes of results (`ops`).
 
 mod copy;
 mod gather;

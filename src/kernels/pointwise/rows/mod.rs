@@ -1,5 +1,5 @@
 //! Every pointwise operation. To add one, add its entry to its family's file; kernels, derivatives, the Tensor's table and the tests
-//! follow from it.
+//! follow from it. Not here: the meaning of a row's clauses (`row.rs`), and operations that are not pointwise (`ops`).
 //!
 //! Derivatives hold to PyTorch's values at special points and are themselves differentiable: where an unused branch of `select` would
 //! be infinite or nan there, its input is masked and not its result (0 * inf is nan one order higher).

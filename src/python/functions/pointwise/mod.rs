@@ -1,6 +1,7 @@
 //! Every pointwise row as a function of the module, a method and an in-place method, from the table of rows. Also `out=` for all functions.
 //!
-//! A new row needs no code here. Functions whose signature is more than operands and parameters are in `by_hand`.
+//! A new row needs no code here. Functions whose signature is more than operands and parameters are in `by_hand`. Not here: what a row
+//! computes (`kernels/pointwise`).
 
 mod by_hand;
 
