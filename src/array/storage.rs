@@ -80,7 +80,7 @@ unsafe impl Sync for StorageInner {}
 impl Findable for StorageInner {
     #[inline]
     fn is_findable(&self) -> bool {
-        matches!(&self.memory, StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.is_pending())
+        matches!(&self.memory, StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if deferred.is_pending())
     }
 }
 
@@ -88,7 +88,7 @@ impl Drop for StorageInner {
     fn drop(&mut self) {
         match &self.memory {
             StorageMemory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
-            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.is_pending() => queue::forget(lazy),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if deferred.is_pending() => queue::forget(deferred),
             StorageMemory::External { .. } => assert_no_guard("dropping memory of somebody else"),
             _ => {}
         }
@@ -107,10 +107,10 @@ pub struct Storage(pub(super) Counted<StorageInner>);
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        if let StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) = &self.0.memory
-            && lazy.readers() > 0
+        if let StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) = &self.0.memory
+            && deferred.readers() > 0
         {
-            queue::handle_dropped(self.0.count() - 1, lazy.readers() as usize, lazy.is_allocated());
+            queue::handle_dropped(self.0.count() - 1, deferred.readers() as usize, deferred.is_allocated());
         }
     }
 }
@@ -221,11 +221,11 @@ impl Storage {
     #[inline(always)]
     pub(super) fn backend_memory(&self) -> contract::Memory<'_> {
         match &self.0.memory {
-            StorageMemory::Device(lazy, _) => {
-                if !lazy.is_settled_for(Access::Read) {
+            StorageMemory::Device(deferred, _) => {
+                if !deferred.is_settled_for(Access::Read) {
                     queue::must_settle(self, Access::Read);
                 }
-                lazy.memory().unwrap_or(contract::Memory::Host(std::ptr::null_mut()))
+                deferred.memory().unwrap_or(contract::Memory::Host(std::ptr::null_mut()))
             }
             _ => contract::Memory::Host(self.memory(Access::Read)),
         }
@@ -241,11 +241,11 @@ impl Storage {
     pub fn memory(&self, access: Access) -> *mut u8 {
         match &self.0.memory {
             StorageMemory::Inline(a) => a.0.get().cast(),
-            StorageMemory::Host(lazy) => {
-                if !lazy.is_settled_for(access) {
+            StorageMemory::Host(deferred) => {
+                if !deferred.is_settled_for(access) {
                     queue::must_settle(self, access);
                 }
-                lazy.address()
+                deferred.address()
             }
             StorageMemory::External { ptr, writable, .. } => {
                 debug_assert!(*writable || access == Access::Read, "write to read-only memory");
@@ -310,14 +310,14 @@ impl Storage {
     pub(super) fn start(&self) -> Option<contract::Memory<'_>> {
         match &self.0.memory {
             StorageMemory::Inline(a) => Some(contract::Memory::Host(a.0.get().cast())),
-            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) => lazy.memory(),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) => deferred.memory(),
             StorageMemory::External { ptr, .. } => Some(contract::Memory::Host(*ptr)),
         }
     }
 
     pub(super) fn deferred(&self) -> Option<&DeferredMemory> {
         match &self.0.memory {
-            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) => Some(lazy),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) => Some(deferred),
             _ => None,
         }
     }
@@ -326,8 +326,8 @@ impl Storage {
     #[inline]
     pub fn is_pending(&self) -> bool {
         match &self.0.memory {
-            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) => {
-                !lazy.is_settled_for(Access::Write) && (lazy.is_pending() || lazy.readers() > 0)
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) => {
+                !deferred.is_settled_for(Access::Write) && (deferred.is_pending() || deferred.readers() > 0)
             }
             _ => false,
         }
@@ -338,7 +338,7 @@ impl Storage {
     pub(super) fn is_settled_for(&self, access: Access) -> bool {
         match &self.0.memory {
             StorageMemory::Inline(_) | StorageMemory::External { .. } => true,
-            StorageMemory::Host(lazy) => lazy.is_settled_for(access),
+            StorageMemory::Host(deferred) => deferred.is_settled_for(access),
             StorageMemory::Device(..) => false,
         }
     }
@@ -348,7 +348,7 @@ impl Storage {
     pub fn is_plain(&self) -> bool {
         match &self.0.memory {
             StorageMemory::Inline(_) | StorageMemory::External { .. } => true,
-            StorageMemory::Host(lazy) => !lazy.is_pending(),
+            StorageMemory::Host(deferred) => !deferred.is_pending(),
             StorageMemory::Device(..) => false,
         }
     }
@@ -360,7 +360,9 @@ impl Storage {
     #[inline]
     pub fn settle(&self, access: Access) -> Result<()> {
         match &self.0.memory {
-            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if !lazy.is_settled_for(access) => queue::settle(self, access),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if !deferred.is_settled_for(access) => {
+                queue::settle(self, access)
+            }
             _ => Ok(()),
         }
     }
@@ -372,7 +374,7 @@ impl Storage {
     #[inline]
     pub(super) fn settle_readers(&self) -> Result<()> {
         match &self.0.memory {
-            StorageMemory::Host(lazy) | StorageMemory::Device(lazy, _) if lazy.readers() > 0 => queue::settle_readers(self),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if deferred.readers() > 0 => queue::settle_readers(self),
             _ => Ok(()),
         }
     }
@@ -383,16 +385,16 @@ impl Storage {
     /// # Errors
     /// As for `settle`.
     pub fn expose(&self) -> Result<()> {
-        if let Some(lazy) = self.deferred() {
-            lazy.expose();
+        if let Some(deferred) = self.deferred() {
+            deferred.expose();
         }
         self.settle(Access::Write)
     }
 
     /// Ends an `expose`: the holder of the address is gone.
     pub fn hide(&self) {
-        if let Some(lazy) = self.deferred() {
-            lazy.hide();
+        if let Some(deferred) = self.deferred() {
+            deferred.hide();
         }
     }
 

@@ -151,9 +151,9 @@ impl Op for SumTo {
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         let one = || {
-            let mut kept = Dims::from_elem(1, self.from.len() - self.shape.len());
-            kept.extend_from_slice(&self.shape);
-            let op = SumTo { shape: batch.with_batch(&kept), from: batch.with_batch(&self.from) };
+            let mut aligned = Dims::from_elem(1, self.from.len() - self.shape.len());
+            aligned.extend_from_slice(&self.shape);
+            let op = SumTo { shape: batch.with_batch(&aligned), from: batch.with_batch(&self.from) };
             Ok(smallvec![reshape(&apply1(&op, &[&batch.batched(0)?])?, &batch.with_batch(&self.shape))?])
         };
         Some(one())

@@ -161,7 +161,7 @@ impl Named {
 }
 
 /// The sum of products of two operands over the dimensions that neither the output nor another operand has.
-fn contract(mut a: Named, mut b: Named, wanted: impl Fn(Label) -> bool) -> Result<Named> {
+fn contract(mut a: Named, mut b: Named, in_output: impl Fn(Label) -> bool) -> Result<Named> {
     // A size of 1 broadcasts against a larger one: there is nothing to multiply along it.
     for l in a.labels.clone() {
         match (a.size(l), b.size(l)) {
@@ -171,13 +171,13 @@ fn contract(mut a: Named, mut b: Named, wanted: impl Fn(Label) -> bool) -> Resul
         }
     }
     let in_b = b.labels.clone();
-    a = a.summed(|l| wanted(l) || in_b.contains(&l))?;
+    a = a.summed(|l| in_output(l) || in_b.contains(&l))?;
     let in_a = a.labels.clone();
-    b = b.summed(|l| wanted(l) || in_a.contains(&l))?;
+    b = b.summed(|l| in_output(l) || in_a.contains(&l))?;
 
     let shared = |l: &Label| a.labels.contains(l) && b.labels.contains(l);
-    let batch: Labels = a.labels.iter().copied().filter(|l| shared(l) && wanted(*l)).collect();
-    let inner: Labels = a.labels.iter().copied().filter(|l| shared(l) && !wanted(*l)).collect();
+    let batch: Labels = a.labels.iter().copied().filter(|l| shared(l) && in_output(*l)).collect();
+    let inner: Labels = a.labels.iter().copied().filter(|l| shared(l) && !in_output(*l)).collect();
     let left: Labels = a.labels.iter().copied().filter(|l| !b.labels.contains(l)).collect();
     let right: Labels = b.labels.iter().copied().filter(|l| !a.labels.contains(l)).collect();
     let join = |parts: &[&Labels]| -> Labels { parts.iter().flat_map(|p| p.iter().copied()).collect() };

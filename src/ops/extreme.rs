@@ -108,7 +108,7 @@ impl Op for TiedExtreme {
         Saves::NOTHING.input(0).output(0)
     }
     fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.kept())
+        Tangent::Reduced(self.over.keepdim_shape())
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         match self.kind {
@@ -193,7 +193,7 @@ impl Op for Aminmax {
         Some(Aminmax { over: self.over.shifted(batch) })
     }
     fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.kept())
+        Tangent::Reduced(self.over.keepdim_shape())
     }
 }
 

@@ -90,7 +90,7 @@ impl Op for Norm {
         if self.p == 1.0 || self.p == 0.0 { Saves::NOTHING.input(0) } else { Saves::NOTHING.input(0).output(0) }
     }
     fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.kept())
+        Tangent::Reduced(self.over.keepdim_shape())
     }
     fn shifted(&self, batch: usize) -> Option<Self> {
         Some(Norm { over: self.over.shifted(batch), ..self.clone() })
@@ -178,7 +178,7 @@ impl Op for Dist {
         Some(one())
     }
     fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.norm.over.kept())
+        Tangent::Reduced(self.norm.over.keepdim_shape())
     }
 }
 
@@ -229,7 +229,7 @@ impl Op for LogSumExp {
         Saves::NOTHING.input(0).output(0)
     }
     fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.kept())
+        Tangent::Reduced(self.over.keepdim_shape())
     }
     fn shifted(&self, batch: usize) -> Option<Self> {
         Some(LogSumExp { over: self.over.shifted(batch) })

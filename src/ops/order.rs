@@ -86,11 +86,11 @@ pub(super) fn lower_median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) 
     if x.rank() == 0 {
         return lowest(x);
     }
-    let (values, places) = sort(x, dim, false)?;
+    let (values, positions) = sort(x, dim, false)?;
     let real = pw::logical_not(&pw::isnan(&values)?)?;
     let last = pw::sub(&sum(&real, Some(&[dim]), true, None)?, Scalar::Int(1))?;
     let at = pw::call(RowId::FloorDivide, &[(&pw::maximum(&last, Scalar::Int(0))?).into(), Scalar::Int(2).into()], &[])?;
-    let (v, p) = (gather(&values, dim, &at)?, gather(&places, dim, &at)?);
+    let (v, p) = (gather(&values, dim, &at)?, gather(&positions, dim, &at)?);
     if keepdim { Ok((v, p)) } else { Ok((squeeze_dim(&v, dim)?, squeeze_dim(&p, dim)?)) }
 }
 

@@ -420,7 +420,8 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
         return Err(Error::runtime(format!("cannot sample n_sample > prob_dist.size(-1) samples without replacement: got {count} > {k}")));
     }
     let g = g.unwrap_or_else(|| default_generator());
-    let plain = |a: &Array| host::unlocked_if_large(a.numel().saturating_mul(count), || picked(a, count, replacement, g)).map(Tensor::new);
+    let plain =
+        |a: &Array| host::unlocked_if_large(a.numel().saturating_mul(count), || draw_positions(a, count, replacement, g)).map(Tensor::new);
     if level::depth() == 0 {
         return plain(&weights.array());
     }
@@ -446,7 +447,7 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
     Ok(levels.iter().rev().fold(drawn, |t, l| level::wrap(l, t)))
 }
 
-fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Result<Array> {
+fn draw_positions(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Result<Array> {
     let shape = weights.shape();
     let (k, rows) = (shape[shape.len() - 1], if shape.len() == 2 { shape[0] } else { 1 });
     let w = weights.to_vec::<f64>()?;
@@ -456,7 +457,7 @@ fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Re
     let units = Array::empty(&[rows * count], DType::F64)?;
     draw(&units, Dist::Uniform { from: 0.0, to: 1.0 }, g)?;
     let units = units.elements::<f64>()?;
-    let mut picked: Vec<i64> = Vec::with_capacity(rows * count);
+    let mut positions: Vec<i64> = Vec::with_capacity(rows * count);
     for r in 0..rows {
         let mut row = w[r * k..(r + 1) * k].to_vec();
         let total = row.iter().sum::<f64>();
@@ -479,14 +480,14 @@ fn picked(weights: &Array, count: usize, replacement: bool, g: &Generator) -> Re
                 }
                 left -= p;
             }
-            picked.push(at as i64);
+            positions.push(at as i64);
             if !replacement {
                 row[at] = 0.0;
             }
         }
     }
     let out = if shape.len() == 2 { vec![rows, count] } else { vec![count] };
-    Array::from_slice(&picked, &out)?.to_device_of(weights)
+    Array::from_slice(&positions, &out)?.to_device_of(weights)
 }
 
 /// A generator's state as a uint8 tensor, and back.

@@ -47,7 +47,7 @@ impl ReducedDims {
     }
 
     /// The input's shape with sizes of 1 where it is reduced.
-    pub(crate) fn kept(&self) -> Dims {
+    pub(crate) fn keepdim_shape(&self) -> Dims {
         reduced_shape(&self.shape, &self.mask, true)
     }
 
@@ -273,7 +273,7 @@ impl Op for Prod {
         Some(Prod { over: self.over.shifted(batch), ..self.clone() })
     }
     fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.kept())
+        Tangent::Reduced(self.over.keepdim_shape())
     }
 }
 
@@ -381,7 +381,7 @@ impl Op for Var {
         Some(Var { over: self.over.shifted(batch), ..self.clone() })
     }
     fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.kept())
+        Tangent::Reduced(self.over.keepdim_shape())
     }
 }
 

@@ -55,10 +55,10 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
 
     if finished == g.nodes.len() {
         for (s, source) in g.siblings.iter().zip(sibling_memory) {
-            if let Some(lazy) = s.storage.deferred().filter(|l| !l.is_allocated()) {
-                lazy.set_memory(source);
-                if let Some(step) = lazy.finish_step(&s.step) {
-                    queue::forget(lazy);
+            if let Some(deferred) = s.storage.deferred().filter(|l| !l.is_allocated()) {
+                deferred.set_memory(source);
+                if let Some(step) = deferred.finish_step(&s.step) {
+                    queue::forget(deferred);
                     garbage.steps.push(step);
                 }
             }
@@ -67,17 +67,17 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
     let mut unwritten = 0;
     for (i, source) in provided.into_iter().filter(|(i, _)| g.owners[*i].node < finished) {
         // A signal handler may have computed the same results meanwhile.
-        if let Some(lazy) = g.owners[i].storage.deferred().filter(|l| !l.is_allocated()) {
-            lazy.set_memory(source);
+        if let Some(deferred) = g.owners[i].storage.deferred().filter(|l| !l.is_allocated()) {
+            deferred.set_memory(source);
         }
     }
     for (i, o) in g.owners.iter().enumerate().filter(|(_, o)| o.node < finished) {
         if !written[i] {
             unwritten += o.storage.bytes();
-        } else if let Some(lazy) = o.storage.deferred()
-            && let Some(step) = lazy.finish_step(&g.nodes[o.node].step)
+        } else if let Some(deferred) = o.storage.deferred()
+            && let Some(step) = deferred.finish_step(&g.nodes[o.node].step)
         {
-            queue::forget(lazy);
+            queue::forget(deferred);
             garbage.steps.push(step);
         }
     }
@@ -208,14 +208,14 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
         new.or_else(|| g.owners[owner].storage.start()).ok_or_else(|| missing("a result"))
     };
     // The results of a range of steps that are written.
-    let kept = |range: Range<usize>| -> Result<Vec<(usize, Memory<'_>)>> {
+    let written_results = |range: Range<usize>| -> Result<Vec<(usize, Memory<'_>)>> {
         let owners = g.owners.iter().enumerate().filter(|(i, o)| to.written[*i] && range.contains(&o.node));
         owners.map(|(i, o)| Ok((o.node - range.start, memory_of(i)?))).collect()
     };
     let should_continue = || watch.should_continue();
     let Some((at, request, output)) = request_of(g) else {
         let part = ProgramPart::new(g, 0..all);
-        let (inputs, outputs, is_written) = (part.inputs(None)?, kept(0..all)?, AtomicBool::new(false));
+        let (inputs, outputs, is_written) = (part.inputs(None)?, written_results(0..all)?, AtomicBool::new(false));
         // SAFETY: inputs are settled, and their storages are held by the graph; outputs are storages of the graph with this many elements, new,
         // or taken over from an input that nobody reads later, or the result's own.
         return unsafe { Ok(backend.run_program(&part.program(&inputs, &outputs, &should_continue, &is_written))?) };
@@ -238,7 +238,7 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
     };
     let result = if at > 0 {
         let part = ProgramPart::new(g, 0..at);
-        let (inputs, outputs) = (part.inputs(None)?, kept(0..at)?);
+        let (inputs, outputs) = (part.inputs(None)?, written_results(0..at)?);
         let program = part.program(&inputs, &outputs, &should_continue, &is_written);
         run_on_backend(Operand::Made { program: &program, shape: x.shape(), strides: x.strides() })
     } else {

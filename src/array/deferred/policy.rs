@@ -225,13 +225,13 @@ impl Array {
 
     /// Defers a row whose result overwrites this array; false if it must be computed at once.
     pub(in crate::array) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
-        let Some(lazy) = self.accepts_steps() else { return Ok(false) };
+        let Some(deferred) = self.accepts_steps() else { return Ok(false) };
         queue::sweep();
         let Some(kind) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
         self.storage().settle_readers()?;
         let more = |w: ProgramWeight| ProgramWeight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
         let site = site();
-        if lazy.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().backend())) {
+        if deferred.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().backend())) {
             self.ready()?;
         }
         let Some(mut plan) = plan(func.reads(), self.layout(), ins, Some(self))? else { return Ok(false) };

@@ -42,9 +42,9 @@ const MANY_PROGRAMS: usize = 256;
 
 /// Adds a storage that has just become pending.
 fn enter(storage: &Storage) {
-    if let Some(lazy) = storage.deferred() {
+    if let Some(deferred) = storage.deferred() {
         let number = ENTERED.fetch_add(1, Ordering::Relaxed);
-        lazy.set_number(number);
+        deferred.set_number(number);
         LIVE.lock().insert(number, storage.0.place());
     }
 }
@@ -57,8 +57,8 @@ pub(in crate::array) fn find(number: u64) -> Option<Storage> {
 
 /// Removes a storage that is computed or dropped.
 #[cold]
-pub(in crate::array) fn forget(lazy: &DeferredMemory) {
-    LIVE.lock().remove(&lazy.number());
+pub(in crate::array) fn forget(deferred: &DeferredMemory) {
+    LIVE.lock().remove(&deferred.number());
 }
 
 /// The lock `RUN`, and its entry in the order of locks.
@@ -153,17 +153,17 @@ pub(in crate::array) fn make(step: Arc<DeferredStep>) -> Array {
 /// false, and has done nothing, if `f` gives no step.
 pub(in crate::array) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<DeferredStep>>) -> Option<Arc<DeferredStep>>) -> Result<bool> {
     let run = lock_programs();
-    let Some(lazy) = storage.deferred() else { return Ok(false) };
-    if lazy.readers() > 0 {
+    let Some(deferred) = storage.deferred() else { return Ok(false) };
+    if deferred.readers() > 0 {
         drop(run);
         settle_readers(storage)?;
         return Ok(false);
     }
-    if lazy.is_exposed() {
+    if deferred.is_exposed() {
         return Ok(false);
     }
-    let Some(step) = f(lazy.step()) else { return Ok(false) };
-    if lazy.set_step(step) {
+    let Some(step) = f(deferred.step()) else { return Ok(false) };
+    if deferred.set_step(step) {
         enter(storage);
     }
     Ok(true)
@@ -202,8 +202,8 @@ pub(in crate::array) fn settle_readers(storage: &Storage) -> Result<()> {
 }
 
 fn run_readers(storage: &Storage, interrupts: Interrupts) -> Result<()> {
-    let Some(lazy) = storage.deferred() else { return Ok(()) };
-    if lazy.readers() == 0 {
+    let Some(deferred) = storage.deferred() else { return Ok(()) };
+    if deferred.readers() == 0 {
         return Ok(());
     }
     let mut garbage = DropLater::default();

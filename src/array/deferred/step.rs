@@ -78,8 +78,8 @@ impl DeferredRequest {
 
     /// Stores where `output` is found.
     pub fn register(&self, output: usize, made: &Array) {
-        if let Some(lazy) = made.storage().deferred() {
-            self.numbers[output].store(lazy.number(), Ordering::Release);
+        if let Some(deferred) = made.storage().deferred() {
+            self.numbers[output].store(deferred.number(), Ordering::Release);
         }
     }
 
@@ -138,8 +138,8 @@ impl DeferredStep {
         site: u32,
     ) -> Arc<DeferredStep> {
         for a in ins.iter().filter_map(DeferredInput::array) {
-            if let Some(lazy) = a.storage().deferred() {
-                lazy.add_reader();
+            if let Some(deferred) = a.storage().deferred() {
+                deferred.add_reader();
             }
         }
         let follows_request = matches!(kind, DeferredKind::Request { .. })
@@ -182,8 +182,8 @@ impl DeferredStep {
 impl Drop for DeferredStep {
     fn drop(&mut self) {
         for a in self.ins.iter().filter_map(DeferredInput::array) {
-            if let Some(lazy) = a.storage().deferred() {
-                lazy.remove_reader();
+            if let Some(deferred) = a.storage().deferred() {
+                deferred.remove_reader();
             }
         }
     }

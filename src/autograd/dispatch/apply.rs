@@ -89,10 +89,10 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
         } else {
             let made = if op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
                 // No tensor stays locked here: another thread may hold the host's lock while it waits for one of these tensors.
-                let kept: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
+                let handles: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
                 drop(arrays);
                 drop(cores);
-                forward_unlocked(op, &kept)
+                forward_unlocked(op, &handles)
             } else {
                 within(|| op.name().into(), || op.forward(&arrays))
             };
@@ -308,9 +308,9 @@ fn apply_inplace_with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tens
     let refs: SmallVec<[&Tensor; 3]> = primals.iter().collect();
     // If the tangents have a history, here or at a lower level, it saves the old value.
     let record_outputs = || inputs.iter().any(|t| t.level() > 0 || t.requires_grad() || t.tangent().is_some_and(|x| x.requires_grad()));
-    let kept = forward_mode::copy_before_write(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && record_outputs())?;
+    let target = forward_mode::copy_before_write(inputs[0], old == OldValue::Read && mode::is_grad_enabled() && record_outputs())?;
     let rest = inputs[1..].iter().map(|t| forward_mode::input_before_write(t, inputs[0]));
-    let ins: SmallVec<[Tensor; 3]> = std::iter::once(Ok(kept)).chain(rest).collect::<Result<_>>()?;
+    let ins: SmallVec<[Tensor; 3]> = std::iter::once(Ok(target)).chain(rest).collect::<Result<_>>()?;
     let ins: SmallVec<[&Tensor; 3]> = ins.iter().collect();
     let made = forward_mode::result_tangents(op, &ins, &seen_inputs, &apply(op, &refs)?)?.swap_remove(0);
     let mut written: SmallVec<[&Tensor; 3]> = seen_inputs.below.iter().collect();

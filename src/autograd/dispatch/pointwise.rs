@@ -82,12 +82,12 @@ impl PointwiseOp {
             attributes.push((name, SavedAttribute::Number(*value)));
         }
         attributes.extend(info.constants.iter().map(|(name, constant)| {
-            let kept = match constant {
+            let attribute = match constant {
                 Constant::Whole(i) => SavedAttribute::Int(*i),
                 Constant::Word(s) => SavedAttribute::Text(s),
                 Constant::Nothing => SavedAttribute::Nothing,
             };
-            (*name, kept)
+            (*name, attribute)
         }));
         if let (Number::Later, Some(names)) = (self.number, info.attributes_with_number) {
             attributes.retain(|k| names.contains(&k.0));
@@ -131,7 +131,7 @@ impl PointwiseOp {
         if reads != 0 && !recorded && !dual && g.with_array(|a| a.has_row(func, self.compute)) {
             let held = std::iter::once(g).chain(xs.iter().map(|x| x.as_ref().unwrap_or(g))).chain(std::iter::once(y.as_ref().unwrap_or(g)));
             let run = |arrays: &[&Array]| Array::pointwise(func, self.compute, self.compute, arrays, self.params());
-            let mut kept: SmallVec<[Array; 5]> = SmallVec::new();
+            let mut handles: SmallVec<[Array; 5]> = SmallVec::new();
             {
                 let cores: SmallVec<[_; 5]> = held.map(Tensor::read).collect();
                 let arrays: Option<SmallVec<[&Array; 5]>> = cores
@@ -145,12 +145,12 @@ impl PointwiseOp {
                     if arrays.iter().all(|a| a.numel() < fusion::large() && a.storage().is_plain()) {
                         return Ok(Some(Tensor::new(run(&arrays)?)));
                     }
-                    kept.extend(arrays.into_iter().cloned());
+                    handles.extend(arrays.into_iter().cloned());
                 }
             }
             // No tensor is locked here: a program may run, or the device may be waited for.
-            if !kept.is_empty() {
-                return Ok(Some(Tensor::new(run(&kept.iter().collect::<SmallVec<[&Array; 5]>>())?)));
+            if !handles.is_empty() {
+                return Ok(Some(Tensor::new(run(&handles.iter().collect::<SmallVec<[&Array; 5]>>())?)));
             }
         }
         self.composed(i, g, xs, y).map(Some)

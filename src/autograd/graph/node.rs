@@ -327,10 +327,10 @@ impl Node {
     /// Stores the tangent of output `j` with it, if the output is saved.
     pub(in crate::autograd) fn store_tangent(&self, j: usize, tangent: &Tensor) -> bool {
         let mut old = None;
-        self.each_output(|nr, kept| {
+        self.each_output(|nr, tangent_slot| {
             let here = nr as usize == j;
             if here {
-                old = kept.replace(tangent.clone());
+                old = tangent_slot.replace(tangent.clone());
             }
             here
         })
@@ -339,8 +339,8 @@ impl Node {
     /// Drops the tangents of saved outputs.
     pub(in crate::autograd) fn drop_tangents(&self) {
         let mut old = Vec::new();
-        self.each_output(|_, kept| {
-            old.extend(kept.take());
+        self.each_output(|_, tangent_slot| {
+            old.extend(tangent_slot.take());
             false
         });
     }

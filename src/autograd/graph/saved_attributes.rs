@@ -55,14 +55,14 @@ impl Node {
     pub(in crate::autograd) fn saved_order(&self) -> SmallVec<[usize; 4]> {
         let mut attributes = self.saved_attributes();
         attributes.sort_by_key(|(name, _)| *name);
-        let named = attributes.iter().flat_map(|(_, kept)| match kept {
+        let named = attributes.iter().flat_map(|(_, attribute)| match attribute {
             SavedAttribute::Input(i) => *i..i + 1,
             SavedAttribute::Inputs(from, to) => *from..*to,
             _ => 0..0,
         });
         let outputs = attributes
             .iter()
-            .filter_map(|(_, kept)| if let SavedAttribute::Output(j) = kept { Some(Saves::FIRST_OUTPUT + j) } else { None });
+            .filter_map(|(_, attribute)| if let SavedAttribute::Output(j) = attribute { Some(Saves::FIRST_OUTPUT + j) } else { None });
         let mut order: SmallVec<[usize; 4]> = SmallVec::new();
         // Values without a name come last.
         for position in named.chain(outputs).filter_map(|bit| self.position_of(bit)).chain(0..self.saved_len()) {

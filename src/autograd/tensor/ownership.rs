@@ -80,13 +80,13 @@ pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
 
 /// If only the histories of these tensors hold `node`, the number of places where they do. Each history must be held by one tensor alone.
 pub fn sole_places(node: &Arc<Node>, tensors: &[WeakTensor]) -> Option<usize> {
-    let mut places = 0;
+    let mut references = 0;
     let mut work: Vec<Arc<Node>> = Vec::new();
     for t in tensors.iter().filter_map(WeakTensor::upgrade) {
         let mut reached = t.try_read().and_then(|core| core.grad_fn.as_ref().map(|e| e.node.clone()));
         while let Some(n) = reached.take().or_else(|| work.pop()) {
             if Arc::ptr_eq(&n, node) {
-                places += 1;
+                references += 1;
             } else if Arc::strong_count(&n) == 2 {
                 // Held by the edge that led here and by this walk: the node of an in-place write to the tensor.
                 work.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
@@ -94,7 +94,7 @@ pub fn sole_places(node: &Arc<Node>, tensors: &[WeakTensor]) -> Option<usize> {
         }
     }
     // The caller holds one handle too.
-    (Arc::strong_count(node) == places + 1).then_some(places)
+    (Arc::strong_count(node) == references + 1).then_some(references)
 }
 
 /// Drops what `t` alone keeps alive: hooks, gradient and history. Called when a cycle through it is garbage.

@@ -320,14 +320,14 @@ impl Jvp<'_> {
         slow_paths::record(SlowPath::Transposed, self.op.name());
         let outside = mode::is_grad_enabled();
         let mut seeds: SmallVec<[Option<Tensor>; 2]> = SmallVec::new();
-        let (mut roots, mut wanted) = (Vec::new(), Vec::new());
+        let (mut roots, mut seed_edges) = (Vec::new(), Vec::new());
         {
             let _on = ModeGuard::grad(true);
             for (j, out) in self.outputs.iter().enumerate() {
                 seeds.push(if out.dtype().is_float() && self.op.differentiable(j) {
                     let seed = full_like(out, 0)?;
                     seed.set_requires_grad(true)?;
-                    wanted.push(seed.gradient_edge()?.ok_or_else(lost_history)?);
+                    seed_edges.push(seed.gradient_edge()?.ok_or_else(lost_history)?);
                     Some(seed)
                 } else {
                     None
@@ -344,7 +344,7 @@ impl Jvp<'_> {
         let mut found = if roots.is_empty() {
             Vec::new()
         } else {
-            engine::run(roots, &engine::Options { inputs: wanted, create_graph: outside, retain_graph: outside, ..Default::default() })?
+            engine::run(roots, &engine::Options { inputs: seed_edges, create_graph: outside, retain_graph: outside, ..Default::default() })?
         }
         .into_iter();
         Ok(seeds.iter().map(|s| s.as_ref().and_then(|_| found.next().flatten())).collect())

@@ -277,21 +277,21 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
 }
 
 /// A mask, and the counts of its true elements.
-pub(super) struct CountedNonzero<'a> {
+pub(super) struct NonzeroMask<'a> {
     x: View<'a>,
     mask: DenseOperand<'a>,
     counts: Vec<usize>,
 }
 
-pub(super) unsafe fn count_nonzero<'a>(x: View<'a>) -> Result<CountedNonzero<'a>> {
+pub(super) unsafe fn count_nonzero<'a>(x: View<'a>) -> Result<NonzeroMask<'a>> {
     // SAFETY: see above. Elements of bool are read as bytes, of which any but 0 holds.
     let mask = unsafe { DenseOperand::cast(&x, DType::Bool)? };
     // SAFETY: as many bytes as elements.
     let counts = nonzero::count(unsafe { RawSlice::new(mask.ptr(), x.numel()) });
-    Ok(CountedNonzero { x, mask, counts })
+    Ok(NonzeroMask { x, mask, counts })
 }
 
-impl CountedResult for CountedNonzero<'_> {
+impl CountedResult for NonzeroMask<'_> {
     fn count(&self) -> usize {
         self.counts.last().copied().unwrap_or(0)
     }

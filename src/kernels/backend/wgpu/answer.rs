@@ -292,13 +292,13 @@ pub(super) fn gemm(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
 }
 
 /// Elements that are not zero, counted on the device.
-pub(super) struct CountedNonzero<'a>(nonzero::Nonzero<'a>);
+pub(super) struct NonzeroCount<'a>(nonzero::Nonzero<'a>);
 
-pub(super) fn count_nonzero<'a>(x: &contract::View<'a>) -> Result<CountedNonzero<'a>> {
-    Ok(CountedNonzero(nonzero::Nonzero::count("nonzero", view(x)?)?))
+pub(super) fn count_nonzero<'a>(x: &contract::View<'a>) -> Result<NonzeroCount<'a>> {
+    Ok(NonzeroCount(nonzero::Nonzero::count("nonzero", view(x)?)?))
 }
 
-impl CountedResult for CountedNonzero<'_> {
+impl CountedResult for NonzeroCount<'_> {
     fn count(&self) -> usize {
         self.0.count
     }
