@@ -125,6 +125,7 @@ impl Storage {
             let made = Storage(Counted::with(|| StorageInner { memory: room(), bytes, version: Counter::default() }));
             if let StorageMemory::Inline(a) = &made.0.memory {
                 // Initialised in place: kernels may read whole blocks of it (see `is_padded`).
+                // SAFETY: no other handle of the new storage exists.
                 unsafe { a.0.get().cast::<[u8; INLINE]>().write([0; INLINE]) };
             }
             return Ok(made);

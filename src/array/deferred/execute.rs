@@ -343,7 +343,7 @@ impl ProgramPart {
                 (from, input.dtype())
             });
             let ins = ins.collect();
-            part.code.steps.push(program::ProgramStep { kind: kind, ins, out: step.out });
+            part.code.steps.push(program::ProgramStep { kind, ins, out: step.out });
         }
         part
     }
