@@ -16,11 +16,11 @@ def each(kind: str, names: str) -> dict[str, str]:
 PARAMETERS = {
     **each(
         "Tensor",
-        "input index mask source src weight target mat1 mat2 vec batch1 batch2 pos_weight gradient tensor1 tensor2 "
-        "weights prepend append values vec2 condition a b bias "
+        "input index mask source src weight target pos_weight gradient tensor1 tensor2 "
+        "weights prepend append values condition a b bias "
         "view_as.other reshape_as.other expand_as.other type_as.other equal.other allclose.other isclose.other "
-        "matmul.other kron.other inner.other copy_.other is_same_size.other take_along_dim.indices "
-        "dot.tensor split.tensor new_state out lerp.end __matmul__.value "
+        "kron.other copy_.other is_same_size.other take_along_dim.indices "
+        "split.tensor new_state out lerp.end __matmul__.value "
         "__rmatmul__.value _make_subclass.data _gradient_edge.tensor _leaf_hooks.tensor "
         "_make_saved_tensor.tensor",
     ),

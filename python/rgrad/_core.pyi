@@ -435,7 +435,7 @@ class Tensor:
         """The bits that just one of the inputs has."""
     def bitwise_xor_(self, other: _Operand) -> Tensor:
         """In-place form of `bitwise_xor`."""
-    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def bmm(self, mat2: Tensor) -> Tensor:
         """The products of two batches of matrices."""
     def bool(self) -> Tensor:
         """This tensor with dtype bool; itself if it has this dtype."""
@@ -562,7 +562,7 @@ class Tensor:
         """This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
         """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
-    def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def dot(self, tensor: Tensor) -> Tensor:
         """The dot product of two vectors."""
     def double(self) -> Tensor:
         """This tensor with dtype float64; itself if it has this dtype."""
@@ -667,7 +667,7 @@ class Tensor:
         """Whether the first input is greater or equal."""
     def ge_(self, other: _Operand) -> Tensor:
         """In-place form of `ge`."""
-    def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def ger(self, vec2: Tensor) -> Tensor:
         """The same as `outer`."""
     def get_device(self) -> _int:
         """The number of the tensor's device: 0 on wgpu, -1 on the CPU."""
@@ -736,7 +736,7 @@ class Tensor:
         """Writes `values` at the index tensors, or adds them with `accumulate`."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` at a vector of indices."""
-    def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def inner(self, other: Tensor) -> Tensor:
         """The sums of products over the last dimension of both tensors."""
     def int(self) -> Tensor:
         """This tensor with dtype int32; itself if it has this dtype."""
@@ -891,7 +891,7 @@ class Tensor:
         """Writes consecutive elements of `source` where the mask is true."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the mask is true, in one dimension."""
-    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def matmul(self, other: Tensor) -> Tensor:
         """The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are
         broadcast.
         """
@@ -943,7 +943,7 @@ class Tensor:
         """`x * tanh(softplus(x))`."""
     def mish_(self) -> Tensor:
         """In-place form of `mish`."""
-    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices."""
     def mode(self, dim: _int = -1, keepdim: _bool = False) -> _return_types.mode:
         """The most frequent element along `dim` (the smallest of equally frequent ones) and where it stands last."""
@@ -965,7 +965,7 @@ class Tensor:
         """The product of both inputs."""
     def multiply_(self, other: _Operand) -> Tensor:
         """In-place form of `multiply`."""
-    def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
     def nan_to_num(
         self, nan: _Number | None = None, posinf: _Number | None = None, neginf: _Number | None = None
@@ -1114,7 +1114,7 @@ class Tensor:
             RuntimeError: The tensor requires grad, and `force` is False.
             TypeError: The tensor is not on the CPU, and `force` is False.
         """
-    def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def outer(self, vec2: Tensor) -> Tensor:
         """The outer product of two vectors: a matrix of the products of their elements."""
     @property
     def output_nr(self) -> _int:

@@ -3,7 +3,7 @@
 use crate::autograd::Tensor;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Declared {
     pub pair: bool,
     /// Whether the function takes `out=`.
     pub takes_out: bool,
-    pub call: fn(&[Value<'_>]) -> Result<SmallVec<[Tensor; 2]>>,
+    pub call: fn(&[Value<'_>]) -> Result<(Tensor, Option<Tensor>)>,
 }
 
 /// The type of a parameter of the Rust function.
@@ -99,27 +99,33 @@ impl<'a, T: Argument<'a>> Argument<'a> for Option<T> {
 ///
 /// # Errors
 /// The bindings gave a value of another kind than declared.
+#[inline]
 pub fn argument<'a, T: Argument<'a>>(values: &'a [Value<'a>], place: usize) -> Result<T> {
-    values.get(place).and_then(T::of).ok_or_else(|| Error::internal("a declared function", &format!("argument {place} is of another kind")))
+    values.get(place).and_then(T::of).ok_or_else(|| another_kind(place))
+}
+
+#[cold]
+fn another_kind(place: usize) -> Error {
+    Error::internal("a declared function", &format!("argument {place} is of another kind"))
 }
 
 /// What a Rust function returns.
 pub trait Returns {
     const PAIR: bool;
-    fn tensors(self) -> SmallVec<[Tensor; 2]>;
+    fn tensors(self) -> (Tensor, Option<Tensor>);
 }
 
 impl Returns for Tensor {
     const PAIR: bool = false;
-    fn tensors(self) -> SmallVec<[Tensor; 2]> {
-        smallvec![self]
+    fn tensors(self) -> (Tensor, Option<Tensor>) {
+        (self, None)
     }
 }
 
 impl Returns for (Tensor, Tensor) {
     const PAIR: bool = true;
-    fn tensors(self) -> SmallVec<[Tensor; 2]> {
-        smallvec![self.0, self.1]
+    fn tensors(self) -> (Tensor, Option<Tensor>) {
+        (self.0, Some(self.1))
     }
 }
 

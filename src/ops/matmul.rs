@@ -1,5 +1,6 @@
 //! Matrix products: `matmul` and its special cases, `addmm` and `linear`.
 
+use super::declared::declare;
 use super::pointwise as pw;
 use crate::array::Array;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
@@ -572,4 +573,27 @@ pub fn inner(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         )));
     }
     super::einsum::tensordot(a, b, &[-1], &[-1])
+}
+
+declare! {
+    /// The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are broadcast.
+    fn matmul(input: &Tensor, other: &Tensor) -> Tensor = matmul;
+    /// The product of two matrices.
+    fn mm(input: &Tensor, mat2: &Tensor) -> Tensor = mm;
+    /// The products of two batches of matrices.
+    fn bmm(input: &Tensor, mat2: &Tensor) -> Tensor = bmm;
+    /// The product of a matrix and a vector.
+    fn mv(input: &Tensor, vec: &Tensor) -> Tensor = mv;
+    /// The dot product of two vectors.
+    fn dot(input: &Tensor, tensor: &Tensor) -> Tensor = dot;
+    /// The sums of products over the last dimension of both tensors.
+    fn inner(input: &Tensor, other: &Tensor) -> Tensor = inner;
+    /// The outer product of two vectors: a matrix of the products of their elements.
+    fn outer(input: &Tensor, vec2: &Tensor) -> Tensor = outer;
+    /// The same as `outer`.
+    fn ger(input: &Tensor, vec2: &Tensor) -> Tensor = outer;
+    /// `beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product.
+    fn addmm(input: &Tensor, mat1: &Tensor, mat2: &Tensor; beta: Scalar = 1, alpha: Scalar = 1) -> Tensor = addmm;
+    /// `beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch, with the input broadcast to the shape of the product.
+    fn baddbmm(input: &Tensor, batch1: &Tensor, batch2: &Tensor; beta: Scalar = 1, alpha: Scalar = 1) -> Tensor = baddbmm;
 }

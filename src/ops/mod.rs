@@ -35,4 +35,4 @@ pub mod unique;
 
 /// The declared functions of all families.
 pub const DECLARED: &[&[declared::Declared]] =
-    &[extreme::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED, scan::DECLARED, softmax::DECLARED];
+    &[extreme::DECLARED, matmul::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED, scan::DECLARED, softmax::DECLARED];

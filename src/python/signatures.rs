@@ -12,7 +12,6 @@ const OPTIONS: &str = "dtype=None, layout=None, device=None, pin_memory=False, r
 /// An empty name stands for all functions.
 const DEFAULTS: &[(&str, &str)] = &[
     ("", "alpha=1"),
-    ("", "beta=1"),
     ("bernoulli_", "p=0.5"),
     ("cross_entropy", "ignore_index=-100"),
     ("diag_embed", "dim1=-2"),

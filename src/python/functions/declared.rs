@@ -4,6 +4,7 @@
 
 use crate::autograd::Tensor;
 use crate::error::Error;
+use crate::layout::Scalar;
 use crate::ops;
 use crate::ops::declared::{Declared, Kind, Parameter, Value};
 use crate::python::args::{as_tensor, int, ints, scalar, type_name};
@@ -21,6 +22,8 @@ use smallvec::SmallVec;
 
 /// The most functions that can be declared.
 const MOST: usize = 128;
+/// The most parameters of a declared function.
+const MOST_PARAMETERS: usize = 8;
 
 /// The name of a parameter's type in errors and stubs.
 fn type_of(kind: Kind) -> &'static str {
@@ -54,7 +57,10 @@ fn default_value(default: &str, kind: Kind) -> PyResult<Value<'static>> {
     Ok(match kind {
         Kind::Int => Value::Int(text.parse().map_err(|_| wrong())?),
         Kind::Float => Value::Float(text.parse().map_err(|_| wrong())?),
-        Kind::Number => Value::Number(crate::layout::Scalar::Float(text.parse().map_err(|_| wrong())?)),
+        Kind::Number => Value::Number(match text.parse() {
+            Ok(i) => Scalar::Int(i),
+            Err(_) => Scalar::Float(text.parse().map_err(|_| wrong())?),
+        }),
         Kind::Bool => Value::Bool(text.parse().map_err(|_| wrong())?),
         Kind::Text => Value::Text(text.trim_matches('"').into()),
         Kind::Dims if text == "()" => Value::Dims(SmallVec::new()),
@@ -93,7 +99,7 @@ fn value<'a>(function: &Declared, place: usize, p: &Parameter, obj: &'a Bound<'_
 }
 
 /// The arguments of a call in the order of the parameters, and `out=`.
-type Sorted<'a, 'py> = (SmallVec<[Option<&'a Bound<'py, PyAny>>; 8]>, Option<&'a Bound<'py, PyAny>>);
+type Sorted<'a, 'py> = ([Option<&'a Bound<'py, PyAny>>; MOST_PARAMETERS], Option<&'a Bound<'py, PyAny>>);
 
 fn sorted<'a, 'py>(
     f: &Declared,
@@ -108,10 +114,12 @@ fn sorted<'a, 'py>(
         let was = if given.len() == 1 { "was" } else { "were" };
         return Err(type_error(format!("{}() takes {most} positional argument{plural} but {} {was} given", f.name, given.len())));
     }
-    let (mut slots, mut out): Sorted<'a, 'py> = (slf.iter().chain(given).map(Some).collect(), None);
-    slots.resize(f.parameters.len(), None);
-    let names = names.into_iter().flat_map(|names| names.iter());
-    for (name, value) in names.zip(named) {
+    let (mut slots, mut out): Sorted<'a, 'py> = ([None; MOST_PARAMETERS], None);
+    for (slot, obj) in slots.iter_mut().zip(slf.iter().chain(given)) {
+        *slot = Some(obj);
+    }
+    let Some(names) = names else { return Ok((slots, out)) };
+    for (name, value) in names.iter().zip(named) {
         let name = name.cast_into::<PyString>()?;
         let name = name.to_str()?;
         if f.takes_out && slf.is_empty() && name == "out" {
@@ -140,7 +148,8 @@ unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize
     // SAFETY: Python calls with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let run = || -> PyResult<Py<PyAny>> {
-        let f = entry(at)?;
+        let bound = entry(at)?;
+        let f = bound.declared;
         // SAFETY: `args` has `nargs` objects and one for each name in `kwnames`, a tuple or null, and `slf` is the object of a method call. All are
         // borrowed for this call. A `Bound` is a pointer to an object, and a shared reference to it changes no count.
         let (slf, given, named, names) = unsafe {
@@ -152,20 +161,20 @@ unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize
             (slf, given, named, names)
         };
         let (slots, out) = sorted(f, slf, given, named, names.as_ref())?;
-        let mut values: SmallVec<[Value<'_>; 8]> = SmallVec::new();
+        let mut values: SmallVec<[Value<'_>; MOST_PARAMETERS]> = SmallVec::new();
         for (k, (p, slot)) in f.parameters.iter().zip(&slots).enumerate() {
-            values.push(match (slot, p.default) {
+            values.push(match (slot, &bound.defaults[k]) {
                 (Some(obj), _) => value(f, k, p, obj)?,
-                (None, Some(default)) => default_value(default, p.kind)?,
-                (None, None) => return Err(type_error(format!("{}() missing 1 required positional arguments: \"{}\"", f.name, p.name))),
+                (None, Some(default)) => default.clone(),
+                (None, None) => return Err(missing(f, p)),
             });
         }
-        let mut made = (f.call)(&values)?.into_iter();
-        let inputs: SmallVec<[&Tensor; 4]> = values.iter().filter_map(|v| if let Value::Tensor(t) = v { Some(*t) } else { None }).collect();
-        match (made.next(), made.next()) {
-            (Some(a), Some(b)) => named_pair(py, f.name, (a, b), &inputs, out),
-            (Some(a), None) => out.map_or_else(|| wrap(py, a.clone()), |out| into_out(py, f.name, &a, &inputs, out)),
-            _ => Err(Error::internal(f.name, "no result").into()),
+        let inputs =
+            || -> SmallVec<[&Tensor; 4]> { values.iter().filter_map(|v| if let Value::Tensor(t) = v { Some(*t) } else { None }).collect() };
+        match ((f.call)(&values)?, out) {
+            ((a, None), None) => wrap(py, a),
+            ((a, None), Some(out)) => into_out(py, f.name, &a, &inputs(), out),
+            ((a, Some(b)), out) => named_pair(py, f.name, (a, b), &inputs(), out),
         }
     };
     match guarded(run) {
@@ -177,13 +186,28 @@ unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize
     }
 }
 
-fn entries() -> &'static [&'static Declared] {
-    static ALL: std::sync::OnceLock<Vec<&'static Declared>> = std::sync::OnceLock::new();
-    ALL.get_or_init(|| ops::DECLARED.iter().copied().flatten().collect())
+#[cold]
+fn missing(f: &Declared, p: &Parameter) -> PyErr {
+    type_error(format!("{}() missing 1 required positional arguments: \"{}\"", f.name, p.name))
 }
 
-fn entry(at: usize) -> PyResult<&'static Declared> {
-    entries().get(at).copied().ok_or_else(|| Error::internal("a declared function", "it is not there").into())
+/// A declared function with the values of its defaults.
+struct BoundFunction {
+    declared: &'static Declared,
+    defaults: Vec<Option<Value<'static>>>,
+}
+
+/// All declared functions; `register` fills it.
+static BOUND: std::sync::OnceLock<Vec<BoundFunction>> = std::sync::OnceLock::new();
+
+fn bound(declared: &'static Declared) -> PyResult<BoundFunction> {
+    let default = |p: &Parameter| p.default.map(|d| default_value(d, p.kind)).transpose();
+    Ok(BoundFunction { declared, defaults: declared.parameters.iter().map(default).collect::<PyResult<_>>()? })
+}
+
+#[inline]
+fn entry(at: usize) -> PyResult<&'static BoundFunction> {
+    BOUND.get().and_then(|all| all.get(at)).ok_or_else(|| Error::internal("a declared function", "it is not registered").into())
 }
 
 unsafe extern "C" fn function<const AT: usize>(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize_t, kwnames: RawObj) -> RawObj {
@@ -230,11 +254,12 @@ fn signature(f: &Declared, is_method: bool) -> String {
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let ty = m.py().get_type::<PyTensor>();
     let types = PyDict::new(m.py());
-    let all = entries();
-    if all.len() > MOST {
-        return Err(Error::internal("a declared function", "there are more than `declared.rs` has numbers for").into());
+    let all: Vec<BoundFunction> = ops::DECLARED.iter().copied().flatten().map(bound).collect::<PyResult<_>>()?;
+    let all = BOUND.get_or_init(|| all);
+    if all.len() > MOST || all.iter().any(|f| f.declared.parameters.len() > MOST_PARAMETERS) {
+        return Err(Error::internal("a declared function", "there are more functions or parameters than `declared.rs` has room for").into());
     }
-    for (f, (function, method)) in all.iter().zip(FUNCTIONS.iter().zip(&METHODS)) {
+    for (BoundFunction { declared: f, .. }, (function, method)) in all.iter().zip(FUNCTIONS.iter().zip(&METHODS)) {
         let doc = |is_method: bool| format!("{}({})\n--\n\n{}", f.name, signature(f, is_method), f.doc.trim());
         add_function(m, f.name, *function, &doc(false))?;
         add_method(&ty, f.name, *method, &doc(true))?;

@@ -1,14 +1,12 @@
-//! Matrix products, `linear`, `einsum` and `tensordot`.
+//! The operator `@`, `linear`, `einsum` and `tensordot`.
 //!
-//! Norms and other functions of matrices are in `reduce`.
+//! The other matrix products are declared in `ops::matmul`.
 
 use crate::autograd::Tensor;
-use crate::layout::Scalar;
 use crate::ops::{einsum as es, matmul as mm_};
-use crate::python::args::{as_tensor, scalar, tensor, tensor_list, type_name};
+use crate::python::args::{as_tensor, tensor, tensor_list, type_name};
 use crate::python::errors::type_error;
 use crate::python::functions::pointwise::into_out;
-use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -20,64 +18,11 @@ fn arg<'a>(obj: &'a PyObj<'_>, function: &str, name: &str) -> PyResult<&'a Tenso
     tensor(obj, &format!("{function}(): argument '{name}' (position 2)"))
 }
 
-fn factor(obj: Option<&PyObj<'_>>, function: &str, name: &str) -> PyResult<Scalar> {
-    match obj {
-        None => Ok(Scalar::Int(1)),
-        Some(o) => scalar(o)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(o)))),
-    }
-}
-
 fn finish(py: Python<'_>, function: &str, r: Tensor, inputs: &[&Tensor], out: Option<&PyObj<'_>>) -> PyObjResult {
     match out.filter(|o| !o.is_none()) {
         None => wrap(py, r),
         Some(o) => into_out(py, function, &r, inputs, o),
     }
-}
-
-macro_rules! products {
-    ($($(#[doc = $doc:literal])+ $name:ident($other:ident) = $f:path;)+) => {
-        functions_and_methods! {
-            $(
-                $(#[doc = $doc])+
-                fn $name(x, $other: &PyObj<'_>, out: Option<&PyObj<'_>>) sig($other, *, out=None) {
-                    let (a, b) = (PyTensor::of(x), arg($other, stringify!($name), stringify!($other))?);
-                    finish(x.py(), stringify!($name), $f(a, b)?, &[a, b], out)
-                }
-            )+
-            /// `beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product.
-            fn addmm(x, mat1: &PyObj<'_>, mat2: &PyObj<'_>, beta: Option<&PyObj<'_>>, alpha: Option<&PyObj<'_>>)
-                sig(mat1, mat2, *, beta=None, alpha=None) {
-                let (b, a) = (factor(beta, "addmm", "beta")?, factor(alpha, "addmm", "alpha")?);
-                wrap(x.py(), mm_::addmm(PyTensor::of(x), arg(mat1, "addmm", "mat1")?, arg(mat2, "addmm", "mat2")?, b, a)?)
-            }
-            /// `beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch, with the input broadcast to the shape of the product.
-            fn baddbmm(x, batch1: &PyObj<'_>, batch2: &PyObj<'_>, beta: Option<&PyObj<'_>>, alpha: Option<&PyObj<'_>>)
-                sig(batch1, batch2, *, beta=None, alpha=None) {
-                let (b, a) = (factor(beta, "baddbmm", "beta")?, factor(alpha, "baddbmm", "alpha")?);
-                let (p, q) = (arg(batch1, "baddbmm", "batch1")?, arg(batch2, "baddbmm", "batch2")?);
-                wrap(x.py(), mm_::baddbmm(PyTensor::of(x), p, q, b, a)?)
-            }
-        }
-    };
-}
-
-products! {
-    /// The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are broadcast.
-    matmul(other) = mm_::matmul;
-    /// The product of two matrices.
-    mm(mat2) = mm_::mm;
-    /// The products of two batches of matrices.
-    bmm(mat2) = mm_::bmm;
-    /// The product of a matrix and a vector.
-    mv(vec) = mm_::mv;
-    /// The dot product of two vectors.
-    dot(tensor) = mm_::dot;
-    /// The sums of products over the last dimension of both tensors.
-    inner(other) = mm_::inner;
-    /// The outer product of two vectors: a matrix of the products of their elements.
-    outer(vec2) = mm_::outer;
-    /// The same as `outer`.
-    ger(vec2) = mm_::outer;
 }
 
 #[pymethods]
@@ -150,7 +95,6 @@ fn tensordot(a: &Bound<'_, PyTensor>, b: &PyObj<'_>, dims: Option<&PyObj<'_>>, o
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    register_functions(m)?;
     m.add_function(wrap_pyfunction!(linear, m)?)?;
     m.add_function(wrap_pyfunction!(einsum, m)?)?;
     m.add_function(wrap_pyfunction!(tensordot, m)?)

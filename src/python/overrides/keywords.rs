@@ -15,8 +15,6 @@ use smallvec::SmallVec;
 
 /// Functions of the module whose one result is written to `out=` here, since their own code does not accept it.
 const WITH_OUT: &[&str] = &[
-    "addmm",
-    "baddbmm",
     "clamp_max",
     "clamp_min",
     "column_stack",
