@@ -52,6 +52,8 @@ struct ContextState {
     /// For each saved value, its place in the node; None for a saved None.
     places: Vec<Option<usize>>,
     node: Option<std::sync::Weak<Node>>,
+    /// Which outputs have derivatives.
+    differentiable: SmallVec<[bool; 4]>,
     /// `saved_tensors` was read, of a Function that gives it once.
     accessed: bool,
     /// The outputs, where some of them were found in the context's attributes. Each holds the context, see `function_gc::hold`.
@@ -223,6 +225,11 @@ impl FunctionCtx {
         let old = self.state.lock().for_forward.replace(tensors.unbind());
         drop(old);
         Ok(())
+    }
+
+    /// For each output of `forward`, whether it may have a tangent.
+    fn _differentiable(&self) -> Vec<bool> {
+        self.state.lock().differentiable.to_vec()
     }
 
     /// From here to `_end_jvp` `saved_tensors` is what `save_for_forward` was given.
@@ -487,6 +494,8 @@ fn finish(
     }
     let separate = cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()?;
     let roles = Roles { inputs: &inputs.tensors, dirty, non_diff, saved: to_save.clone().filter(|_| separate), count: raw.len() };
+    let differentiable = raw.iter().map(|t| t.as_ref().is_some_and(|t| roles.is_differentiable(t))).collect();
+    cell.get().state.lock().differentiable = differentiable;
     if !any {
         let mut out = Vec::with_capacity(raw.len());
         for (o, t) in outputs.iter().zip(&raw) {

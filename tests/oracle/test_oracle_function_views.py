@@ -1,8 +1,7 @@
-"""Views that may not be written, and what custom Functions return and write: rgrad beside torch, with every message whole."""
+"""Views that may not be written, and what custom Functions return and write: rgrad beside torch, messages too."""
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
 from compare import same  # noqa: E402 - torch must be there first
+from function_kit import leaf, made, trial  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -23,25 +23,6 @@ PROGRAMS: list[Program] = []
 def program(f: Program) -> Program:
     PROGRAMS.append(f)
     return f
-
-
-def made(T: Any, forward: Any, backward: Any = lambda ctx, *g: g[0], name: str = "MyFn", **more: Any) -> Any:
-    methods = {"forward": forward, "backward": backward, **more}
-    return type(name, (T.autograd.Function,), {k: staticmethod(v) if callable(v) else v for k, v in methods.items()})
-
-
-def leaf(T: Any, *values: float) -> Any:
-    return T.tensor(values or (1.0, 2.0, 3.0, 4.0), dtype=T.float64, requires_grad=True)
-
-
-def trial(f: Callable[[], Any]) -> Any:
-    """The result, or the error as text. What rgrad adds to torch's text stands in brackets behind it."""
-    try:
-        return f()
-    except (RuntimeError, TypeError) as error:
-        kind = "TypeError" if isinstance(error, TypeError) else "RuntimeError"
-        text = re.sub(r" \(in \w+[^()]*(clone\(\))?\)$", "", str(error))
-        return f"{kind}: {text}"
 
 
 def write(v: Any, by: Any = 2) -> Any:

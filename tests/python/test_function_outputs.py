@@ -9,6 +9,7 @@ import pytest
 
 import rgrad
 from rgrad import Tensor
+from rgrad.autograd import forward_ad
 
 
 def made(forward: Any, backward: Any = lambda ctx, *g: g[0], **more: Any) -> Any:
@@ -157,3 +158,43 @@ def test_setup_context_sees_the_defaults() -> None:
 @pytest.mark.parametrize("value", [3, "text", [1, 2], {"a": 1}, None, (1, "two"), ()])
 def test_other_values_are_passed_on(value: Any) -> None:
     assert made(lambda ctx, x: value).apply(inner()) == value
+
+
+def tangent_of(forward: Any, jvp: Any, *, dual_first: bool = True) -> Tensor | None:
+    f = made(forward, jvp=jvp)
+    with forward_ad.dual_level():
+        dual, plain = forward_ad.make_dual(rgrad.ones(3), rgrad.ones(3)), rgrad.ones(3)
+        got = f.apply(dual, plain) if dual_first else f.apply(plain, dual)
+        return forward_ad.unpack_dual(got[0] if isinstance(got, tuple) else got).tangent
+
+
+def doubled(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+@pytest.mark.parametrize(
+    ("forward", "jvp", "says"),
+    [
+        (lambda ctx, x, y: (x * 2, x.long()), lambda ctx, g, h: (g, g), "a gradient at position 1"),
+        (doubled, lambda ctx, g, h: g * 2, "not modifying the forward mode gradients inplace"),
+        (doubled, lambda ctx, g, h: g.mul_(2).view_as(g), "not returning the forward mode gradients as-is"),
+        (lambda ctx, x, y: x[:2], lambda ctx, g, h: g[:2] * 1, "but the jvp is not returning a view"),
+        (lambda ctx, x, y: x[:2], lambda ctx, g, h: (g * 1)[:2], "not returning a view of the given grad input"),
+    ],
+)
+def test_refused_tangents(forward: Any, jvp: Any, says: str) -> None:
+    with pytest.raises(RuntimeError, match=says):
+        tangent_of(forward, jvp)
+
+
+def test_accepted_tangents() -> None:
+    assert tangent_of(doubled, lambda ctx, g, h: g.mul_(2)).tolist() == [2, 2, 2]  # type: ignore[union-attr]
+    free = tangent_of(doubled, lambda ctx, g, h: h * 5, dual_first=False)
+    assert free is not None
+    assert free.tolist() == [5, 5, 5]
+    seen: list[Any] = []
+    f = made(lambda ctx, x, i: x * 1, jvp=lambda ctx, g, i: (seen.append(i), g)[1])
+    with forward_ad.dual_level():
+        f.apply(forward_ad.make_dual(rgrad.ones(2), rgrad.ones(2)), rgrad.arange(2))
+    assert seen == [None]

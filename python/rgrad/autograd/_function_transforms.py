@@ -87,9 +87,12 @@ def _apply_at_level(cls: Any, args: tuple[Any, ...], number: int, forward: Calla
     with tangents_enabled(number > 0):
         outputs, ctx = _core._function_apply_here(cls, args, forward)
         given = tuple(
-            _core.zeros_like(_core._primal(x)) if t is None and isinstance(x, Tensor) and ctx.materialize_grads else t
+            _core.zeros_like(_core._primal(x))
+            if t is None and isinstance(x, Tensor) and x.is_floating_point() and ctx.materialize_grads
+            else t
             for x, t in zip(args, tangents, strict=True)
         )
+        versions = [None if t is None else t._version for t in tangents]
         ctx._begin_jvp()
         try:
             moved = cls.jvp(ctx, *given)
@@ -103,39 +106,76 @@ def _apply_at_level(cls: Any, args: tuple[Any, ...], number: int, forward: Calla
                 f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got "
                 f"{len(found)})"
             )
-        for i, (out, tangent) in enumerate(zip(outs, found, strict=True)):
+        inputs = list(zip(args, tangents, versions, strict=True))
+        for i, (out, tangent, has_derivative) in enumerate(zip(outs, found, ctx._differentiable(), strict=True)):
             if tangent is not None and not isinstance(tangent, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {i}.")
-            if isinstance(out, Tensor):
-                _set_output_tangent(out, tangent, args, given)
+            if not isinstance(out, Tensor):
+                continue
+            if has_derivative:
+                _set_output_tangent(out, tangent, inputs)
+            elif tangent is not None:
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not "
+                    "a differentiable Tensor.You should return None at that position instead."
+                )
     return outputs
 
 
-def _set_output_tangent(out: Tensor, tangent: Tensor | None, args: tuple[Any, ...], given: tuple[Any, ...]) -> None:
-    for x, t in zip(args, given, strict=True):
-        if out is x:
-            if tangent is not None and tangent is not t:
-                raise RuntimeError(
-                    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
-                    "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
-                )
+def _set_output_tangent(out: Tensor, tangent: Tensor | None, inputs: list[tuple[Any, Any, Any]]) -> None:
+    """Give an output the tangent that ``jvp`` returned; ``inputs`` has each argument, its tangent and that's version.
+
+    A written input keeps its tangent, which ``jvp`` must have written. A view has a view of its input's tangent.
+    """
+    for x, before, version in inputs:
+        if out is not x:
+            continue
+        if before is None:
             if tangent is not None:
-                _core._set_tangent(out, tangent)
-            return
-    if tangent is None:
+                check_dual(out, tangent)
+                _core._write_tangent(out, _core._primal(tangent))
+        elif tangent is None or tangent._version == version:
+            raise RuntimeError(
+                "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+                "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
+            )
+        elif tangent is not before:
+            raise RuntimeError(
+                "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is "
+                "modifying an input inplace, then the jvp function must modify the gradient inplace and return it "
+                "as-is."
+            )
         return
-    if not out.is_floating_point():
+    if tangent is not None and not tangent.is_floating_point():
         raise RuntimeError(
-            f"jvp gave a tangent for an output of {out.dtype}: Expected both tensor and its forward grad to be "
-            "floating point. Give None for this output."
+            f"Expected both tensor and its forward grad to be floating point or complex, but jvp gave {tangent.dtype}"
         )
-    check_dual(out, tangent)
-    bases = [x._base if x._is_view() else x for x in args if isinstance(x, Tensor)]
-    if out._is_view() and any(out._base is base for base in bases) and not tangent._is_view():
-        raise RuntimeError(
-            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
-        )
-    _core._set_tangent(out, _core._primal(tangent))
+    viewed = [
+        before for x, before, _ in inputs if out._is_view() and isinstance(x, Tensor) and _base_of(x) is out._base
+    ]
+    for before in viewed:
+        if before is None:
+            if tangent is not None:
+                check_dual(out, tangent)
+                _core._write_tangent(out, _core._primal(tangent))
+            return
+        if tangent is None or not tangent._is_view():
+            raise RuntimeError(
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a "
+                "view."
+            )
+        if tangent._base is not _base_of(before):
+            of = "the same base as the given" if before._is_view() else "the given"
+            raise RuntimeError(
+                f"A custom Function is returning a view but the jvp is not returning a view of {of} grad input."
+            )
+    if tangent is not None:
+        check_dual(out, tangent)
+        _core._set_tangent(out, _core._primal(tangent))
+
+
+def _base_of(x: Tensor) -> Any:
+    return x._base if x._is_view() else x
 
 
 # ------------------------------------------------------------------------------------------------------ batches

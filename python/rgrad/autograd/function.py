@@ -144,7 +144,7 @@ class Function(metaclass=FunctionMeta):
 
         Args:
             ctx: The context; its ``saved_tensors`` has what ``ctx.save_for_forward`` was given.
-            grad_inputs: The tangents. An argument that is no tensor has None; a tensor without tangent has zeros, or
+            grad_inputs: The tangents. What is no floating point tensor has None; a tensor without tangent has zeros, or
                 None after ``ctx.set_materialize_grads(False)``.
 
         Returns:
@@ -242,8 +242,8 @@ def _bind_kwargs(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
     for name in kwargs:
         if name not in ordinary:
             raise TypeError(
-                f"forward() got an unexpected keyword argument '{name}': a keyword-only argument has no place among the "
-                f"gradients; make it an ordinary parameter of {cls.__name__}.forward"
+                f"forward() got an unexpected keyword argument '{name}': a keyword-only argument has no place among "
+                f"the gradients; make it an ordinary parameter of {cls.__name__}.forward"
             )
     bound.apply_defaults()
     return bound.args

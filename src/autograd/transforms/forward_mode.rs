@@ -538,7 +538,7 @@ pub(in crate::autograd) fn input_before_write(t: &Tensor, target: &Tensor) -> Re
 }
 
 /// Updates the tangent of `target` after an in-place write to `made` (None: zero): in place if there is one, so that views see it.
-pub(in crate::autograd) fn write_tangent(target: &Tensor, made: Option<Tensor>) -> Result<()> {
+pub fn write_tangent(target: &Tensor, made: Option<Tensor>) -> Result<()> {
     let have = target.tangent();
     let Some(t) = made else { return have.map_or(Ok(()), |have| primitives::zero_(&have)) };
     let t = fitted(t, target)?;

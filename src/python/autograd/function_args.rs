@@ -2,7 +2,7 @@
 //!
 //! A call of a Function and its node are in `function`.
 
-use crate::autograd::Tensor;
+use crate::autograd::{Tensor, forward_mode};
 use crate::python::args::as_tensor;
 use crate::python::errors::type_error;
 use crate::python::tensor::identity::wrap;
@@ -59,6 +59,16 @@ fn _set_tangent(t: &Bound<'_, PyAny>, tangent: &Bound<'_, PyAny>) -> PyResult<()
     }
 }
 
+/// Gives a tensor without a tangent one as a write in place would: its base has it too.
+#[pyfunction]
+fn _write_tangent(t: &Bound<'_, PyAny>, tangent: &Bound<'_, PyAny>) -> PyResult<()> {
+    match (as_tensor(t), as_tensor(tangent)) {
+        (Some(t), Some(tangent)) => Ok(forward_mode::write_tangent(t, Some(tangent.clone()))?),
+        _ => Err(type_error("_write_tangent: expected two tensors")),
+    }
+}
+
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_write_tangent, m)?)?;
     m.add_function(wrap_pyfunction!(_set_tangent, m)?)
 }
