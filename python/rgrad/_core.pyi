@@ -1936,6 +1936,9 @@ def _wgpu_synchronize() -> None:
 def _wrap(t: Any, number: _int, dim: _int | None = None) -> Tensor:
     """Wraps `t` in a tensor of an open level. For a level of a batch, `dim` is the batch dimension."""
 
+def _write_tangent(t: Any, tangent: Any) -> Tensor:
+    """Gives a tensor without a tangent one as a write in place would: its base has it too."""
+
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; its derivative at 0 is 0."""
 
@@ -3776,6 +3779,7 @@ __all__ = [
     "_wgpu_reset_peak",
     "_wgpu_synchronize",
     "_wrap",
+    "_write_tangent",
     "abs",
     "absolute",
     "acos",
