@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Randomness {
     Refuse,
+    /// Refused where nobody could have said how: in a pass over a batch of gradients.
+    Unsupported,
     /// The same numbers for every element of the batch.
     Same,
     /// Other numbers for every element.
@@ -192,7 +194,17 @@ fn open() -> Vec<(Arc<dyn Level>, Randomness)> {
 
 /// Refuses random numbers inside a `vmap` without a randomness option.
 pub fn check_random() -> Result<()> {
-    if level::depth() > 0 && open().iter().any(|(_, how)| *how == Randomness::Refuse) {
+    if level::depth() == 0 {
+        return Ok(());
+    }
+    let open = open();
+    if open.iter().any(|(_, how)| *how == Randomness::Unsupported) {
+        return Err(Error::runtime(
+            "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations outside of vmap as a \
+             workaround",
+        ));
+    }
+    if open.iter().any(|(_, how)| *how == Randomness::Refuse) {
         return Err(Error::runtime(
             "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on \
              vmap or perform the randomness operation out of vmap",

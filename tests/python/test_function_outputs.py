@@ -198,3 +198,28 @@ def test_accepted_tangents() -> None:
     with forward_ad.dual_level():
         f.apply(forward_ad.make_dual(rgrad.ones(2), rgrad.ones(2)), rgrad.arange(2))
     assert seen == [None]
+
+
+def test_functions_with_context_run_in_batches_of_gradients() -> None:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x * x
+
+    inside = made(lambda ctx, g: g * 2, lambda ctx, g: g * 2)
+    f = made(
+        forward,
+        lambda ctx, g: inside.apply(ctx.saved_tensors[0] * g),
+        jvp=lambda ctx, t: ctx.saved_tensors[0] * t * 2,
+    )
+    x = rgrad.tensor([1.0, 2.0, 3.0], dtype=rgrad.float64, requires_grad=True)
+    (rows,) = rgrad.autograd.grad(f.apply(x), x, rgrad.eye(3, dtype=rgrad.float64), is_grads_batched=True)
+    assert rows.tolist() == [[2, 0, 0], [0, 4, 0], [0, 0, 6]]
+    assert rgrad.autograd.gradcheck(
+        f.apply, (x,), check_batched_grad=True, check_forward_ad=True, check_batched_forward_grad=True
+    )
+    with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
+        rgrad.func.vmap(f.apply)(x.detach())
+    noisy = made(lambda ctx, x: x * 1, lambda ctx, g: g * rgrad.rand(3).double())
+    with pytest.raises(RuntimeError, match="vmap: We do not yet support calling random operations inside of vmap"):
+        rgrad.autograd.grad(noisy.apply(x), x, rgrad.eye(3, dtype=rgrad.float64), is_grads_batched=True)

@@ -13,8 +13,11 @@ from ..utils._pytree import tree_map
 class OpenLevel:
     """A level that is open: a batching level of ``size``, or a tracking level (None)."""
 
-    def __init__(self, number: int, size: int | None = None, randomness: str = "error") -> None:
+    def __init__(
+        self, number: int, size: int | None = None, randomness: str = "error", of_gradients: bool = False
+    ) -> None:
         self.number, self.size, self.randomness = number, size, randomness
+        self.of_gradients = of_gradients
         self._outside = _core.is_grad_enabled()
 
     @contextmanager
@@ -50,6 +53,11 @@ def open_level(number: int) -> OpenLevel:
     return _stack.levels[number - 1]
 
 
+def inside_transform() -> bool:
+    """Whether a transform of ``rgrad.func`` is open; a batch of gradients or tangents is none."""
+    return any(not level.of_gradients for level in _stack.levels)
+
+
 @contextmanager
 def tracking() -> Generator[int]:
     """A level with its own history and tangents. Recording is on inside, whatever it is outside."""
@@ -70,10 +78,13 @@ def tracking() -> Generator[int]:
 
 
 @contextmanager
-def batching(size: int, randomness: str) -> Generator[int]:
-    """A level whose tensors have a hidden dimension of this size."""
+def batching(size: int, randomness: str, of_gradients: bool = False) -> Generator[int]:
+    """A level whose tensors have a hidden dimension of this size.
+
+    In a batch of gradients or tangents, custom Functions run as they do without transforms.
+    """
     level = _core._enter_level("batch", size, randomness)
-    _stack.enter(OpenLevel(level, size, randomness))
+    _stack.enter(OpenLevel(level, size, randomness, of_gradients))
     try:
         yield level
     finally:

@@ -239,7 +239,9 @@ def vmap(
     return wrapped
 
 
-def restore_vmap(func: Callable[..., Any], in_dims: Any, size: int, randomness: str) -> Callable[..., Any]:
+def restore_vmap(
+    func: Callable[..., Any], in_dims: Any, size: int, randomness: str, of_gradients: bool = False
+) -> Callable[..., Any]:
     """:func:`vmap` for what was unwrapped inside a batch.
 
     Any argument may be without a mapped dimension. Results may be anything. They come as ``(results, out_dims)``, with
@@ -247,7 +249,7 @@ def restore_vmap(func: Callable[..., Any], in_dims: Any, size: int, randomness: 
     """
 
     def inner(*args: Any) -> tuple[Any, Any]:
-        with batching(size, randomness) as level:
+        with batching(size, randomness, of_gradients) as level:
             outputs = func(*wrap_batched(args, in_dims, level))
             return unwrap_batched(outputs, level)
 

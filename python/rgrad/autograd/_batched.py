@@ -44,12 +44,12 @@ def grad_of_batch(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
-    with batching(sizes[0], "error") as level:
+    with batching(sizes[0], "unsupported", of_gradients=True) as level:
         found = run(tuple(_core._wrap(vector, level, 0) for vector in vectors))
-        return tuple(g if g is None else _stacked(g, level, sizes[0]) for g in found)
+        return tuple(g if g is None else stacked(g, level, sizes[0]) for g in found)
 
 
-def _stacked(value: Tensor, level: int, size: int) -> Tensor:
+def stacked(value: Tensor, level: int, size: int) -> Tensor:
     """A tensor of a batching level with the batch in dimension 0; a tensor without a batch dimension is expanded."""
     inner, batched = _core._unwrap(value, level)
     return inner if batched else inner.unsqueeze(0).expand(size, *inner.shape)

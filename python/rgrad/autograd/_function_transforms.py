@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
-from .._transforms.levels import open_level
+from .._transforms.levels import inside_transform, open_level
 from .._transforms.tangents import check_dual, tangents_enabled
 from .._transforms.vmap import restore_vmap, unwrap_batched
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
@@ -28,10 +28,12 @@ class VmapInfo(NamedTuple):
 
 def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     """``cls.apply(*args)`` inside transforms, or with tangents."""
-    if _core._top_level() > 0 and not cls._has_setup_context:
+    if not cls._has_setup_context and inside_transform():
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
-            f"override the setup_context staticmethod; {cls.__name__} has a forward that takes ctx. {_MORE}"
+            "override the setup_context staticmethod. For more details, please see "
+            "https://pytorch.org/docs/main/notes/extending.func.html (here: the documentation of custom Functions; "
+            f"{cls.__name__} has a forward that takes ctx)"
         )
     return _apply(cls, args)
 
@@ -182,6 +184,9 @@ def _base_of(x: Tensor) -> Any:
 
 
 def _apply_batched(cls: Any, number: int, info: VmapInfo, args: tuple[Any, ...]) -> Any:
+    if open_level(number).of_gradients:
+        # As without transforms: the methods run on tensors with a hidden dimension.
+        return _apply_generated_rule(cls, number, info, args)
     overridden = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule:
         if overridden:
@@ -222,7 +227,7 @@ def _apply_batched(cls: Any, number: int, info: VmapInfo, args: tuple[Any, ...])
 
 def _apply_generated_rule(cls: Any, number: int, info: VmapInfo, args: tuple[Any, ...]) -> Any:
     lower, in_dims = unwrap_batched(args, number)
-    rule = _GeneratedRule(cls, info, in_dims)
+    rule = _GeneratedRule(cls, info, in_dims, open_level(number).of_gradients)
     outputs = _apply(rule.function(), lower)
     flat, spec = tree_flatten(outputs)
     dims = _broadcast_to_and_flatten(rule.out_dims, spec)
@@ -286,21 +291,34 @@ class _SavedBatchDims:
 class _GeneratedRule:
     """The Function of batches that ``generate_vmap_rule`` makes: its methods are the original ones inside a batch."""
 
-    def __init__(self, cls: Any, info: VmapInfo, in_dims: tuple[Any, ...]) -> None:
-        self.cls, self.info, self.in_dims = cls, info, in_dims
+    def __init__(self, cls: Any, info: VmapInfo, in_dims: tuple[Any, ...], of_gradients: bool) -> None:
+        self.cls, self.info, self.in_dims, self.of_gradients = cls, info, in_dims, of_gradients
         self.out_dims: Any = None
 
     def _inside(self, func: Callable[..., Any], in_dims: Any) -> Callable[..., Any]:
-        return restore_vmap(func, in_dims, self.info.batch_size, self.info.randomness)
+        return restore_vmap(func, in_dims, self.info.batch_size, self.info.randomness, self.of_gradients)
 
     def function(self) -> Any:
         """The Function of batches."""
         methods = {name: staticmethod(getattr(self, name)) for name in ("forward", "setup_context", "backward", "jvp")}
+        if not self.cls._has_setup_context:
+            methods["forward"] = staticmethod(self.forward_with_context)
+            del methods["setup_context"]
         flags = {"clear_saved_tensors_on_access": self.cls.clear_saved_tensors_on_access, "generate_vmap_rule": True}
         return type(f"Vmapped{self.cls.__name__}", (Function,), {**methods, **flags})
 
     def forward(self, *args: Any) -> Any:
         outputs, self.out_dims = self._inside(self.cls.forward, self.in_dims)(*args)
+        return outputs
+
+    def forward_with_context(self, ctx: Any, *args: Any) -> Any:
+        dims_of_saved = self._dims_of(ctx)[id(self)] = _SavedBatchDims()
+
+        def inner(*own: Any) -> Any:
+            dims_of_saved.shapes = tuple(x.shape if isinstance(x, Tensor) else None for x in own)
+            return self.cls.forward(_BatchedContext(ctx, _core._top_level(), dims_of_saved), *own)
+
+        outputs, self.out_dims = self._inside(inner, self.in_dims)(*args)
         return outputs
 
     def _dims_of(self, ctx: Any) -> dict[int, _SavedBatchDims]:

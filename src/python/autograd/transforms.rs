@@ -30,6 +30,7 @@ fn open(number: u32) -> PyResult<Arc<dyn Level>> {
 fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u32> {
     let how = match randomness {
         "error" => Randomness::Refuse,
+        "unsupported" => Randomness::Unsupported,
         "same" => Randomness::Same,
         "different" => Randomness::Different,
         other => {
