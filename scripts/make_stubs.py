@@ -117,7 +117,6 @@ def declared_type(function: str, name: str) -> str | None:
     return next((DECLARED_TYPES[kind] for n, kind, _ in parameters if n == name), None)
 
 
-
 def is_private(*names: str) -> bool:
     return any(name.startswith("_") and not name.startswith("__") for name in names)
 

@@ -44,6 +44,9 @@ pub struct Parameter {
     pub default: Option<&'static str>,
 }
 
+/// One result, or two.
+pub type Results = (Tensor, Option<Tensor>);
+
 /// A function of tensors, whose first argument is one.
 #[derive(Debug)]
 pub struct Declared {
@@ -54,7 +57,7 @@ pub struct Declared {
     pub pair: bool,
     /// Whether the function takes `out=`.
     pub takes_out: bool,
-    pub call: fn(&[Value<'_>]) -> Result<(Tensor, Option<Tensor>)>,
+    pub call: fn(&[Value<'_>]) -> Result<Results>,
 }
 
 /// The type of a parameter of the Rust function.
@@ -112,19 +115,19 @@ fn another_kind(place: usize) -> Error {
 /// What a Rust function returns.
 pub trait Returns {
     const PAIR: bool;
-    fn tensors(self) -> (Tensor, Option<Tensor>);
+    fn tensors(self) -> Results;
 }
 
 impl Returns for Tensor {
     const PAIR: bool = false;
-    fn tensors(self) -> (Tensor, Option<Tensor>) {
+    fn tensors(self) -> Results {
         (self, None)
     }
 }
 
 impl Returns for (Tensor, Tensor) {
     const PAIR: bool = true;
-    fn tensors(self) -> (Tensor, Option<Tensor>) {
+    fn tensors(self) -> Results {
         (self.0, Some(self.1))
     }
 }

@@ -173,4 +173,5 @@ def test_every_class_is_in_the_module_that_it_names() -> None:
     classes = {name: value for name, value in vars(_core).items() if isinstance(value, type)}
     assert {"HookHandle", "SavedTensor", "Tensor"} <= set(classes)
     for name, value in classes.items():
-        assert getattr(importlib.import_module(value.__module__), name, None) is value, f"{name} says {value.__module__}"
+        module = importlib.import_module(value.__module__)
+        assert getattr(module, name, None) is value, f"{name} says {value.__module__}"
