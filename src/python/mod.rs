@@ -10,14 +10,11 @@ mod convert;
 mod device;
 mod dtype;
 mod errors;
-mod function;
-mod function_outputs;
 mod functions;
 mod host;
 mod macros;
 mod overrides;
 mod runtime;
-mod saved;
 mod signatures;
 mod tensor;
 mod types;
@@ -42,8 +39,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(m)?;
     convert::register(m)?;
     functions::register(m)?;
-    saved::register(m)?;
-    function::register(m)?;
+    autograd::saved::register(m)?;
+    autograd::function::register(m)?;
     autograd::register(m)?;
     // Last: these wrap everything that is registered above.
     overrides::register(m)?;

@@ -48,7 +48,7 @@ pub(crate) fn traverse(hook: &dyn Any, visit: &PyVisit<'_>) -> std::result::Resu
     }
     match hook.downcast_ref::<Keeps>() {
         Some(k) => visit.call(&k.0),
-        None => crate::python::saved::traverse(hook, visit),
+        None => crate::python::autograd::saved::traverse(hook, visit),
     }
 }
 

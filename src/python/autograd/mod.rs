@@ -4,10 +4,13 @@
 //! `autograd`), and gradient modes as contexts (`rgrad.autograd`).
 
 mod backward;
+pub(crate) mod function;
 pub(crate) mod function_args;
 pub(crate) mod function_gc;
+mod function_outputs;
 pub(crate) mod hooks;
 pub(crate) mod node;
+pub(crate) mod saved;
 mod transforms;
 
 use crate::autograd::dispatch::mode::{self, Mode, Watch};

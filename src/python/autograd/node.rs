@@ -7,9 +7,9 @@ use crate::autograd::{Grads, Node, engine};
 use crate::backend::lock_order::Table;
 use crate::python::args::as_tensor;
 use crate::python::autograd::hooks::{HookHandle, PyHook};
+use crate::python::autograd::saved;
 use crate::python::dtype::{device_object, dtype_object, size_object};
 use crate::python::errors::{runtime, type_error};
-use crate::python::saved;
 use crate::python::tensor::identity::{wrap, wrap_option};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -81,7 +81,7 @@ impl PyNode {
 
 /// The object of a node: a custom Function's context, or an instance of the class of that name.
 pub(crate) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny>> {
-    if let Some(ctx) = node.foreign().and_then(|f| crate::python::function::context(py, f)) {
+    if let Some(ctx) = node.foreign().and_then(|f| crate::python::autograd::function::context(py, f)) {
         return Ok(ctx);
     }
     if let Some((p, _)) = node.slot().get() {

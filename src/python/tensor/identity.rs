@@ -382,7 +382,7 @@ pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
                 visit.call(&*obj)
             }
             Foreign::Hook(h) => crate::python::autograd::hooks::traverse(h, visit),
-            Foreign::Function(f) => crate::python::function::traverse(f, visit),
+            Foreign::Function(f) => crate::python::autograd::function::traverse(f, visit),
         };
     });
     result

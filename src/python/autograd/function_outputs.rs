@@ -1,16 +1,16 @@
 //! What `forward` of a custom Function returned, as the outputs that its caller gets: which history each has, and which are refused.
 
-use super::args::{as_tensor, type_name};
-use super::errors::{runtime, type_error};
 use super::function::warn;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::ModeGuard;
 use crate::autograd::{Edge, Tensor, check_inplace, function_output, function_view, function_write};
+use crate::python::args::{as_tensor, type_name};
+use crate::python::errors::{runtime, type_error};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-pub(super) fn as_tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, bool)> {
+pub(crate) fn as_tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyTuple>, bool)> {
     match value.cast::<PyTuple>() {
         Ok(t) => Ok((t.clone(), true)),
         Err(_) => Ok((PyTuple::new(value.py(), [value.clone()])?, false)),
@@ -18,7 +18,7 @@ pub(super) fn as_tuple<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, P
 }
 
 /// The Function's result in the form that `forward` gave it.
-pub(super) fn give(py: Python<'_>, output: &Bound<'_, PyAny>, mut results: Vec<Py<PyAny>>, is_tuple: bool) -> PyResult<Py<PyAny>> {
+pub(crate) fn give(py: Python<'_>, output: &Bound<'_, PyAny>, mut results: Vec<Py<PyAny>>, is_tuple: bool) -> PyResult<Py<PyAny>> {
     if !is_tuple {
         return Ok(results.swap_remove(0));
     }
@@ -31,7 +31,7 @@ fn contains(list: Option<&Bound<'_, PyTuple>>, t: &Tensor) -> bool {
 }
 
 /// Every tensor that `mark_dirty` was given counts as written, and must be an output.
-pub(super) fn check_dirty(dirty: &Bound<'_, PyTuple>, outputs: &[Option<Tensor>], name: &str) -> PyResult<()> {
+pub(crate) fn check_dirty(dirty: &Bound<'_, PyTuple>, outputs: &[Option<Tensor>], name: &str) -> PyResult<()> {
     for (i, d) in dirty.iter().enumerate() {
         let Some(t) = as_tensor(&d) else {
             return Err(runtime(format!(
@@ -50,7 +50,7 @@ pub(super) fn check_dirty(dirty: &Bound<'_, PyTuple>, outputs: &[Option<Tensor>]
     Ok(())
 }
 
-pub(super) fn check_non_differentiable(given: &Bound<'_, PyTuple>, name: &str) -> PyResult<()> {
+pub(crate) fn check_non_differentiable(given: &Bound<'_, PyTuple>, name: &str) -> PyResult<()> {
     match given.iter().find(|o| as_tensor(o).is_none()) {
         Some(o) => Err(runtime(format!("mark_non_differentiable only accepts variable arguments, but got {} (in {name})", type_name(&o)))),
         None => Ok(()),
@@ -58,7 +58,7 @@ pub(super) fn check_non_differentiable(given: &Bound<'_, PyTuple>, name: &str) -
 }
 
 /// What each output of `forward` is beside being one.
-pub(super) struct Roles<'a, 'py> {
+pub(crate) struct Roles<'a, 'py> {
     pub inputs: &'a [Tensor],
     pub dirty: Option<Bound<'py, PyTuple>>,
     pub non_diff: Option<Bound<'py, PyTuple>>,
@@ -74,17 +74,17 @@ impl Roles<'_, '_> {
     }
 
     /// Of an output of a call that is recorded, whether it gets the Function's node.
-    pub(super) fn is_differentiable(&self, t: &Tensor) -> bool {
+    pub(crate) fn is_differentiable(&self, t: &Tensor) -> bool {
         t.dtype().is_float() && !contains(self.non_diff.as_ref(), t)
     }
 
     /// Whether the output is an input that is a view and was written in place.
-    pub(super) fn is_written_view(&self, t: &Tensor) -> bool {
+    pub(crate) fn is_written_view(&self, t: &Tensor) -> bool {
         contains(self.dirty.as_ref(), t) && self.is_input(t) && t.base().is_some()
     }
 
     /// One output as the caller gets it; `edge` is its history, None if it has none.
-    pub(super) fn settle(&self, o: &Bound<'_, PyAny>, t: &Tensor, edge: Option<Edge>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn settle(&self, o: &Bound<'_, PyAny>, t: &Tensor, edge: Option<Edge>) -> PyResult<Py<PyAny>> {
         let (is_input, is_dirty) = (self.is_input(t), contains(self.dirty.as_ref(), t));
         let result = match edge {
             Some(edge) if is_dirty => {
@@ -179,5 +179,5 @@ fn is_own_leaf(t: &Tensor) -> bool {
 }
 
 fn detached<'py>(o: &Bound<'py, PyAny>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    Ok(super::tensor::identity::wrap(o.py(), t.detach_here())?.into_bound(o.py()))
+    Ok(crate::python::tensor::identity::wrap(o.py(), t.detach_here())?.into_bound(o.py()))
 }

@@ -1,10 +1,5 @@
 //! Saved values as Python sees them: hooks around them, `_saved_self` and its kin, and a callback before writes.
 
-use super::args::as_tensor;
-use super::convert::to_python::number;
-use super::errors::{foreign, type_error};
-use super::host::{EndsUnlocked, attach};
-use super::tensor::identity::wrap;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::record::{self, NodeRecord};
 use crate::autograd::dispatch::write_callback::{self, WriteCallback};
@@ -12,6 +7,11 @@ use crate::autograd::graph::saved_attributes::SavedAttribute;
 use crate::autograd::graph::saved_hooks::{self, PackedTensor, SavedTensorHooks};
 use crate::autograd::{Edges, Grads, Name, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, task_plan};
 use crate::error::Result;
+use crate::python::args::as_tensor;
+use crate::python::convert::to_python::number;
+use crate::python::errors::{foreign, type_error};
+use crate::python::host::{EndsUnlocked, attach};
+use crate::python::tensor::identity::wrap;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -53,7 +53,7 @@ impl PackedTensor for PyPacked {
             as_tensor(&made).cloned().ok_or_else(|| {
                 type_error(format!(
                     "Output of saved tensor unpack_hook expected to be a Tensor but got result of type {}",
-                    super::args::type_name(&made)
+                    crate::python::args::type_name(&made)
                 ))
             })
         })
@@ -66,7 +66,7 @@ impl PackedTensor for PyPacked {
 }
 
 /// Shows what hooks made of a saved tensor to the garbage collector.
-pub(super) fn traverse(packed: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+pub(crate) fn traverse(packed: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
     match packed.downcast_ref::<PyPacked>() {
         Some(p) => {
             visit.call(&p.value)?;
@@ -79,7 +79,7 @@ pub(super) fn traverse(packed: &dyn Any, visit: &PyVisit<'_>) -> std::result::Re
 fn packer(pack: &Bound<'_, PyAny>, unpack: &Bound<'_, PyAny>, caller: &str) -> PyResult<PyPacker> {
     for (name, f) in [("pack_hook", pack), ("unpack_hook", unpack)] {
         if !f.is_callable() {
-            return Err(type_error(format!("{caller}: expected {name} to be callable, got {}", super::args::type_name(f))));
+            return Err(type_error(format!("{caller}: expected {name} to be callable, got {}", crate::python::args::type_name(f))));
         }
     }
     Ok(PyPacker { pack: pack.clone().unbind(), unpack: unpack.clone().unbind(), _ends: EndsUnlocked })
@@ -138,7 +138,7 @@ impl PassesWanted {
     fn new(tensors: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let mut targets = Vec::new();
         for t in tensors {
-            let t = super::args::tensor(&t, "a multi-grad hook's tensor")?;
+            let t = crate::python::args::tensor(&t, "a multi-grad hook's tensor")?;
             targets.push(match t.grad_fn()? {
                 Some(e) => Target::Node(Arc::downgrade(&e.node)),
                 None => Target::Leaf(t.downgrade()),
@@ -184,14 +184,14 @@ fn _describe_call_site() -> Option<String> {
 
 /// A value that a node saves for backward.
 #[pyclass(module = "rgrad.autograd", frozen, name = "SavedTensor")]
-pub(super) struct SavedTensor {
+pub(crate) struct SavedTensor {
     node: Arc<Node>,
     /// Where it lies; None where nothing was saved.
     place: Option<usize>,
 }
 
 impl SavedTensor {
-    pub(super) fn object(py: Python<'_>, node: Arc<Node>, place: Option<usize>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn object(py: Python<'_>, node: Arc<Node>, place: Option<usize>) -> PyResult<Py<PyAny>> {
         Ok(Bound::new(py, SavedTensor { node, place })?.into_any().unbind())
     }
 
@@ -265,7 +265,7 @@ impl Vjp for Holder {
 /// A tensor saved as an operation would save it: packed by the hooks in force, checked for writes in between.
 #[pyfunction]
 fn _make_saved_tensor(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    let t = super::args::tensor(tensor, "_make_saved_tensor(): argument 'tensor'")?;
+    let t = crate::python::args::tensor(tensor, "_make_saved_tensor(): argument 'tensor'")?;
     let mut saved = Saved::input(t)?;
     if let Some(hooks) = saved_hooks::current() {
         saved = saved_hooks::packed(&*hooks, saved, t)?;
@@ -277,7 +277,7 @@ fn _make_saved_tensor(py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<Py<
 }
 
 /// The attribute `_saved_NAME` or `_raw_saved_NAME` of a node; None if it is no such name.
-pub(super) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+pub(crate) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResult<Option<Py<PyAny>>> {
     let (raw, short) = match (name.strip_prefix("_saved_"), name.strip_prefix("_raw_saved_")) {
         (Some(short), _) => (false, short),
         (_, Some(short)) => (true, short),
@@ -311,7 +311,7 @@ pub(super) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResul
 }
 
 /// The names that `attribute` knows for a node.
-pub(super) fn attributes(node: &Node) -> Vec<String> {
+pub(crate) fn attributes(node: &Node) -> Vec<String> {
     let mut names = Vec::new();
     for (name, kept) in node.saved_attributes() {
         names.push(format!("_saved_{name}"));
@@ -323,12 +323,12 @@ pub(super) fn attributes(node: &Node) -> Vec<String> {
 }
 
 #[cold]
-pub(super) fn no_attribute(obj: &Bound<'_, PyAny>, name: &str) -> PyErr {
-    PyAttributeError::new_err(format!("'{}' object has no attribute '{name}'", super::args::type_name(obj)))
+pub(crate) fn no_attribute(obj: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    PyAttributeError::new_err(format!("'{}' object has no attribute '{name}'", crate::python::args::type_name(obj)))
 }
 
 /// `object.__dir__` and these names.
-pub(super) fn dir<'py>(obj: &Bound<'py, PyAny>, more: Vec<String>) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn dir<'py>(obj: &Bound<'py, PyAny>, more: Vec<String>) -> PyResult<Bound<'py, PyList>> {
     let py = obj.py();
     let names = py.get_type::<PyAny>().call_method1("__dir__", (obj,))?.try_iter()?.collect::<PyResult<Vec<_>>>()?;
     let list = PyList::new(py, names)?;
@@ -339,7 +339,7 @@ pub(super) fn dir<'py>(obj: &Bound<'py, PyAny>, more: Vec<String>) -> PyResult<B
     Ok(list)
 }
 
-pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<SavedTensor>()?;
     m.add_class::<PassesWanted>()?;
     m.add_function(wrap_pyfunction!(_push_saved_tensors_hooks, m)?)?;

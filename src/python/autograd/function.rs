@@ -1,15 +1,11 @@
 //! Custom Functions: forward and backward in Python, one node in the graph.
 
-use super::args::as_tensor;
-use super::autograd::function_args;
-use super::autograd::function_gc::{self, is_of};
-use super::autograd::hooks;
-use super::autograd::node::PyNode;
-use super::errors::{foreign, runtime, type_error};
+use super::function_args;
+use super::function_gc::{self, is_of};
 use super::function_outputs::{self, Roles};
-use super::host::{EndsUnlocked, attach};
+use super::hooks;
+use super::node::PyNode;
 use super::saved::SavedTensor;
-use super::tensor::identity::{wrap, wrap_option};
 use crate::array::Array;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::{self, ModeGuard};
@@ -20,6 +16,10 @@ use crate::autograd::{forward_mode, level, ownership};
 use crate::backend::lock_order::Table;
 use crate::error::Result;
 use crate::layout::Scalar;
+use crate::python::args::as_tensor;
+use crate::python::errors::{foreign, runtime, type_error};
+use crate::python::host::{EndsUnlocked, attach};
+use crate::python::tensor::identity::{wrap, wrap_option};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The context that `forward` and `backward` share; also the node of the Function in the graph.
 #[pyclass(name = "_FunctionCtx", module = "rgrad._core", extends = PyNode, subclass, dict, frozen)]
-pub(super) struct FunctionCtx {
+pub(crate) struct FunctionCtx {
     materialize: AtomicBool,
     state: Table<ContextState>,
 }
@@ -65,7 +65,7 @@ fn flag(ctx: &Bound<'_, PyAny>, name: &Bound<'_, pyo3::types::PyString>) -> PyRe
     ctx.get_type().getattr(intern!(ctx.py(), "_forward_cls"))?.getattr(name)?.is_truthy()
 }
 
-pub(super) fn warn(py: Python<'_>, category: &str, message: &str) -> PyResult<()> {
+pub(crate) fn warn(py: Python<'_>, category: &str, message: &str) -> PyResult<()> {
     let category = py.import("builtins")?.getattr(category)?;
     py.import("warnings")?.call_method1("warn", (message, category)).map(drop)
 }
@@ -82,7 +82,7 @@ struct Backward {
     _ends: EndsUnlocked,
 }
 
-pub(super) fn traverse(f: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+pub(crate) fn traverse(f: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
     match f.downcast_ref::<Backward>() {
         Some(b) => visit.call(&b.ctx),
         None => hooks::traverse(f, visit),
@@ -90,7 +90,7 @@ pub(super) fn traverse(f: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<
 }
 
 /// The context behind a foreign backward.
-pub(super) fn context(py: Python<'_>, f: &dyn Any) -> Option<Py<PyAny>> {
+pub(crate) fn context(py: Python<'_>, f: &dyn Any) -> Option<Py<PyAny>> {
     f.downcast_ref::<Backward>().map(|b| b.ctx.clone_ref(py))
 }
 
@@ -175,7 +175,7 @@ impl Backward {
                 (Some(_), None) => {
                     return Err(runtime(format!(
                         "expected Variable or None (got {}) as gradient {} of {}",
-                        super::args::type_name(r),
+                        crate::python::args::type_name(r),
                         i + 1,
                         self.name
                     )));
@@ -202,7 +202,7 @@ impl FunctionCtx {
             if !t.is_none() && as_tensor(&t).is_none() {
                 return Err(type_error(format!(
                     "save_for_backward can only save variables, but argument {i} is of type {}",
-                    super::args::type_name(&t)
+                    crate::python::args::type_name(&t)
                 )));
             }
         }
@@ -218,7 +218,7 @@ impl FunctionCtx {
             if !t.is_none() && as_tensor(&t).is_none() {
                 return Err(type_error(format!(
                     "save_for_forward can only save tensors, but argument {i} is of type {}",
-                    super::args::type_name(&t)
+                    crate::python::args::type_name(&t)
                 )));
             }
         }
@@ -607,7 +607,7 @@ fn save(
     Ok(())
 }
 
-pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<FunctionCtx>()?;
     m.add_function(wrap_pyfunction!(_function_apply_here, m)?)?;
     m.add_function(wrap_pyfunction!(_function_apply, m)?)
