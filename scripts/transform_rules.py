@@ -4,7 +4,8 @@
     python scripts/transform_rules.py --check    # exits with 1 if the page is not what would be written
 
 Nothing is kept by hand: every differentiable operation of the test suite's table (tests/python/op_table.py) is run with
-tangents, and under vmap with each of its floating inputs batched, while the core notes which operations fall back to a slow path.
+tangents, and under vmap with each of its floating inputs batched, while the core notes which operations fall back to a
+slow path.
 """
 
 from __future__ import annotations
