@@ -31,7 +31,7 @@ PARAMETERS = {
         "implicit strict copy force check_nan require_grad set_anomaly_enabled.mode _set_grad_enabled.on "
         "_set_tangents_enabled.on _set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
-        "_set_short_way.on materialize accumulate_grad allow_unreachable _after_fork.child",
+        "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
     ),
     **each(
         "_int",
@@ -102,7 +102,7 @@ RESULTS = {
         "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
         "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
         "_set_tangents_enabled _set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
-        "_set_short_way device.__gt__ device.__le__ device.__lt__",
+        "_set_fast_path device.__gt__ device.__le__ device.__lt__",
     ),
     **each(
         "_int",

@@ -1826,7 +1826,7 @@ def _set_multithreading_enabled(on: _bool) -> None:
 def _set_printoptions(precision: Any, threshold: _int | None, edgeitems: Any, linewidth: Any, sci_mode: Any) -> None:
     """Sets the options of `repr`; None leaves an option unchanged, except for `sci_mode`."""
 
-def _set_short_way(on: _bool) -> _bool:
+def _set_fast_path(on: _bool) -> _bool:
     """Switches the fast path of operations on few elements on or off for this thread, and returns the previous
     setting. For tests.
     """
@@ -3754,7 +3754,7 @@ __all__ = [
     "_set_inference_mode",
     "_set_multithreading_enabled",
     "_set_printoptions",
-    "_set_short_way",
+    "_set_fast_path",
     "_set_tangent",
     "_set_tangents_enabled",
     "_set_torch_function_enabled",

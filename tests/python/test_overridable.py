@@ -97,7 +97,7 @@ def test_tracebacks_show_the_line_that_was_made() -> None:
     assert linecache.getline(frame.filename, frame.lineno or 0).strip() == frame.line
 
 
-def test_the_short_way_gives_what_the_function_gives() -> None:
+def test_the_direct_call_gives_what_the_function_gives() -> None:
     x = rgrad.tensor([-2.0, -0.3, 0.4, 3.0, 9.0])
     shortened = 0
     for name in F.__all__:

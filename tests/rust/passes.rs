@@ -1,4 +1,4 @@
-//! Passes of the engine: the short way of pointwise nodes beside the long one, and several passes over one graph.
+//! Passes of the engine: the fast path of pointwise nodes beside dispatch, and several passes over one graph.
 
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 use super::common::{leaf, tensor, to_vec, values};
@@ -44,7 +44,7 @@ fn root(y: &Tensor) -> Vec<(Edge, Tensor)> {
 }
 
 #[test]
-fn the_short_way_gives_the_same_bits_as_the_long_one() {
+fn the_fast_path_gives_the_same_bits() {
     for shape in [vec![], vec![1], vec![3], vec![4, 4], vec![5, 7], vec![0, 3], vec![40, 40]] {
         let n = shape.iter().product();
         let run = |watched: bool, create_graph: bool| {

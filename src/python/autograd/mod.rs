@@ -247,7 +247,7 @@ fn is_inference_mode_enabled() -> bool {
 
 /// Switches the fast path of operations on few elements on or off for this thread, and returns the previous setting. For tests.
 #[pyfunction]
-fn _set_short_way(on: bool) -> bool {
+fn _set_fast_path(on: bool) -> bool {
     let before = !mode::current().watches(Watch::Dispatch);
     mode::set_watch(Watch::Dispatch, !on);
     before
@@ -274,7 +274,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_inference_mode, m)?)?;
-    m.add_function(wrap_pyfunction!(_set_short_way, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_fast_path, m)?)?;
     m.add_function(wrap_pyfunction!(_increment_version, m)?)?;
     node::register(m)?;
     hooks::register(m)?;

@@ -1,4 +1,4 @@
-"""The short way of operations on few numbers: the bits, nodes, saved values and errors of the long one."""
+"""The fast path of operations on few numbers: the bits, nodes, saved values and errors of dispatch."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ SHAPES = [(), (1,), (3,), (15,), (4, 4), (17,), (8, 16), (5, 27), (1000,)]
 
 @contextmanager
 def long_way() -> Iterator[None]:
-    before = _core._set_short_way(False)
+    before = _core._set_fast_path(False)
     try:
         yield
     finally:
-        _core._set_short_way(before)
+        _core._set_fast_path(before)
 
 
 def values(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -141,7 +141,7 @@ def outcome(call: Call, x: Any, number: Any) -> Any:
 
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64], ids=str)
-def test_numbers_go_the_short_way_with_the_same_results(name: str, dtype: Any) -> None:
+def test_numbers_take_the_fast_path_with_the_same_results(name: str, dtype: Any) -> None:
     for shape in SHAPES:
         for number in NUMBERS:
             for needs in (False, True):
@@ -390,7 +390,7 @@ def test_a_write_is_seen_by_subclasses_and_modes() -> None:
     assert y == "mine"
 
 
-def test_a_captured_tensor_is_not_written_the_short_way() -> None:
+def test_a_captured_tensor_is_not_written_by_the_fast_path() -> None:
     outside = rgrad.zeros(3)
 
     def f(x: Any) -> Any:
