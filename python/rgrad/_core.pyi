@@ -1808,6 +1808,11 @@ def _run_backward(
 def _set_before_write(f: Any) -> None:
     """Sets the function that sees every tensor before this thread writes it in place; None takes it away."""
 
+def _set_fast_path(on: _bool) -> _bool:
+    """Switches the fast path of operations on few elements on or off for this thread, and returns the previous
+    setting. For tests.
+    """
+
 def _set_fusion(enabled: _bool) -> _bool:
     """Switches deferred programs on or off in the whole process, and returns the previous setting."""
 
@@ -1825,11 +1830,6 @@ def _set_multithreading_enabled(on: _bool) -> None:
 
 def _set_printoptions(precision: Any, threshold: _int | None, edgeitems: Any, linewidth: Any, sci_mode: Any) -> None:
     """Sets the options of `repr`; None leaves an option unchanged, except for `sci_mode`."""
-
-def _set_fast_path(on: _bool) -> _bool:
-    """Switches the fast path of operations on few elements on or off for this thread, and returns the previous
-    setting. For tests.
-    """
 
 def _set_tangent(t: Any, tangent: Any) -> None:
     """Sets the tangent of a tensor."""
@@ -3748,13 +3748,13 @@ __all__ = [
     "_require_grad",
     "_run_backward",
     "_set_before_write",
+    "_set_fast_path",
     "_set_fusion",
     "_set_fusion_least",
     "_set_grad_enabled",
     "_set_inference_mode",
     "_set_multithreading_enabled",
     "_set_printoptions",
-    "_set_fast_path",
     "_set_tangent",
     "_set_tangents_enabled",
     "_set_torch_function_enabled",
