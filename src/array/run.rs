@@ -59,11 +59,7 @@ impl Array {
     /// # Errors
     /// Operands and outputs are not what the request's family describes, or are on several devices; or the backend's own error.
     pub fn request(request: Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<Outputs> {
-        let seen: SmallVec<[Seen<'_>; 4]> = ins.iter().map(|a| Some((a.shape(), a.dtype()))).collect();
-        let made: SmallVec<[Seen<'_>; 2]> = outs.iter().map(|o| Some(*o)).collect();
-        if !request.accepts(&seen, &made) {
-            return Err(Error::shape(format!("{}: {request:?} does not take operands {seen:?} for outputs {made:?}", request.name())));
-        }
+        accepted(&request, ins, outs)?;
         run(request, ins, outs)
     }
 
@@ -72,16 +68,28 @@ impl Array {
     /// # Errors
     /// As for `request`.
     pub fn request1(request: Request, ins: &[&Array], shape: &[usize], dtype: DType) -> Result<Array> {
-        let name = request.name();
-        Array::request(request, ins, &[(shape, dtype)])?.pop().ok_or_else(|| Error::internal(name, "no output"))
+        accepted(&request, ins, &[(shape, dtype)])?;
+        run1(request, ins, shape, dtype)
     }
+}
+
+/// Refuses operands and outputs that the request's family does not describe: kernels rely on them.
+fn accepted(request: &Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<()> {
+    let seen: SmallVec<[Seen<'_>; 4]> = ins.iter().map(|a| Some((a.shape(), a.dtype()))).collect();
+    let made: SmallVec<[Seen<'_>; 2]> = outs.iter().map(|o| Some(*o)).collect();
+    if request.accepts(&seen, &made) {
+        return Ok(());
+    }
+    Err(Error::shape(format!("{}: {request:?} does not take operands {seen:?} for outputs {made:?}", request.name())))
 }
 
 /// Runs a request on new, row-major outputs on the device of the first operand, or defers it as steps of that operand's program.
 pub(super) fn run(request: Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Result<Outputs> {
     debug_assert_eq!(outs.len(), request.outputs());
     let Some(first) = ins.first() else { return Err(Error::internal(request.name(), "a request that says no device")) };
-    if let Some(made) = deferred(&request, ins, outs)? {
+    if !first.storage().is_plain()
+        && let Some(made) = deferred(&request, ins, outs)?
+    {
         return Ok(made);
     }
     let mut made = Outputs::new();
