@@ -3259,10 +3259,10 @@ def reshape(input: Tensor, shape: _Sizes) -> Tensor:
     """
 
 def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor with a lazy conjugation computed. Conjugation is never lazy here: the input itself."""
+    """The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself."""
 
 def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor with a lazy negation computed. Negation is never lazy here: the input itself."""
+    """The tensor with a lazy negation computed. Negation is never lazy here: the tensor itself."""
 
 def result_type(tensor: _Operand, other: _Operand) -> _DType:
     """The dtype of the result of a pointwise operation on two tensors or numbers."""

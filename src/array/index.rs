@@ -1,6 +1,6 @@
 //! Reads and writes of arrays at positions given by data.
 
-use super::run::{count, run_into, run1};
+use super::run::{accepted, count, run_into, run1};
 use super::value::Array;
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Along, IndexPlan, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
@@ -10,9 +10,7 @@ use smallvec::SmallVec;
 
 /// Refuses a plan that does not fit its index arrays, or `x`.
 fn check_plan(plan: &IndexPlan, x: &Array, index: &[&Array]) -> Result<()> {
-    let ascending = plan.dims.windows(2).all(|w| w[0] < w[1]);
-    let inside = plan.dims.last().is_some_and(|d| *d < x.rank()) && plan.at <= x.rank() - plan.dims.len();
-    if ascending && inside && index.len() == plan.dims.len() {
+    if plan.fits(x.rank(), index.len()) {
         return Ok(());
     }
     Err(Error::index(format!(
@@ -90,36 +88,19 @@ impl Array {
         run_into(&Request::IndexWrite(IndexWrite { index: plan.clone(), how }), &ins, &[self])
     }
 
-    /// Refuses an index that is larger than an array that it reads or writes, `dim` apart; 0-d counts as 1-d.
-    fn covers_index(&self, index: &Array, dim: Option<usize>) -> Result<()> {
-        let ranks = self.rank() == index.rank() || self.rank() == 0 && index.rank() == 1;
-        let inside = (0..index.rank()).all(|d| Some(d) == dim || index.shape()[d] <= self.layout().size_or_one(d));
-        if ranks && inside && dim.is_none_or(|d| d < index.rank().max(1)) {
-            return Ok(());
-        }
-        Err(Error::shape(format!(
-            "an index of shape {} along {dim:?} does not fit an array of shape {}",
-            fmt_shape(index.shape()),
-            fmt_shape(self.shape())
-        )))
-    }
-
     /// `out[.., j, ..] = self[.., index[.., j, ..], ..]`. The index is no larger than this array, `dim` apart.
     pub fn gather(&self, dim: usize, index: &Array) -> Result<Array> {
-        self.covers_index(index, Some(dim))?;
-        run1(Request::Gather(Along { dim }), &[self, index], index.shape(), self.dtype())
+        Array::request1(Request::Gather(Along { dim }), &[self, index], index.shape(), self.dtype())
     }
 
     /// `self[.., index[.., j, ..], ..] = src[.., j, ..]`. A 0-d `src` is one value for all; otherwise it is at least as large as the index.
     pub fn scatter_into(&self, dim: usize, index: &Array, src: &Array, how: Write) -> Result<()> {
-        self.covers_index(index, Some(dim))?;
-        if src.rank() > 0 {
-            src.covers_index(index, None)?;
-        }
+        let request = Request::Scatter(ScatterAlong { dim, how });
+        accepted(&request, &[src, index], &[(self.shape(), self.dtype())])?;
         self.writable()?;
         let src = src.cast(self.dtype())?;
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };
-        run_into(&Request::Scatter(ScatterAlong { dim, how }), &[&src, index], &[self])
+        run_into(&request, &[&src, index], &[self])
     }
 
     /// The positions of elements that are not zero, in row-major order: one i64 array for each dimension, side by side in memory.

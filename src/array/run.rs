@@ -74,7 +74,7 @@ impl Array {
 }
 
 /// Refuses operands and outputs that the request's family does not describe: kernels rely on them.
-fn accepted(request: &Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<()> {
+pub(super) fn accepted(request: &Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<()> {
     let seen: SmallVec<[Seen<'_>; 4]> = ins.iter().map(|a| Some((a.shape(), a.dtype()))).collect();
     let made: SmallVec<[Seen<'_>; 2]> = outs.iter().map(|o| Some(*o)).collect();
     if request.accepts(&seen, &made) {

@@ -1,4 +1,4 @@
-//! A macro for operations that are both functions of the module and methods of `Tensor`.
+//! Macros of the bindings: operations that are both functions of the module and methods of `Tensor`, and numbered C functions.
 //!
 //! Operations whose arguments have one form each need no binding: `ops/declared.rs` declares them, `functions::declared` binds them.
 
@@ -41,3 +41,35 @@ macro_rules! functions_and_methods {
 }
 
 pub(crate) use functions_and_methods;
+
+/// C functions that differ only in a number, sixteen in a row, from `$from` on. CPython passes no data to a C function of a class, so a table that is
+/// bound needs a C function for each entry.
+macro_rules! numbered {
+    ($f:ident from $from:expr, $($row:literal)*) => { [$($crate::python::macros::sixteen!($f ($from + $row * 16))),*] };
+}
+
+macro_rules! sixteen {
+    ($f:ident $from:expr) => {
+        [
+            $f::<{ $from + 0 }>,
+            $f::<{ $from + 1 }>,
+            $f::<{ $from + 2 }>,
+            $f::<{ $from + 3 }>,
+            $f::<{ $from + 4 }>,
+            $f::<{ $from + 5 }>,
+            $f::<{ $from + 6 }>,
+            $f::<{ $from + 7 }>,
+            $f::<{ $from + 8 }>,
+            $f::<{ $from + 9 }>,
+            $f::<{ $from + 10 }>,
+            $f::<{ $from + 11 }>,
+            $f::<{ $from + 12 }>,
+            $f::<{ $from + 13 }>,
+            $f::<{ $from + 14 }>,
+            $f::<{ $from + 15 }>,
+        ]
+    };
+}
+
+pub(crate) use numbered;
+pub(crate) use sixteen;

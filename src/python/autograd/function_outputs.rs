@@ -106,10 +106,13 @@ impl Roles<'_, '_> {
                 function_output(t, edge);
                 o.clone()
             }
-            None if !t.requires_grad() => match is_input && !is_dirty {
-                true => self.as_view(o)?,
-                false => o.clone(),
-            },
+            None if !t.requires_grad() => {
+                if is_input && !is_dirty {
+                    self.as_view(o)?
+                } else {
+                    o.clone()
+                }
+            }
             None if is_input || is_own_leaf(t) => detached(o, t)?,
             None => {
                 if t.base().is_none() {

@@ -12,6 +12,7 @@ use crate::python::dtype::dtype_option;
 use crate::python::errors::{guarded, type_error};
 use crate::python::functions::pointwise::{add_function, add_method, into_out};
 use crate::python::functions::reduce::named_pair;
+use crate::python::macros::numbered;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{FastFunction, RawObj};
@@ -220,15 +221,8 @@ unsafe extern "C" fn method<const AT: usize>(slf: RawObj, args: *const RawObj, n
     unsafe { call(slf, args, nargs, kwnames, AT, true) }
 }
 
-/// CPython passes no data to a C function of a class, so each declared function has C functions of its own.
-macro_rules! numbered {
-    ($f:ident, $($eight:literal)*) => { [$(
-        $f::<{ $eight * 8 }>, $f::<{ $eight * 8 + 1 }>, $f::<{ $eight * 8 + 2 }>, $f::<{ $eight * 8 + 3 }>,
-        $f::<{ $eight * 8 + 4 }>, $f::<{ $eight * 8 + 5 }>, $f::<{ $eight * 8 + 6 }>, $f::<{ $eight * 8 + 7 }>,
-    )*] };
-}
-static FUNCTIONS: [FastFunction; MOST] = numbered!(function, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-static METHODS: [FastFunction; MOST] = numbered!(method, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+static FUNCTIONS: [[FastFunction; 16]; MOST / 16] = numbered!(function from 0, 0 1 2 3 4 5 6 7);
+static METHODS: [[FastFunction; 16]; MOST / 16] = numbered!(method from 0, 0 1 2 3 4 5 6 7);
 
 /// The text signature, as `inspect.signature` reads it.
 fn signature(f: &Declared, is_method: bool) -> String {
@@ -259,7 +253,8 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     if all.len() > MOST || all.iter().any(|f| f.declared.parameters.len() > MOST_PARAMETERS) {
         return Err(Error::internal("a declared function", "there are more functions or parameters than `declared.rs` has room for").into());
     }
-    for (BoundFunction { declared: f, .. }, (function, method)) in all.iter().zip(FUNCTIONS.iter().zip(&METHODS)) {
+    for (BoundFunction { declared: f, .. }, (function, method)) in all.iter().zip(FUNCTIONS.iter().flatten().zip(METHODS.iter().flatten()))
+    {
         let doc = |is_method: bool| format!("{}({})\n--\n\n{}", f.name, signature(f, is_method), f.doc.trim());
         add_function(m, f.name, *function, &doc(false))?;
         add_method(&ty, f.name, *method, &doc(true))?;

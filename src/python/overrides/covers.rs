@@ -7,6 +7,7 @@
 use super::{Asked, Call, is_plain, keywords, modes_apply};
 use crate::error::Error;
 use crate::python::errors;
+use crate::python::macros::numbered;
 use crate::python::signatures;
 use crate::python::tensor::PyTensor;
 use crate::python::types::{FastFunction, RawObj};
@@ -335,32 +336,6 @@ unsafe extern "C" fn spread<const AT: usize>(slf: RawObj, args: RawObj, kwargs: 
     unsafe { call_spread(slf, args, kwargs, AT) }
 }
 
-macro_rules! sixteen {
-    ($f:ident $from:expr) => {
-        [
-            $f::<{ $from }>,
-            $f::<{ $from + 1 }>,
-            $f::<{ $from + 2 }>,
-            $f::<{ $from + 3 }>,
-            $f::<{ $from + 4 }>,
-            $f::<{ $from + 5 }>,
-            $f::<{ $from + 6 }>,
-            $f::<{ $from + 7 }>,
-            $f::<{ $from + 8 }>,
-            $f::<{ $from + 9 }>,
-            $f::<{ $from + 10 }>,
-            $f::<{ $from + 11 }>,
-            $f::<{ $from + 12 }>,
-            $f::<{ $from + 13 }>,
-            $f::<{ $from + 14 }>,
-            $f::<{ $from + 15 }>,
-        ]
-    };
-}
-/// The C functions of a kind, for the places from `$from` on.
-macro_rules! numbered {
-    ($f:ident from $from:expr, $($row:literal)*) => { [$(sixteen!($f ($from + $row * 16))),*] };
-}
 static FUNCTIONS: [[FastFunction; 16]; ROWS[0]] =
     numbered!(function from first(0), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23);
 static METHODS: [[FastFunction; 16]; ROWS[1]] =

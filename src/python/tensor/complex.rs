@@ -6,8 +6,10 @@ use crate::autograd::primitives;
 use crate::python::args::as_tensor;
 use crate::python::errors::{runtime, type_error};
 use crate::python::functions::pointwise::into_out;
+use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::types::PyObj;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 type Same<'py> = Bound<'py, PyTensor>;
@@ -32,12 +34,6 @@ fn imag<'py>(input: Same<'py>) -> PyResult<Same<'py>> {
     Err(no_imaginary_part())
 }
 
-/// The complex conjugate. A real tensor is returned as it is.
-#[pyfunction]
-fn conj<'py>(input: Same<'py>) -> Same<'py> {
-    input
-}
-
 /// The complex conjugate, computed at once. A real tensor is returned as it is.
 #[pyfunction]
 #[pyo3(signature = (input, *, out=None))]
@@ -52,30 +48,27 @@ fn conj_physical<'py>(py: Python<'py>, input: Same<'py>, out: Option<PyObj<'py>>
     Ok(into_out(py, "conj_physical", from, &[from], &out)?.into_bound(py))
 }
 
-/// The tensor with a lazy conjugation computed. Conjugation is never lazy here: the input itself.
-#[pyfunction]
-fn resolve_conj<'py>(input: Same<'py>) -> Same<'py> {
-    input
-}
-
-/// The tensor with a lazy negation computed. Negation is never lazy here: the input itself.
-#[pyfunction]
-fn resolve_neg<'py>(input: Same<'py>) -> Same<'py> {
-    input
-}
-
-/// Whether the tensor has a lazy conjugation: always False.
-#[pyfunction]
-fn is_conj(input: &Bound<'_, PyTensor>) -> bool {
-    let _ = input;
-    false
-}
-
-/// Whether the tensor has a lazy negation: always False.
-#[pyfunction]
-fn is_neg(input: &Bound<'_, PyTensor>) -> bool {
-    let _ = input;
-    false
+functions_and_methods! {
+    /// The complex conjugate. A real tensor is returned as it is.
+    fn conj(x) sig() {
+        Ok(x.clone().into_any().unbind())
+    }
+    /// The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself.
+    fn resolve_conj(x) sig() {
+        Ok(x.clone().into_any().unbind())
+    }
+    /// The tensor with a lazy negation computed. Negation is never lazy here: the tensor itself.
+    fn resolve_neg(x) sig() {
+        Ok(x.clone().into_any().unbind())
+    }
+    /// Whether the tensor has a lazy conjugation: always False.
+    fn is_conj(x) sig() {
+        false.into_py_any(x.py())
+    }
+    /// Whether the tensor has a lazy negation: always False.
+    fn is_neg(x) sig() {
+        false.into_py_any(x.py())
+    }
 }
 
 #[pymethods]
@@ -104,12 +97,6 @@ impl PyTensor {
         Err(no_imaginary_part())
     }
 
-    /// The complex conjugate. A real tensor is returned as it is.
-    #[pyo3(name = "conj")]
-    fn m_conj<'py>(slf: Same<'py>) -> Same<'py> {
-        slf
-    }
-
     /// The complex conjugate, computed at once. A real tensor is returned as it is.
     #[pyo3(name = "conj_physical")]
     fn m_conj_physical<'py>(slf: Same<'py>) -> Same<'py> {
@@ -120,39 +107,11 @@ impl PyTensor {
     fn conj_physical_<'py>(slf: Same<'py>) -> Same<'py> {
         slf
     }
-
-    /// The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself.
-    #[pyo3(name = "resolve_conj")]
-    fn m_resolve_conj<'py>(slf: Same<'py>) -> Same<'py> {
-        slf
-    }
-
-    /// The tensor with a lazy negation computed. Negation is never lazy here: the tensor itself.
-    #[pyo3(name = "resolve_neg")]
-    fn m_resolve_neg<'py>(slf: Same<'py>) -> Same<'py> {
-        slf
-    }
-
-    /// Whether the tensor has a lazy conjugation: always False.
-    #[pyo3(name = "is_conj")]
-    fn m_is_conj(slf: &Bound<'_, Self>) -> bool {
-        is_conj(slf)
-    }
-
-    /// Whether the tensor has a lazy negation: always False.
-    #[pyo3(name = "is_neg")]
-    fn m_is_neg(slf: &Bound<'_, Self>) -> bool {
-        is_neg(slf)
-    }
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(real, m)?)?;
     m.add_function(wrap_pyfunction!(imag, m)?)?;
-    m.add_function(wrap_pyfunction!(conj, m)?)?;
     m.add_function(wrap_pyfunction!(conj_physical, m)?)?;
-    m.add_function(wrap_pyfunction!(resolve_conj, m)?)?;
-    m.add_function(wrap_pyfunction!(resolve_neg, m)?)?;
-    m.add_function(wrap_pyfunction!(is_conj, m)?)?;
-    m.add_function(wrap_pyfunction!(is_neg, m)?)
+    register_functions(m)
 }

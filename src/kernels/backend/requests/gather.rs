@@ -79,6 +79,13 @@ impl IndexPlan {
         IndexPlan { dims, at, bounds: Bounds::Wrap }
     }
 
+    /// Whether the plan fits an array of this rank and so many index arrays.
+    pub fn fits(&self, rank: usize, index: usize) -> bool {
+        let ascending = self.dims.windows(2).all(|w| w[0] < w[1]);
+        let inside = self.dims.last().is_some_and(|d| *d < rank);
+        ascending && inside && self.at <= rank - self.dims.len() && index == self.dims.len()
+    }
+
     /// The dimensions that are not indexed: those before and those behind the index's in the result.
     pub fn rest(&self, rank: usize) -> (SmallVec<[usize; 6]>, SmallVec<[usize; 6]>) {
         let mut before: SmallVec<[usize; 6]> = (0..rank).filter(|d| !self.dims.contains(d)).collect();

@@ -35,11 +35,9 @@ fn covers(shape: &[usize], index: &[usize], dim: Option<usize>) -> bool {
 
 /// Whether the positions belong to `of`, an array that is read or written by this plan; then the shape that they all have.
 fn positions<'a>(plan: &IndexPlan, of: &[usize], index: &[Seen<'a>]) -> Option<&'a [usize]> {
-    let ascending = plan.dims.windows(2).all(|w| w[0] < w[1]) && plan.dims.iter().all(|d| *d < of.len());
     let mut shapes = index.iter().map(|i| i.filter(|(_, d)| !d.is_float()).map(|(s, _)| s));
     let first = shapes.next()??;
-    let fits = ascending && index.len() == plan.dims.len() && plan.at <= of.len() - plan.dims.len();
-    (fits && shapes.all(|s| s == Some(first))).then_some(first)
+    (plan.fits(of.len(), index.len()) && shapes.all(|s| s == Some(first))).then_some(first)
 }
 
 impl Nll {
