@@ -155,7 +155,7 @@ impl Roles<'_, '_> {
         Ok(function_write(t, edge, is_input)?)
     }
 
-    /// An input that comes back as it is: a view of itself, made in Python, so that subclasses and overrides have their say.
+    /// An input that comes back as it is: a view of itself, made in Python, so that subclasses and overrides see it.
     fn as_view<'py>(&self, o: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if contains(self.saved.as_ref(), tensor(o)?) {
             return Err(runtime(
