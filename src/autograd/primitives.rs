@@ -347,6 +347,9 @@ impl Op for FillOp {
     fn forward_into(&self, out: &Array, _x: &[&Array]) -> Result<()> {
         out.fill(self.value)
     }
+    fn writes_one_value(&self) -> bool {
+        true
+    }
     fn tangent(&self) -> Tangent {
         Tangent::Zero
     }

@@ -410,7 +410,7 @@ pub fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     let i = at_least_1d(index)?;
     if x.rank() == 0 {
         if i.numel() != 1 {
-            return Err(Error::index("index_select(): Index to scalar can have only 1 value"));
+            return Err(Error::runtime(format!("index_select(): Index to scalar can have only 1 value, got {} value(s)", i.numel())));
         }
         let row = take_rows(&primitives::reshape(x, &[1])?, IndexPlan::one(0, Bounds::Select), &[i], &INDEX_SELECT)?;
         return primitives::reshape(&row, &[]);

@@ -6,8 +6,8 @@ use crate::array::Array;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{
-    Arrays, Creation, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives as lin, view,
-    view_as,
+    Arrays, Creation, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives as lin,
+    unrelated, view, view_as,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
@@ -514,15 +514,16 @@ pub fn linear(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     }
     let mut shape = x.shape();
     shape[rx - 1] = y.shape()[1];
-    reshaped(&y, shape, if bias.is_some() { "ViewBackward0" } else { "UnsafeViewBackward0" })
+    if bias.is_some() { view(&y, ViewOp::View(shape)) } else { reshaped(&y, shape) }
 }
 
-fn reshaped(t: &Tensor, shape: Dims, name: &'static str) -> Result<Tensor> {
-    view_as(t, ViewOp::View(shape), Some(name.into()), Creation::Normal)
+/// The product in another shape. Nobody else has the product itself, so the result is no view to its user.
+fn reshaped(t: &Tensor, shape: Dims) -> Result<Tensor> {
+    Ok(unrelated(view_as(t, ViewOp::View(shape), Some("UnsafeViewBackward0".into()), Creation::Normal)?))
 }
 
 fn squeezed(t: &Tensor, dim: usize) -> Result<Tensor> {
-    view_as(t, ViewOp::Squeeze(smallvec![dim]), Some("SqueezeBackward4".into()), Creation::Normal)
+    Ok(unrelated(view_as(t, ViewOp::Squeeze(smallvec![dim]), Some("SqueezeBackward4".into()), Creation::Normal)?))
 }
 
 /// PyTorch's `matmul`: dot, matrix-vector, matrix and batched products by the ranks of the operands; batches broadcast.
@@ -546,7 +547,7 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             if b.rank() == 2 {
                 shape.push(b.shape()[1]);
             }
-            reshaped(&y, shape, "UnsafeViewBackward0")
+            reshaped(&y, shape)
         }
         (1, r) => {
             same_scalar_type(a, b)?;

@@ -187,10 +187,7 @@ pub fn roll(t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
         return Err(Error::runtime(format!("shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), dims.len())));
     }
     if t.rank() == 0 {
-        for d in dims {
-            wrap_dim(*d, 0)?;
-        }
-        return primitives::clone(t);
+        return Err(Error::index(format!("Dimension specified as {} but tensor has no dimensions", dims[0])));
     }
     let dims = dims.iter().map(|d| Ok(wrap_dim(*d, t.rank())?)).collect::<Result<_>>()?;
     apply1(&Roll { shifts: SmallVec::from_slice(shifts), dims: Some(dims) }, &[t])

@@ -242,6 +242,8 @@ fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: Smal
         missing_gradient::mark_results(op.name(), missing_gradient::end_reason(history.mode, op.is_cast()), inputs, &outs);
         return Ok(outs);
     }
+    // What comes behind the last output with a gradient, such as positions, is no output of the node.
+    metas.truncate(with_grad.iter().rposition(|g| *g).map_or(0, |last| last + 1));
     let saves = op.saves(&history.needs);
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {
@@ -363,7 +365,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     {
         return Err(e);
     }
-    if out.layout().has_zero_stride() {
+    if out.layout().has_zero_stride() && !op.writes_one_value() {
         return Err(Error::runtime(format!(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the \
              tensor before performing the operation ({label})."
@@ -442,7 +444,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     if node.saves.has(Saves::FIRST_OUTPUT) {
         node.save_more(Saved::output(target, 0));
     }
-    view::rebase(target, node.clone())?;
+    view::rebase(target, Edge { node: node.clone(), nr: 0 }, 0)?;
     record::finish(&node, history.ends.then_some(inputs), std::slice::from_ref(target))
 }
 

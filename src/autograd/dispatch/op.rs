@@ -90,6 +90,11 @@ pub trait Op: Vjp + OpForm {
         false
     }
 
+    /// Whether a write in place gives every element the same value, so that a target whose elements share memory is well defined.
+    fn writes_one_value(&self) -> bool {
+        false
+    }
+
     /// Writes the first result into `out`, which is also the first input. Override it to avoid the temporary.
     fn forward_into(&self, out: &Array, inputs: &[&Array]) -> Result<()> {
         let made = self.forward(inputs)?;

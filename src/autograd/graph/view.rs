@@ -288,7 +288,10 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
         match meta.view.as_mut() {
             Some(v) => {
                 v.ops.push(op);
-                v.grad_fn_version = now;
+                // Unrecorded, the node still belongs to the old layout, and is made anew from the base when it is asked for.
+                if grad_fn.is_some() {
+                    v.grad_fn_version = now;
+                }
             }
             None => meta.layout_changes = meta.layout_changes.wrapping_add(1),
         }
@@ -356,6 +359,14 @@ pub(crate) fn mark(t: &Tensor, creation: Creation) {
     }
 }
 
+/// A view of a result that nobody else has: it is no view to its user.
+pub fn unrelated(t: Tensor) -> Tensor {
+    if let Some(m) = t.write().meta.as_mut() {
+        m.view = None;
+    }
+    t
+}
+
 /// A node's name as PyTorch says it in these errors: `UnbindBackward0` is Unbind, `SqueezeBackward1` Squeeze1, `MyFnBackward` MyFn.
 fn function_name(node: &str) -> String {
     match node.rsplit_once("Backward") {
@@ -412,7 +423,7 @@ fn write_refused(t: &Tensor, creation: Creation, label: Option<&str>) -> Error {
 /// Checks whether an in-place operation may write to `t` and be recorded.
 pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<()> {
     let mode = mode::current();
-    if t.is_inference() && !mode.inference {
+    if t.is_inference() && !mode.inference && !(records && t.is_leaf()) {
         return Err(Error::runtime(format!(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before \
              doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details. (in {label})"
@@ -448,23 +459,24 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
     Ok(())
 }
 
-/// Makes `node` the history of `t` after a recorded in-place write. A write through a view becomes a write to a part of its base.
-pub(crate) fn rebase(t: &Tensor, node: Arc<Node>) -> Result<()> {
+/// Makes `edge` the history of `t` after a recorded in-place write. A write through a view becomes a write to a part of its base.
+/// `written` is the input of the node that `t` was before.
+pub(crate) fn rebase(t: &Tensor, edge: Edge, written: usize) -> Result<()> {
     let info = t.meta(|m| m.and_then(|m| m.view.clone()));
     let Some(info) = info else {
-        record::link(t, Edge { node, nr: 0 });
+        record::link(t, edge);
         return Ok(());
     };
+    let node = edge.node;
     let base = &info.base;
-    let mut edges = Edges::new();
-    edges.push(if base.requires_grad() { base.gradient_edge()? } else { None });
-    edges.extend(node.edges()[1..].iter().cloned());
+    let mut edges: Edges = node.edges().iter().cloned().collect();
+    edges[written] = if base.requires_grad() { base.gradient_edge()? } else { None };
     let meta = out_meta(&base.read().value);
     let site = node.site();
     let ops = ops_from_base(t, &info);
     let by_place = ops.iter().any(|o| matches!(o, ViewOp::AsStrided { .. }));
     let geometry = by_place.then(|| base.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset())));
-    let slices = CopySlices { ops, geometry, inner: node };
+    let slices = CopySlices { ops, geometry, inner: node, written };
     let node = record::begin(NodeRecord::single(NodeOp::Other(Arc::new(slices)), edges, meta), site);
     record::link(base, Edge { node, nr: 0 });
     regenerate(t)
@@ -484,13 +496,13 @@ pub fn function_output(t: &Tensor, edge: Edge) {
 }
 
 /// Makes `edge` the history of what a custom Function has written in place: an input, or a tensor that it returns.
-pub fn function_write(t: &Tensor, edge: Edge, is_input: bool) -> Result<()> {
-    if is_input {
+pub fn function_write(t: &Tensor, edge: Edge, input: Option<usize>) -> Result<()> {
+    if let Some(input) = input {
         // The tensor is no leaf any more: what belonged to one goes.
         t.set_grad(None)?;
         let old = t.with_leaf_hooks(std::mem::take);
         drop(old);
-        return rebase(t, edge.node);
+        return rebase(t, edge, input);
     }
     function_output(t, edge);
     Ok(())
@@ -507,6 +519,8 @@ struct CopySlices {
     /// Strides and offset of the base, if one of `ops` is `as_strided`.
     geometry: Option<(Strides, usize)>,
     inner: Arc<Node>,
+    /// The input of `inner` that is the part before the write. Its only output is the part after it.
+    written: usize,
 }
 
 impl Vjp for CopySlices {
@@ -524,15 +538,15 @@ impl Vjp for CopySlices {
             part = view(&part, op.clone())?;
         }
         let mut needs: SmallVec<[bool; 4]> = SmallVec::from_slice(cx.needs);
-        needs[0] &= self.inner.edges()[0].is_some();
+        needs[self.written] &= self.inner.edges()[self.written].is_some();
         let inner = run_vjp(&self.inner, &needs, &Grads::from_elem(Some(primitives::contiguous_copy(&part)?), 1))?;
         let mut out = Grads::new();
         for (i, r) in inner.into_iter().enumerate() {
-            if i > 0 {
+            if i != self.written {
                 out.push(r);
                 continue;
             }
-            if cx.needs(0) {
+            if cx.needs(i) {
                 match r {
                     Some(r) => primitives::copy_(&part, &primitives::fit(r, &part.with_array(OutMeta::of))?)?,
                     None => primitives::zero_(&part)?,

@@ -365,7 +365,8 @@ impl Tensor {
     }
 
     pub fn set_requires_grad(&self, on: bool) -> Result<()> {
-        if !self.is_leaf() {
+        // A view whose node cannot be made anew is no leaf either.
+        if !self.is_leaf_now() || !self.is_leaf() {
             return if on {
                 Ok(())
             } else {
@@ -417,6 +418,10 @@ impl Tensor {
         }
         if let Some(e) = self.grad_fn()? {
             return Ok(Some(e));
+        }
+        if !self.read().requires_grad {
+            // A leaf that no longer requires grad may still have the node that accumulated its gradient.
+            return Ok(None);
         }
         if let Some(node) = self.meta(|m| m.and_then(|m| m.accumulate.upgrade())) {
             return Ok(Some(Edge { node, nr: 0 }));

@@ -196,9 +196,20 @@ fn with_strides_of(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
     if !shared && (same || primal.with_array(|p| p.layout().has_zero_stride())) {
         return Ok(tangent.clone());
     }
+    if tangent.level() > 0 {
+        // The tangent may be a batch where the primal is none: its own copy has the primal's order of dimensions.
+        let strides = primal.with_array(|p| Strides::from_slice(p.strides()));
+        let mut order: Dims = (0..strides.len()).collect();
+        order.sort_by_key(|d| std::cmp::Reverse(strides[*d].unsigned_abs()));
+        let mut inverse = order.clone();
+        for (i, d) in order.iter().enumerate() {
+            inverse[*d] = i;
+        }
+        let copy = primitives::contiguous_copy(&view(tangent, ViewOp::Permute(order))?)?;
+        return view(&copy, ViewOp::Permute(inverse));
+    }
     let like = primal.array();
-    let place = Tensor::new(like.empty_like(like.dtype())?);
-    let out = if tangent.level() > primal.level() { tangent.beside(place)? } else { primal.beside(place)? };
+    let out = primal.beside(Tensor::new(like.empty_like(like.dtype())?))?;
     primitives::copy_(&out, tangent)?;
     Ok(out)
 }

@@ -3,7 +3,7 @@
 //! Graph tasks, input buffers and the ready queue are in the core's `autograd::engine`.
 
 use crate::array::Array;
-use crate::autograd::{Edge, Tensor, anomaly, call_site, engine, graph_task, level, missing_gradient};
+use crate::autograd::{Edge, Node, OutMeta, Tensor, anomaly, call_site, engine, graph_task, level, missing_gradient};
 use crate::error::Error;
 use crate::layout::{Dims, Scalar, fmt_shape};
 use crate::python::args::{as_tensor, tensor, type_name};
@@ -31,6 +31,17 @@ impl Target {
             Target::Edge(e) => Some(e.clone()),
         })
     }
+
+    /// As `edge`. A view from a no_grad block of what requires grad gets an edge to which nothing leads.
+    fn input_edge(&self) -> PyResult<Option<Edge>> {
+        Ok(match (self.edge()?, self) {
+            (None, Target::Tensor(t)) if t.requires_grad() => {
+                let meta = t.with_array(OutMeta::of);
+                Some(Edge { node: Node::accumulate(t.clone(), meta, call_site::current()), nr: 0 })
+            }
+            (edge, _) => edge,
+        })
+    }
 }
 
 /// An edge from a pair of a node and an output number, such as a `GradientEdge`; None for other objects.
@@ -50,7 +61,7 @@ fn target(obj: &Bound<'_, PyAny>, what: impl Fn() -> String) -> PyResult<Target>
     }
     match edge_of(obj)? {
         Some(e) => Ok(Target::Edge(e)),
-        None => Err(type_error(format!("{} must be a Tensor, but got {} (a GradientEdge will do too)", what(), type_name(obj)))),
+        None => Err(runtime(format!("all inputs have to be Tensors or GradientEdges, but got {} as {}", type_name(obj), what()))),
     }
 }
 
@@ -116,21 +127,30 @@ fn root(i: usize, t: &Target, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)>
 fn tensor_root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
     match t.gradient_edge()? {
         Some(edge) => start(i, edge, t.shape(), grad),
-        None => Err(no_graph(i, t)),
+        None => {
+            if let Some(g) = grad {
+                check_shape(i, g, &t.shape())?;
+            }
+            Err(no_graph(i, t))
+        }
     }
+}
+
+fn check_shape(i: usize, grad: &Tensor, shape: &[usize]) -> PyResult<()> {
+    if grad.shape()[..] == *shape {
+        return Ok(());
+    }
+    Err(Error::graph(format!(
+        "Mismatch in shape: grad_output[{i}] has a shape of rgrad.Size({:?}) and output[{i}] has a shape of rgrad.Size({shape:?}).",
+        &grad.shape()[..],
+    ))
+    .into())
 }
 
 fn start(i: usize, edge: Edge, shape: Dims, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
     let grad = match grad {
         Some(g) => {
-            if g.shape() != shape {
-                return Err(Error::graph(format!(
-                    "Mismatch in shape: grad_output[{i}] has a shape of rgrad.Size({:?}) and output[{i}] has a shape of rgrad.Size({:?}).",
-                    &g.shape()[..],
-                    &shape[..]
-                ))
-                .into());
-            }
+            check_shape(i, g, &shape)?;
             g.clone()
         }
         None if shape.iter().product::<usize>() != 1 => {
@@ -223,7 +243,7 @@ fn accumulate(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::O
                 }
                 t.retain_grad()?;
             }
-            options.inputs.extend(w.edge()?);
+            options.inputs.extend(w.input_edge()?);
         }
         options.names = names;
         options.accumulate = true;
@@ -299,7 +319,7 @@ fn _run_backward<'py>(
     options.names = names;
     let roots = roots(&outputs, grad_tensors)?;
     for w in &wanted {
-        options.inputs.push(w.edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))?);
+        options.inputs.push(w.input_edge()?.ok_or_else(|| runtime("One of the differentiated Tensors does not require grad"))?);
     }
     let mut out = Vec::with_capacity(wanted.len());
     for (i, g) in run(py, roots, options)?.into_iter().enumerate() {

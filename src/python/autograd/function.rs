@@ -166,7 +166,7 @@ impl Backward {
                 (Some(e), Some(t)) => out[e] = Some(t.clone()),
                 (None, _) => {
                     return Err(runtime(format!(
-                        "function {} returned a gradient different from None at position {}, but the corresponding forward input was not a \
+                        "function {} returned a gradient different than None at position {}, but the corresponding forward input was not a \
                          Variable",
                         self.name,
                         i + 1

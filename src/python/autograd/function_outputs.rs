@@ -152,7 +152,7 @@ impl Roles<'_, '_> {
             }
             check_inplace(t, true, "mark_dirty")?;
         }
-        Ok(function_write(t, edge, is_input)?)
+        Ok(function_write(t, edge, self.inputs.iter().position(|i| i.same(t)))?)
     }
 
     /// An input that comes back as it is: a view of itself, made in Python, so that subclasses and overrides see it.

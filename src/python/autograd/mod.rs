@@ -126,7 +126,7 @@ impl PyTensor {
     #[setter]
     fn set_requires_grad(slf: &Bound<'_, Self>, on: bool) -> PyResult<()> {
         let t = Self::of(slf);
-        if on && !t.is_leaf() {
+        if on && !(t.is_leaf_now() && t.is_leaf()) {
             return Err(runtime("you can only change requires_grad flags of leaf variables."));
         }
         Ok(t.set_requires_grad(on)?)

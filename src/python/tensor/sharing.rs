@@ -5,8 +5,8 @@
 use crate::array::Array;
 use crate::autograd::{check_inplace, level, mode};
 use crate::error::Error;
-use crate::python::args::tensor;
-use crate::python::errors::runtime;
+use crate::python::args::{as_tensor, tensor, type_name};
+use crate::python::errors::{runtime, type_error};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use pyo3::prelude::*;
@@ -45,7 +45,10 @@ impl PyTensor {
                 "mutating directly with `.data` {kind} is not allowed; use an in-place operation such as copy_()"
             )));
         }
-        Ok(Self::of(slf).set_data(tensor(data, "Variable data has to be a tensor, got")?)?)
+        let Some(data) = as_tensor(data) else {
+            return Err(type_error(format!("Variable data has to be a tensor, but got {}", type_name(data))));
+        };
+        Ok(Self::of(slf).set_data(data)?)
     }
 
     /// Makes this tensor use the memory of `source`, with its shape and strides. Without `source` the tensor becomes empty.

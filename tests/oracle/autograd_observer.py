@@ -1,0 +1,225 @@
+"""Runs a program with rgrad and with PyTorch and finds the first statement after which a user sees a difference.
+
+After each statement that is the error, if one was raised, what hooks have logged, and of every tensor its values,
+flags, version, base and gradient.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from autograd_functions import functions
+from autograd_programs import NAMES, VIEWS
+
+
+class Observer:
+    """Runs statements with one library, and says what can be seen after each."""
+
+    def __init__(self, T: Any) -> None:
+        self.T = T
+        self.seen: list[Any] = []
+        start = np.linspace(-1.0, 1.5, 9).reshape(3, 3)
+        self.names: dict[str, Any] = {
+            "T": T,
+            "fw": T.autograd.forward_ad,
+            "checkpoint": __import__(T.__name__ + ".utils.checkpoint", fromlist=["checkpoint"]).checkpoint,
+            "log": self.log,
+            "fail": self.fail,
+            "normal": normal,
+            "dense": lambda x: None if x is None else x.clone(),
+            "leaves": lambda *xs: [x for x in xs if x.is_leaf and x.requires_grad] or fail_input(),
+            **functions(T),
+        }
+        for i, name in enumerate(NAMES):
+            self.names[name] = T.tensor(start * (1 + 0.25 * i) + 0.1 * i, requires_grad=i < 2)
+        for name in VIEWS:
+            self.names[name] = T.tensor(start[0])
+
+    def log(self, *values: Any) -> None:
+        self.seen.append([self.describe(v, deep=False) for v in values])
+
+    def fail(self) -> None:
+        raise ValueError("raised by a hook")
+
+    def run(self, statement: str) -> list[Any]:
+        """Executes it; says what was logged, and which error was raised."""
+        self.seen = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                exec(compile(statement, "<program>", "exec"), self.names)
+            except Exception as error:
+                self.seen.append(["error", type(error), str(error)])
+        return self.seen
+
+    def state(self) -> dict[str, Any]:
+        return {name: self.describe(self.names.get(name)) for name in NAMES + VIEWS}
+
+    def describe(self, x: Any, deep: bool = True) -> Any:
+        if isinstance(x, (tuple, list)):
+            return [self.describe(v, deep) for v in x]
+        if not isinstance(x, self.T.Tensor):
+            return x if isinstance(x, (int, float, str, type(None))) else type(x).__name__
+        facts: dict[str, Any] = {
+            "type": type(x).__name__,
+            "dtype": str(x.dtype).rsplit(".", 1)[-1],
+            "shape": tuple(x.shape),
+        }
+        with self.quiet():
+            facts["values"] = np.array(x.detach().resolve_conj().resolve_neg().cpu().numpy())
+        if deep:
+            facts |= self.history(x)
+        return facts
+
+    def history(self, x: Any) -> dict[str, Any]:
+        facts: dict[str, Any] = {"inference": x.is_inference()}
+        for name in ("requires_grad", "is_leaf"):
+            try:
+                facts[name] = getattr(x, name)
+            except Exception as error:
+                facts[name] = ["error", type(error), str(error)]
+        with contextlib.suppress(RuntimeError):
+            facts["version"] = x._version
+        facts["view"] = x._is_view()
+        try:
+            facts["node"] = x.grad_fn is not None
+        except Exception as error:
+            facts["node"] = ["error", type(error), str(error)]
+        facts["retains"] = x.retains_grad
+        if x._is_view():
+            facts["base"] = [name for name in NAMES + VIEWS if self.names.get(name) is x._base]
+        if facts["is_leaf"] is True or x.retains_grad:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                g = x.grad
+            facts["grad"] = None if g is None else self.describe(g, deep=False) | {"has": g.requires_grad}
+        return facts
+
+    def quiet(self) -> Any:
+        return self.T.no_grad()
+
+
+def normal(a: Any, b: Any) -> None:
+    """Refuses what is no dual tensor in torch (inference tensors), and a tangent of another dtype."""
+    if a.is_inference() or b.is_inference() or a.dtype != b.dtype:
+        raise ValueError("not for a dual tensor")
+
+
+def fail_input() -> None:
+    raise ValueError("no leaf")
+
+
+# ------------------------------------------------------------------------------------------------------ comparing
+
+FLOATS = {"float64": 2e-6, "float32": 1e-5}  # some of what is float64 was float32
+
+
+def unequal(mine: Any, theirs: Any, at: str = "") -> str | None:
+    """Where rgrad's facts differ from torch's; None if they do not."""
+    if isinstance(theirs, dict):
+        if not isinstance(mine, dict):
+            return f"{at}: {mine} instead of {theirs}"
+        tolerance = FLOATS.get(theirs.get("dtype", ""), 0.0)
+        for key, want in theirs.items():
+            if key not in mine:
+                return f"{at}.{key}: missing instead of {want}"
+            got = mine[key]
+            if key == "values" and isinstance(want, np.ndarray) and isinstance(got, np.ndarray):
+                if got.shape != want.shape or not np.allclose(
+                    got, want, rtol=tolerance, atol=tolerance, equal_nan=True
+                ):
+                    return f"{at}.{key}: {got.tolist()} instead of {want.tolist()}"
+                continue
+            found = unequal(got, want, f"{at}.{key}")
+            if found:
+                return found
+        return None
+    if isinstance(theirs, list):
+        if not isinstance(mine, list) or len(mine) != len(theirs):
+            return f"{at}: {mine} instead of {theirs}"
+        if theirs and theirs[0] == "error":
+            return unequal_errors(mine, theirs, at)
+        for i, (got, want) in enumerate(zip(mine, theirs, strict=True)):
+            found = unequal(got, want, f"{at}[{i}]")
+            if found:
+                return found
+        return None
+    return None if mine == theirs or (mine != mine and theirs != theirs) else f"{at}: {mine!r} instead of {theirs!r}"
+
+
+def unequal_errors(mine: list[Any], theirs: list[Any], at: str) -> str | None:
+    if mine[0] != "error":
+        return f"{at}: no error instead of {theirs}"
+    got, want = plain(mine[2]), plain(theirs[2])
+    if any(re.search(a, got) and re.search(b, want) for a, b in SAME_MEANING):
+        return None
+    if not re.search(AUTOGRAD, want) or not re.search(AUTOGRAD, got):
+        return None  # a call that is wrong in two ways: which is told is no one's concern
+    if not issubclass(mine[1], theirs[1]) and mine[1].__name__ != theirs[1].__name__:
+        return f"{at}: {mine[1].__name__}({mine[2]!r}) instead of {theirs[1].__name__}({theirs[2]!r})"
+    if want in got or want.startswith(got):
+        return None
+    return f"{at}: message {got!r} instead of {want!r}"
+
+
+# What a message is about whose words programs look at.
+AUTOGRAD = r"grad|leaf|backward|in-?place|saved|hook|inference|Function|is a view|view was|vmap|tangent|dual"
+
+# Messages that say the same with other words: rgrad's, then torch's.
+SAME_MEANING: tuple[tuple[str, str], ...] = (
+    (r"saved tensor hooks\. Enter saved_tensors_hooks outside", r"saved tensor hooks\. Please open an issue"),
+    (r"that does(n't| not) require gradient", r"^Expected gradient function to be set"),
+    (r"base or another view of its base has been modified inplace", r"Mismatch in shape"),
+    (r"hook has (changed|returned)", r"hook '<lambda>' has (changed|returned)"),
+    (r"attempting to assign a gradient", r"attempting to assign a gradient"),
+    (r"vmap\(_function_apply", r"vmap\(apply"),
+    (r"a leaf Variable that requires grad is being used", "Inplace update to inference tensor"),
+    (r"different size than that of the original", r"has been modified inplace"),
+    (r"must be Tensor, not NoneType", "Expected gradient function to be set"),
+    ("", r"^'NoneType' object has no attribute"),
+    (r"a mismatch was detected", r"a mismatch was detected"),
+    (r"base or another view of its base has been modified inplace", r"don't support automatic differentiation"),
+)
+
+# When torch says this a program ends. Either torch has changed something although it failed (the first two), or it
+# refuses what rgrad can do: a source that shares memory with the target, a second pass where nothing was saved, hooks
+# of views without a node.
+ENDS = (
+    r"Inplace update to inference tensor outside InferenceMode|is out of bounds|Expected gradient function to be set|"
+    r"some elements of the input tensor and the written-to tensor|Trying to backward through the graph a second time|"
+    r"'NoneType' object has no attribute 'next_functions'"
+)
+
+
+def plain(text: str) -> str:
+    """A message without what only names the library, a place of the source or a hint behind it."""
+    text = text.split("\n", maxsplit=1)[0]
+    text = re.sub(r"torch::autograd::|torch\.|rgrad\.", "", text)
+    text = re.sub(r"\.? (Saved for|Hint:).*", "", text).replace("contextin", "context in")
+    text = re.sub(r", which is output \d+ of \w+,", "", re.sub(r"\[(\w+Tensor) \[[^\]]*\]\]", r"\1", text))
+    return re.sub(r"\s+", " ", text).strip().rstrip(".")
+
+
+def difference(program: list[str], mine: Any, theirs: Any, watch: bool) -> tuple[int, str] | None:
+    """The first statement after which the libraries differ, and how.
+
+    With `watch` everything is looked at after each statement, otherwise at the end.
+    """
+    a, b = Observer(mine), Observer(theirs)
+    for i, statement in enumerate(program):
+        mine_seen, theirs_seen = a.run(statement), b.run(statement)
+        if any(isinstance(e, list) and e[:1] == ["error"] and re.search(ENDS, e[2]) for e in theirs_seen):
+            return None
+        found = unequal(mine_seen, theirs_seen, "seen")
+        if found:
+            return i, found
+        if watch or i == len(program) - 1:
+            found = unequal(a.state(), b.state(), "")
+            if found:
+                return i, found
+    return None

@@ -1,0 +1,81 @@
+"""Programs about autograd as users write them at their worst: rgrad beside torch, statement by statement."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rgrad  # noqa: E402
+from autograd_observer import difference  # noqa: E402 - torch must be there first
+
+pytestmark = pytest.mark.oracle
+
+# What random programs have found, as short as it got.
+FOUND: dict[str, list[str]] = {
+    "a dirty input that is not the first output": ["w.zero_()", "c, d = DirtyTwo.apply(w, b)", "d.sum().backward()"],
+    "a view transposed in place under no_grad": [
+        "c = a * 1",
+        "v = c.t()",
+        "with T.no_grad():\n    v.t_()",
+        "(v * b).sum().backward()",
+    ],
+    "one of several views changed under no_grad": ["v = a.unbind(0)[1]", "with T.no_grad():\n    v.t_()"],
+    "a no_grad view changed under no_grad": ["with T.no_grad():\n    v = a.view(-1)\n    v.unsqueeze_(0)"],
+    "a leaf that was detached as a root": [
+        "b = T.where(c > 0, a, c)",
+        "a.detach_()",
+        "T.autograd.backward([b, a], [c, c])",
+    ],
+    "jacfwd of a view with gaps": ["v = c.t()", "w = v.diagonal()", "d = T.func.jacfwd(lambda x: (x * x).sum(0))(w)"],
+    "hessian of a transposed tensor": ["d = T.func.hessian(lambda x: (x ** 3).sum())(c.t()).clone()"],
+    "one number everywhere": ["v = c[:1].expand(3, 3)", "v.zero_()", "v.fill_(2)"],
+    "a gradient of another shape for what requires none": ["w.backward(c)"],
+    "no tensor among the inputs": ["d = T.autograd.grad(a.sum(), [a, None])"],
+    "roll of a number": ["d = a.sum().roll(1, 0)"],
+    "positions in a number": ["d = a.sum().index_select(0, T.tensor([0, 1]))"],
+    "None as data": ["c.data = c.grad"],
+    "a vector times a matrix": ["d = w @ c * 1", "log((w @ c)._is_view(), (c[None] @ w)._is_view())"],
+    "flags of a view that has lost its node": [
+        "c, d = Same.apply(w, a)",
+        "d.detach().add_(1)",
+        "d.requires_grad_(False)",
+    ],
+    "gradient for a no_grad view": [
+        "with T.no_grad():\n    v = a.t()",
+        "c, d = T.autograd.grad(v.sum(), [v, b], allow_unused=True)",
+        "b.sum().backward(inputs=[v])",
+    ],
+    "hooks of a node whose other outputs are positions": [
+        "c = a.max(0)[0]",
+        "c.grad_fn.register_prehook(lambda go: log(go))",
+        "c.grad_fn.register_hook(lambda gi, go: log(gi, go))",
+        "c.sum().backward()",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_programs_that_once_differed(name: str) -> None:
+    for watch in (False, True):
+        found = difference(FOUND[name], rgrad, torch, watch)
+        assert found is None, f"{FOUND[name][found[0]]}: {found[1]}"
+
+
+def test_a_difference_is_seen() -> None:
+    """The comparison is able to fail: other values, other errors, other flags."""
+
+    class Other:
+        def __getattr__(self, name: str) -> object:
+            return getattr(rgrad, name)
+
+    mine = Other()
+    mine.__name__ = "rgrad"  # type: ignore[attr-defined]
+    mine.tensor = lambda *args, **kw: rgrad.tensor(*args, **kw).detach()  # type: ignore[attr-defined]
+    found = difference(["c = a * 2"], mine, torch, True)
+    assert found is not None
+    assert "requires_grad" in found[1]
+    mine.tensor = lambda data, **kw: rgrad.tensor(data + 1, **kw)  # type: ignore[attr-defined]
+    found = difference(["c = a * 2"], mine, torch, True)
+    assert found is not None
+    assert "values" in found[1]
