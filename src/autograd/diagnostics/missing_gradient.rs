@@ -11,8 +11,7 @@ use crate::error::Error;
 use crate::layout::fmt_shape;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// What ended a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +31,34 @@ struct PathEnd {
     reason: EndReason,
     op: &'static str,
     site: Site,
-    /// The inputs that needed a gradient, and leaves close behind them, since the inputs may be gone when an error is raised.
-    tensors: SmallVec<[WeakTensor; 2]>,
+    origins: SmallVec<[Origin; 2]>,
+}
+
+/// Where a path that ended came from.
+#[derive(Clone)]
+enum Origin {
+    /// An input that needed a gradient, or a leaf close behind one, since the input may be gone when an error is raised.
+    Tensor(WeakTensor),
+    /// The node of such an input, where the graph outlives what is computed (`Mode::inside_node`), so that no leaf has to be looked for.
+    Node(Weak<Node>),
+}
+
+impl Origin {
+    fn same(&self, other: &Origin) -> bool {
+        match (self, other) {
+            (Origin::Tensor(a), Origin::Tensor(b)) => a.same(b),
+            (Origin::Node(a), Origin::Node(b)) => Weak::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// The node that it leads to, while that is known.
+    fn node(&self) -> Option<Arc<Node>> {
+        match self {
+            Origin::Tensor(t) => t.upgrade()?.gradient_edge().ok().flatten().map(|e| e.node),
+            Origin::Node(n) => n.upgrade(),
+        }
+    }
 }
 
 /// The ends of the paths that lead to one tensor.
@@ -44,17 +69,29 @@ const ENDS: usize = 8;
 const NODES: usize = 24;
 const LEAVES: usize = 8;
 
-impl PathEnd {
-    fn new<'a>(reason: EndReason, op: &'static str, sources: impl Iterator<Item = &'a Tensor>) -> PathEnd {
-        let mut tensors: SmallVec<[WeakTensor; 2]> = SmallVec::new();
-        for s in sources {
-            tensors.push(s.downgrade());
-            let edge = s.read().grad_fn.clone();
-            if let Some(e) = edge {
-                leaves_near(&e.node, &mut tensors);
-            }
+/// The origins of the path of one input.
+fn add_origins(mode: Mode, source: &Tensor, to: &mut SmallVec<[Origin; 2]>) {
+    let mut add = |origin: Origin| {
+        if !to.iter().any(|o| o.same(&origin)) {
+            to.push(origin);
         }
-        PathEnd { reason, op, site: call_site::current(), tensors }
+    };
+    let node = {
+        let core = source.read();
+        match &core.grad_fn {
+            Some(e) if mode.inside_node => return add(Origin::Node(Arc::downgrade(&e.node))),
+            edge => edge.as_ref().map(|e| e.node.clone()),
+        }
+    };
+    add(Origin::Tensor(source.downgrade()));
+    if let Some(node) = node {
+        leaves_near(&node, |leaf| to.push(Origin::Tensor(leaf.downgrade())));
+    }
+}
+
+impl PathEnd {
+    fn new(reason: EndReason, op: &'static str, origins: SmallVec<[Origin; 2]>) -> PathEnd {
+        PathEnd { reason, op, site: call_site::current(), origins }
     }
 
     fn same(&self, other: &PathEnd) -> bool {
@@ -74,21 +111,24 @@ impl PathEnd {
     }
 }
 
-fn leaves_near(node: &Arc<Node>, found: &mut SmallVec<[WeakTensor; 2]>) {
-    let mut seen: SmallVec<[*const Node; NODES]> = SmallVec::new();
-    let mut queue: VecDeque<Arc<Node>> = VecDeque::from([node.clone()]);
-    while let Some(n) = queue.pop_front() {
-        if seen.len() == NODES || found.len() > LEAVES {
-            break;
-        }
-        if seen.contains(&Arc::as_ptr(&n)) {
+fn leaves_near(node: &Node, mut found: impl FnMut(&Tensor)) {
+    let mut seen: SmallVec<[&Node; NODES]> = SmallVec::new();
+    let mut queue: SmallVec<[&Node; 2 * NODES]> = SmallVec::from_elem(node, 1);
+    let mut leaves = 0;
+    let mut at = 0;
+    while at < queue.len() && seen.len() < NODES && leaves < LEAVES {
+        let n = queue[at];
+        at += 1;
+        if seen.iter().any(|s| std::ptr::eq(*s, n)) {
             continue;
         }
-        seen.push(Arc::as_ptr(&n));
+        seen.push(n);
         if let NodeOp::Accumulate(leaf) = n.op() {
-            found.push(leaf.downgrade());
+            leaves += 1;
+            found(leaf);
         }
-        queue.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
+        // No more of them can be visited.
+        queue.extend(n.edges().iter().flatten().map(|e| &*e.node).take(NODES));
     }
 }
 
@@ -99,7 +139,11 @@ pub(crate) fn path_end(reason: EndReason, op: &'static str, source: &Tensor) -> 
     if call_site::is_inherited() {
         return None;
     }
-    Some(Arc::new(PathEnds(SmallVec::from_elem(PathEnd::new(reason, op, std::iter::once(source)), 1))))
+    let mut origins = SmallVec::new();
+    add_origins(mode::current(), source, &mut origins);
+    let mut ends = SmallVec::new();
+    ends.push(PathEnd::new(reason, op, origins));
+    Some(Arc::new(PathEnds(ends)))
 }
 
 fn add(to: &mut SmallVec<[PathEnd; 1]>, e: PathEnd) {
@@ -119,29 +163,32 @@ pub(crate) fn end_reason(mode: Mode, is_cast: bool) -> EndReason {
 }
 
 /// Marks the results of an operation that recorded nothing.
-#[cold]
 pub(crate) fn mark_results(op: &'static str, reason: EndReason, inputs: &[&Tensor], outs: &[Tensor]) {
-    let mut sources: SmallVec<[&Tensor; 3]> = SmallVec::new();
+    let mode = mode::current();
+    let mut origins: SmallVec<[Origin; 2]> = SmallVec::new();
     let mut inherited: SmallVec<[Arc<PathEnds>; 2]> = SmallVec::new();
     for t in inputs {
-        let (needs, path_ends) = {
+        let needs = {
             let core = t.read();
-            (core.needs_grad(), core.path_ends().cloned())
+            let needs = core.needs_grad();
+            if !needs && let Some(ends) = core.path_ends() {
+                inherited.push(ends.clone());
+            }
+            needs
         };
-        if needs {
-            sources.push(t);
-        } else {
-            inherited.extend(path_ends);
+        // Results computed inside a node's own backward are not explained.
+        if needs && !call_site::is_inherited() {
+            add_origins(mode, t, &mut origins);
         }
     }
-    let mut ends: SmallVec<[PathEnd; 1]> = SmallVec::new();
-    if !sources.is_empty() && !call_site::is_inherited() {
-        ends.push(PathEnd::new(reason, op, sources.into_iter()));
-    }
-    let path_ends = match (ends.is_empty(), &inherited[..]) {
+    let path_ends = match (origins.is_empty(), &inherited[..]) {
         (true, []) => return,
         (true, [one]) => one.clone(),
-        _ => {
+        (ends_here, _) => {
+            let mut ends: SmallVec<[PathEnd; 1]> = SmallVec::new();
+            if !ends_here {
+                ends.push(PathEnd::new(reason, op, origins));
+            }
             for e in inherited.iter().flat_map(|c| c.0.iter()) {
                 add(&mut ends, e.clone());
             }
@@ -180,6 +227,8 @@ struct Walk {
     /// For each node, the end through which it was found; None for those reached from the roots.
     nodes: FxHashMap<*const Node, Option<usize>>,
     ends: Vec<PathEnd>,
+    /// The accumulate nodes of leaves that are reached through ends only.
+    leaves: Vec<Edge>,
 }
 
 impl Walk {
@@ -193,10 +242,14 @@ impl Walk {
             for path_ends in n.path_ends() {
                 self.add_ends(&path_ends);
             }
-            if let NodeOp::Accumulate(leaf) = n.op()
-                && let Some(path_ends) = leaf.read().path_ends().cloned()
-            {
-                self.add_ends(&path_ends);
+            if let NodeOp::Accumulate(leaf) = n.op() {
+                if by.is_some() {
+                    self.leaves.push(Edge { node: n.clone(), nr: 0 });
+                }
+                let path_ends = leaf.read().path_ends().cloned();
+                if let Some(path_ends) = path_ends {
+                    self.add_ends(&path_ends);
+                }
             }
             work.extend(n.edges().iter().flatten().map(|e| e.node.clone()));
         }
@@ -207,36 +260,28 @@ impl Walk {
             if !self
                 .ends
                 .iter()
-                .any(|x| x.same(e) && x.tensors.len() == e.tensors.len() && x.tensors.iter().zip(&e.tensors).all(|(a, b)| a.same(b)))
+                .any(|x| x.same(e) && x.origins.len() == e.origins.len() && x.origins.iter().zip(&e.origins).all(|(a, b)| a.same(b)))
             {
                 self.ends.push(e.clone());
             }
         }
     }
 
-    /// Follows the graph from the roots, and on from every end as far as possible. Also returns the accumulate nodes of leaves that are reached
-    /// through ends only.
-    fn explore(roots: &[Edge]) -> (Walk, Vec<Edge>) {
+    /// Follows the graph from the roots, and on from every end as far as possible.
+    fn explore(roots: &[Edge]) -> Walk {
         let mut walk = Walk::default();
         for r in roots {
             walk.follow(&r.node, None);
         }
-        let mut leaves = Vec::new();
         let mut at = 0;
         while at < walk.ends.len() {
             let end = walk.ends[at].clone();
-            for t in &end.tensors {
-                let Some(t) = t.upgrade() else { continue };
-                let Ok(Some(edge)) = t.gradient_edge() else { continue };
-                let known = walk.nodes.contains_key(&Arc::as_ptr(&edge.node));
-                walk.follow(&edge.node, Some(at));
-                if !known && edge.node.variable().is_some() {
-                    leaves.push(edge);
-                }
+            for node in end.origins.iter().filter_map(Origin::node) {
+                walk.follow(&node, Some(at));
             }
             at += 1;
         }
-        (walk, leaves)
+        walk
     }
 
     /// The end that cut the path to a node.
@@ -266,7 +311,7 @@ pub fn explain_root(t: &Tensor) -> Option<String> {
 
 /// Why the roots do not lead to `input`, as far as that is known.
 pub fn explain(roots: &[Edge], input: &Edge) -> Option<String> {
-    let (walk, _) = Walk::explore(roots);
+    let walk = Walk::explore(roots);
     match walk.end_before(&input.node) {
         Some(end) => Some(format!("the path to it was cut by {}", end.text())),
         None => walk.all_ends().map(|ends| format!("the graph of the outputs ends at {ends}")),
@@ -286,8 +331,8 @@ pub(in crate::autograd) fn label(name: Option<&String>, node: &Node) -> String {
 
 /// The error that lists every input that the roots do not lead to; without inputs, every leaf at the far end of a recorded cut.
 pub fn unreached(roots: &[Edge], inputs: &[Edge], names: &[String]) -> Option<Error> {
-    let (walk, leaves) = Walk::explore(roots);
-    let targets = if inputs.is_empty() { &leaves } else { inputs };
+    let walk = Walk::explore(roots);
+    let targets = if inputs.is_empty() { &walk.leaves } else { inputs };
     let mut lines = Vec::new();
     for (i, e) in targets.iter().enumerate() {
         if walk.is_reached(&e.node) {

@@ -2,6 +2,7 @@
 //! them, `vjp_direct` what `Vjp::vjp` does, and each locks every tensor once. All other cases, and all errors, are left to dispatch.
 
 use crate::array::{Array, Change, Numbers, Version, fusion};
+use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode;
 use crate::autograd::dispatch::op::{Op, Saves};
@@ -20,7 +21,7 @@ use smallvec::SmallVec;
 
 /// Applies a row to inputs of one floating dtype, some of which may be Python numbers (any of the tensors stands in their positions). Returns
 /// None, and has done nothing, where dispatch has to run: levels, tensors that stand for numbers, other dtypes, promotion, broadcasting, large
-/// arrays, watchers.
+/// arrays, watchers, records of inputs whose path has ended.
 #[inline]
 pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> Result<Option<Tensor>> {
     let mode = mode::current();
@@ -28,15 +29,17 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
         return Ok(None);
     }
     let cores = inputs.map(Tensor::read);
-    let Some(first) = cores[0].plain() else { return Ok(None) };
+    let Some(first) = cores[0].plain_or_ended() else { return Ok(None) };
     if fusion::has_abandoned() && first.numel() > 16 {
         // This allocates memory, so dispatch first runs the programs that nobody will extend.
         return Ok(None);
     }
     let mut arrays = [first; N];
+    let mut ended = cores[0].is_special;
     for i in 1..N {
-        let Some(a) = cores[i].plain() else { return Ok(None) };
+        let Some(a) = cores[i].plain_or_ended() else { return Ok(None) };
         arrays[i] = a;
+        ended |= cores[i].is_special;
     }
     let dtype = first.dtype();
     let mut op = PointwiseOp::of(row, dtype);
@@ -50,14 +53,21 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
         }
     }
     let any = needs.contains(&true);
-    if any && (!record::records(mode) || !op.differentiable(0)) {
-        // Dispatch records on the result why it has no history.
+    let records = any && record::records(mode);
+    if records && (ended || !op.differentiable(0)) {
+        // Dispatch records on the node which paths have ended, or on the result why it has no history.
         return Ok(None);
     }
     let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, numbers, &op.params) else { return Ok(None) };
-    if !any {
+    if !records {
         // SAFETY: the first operand.
-        return Ok(Some(Tensor::in_mode(mode, Value::Array(unsafe { made.into_array_like(first) }))));
+        let out = Tensor::in_mode(mode, Value::Array(unsafe { made.into_array_like(first) }));
+        drop(cores);
+        if any || ended {
+            let reason = missing_gradient::end_reason(mode, false);
+            missing_gradient::mark_results(row.info().name, reason, &inputs, std::slice::from_ref(&out));
+        }
+        return Ok(Some(out));
     }
     // SAFETY: the first operand.
     let out = unsafe { made.into_array_like(first) };

@@ -11,6 +11,8 @@ pub struct Mode {
     pub inference: bool,
     /// Which watchers are on (bits of `Watch`). 0 in the common case, where small operations take the fast path.
     pub watch: u8,
+    /// Grad mode is off because a node's forward or backward runs: what is read then is kept alive by a graph that outlives it.
+    pub inside_node: bool,
 }
 
 /// What can make dispatch see every operation that this thread calls; each has a bit of `Mode::watch`.
@@ -55,12 +57,12 @@ pub fn set_watch(watch: Watch, on: bool) {
 
 impl Default for Mode {
     fn default() -> Self {
-        Mode { grad: true, inference: false, watch: 0 }
+        Mode { grad: true, inference: false, watch: 0, inside_node: false }
     }
 }
 
 thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false, watch: 0 }) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false, watch: 0, inside_node: false }) };
 }
 
 #[inline]
@@ -80,7 +82,8 @@ pub fn is_grad_enabled() -> bool {
 }
 
 pub fn set_grad_enabled(on: bool) {
-    set(Mode { grad: on, ..current() });
+    let before = current();
+    set(Mode { grad: on, inside_node: before.inside_node && !on, ..before });
 }
 
 /// Restores grad and inference mode when dropped, and leaves the watchers as they are.
@@ -90,7 +93,15 @@ pub struct ModeGuard(Mode);
 impl ModeGuard {
     pub fn grad(on: bool) -> ModeGuard {
         let before = current();
-        set(Mode { grad: on, ..before });
+        set(Mode { grad: on, inside_node: before.inside_node && !on, ..before });
+        ModeGuard(before)
+    }
+
+    /// For a node's forward or backward, which is recorded or not.
+    #[inline]
+    pub fn node(recorded: bool) -> ModeGuard {
+        let before = current();
+        set(Mode { grad: recorded, inside_node: !recorded, ..before });
         ModeGuard(before)
     }
 }

@@ -167,7 +167,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     let _plan = task_plan::publish(options.inputs.is_empty(), || task.nodes.iter().filter(|v| v.needed).map(|v| v.node));
     // Above level 0 nothing is recorded at this level, while lower levels record as before.
     let quiet = (options.level > 0 && !options.create_graph).then(|| UnrecordedLevel::at(options.level));
-    let _mode = ModeGuard::grad(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
+    let _mode = ModeGuard::node(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
         let meta = &edge.node.outs()[edge.nr as usize];
         let grad = primitives::fit(grad, meta)?;

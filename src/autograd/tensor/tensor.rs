@@ -587,6 +587,15 @@ impl Core {
         }
     }
 
+    /// As `plain`, also for a tensor with path ends.
+    #[inline]
+    pub fn plain_or_ended(&self) -> Option<&Array> {
+        match &self.value {
+            Value::Array(a) if !self.is_special || !self.number && !self.has_tangent() => Some(a),
+            _ => None,
+        }
+    }
+
     /// `Tensor::gradient_edge` if nothing has to be changed for it; None otherwise.
     #[inline]
     pub fn known_edge(&self) -> Option<Option<Edge>> {
