@@ -4,9 +4,8 @@ use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::backend::host;
-use crate::backend::lock_order::{HeldLock, LockMode, Rank, enter};
+use crate::backend::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
 use crate::error::Result;
-use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 
 /// Passes of several threads may reach one leaf; their additions are serialised. Leaves share these locks by address. The locks are reentrant,
 /// because the addition may run foreign code (a signal handler, a write callback).

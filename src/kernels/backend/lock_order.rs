@@ -3,8 +3,15 @@
 //! Builds with debug assertions keep a list of the locks that each thread holds, and panic with the names and source lines of both locks if
 //! one is taken out of order. Other builds contain none of this.
 
-use parking_lot::{Mutex, MutexGuard};
+use super::raw_lock::RawLock;
+use parking_lot::{RawThreadId, lock_api};
 use std::ops::{Deref, DerefMut};
+
+type Mutex<T> = lock_api::Mutex<RawLock, T>;
+type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawLock, T>;
+/// A lock that the thread that holds it may take again.
+pub type ReentrantMutex<T> = lock_api::ReentrantMutex<RawLock, RawThreadId, T>;
+pub type ReentrantMutexGuard<'a, T> = lock_api::ReentrantMutexGuard<'a, RawLock, RawThreadId, T>;
 
 /// The rank of a lock, by what it protects. A thread takes only locks that come after all those that it holds.
 ///

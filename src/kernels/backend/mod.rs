@@ -7,6 +7,7 @@ pub mod host;
 pub mod lock_order;
 pub mod meta;
 pub mod program;
+pub mod raw_lock;
 pub mod registry;
 pub mod requests;
 /// Handles and views of a device are plain numbers: safe to use only as the core does.

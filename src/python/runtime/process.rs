@@ -88,15 +88,17 @@ fn _after_fork(child: bool) {
     if !FORKING.replace(false) {
         return;
     }
-    // SAFETY: the flag shows that this thread has called `_before_fork`. `os.register_at_fork` passes whether this process is the child, which
-    // has one thread.
+    if child {
+        crate::backend::raw_lock::after_fork_in_child();
+    }
+    // SAFETY: the flag shows that this thread has called `_before_fork`.
     unsafe {
         crate::backend::cpu::memory::alloc::after_fork();
         crate::array::fusion::after_fork();
-        crate::autograd::engine::fork::after_fork(child);
-        if child {
-            crate::backend::cpu::threads::after_fork();
-        }
+    }
+    crate::autograd::engine::fork::after_fork(child);
+    if child {
+        crate::backend::cpu::threads::after_fork();
     }
 }
 

@@ -4,8 +4,7 @@
 mod pool;
 
 use self::pool::Helpers;
-use crate::backend::lock_order::{LockMode, Rank, enter};
-use parking_lot::RwLock;
+use crate::backend::lock_order::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +18,7 @@ struct ThreadPool {
 
 /// The pool has one helper fewer than the number of threads, because the calling thread works too, and a spinning helper beside it would
 /// take its processor. Made on first use, again in a forked child, and with another number of threads.
-static POOL: RwLock<Option<ThreadPool>> = RwLock::new(None);
+static POOL: Table<Option<ThreadPool>> = Table::new(None);
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// How many threads kernels may use.
@@ -39,39 +38,11 @@ pub fn set_num_threads(n: usize) {
     THREADS.store(n.clamp(1, 1024), Ordering::Relaxed);
 }
 
-/// Must be called in a forked child before anything else: the pool's threads are gone and its lock may be held by one of them.
-///
-/// # Safety
-/// This process has one thread.
-pub unsafe fn after_fork() {
-    // SAFETY: the child has one thread, so no other thread can hold or wait for the lock now.
-    unsafe { POOL.force_unlock_write_if_held() };
-    if let Some(p) = POOL.write().take() {
+/// Must be called in a forked child: the pool's threads are gone.
+pub fn after_fork() {
+    if let Some(p) = POOL.lock().take() {
         // Its destructor would wait for threads that do not exist here.
         std::mem::forget(p.helpers);
-    }
-}
-
-trait ForceUnlock {
-    /// # Safety
-    /// No other thread exists.
-    unsafe fn force_unlock_write_if_held(&self);
-}
-
-impl<T> ForceUnlock for RwLock<T> {
-    unsafe fn force_unlock_write_if_held(&self) {
-        if self.try_write().is_none() {
-            // SAFETY: by the caller's promise the holder is a thread that the fork left behind.
-            unsafe {
-                if self.is_locked_exclusive() {
-                    self.force_unlock_write();
-                } else {
-                    while self.is_locked() {
-                        self.force_unlock_read();
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -79,8 +50,8 @@ impl<T> ForceUnlock for RwLock<T> {
 fn helpers(number: usize) -> Option<Arc<Helpers>> {
     let pid = std::process::id();
     {
-        let _held = enter(Rank::Table, LockMode::Shared);
-        if let Some(p) = POOL.read().as_ref()
+        let pool = POOL.lock();
+        if let Some(p) = pool.as_ref()
             && p.number == number
             && p.pid == pid
         {
@@ -88,10 +59,7 @@ fn helpers(number: usize) -> Option<Arc<Helpers>> {
         }
     }
     let helpers = Arc::new(Helpers::new(number)?);
-    let old = {
-        let _held = enter(Rank::Table, LockMode::Exclusive);
-        POOL.write().replace(ThreadPool { pid, number, helpers: helpers.clone() })
-    };
+    let old = POOL.lock().replace(ThreadPool { pid, number, helpers: helpers.clone() });
     if let Some(old) = old
         && old.pid != pid
     {
