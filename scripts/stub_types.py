@@ -28,8 +28,8 @@ PARAMETERS = {
         "_bool",
         "keepdim keepdims requires_grad equal_nan train retain_graph create_graph non_blocking "
         "sorted return_inverse return_counts replacement accumulate sparse_grad unbiased pin_memory "
-        "implicit strict copy force check_nan require_grad set_anomaly_enabled.mode _set_grad_enabled.on "
-        "_set_tangents_enabled.on _set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
+        "implicit strict copy force check_nan require_grad set_anomaly_enabled.enabled _set_grad_enabled.on "
+        "set_warn_always.b _set_tangents_enabled.on _set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
         "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
     ),
@@ -98,7 +98,7 @@ RESULTS = {
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
         "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
-        "is_conj is_neg "
+        "is_warn_always_enabled is_conj is_neg "
         "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
         "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
         "_set_tangents_enabled _set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
@@ -124,7 +124,7 @@ RESULTS = {
         "backward empty_cache retain_grad reset_peak_memory_stats set_default_dtype set_memory_limit set_num_threads "
         "set_rng_state _after_fork _before_fork _fail_allocation_in _increment_version _set_grad_enabled "
         "_set_multithreading_enabled _queue_callback set_anomaly_enabled _set_inference_mode _set_printoptions "
-        "__delitem__ remove set_state set_default_device _push_saved_tensors_hooks "
+        "set_warn_always __delitem__ remove set_state set_default_device _push_saved_tensors_hooks "
         "_pop_saved_tensors_hooks _set_before_write _wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install "
         "_wgpu_keep_pipelines _wgpu_reset_peak _wgpu_synchronize _push_torch_function_mode _skip_torch_function_once "
         "_exit_level _exit_dual _set_tangent __exit__ __enter__ mark_dirty mark_non_differentiable save_for_backward "

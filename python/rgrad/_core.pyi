@@ -2655,6 +2655,9 @@ def is_inference_mode_enabled() -> _bool:
 def is_neg(input: Tensor) -> _bool:
     """Whether the tensor has a lazy negation: always False."""
 
+def is_warn_always_enabled() -> _bool:
+    """Whether `set_warn_always` is on."""
+
 def isclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False
 ) -> Tensor:
@@ -3321,11 +3324,11 @@ def seed() -> _int:
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
     """The slice at `index` along `dim`, without that dimension."""
 
-def set_anomaly_enabled(mode: _bool, check_nan: _bool = True) -> None:
+def set_anomaly_enabled(enabled: _bool, check_nan: _bool = True) -> None:
     """Switches anomaly mode on or off, for all threads.
 
     Args:
-        mode: Whether anomaly mode is on.
+        enabled: Whether anomaly mode is on.
         check_nan: Whether a NaN in a gradient is an error.
     """
 
@@ -3357,6 +3360,9 @@ def set_num_threads(num: _int) -> None:
 
 def set_rng_state(new_state: Tensor) -> None:
     """Sets the default generator's state to one that `get_rng_state` returned."""
+
+def set_warn_always(b: _bool, /) -> None:
+    """Sets whether warnings that are otherwise shown once in a process are shown each time."""
 
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan)."""
@@ -3950,6 +3956,7 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "is_neg",
+    "is_warn_always_enabled",
     "isclose",
     "isfinite",
     "isinf",
@@ -4069,6 +4076,7 @@ __all__ = [
     "set_memory_limit",
     "set_num_threads",
     "set_rng_state",
+    "set_warn_always",
     "sgn",
     "short",
     "sigmoid",

@@ -265,7 +265,10 @@ def test_undefined_gradients() -> None:
             return sum(parts) if parts else None
 
     x = point(3)
-    with pytest.raises(GradcheckError, match="undefined output grads"):
+    with (
+        pytest.warns(UserWarning, match="New undefined gradient support checking feature is enabled by default"),
+        pytest.raises(GradcheckError, match="undefined output grads"),
+    ):
         gradcheck(Strict.apply, (x,))
     assert gradcheck(Strict.apply, (x,), check_undefined_grad=False) is True
     assert gradcheck(Careful.apply, (x,)) is True

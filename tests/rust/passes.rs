@@ -13,8 +13,11 @@ use std::sync::{Arc, Barrier};
 struct Watch;
 
 impl TensorHook for Watch {
-    fn call(&self, _grad: &Tensor) -> Result<Option<Tensor>> {
+    fn call(&self, _grad: Option<&Tensor>) -> Result<Option<Tensor>> {
         Ok(None)
+    }
+    fn name(&self) -> String {
+        "Watch".into()
     }
     fn as_any(&self) -> &dyn Any {
         self

@@ -10,9 +10,10 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._transforms.forward import jacfwd
-from .._transforms.levels import basis
+from .._transforms.levels import basis, batching
+from ._batched import stacked
 from .backward import grad
+from .forward_ad import dual_level, make_dual, unpack_dual
 from .grad_mode import enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -61,7 +62,9 @@ def _require_curvature(gradient: tuple[Tensor | None, ...], strict: bool) -> Non
             if g is not None and not g.requires_grad:
                 raise RuntimeError(
                     "While computing the hessian, found that the jacobian of the user-provided function with respect "
-                    f"to input {i} is independent of the input. This is not allowed in strict mode."
+                    f"to input {i} is independent of the input. This is not allowed in strict mode. You should ensure "
+                    "that your function is twice differentiable and that the jacobian depends on the inputs (this "
+                    "would be violated by a linear function for example)."
                 )
 
 
@@ -183,7 +186,7 @@ def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         many_out, outs = _called(func, xs, "vjp")
         _require_history(outs, strict)
         vector = _vector(
-            v, outs, many_out, "vjp", "the user-provided function returns a single Tensor with one element"
+            v, outs, many_out, "vjp", "the user-provided function returns a single Tensor with a single element"
         )
         found = _filled(_grad(outs, xs, vector, create_graph), xs, strict, create_graph, _NO_OUTPUT, _NO_JACOBIAN)
     return _result(outs, create_graph, many_out), _result(found, create_graph, many_in)
@@ -216,7 +219,7 @@ def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         many_in, given = _tensors(inputs, "inputs", "jvp")
         xs = _prepared(given, create_graph)
         vector = _vector(
-            v, xs, many_in, "jvp", "the input to the user-provided function is a single Tensor with one element"
+            v, xs, many_in, "jvp", "the input to the user-provided function is a single Tensor with a single element"
         )
         many_out, outs = _called(func, xs, "jvp")
         _require_history(outs, strict)
@@ -240,7 +243,7 @@ def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
 def _check_strategy(strategy: str, where: str, name: str) -> None:
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
-            f'{where}: Expected strategy to be either "forward-mode" or "reverse-mode", got {name}={strategy!r}. '
+            f'Expected strategy to be either "forward-mode" or "reverse-mode". {where} got {name}={strategy!r}. Hint: '
             '"forward-mode" tends to be faster for functions with more outputs than inputs, "reverse-mode" for others.'
         )
 
@@ -290,21 +293,22 @@ def jacobian(
         if vectorize:
             if strict:
                 raise RuntimeError(
-                    "autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
-                    "Please either set `strict=False` or `vectorize=False`."
+                    "rgrad.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+                    "together. Please either set `strict=False` or `vectorize=False`."
                 )
             return _nested(_all_rows(outs, xs, create_graph), create_graph, many_in, many_out)
         rows = [_rows(out, i, xs, create_graph, strict) for i, out in enumerate(outs)]
-    blocks = tuple(
-        tuple(
-            (_core.stack(entries, 0) if entries else _core.zeros(0, *x.shape, dtype=x.dtype, device=x.device)).reshape(
-                tuple(out.shape) + tuple(x.shape)
-            )
-            for entries, x in zip(per_output, xs, strict=True)
+        blocks = tuple(
+            tuple(_block(entries, out, x) for entries, x in zip(per_output, xs, strict=True))
+            for per_output, out in zip(rows, outs, strict=True)
         )
-        for per_output, out in zip(rows, outs, strict=True)
-    )
     return _nested(blocks, create_graph, many_in, many_out)
+
+
+def _block(rows: list[Tensor], out: Tensor, x: Tensor) -> Tensor:
+    """The rows of a Jacobian as one tensor."""
+    stacked_rows = _core.stack(rows, 0) if rows else _core.zeros(0, *x.shape, dtype=x.dtype, device=x.device)
+    return stacked_rows.reshape(tuple(out.shape) + tuple(x.shape))
 
 
 def _nested(blocks: tuple[tuple[Tensor, ...], ...], create_graph: bool, many_in: bool, many_out: bool) -> Any:
@@ -331,13 +335,13 @@ def _by_columns(func: Func, inputs: Any, create_graph: bool, strict: bool, vecto
     """The Jacobian by forward mode over a batch of tangents."""
     if create_graph:
         raise NotImplementedError(
-            'autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
+            'rgrad.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
             'together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
         )
     if strict:
         raise RuntimeError(
-            'autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together '
-            '(yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
+            'rgrad.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported '
+            'together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
         )
     if not vectorize:
         raise NotImplementedError(
@@ -345,14 +349,24 @@ def _by_columns(func: Func, inputs: Any, create_graph: bool, strict: bool, vecto
             "`vectorize=True`."
         )
     many_in, xs = _tensors(inputs, "inputs", "jacobian")
-    many_out = False
-
-    def called(*args: Tensor) -> tuple[Tensor, ...]:
-        nonlocal many_out
-        many_out, outs = _called(func, args, "jacobian")
-        return outs
-
-    blocks = jacfwd(called, tuple(range(len(xs))))(*xs)
+    sizes = [x.numel() for x in xs]
+    total = sum(sizes)
+    with batching(total, "unsupported", of_gradients=True) as level, dual_level():
+        duals = tuple(
+            make_dual(x, _core._wrap(tangent, level, 0)) for x, tangent in zip(xs, basis(list(xs)), strict=True)
+        )
+        many_out, outs = _called(func, duals, "jacobian")
+        columns = []
+        for out in outs:
+            primal, tangent = unpack_dual(out)
+            columns.append(stacked(_core.zeros_like(primal) if tangent is None else tangent, level, total))
+    blocks = tuple(
+        tuple(
+            part.reshape(tuple(column.shape[1:]) + tuple(x.shape))
+            for part, x in zip(column.movedim(0, -1).split(sizes, -1), xs, strict=True)
+        )
+        for column in columns
+    )
     return _nested(blocks, True, many_in, many_out)
 
 
@@ -379,9 +393,10 @@ def _rows(
     return rows
 
 
-def _single_number(out: Any, where: str) -> Tensor:
-    """What a function gave, if it is a tensor with one element."""
+def _single_number(out: Any, where: str, strict: bool) -> Tensor:
+    """What a function gave, if it is a tensor with one element, in strict mode one that requires grad."""
     is_tuple, outs = _tensors(out, "outputs of the user-provided function", where)
+    _require_history(outs, strict)
     if is_tuple:
         raise RuntimeError(f"The function given to {where} should return a single Tensor")
     if outs[0].numel() != 1:
@@ -428,9 +443,9 @@ def hessian(
 
     def first(*xs: Tensor) -> tuple[Tensor, ...]:
         if outer_jacobian_strategy == "forward-mode":
-            # Only what requires a gradient keeps its tangent in the inner Jacobian.
+            # Only what requires grad keeps its tangent in the inner Jacobian.
             xs = tuple(_core._require_grad(x) for x in xs)
-        found = jacobian(lambda *args: _single_number(func(*args), "hessian").squeeze(), xs, create_graph=True)
+        found = jacobian(lambda *args: _single_number(func(*args), "hessian", strict).squeeze(), xs, create_graph=True)
         _require_curvature(found, strict)
         result: tuple[Tensor, ...] = found
         return result
@@ -472,10 +487,9 @@ def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         many_in, given = _tensors(inputs, "inputs", "vhp")
         xs = _prepared(given, create_graph)
         vector = _vector(
-            v, xs, many_in, "vhp", "the input to the user-provided function is a single Tensor with one element"
+            v, xs, many_in, "vhp", "the input to the user-provided function is a single Tensor with a single element"
         )
-        out = _single_number(func(*xs), "vhp")
-        _require_history((out,), strict)
+        out = _single_number(func(*xs), "vhp", strict)
         gradient = _grad((out,), xs, None, True)
         _require_curvature(gradient, strict)
         first = _filled(gradient, xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)
@@ -512,10 +526,9 @@ def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
         many_in, given = _tensors(inputs, "inputs", "hvp")
         xs = _prepared(given, create_graph)
         vector = _vector(
-            v, xs, many_in, "hvp", "the input to the user-provided function is a single Tensor with one element"
+            v, xs, many_in, "hvp", "the input to the user-provided function is a single Tensor with a single element"
         )
-        out = _single_number(func(*xs), "hvp")
-        _require_history((out,), strict)
+        out = _single_number(func(*xs), "hvp", strict)
         gradient = _grad((out,), xs, None, True)
         _require_curvature(gradient, strict)
         first = _filled(gradient, xs, strict, True, _NO_OUTPUT, _NO_JACOBIAN)

@@ -233,7 +233,8 @@ class _CheckpointFrame:
         def pack(x: Tensor) -> Tensor:
             nonlocal count, more
             index, count = count, count + 1
-            x = x.detach()
+            # Without history it is the tensor that the recomputation saves.
+            x = x.detach() if x.requires_grad else x
             if self.log:
                 self.log[1].append(_described(x))
             if index >= len(self.holders):

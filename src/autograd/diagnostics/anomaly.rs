@@ -66,23 +66,25 @@ fn total(a: &Array) -> Result<f64> {
     Ok(a.sum(&all, false)?.first()?.to_f64())
 }
 
-/// Warns about an error that a node raised, and adds the node's forward stack to the error.
+/// Warns about an error that a node raised, and adds the node's forward stack to the error; also the stacks of the nodes whose backward recorded it.
 #[cold]
-pub(in crate::autograd) fn report(e: Error, node: &Node) -> Error {
-    let Some(stack) = node.site().stack() else {
-        call_site::warn(&format!(
-            "Error detected in {}. No forward pass information available. Enable detect anomaly during forward pass for more information.",
-            node.name()
-        ));
-        return e;
-    };
-    let text = format!("Error detected in {}. Traceback of forward call that caused the error:\n{stack}", node.name());
-    call_site::warn(&text);
-    let mut e = e.note(text);
-    for (by, stack) in node.site().induced_by() {
-        let text = format!(
-            "\n\nPrevious calculation was induced by {by}. Traceback of forward call that induced the previous calculation:\n{stack}"
-        );
+pub(in crate::autograd) fn report(mut e: Error, node: &Node) -> Error {
+    let own = (node.name(), node.site().stack());
+    for (i, (name, stack)) in std::iter::once(own).chain(node.site().induced_by()).enumerate() {
+        let Some(stack) = stack else {
+            call_site::warn(&format!(
+                "Error detected in {name}. No forward pass information available. Enable detect anomaly during forward pass for more \
+                 information."
+            ));
+            continue;
+        };
+        let text = if i == 0 {
+            format!("Error detected in {name}. Traceback of forward call that caused the error:\n{stack}")
+        } else {
+            format!(
+                "\n\nPrevious calculation was induced by {name}. Traceback of forward call that induced the previous calculation:\n{stack}"
+            )
+        };
         call_site::warn(&text);
         e = e.note(text);
     }

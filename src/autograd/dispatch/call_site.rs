@@ -5,7 +5,7 @@
 use crate::array::fusion;
 use crate::backend::lock_order::Table;
 use rustc_hash::FxHashMap;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -39,24 +39,22 @@ impl Site {
         SOURCE.get().and_then(|s| (s.stack)(here))
     }
 
-    /// For an operation recorded in backward: the nodes whose backward recorded it, innermost first, each with its stack.
-    pub fn induced_by(self) -> Vec<(String, String)> {
+    /// For an operation recorded in backward: the nodes whose backward recorded it, innermost first, each with its stack if that is known.
+    pub fn induced_by(self) -> Vec<(String, Option<String>)> {
         let mut found = Vec::new();
         let mut at = self;
         while let Some(d) = at.derivation() {
             at = d.parent;
-            if let Some(stack) = at.stack() {
-                found.push((d.by, stack));
-            }
+            found.push((d.by, at.stack()));
         }
         found
     }
 
-    /// The site of the forward call; for an operation recorded in backward, of the first forward call.
+    /// The site of the operation's call; for an operation that a node recorded by itself, of the first forward call.
     fn forward(self) -> Site {
         let mut at = self;
         while let Some(d) = at.derivation() {
-            at = d.parent;
+            at = if d.called { d.here } else { d.parent };
         }
         at
     }
@@ -72,8 +70,9 @@ impl Site {
 /// The site of an operation that a node records in its backward, in anomaly mode.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Derivation {
-    /// Where backward was called.
+    /// Where backward was called; of an operation that a hook or a Function's backward has called, where that was.
     here: Site,
+    called: bool,
     /// The node's own site, and its name.
     parent: Site,
     by: String,
@@ -89,7 +88,10 @@ static DERIVED: Table<Derivations> = Table::new(Derivations { all: Vec::new(), i
 
 /// The site of what the node called `by`, itself recorded at `parent`, records in a pass that was called at `here`.
 pub fn derive(here: Site, parent: Site, by: String) -> Site {
-    let key = Derivation { here, parent, by };
+    derived(Derivation { here, called: false, parent, by })
+}
+
+fn derived(key: Derivation) -> Site {
     let mut table = DERIVED.lock();
     if let Some(id) = table.ids.get(&key) {
         return Site(*id);
@@ -118,12 +120,42 @@ static SOURCE_INDEX: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// While a node runs in backward, what it records inherits the node's own forward site.
     static INHERITED: Cell<Option<Site>> = const { Cell::new(None) };
+    /// In anomaly mode the site and name of the node that runs in backward.
+    static RUNNING: RefCell<Option<(Site, String)>> = const { RefCell::new(None) };
 }
 
+/// The source's function that finds a site with its stack.
+static STACKS: OnceLock<fn() -> Site> = OnceLock::new();
+
 /// Registers the source; the first registration stays.
-pub fn register(source: CallSiteSource) {
+pub fn register(mut source: CallSiteSource) {
+    let _ = STACKS.set(std::mem::replace(&mut source.current[1], with_running_node));
     let _ = SOURCE.set(source);
     fusion::register(fusion::CallSites { current: || current().0, describe: |site| Site(site).text() });
+}
+
+/// The site with its stack; of what a Function's backward or a hook calls, derived from the node that runs.
+fn with_running_node() -> Site {
+    let here = STACKS.get().map_or(Site::UNKNOWN, |f| f());
+    match RUNNING.with_borrow(Clone::clone) {
+        Some((parent, by)) => derived(Derivation { here, called: true, parent, by }),
+        None => here,
+    }
+}
+
+/// In anomaly mode, names the node that runs on this thread, until dropped.
+pub struct RunningNode(Option<(Site, String)>);
+
+impl RunningNode {
+    pub fn new(site: Site, name: String) -> RunningNode {
+        RunningNode(RUNNING.replace(Some((site, name))))
+    }
+}
+
+impl Drop for RunningNode {
+    fn drop(&mut self) {
+        RUNNING.set(self.0.take());
+    }
 }
 
 /// Whether sites remember the whole stack from now on.

@@ -179,7 +179,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
                 _ => return None,
             };
             let read = tensor.read();
-            if read.has_tangent() || read.with_storage(|s| read.version.current(s)) != *version {
+            if read.has_tangent() || read.is_detached() || read.with_storage(|s| read.version.current(s)) != *version {
                 return None;
             }
             *core = Some(read);

@@ -160,8 +160,7 @@ impl PointwiseOp {
     fn composed(&self, i: usize, g: &Tensor, xs: SmallVec<[Option<Tensor>; 3]>, y: Option<Tensor>) -> Result<Tensor> {
         let or_g = |t: Option<Tensor>| Expr::of(t.unwrap_or_else(|| g.clone()));
         let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(or_g).collect();
-        let p: SmallVec<[Expr; 3]> =
-            self.params().iter().map(|p| Ok(Expr::of(Tensor::number(Array::scalar(*p, self.compute)?)))).collect::<Result<_>>()?;
+        let p: SmallVec<[Expr; 3]> = self.params().iter().map(|p| Expr::number(p.to_f64(), self.compute)).collect();
         let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &or_g(y), &p).finish()?;
         // A derivative may be a 0-d number on the CPU.
         let shape = g.shape();
@@ -265,85 +264,159 @@ thread_local! {
     static FAILED: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// A tensor as a number of the scalar language; None after an error.
+/// A number of the scalar language. What formulas compute from numbers alone (parameters and literals: arithmetic, comparisons, choices, powers) is
+/// folded in double precision and not recorded.
 #[derive(Clone)]
-pub struct Expr(Option<Tensor>);
+pub struct Expr(Term);
+
+#[derive(Clone)]
+enum Term {
+    Tensor(Tensor),
+    /// A known number, and the dtype in which it is used.
+    Number(f64, DType),
+    Truth(bool),
+    /// What follows an error.
+    Failed,
+}
 
 impl Expr {
     pub fn of(t: Tensor) -> Expr {
-        Expr(Some(t))
+        Expr(Term::Tensor(t))
     }
 
     /// The value, or the first error of the expression.
     pub fn finish(self) -> Result<Tensor> {
         let failed = FAILED.with(|f| f.borrow_mut().take());
         match (failed, self.0) {
-            (None, Some(t)) => Ok(t),
             (Some(e), _) => Err(e),
-            (None, None) => Err(Error::runtime("an expression over tensors lost its value")),
+            (None, Term::Failed) => Err(Error::runtime("an expression over tensors lost its value")),
+            (None, term) => term.tensor(),
         }
+    }
+
+    fn number(v: f64, dtype: DType) -> Expr {
+        Expr(Term::Number(v, dtype))
+    }
+
+    fn truth(v: bool) -> Expr {
+        Expr(Term::Truth(v))
+    }
+
+    /// Both values, if both are known numbers, with the first one's dtype.
+    fn numbers(&self, o: &Expr) -> Option<(f64, f64, DType)> {
+        match (&self.0, &o.0) {
+            (Term::Number(a, dtype), Term::Number(b, _)) => Some((*a, *b, *dtype)),
+            _ => None,
+        }
+    }
+
+    fn known(&self) -> Option<f64> {
+        if let Term::Number(v, _) = self.0 { Some(v) } else { None }
     }
 
     fn from_result(result: Result<Tensor>) -> Expr {
         match result {
-            Ok(t) => Expr(Some(t)),
+            Ok(t) => Expr::of(t),
             Err(e) => {
                 FAILED.with(|f| {
                     f.borrow_mut().get_or_insert(e);
                 });
-                Expr(None)
+                Expr(Term::Failed)
             }
         }
     }
 
     fn dtype(&self) -> DType {
-        self.0.as_ref().map_or(DType::F32, Tensor::dtype)
+        match &self.0 {
+            Term::Tensor(t) => t.dtype(),
+            Term::Number(_, dtype) => *dtype,
+            Term::Truth(_) => DType::Bool,
+            Term::Failed => DType::F32,
+        }
     }
 
     fn row(row: RowId, xs: &[&Expr]) -> Expr {
-        let Some(ts) = xs.iter().map(|x| x.0.as_ref()).collect::<Option<SmallVec<[&Tensor; 3]>>>() else {
-            return Expr(None);
-        };
         // Masks, if any, come first; the last operand has the dtype to compute in.
-        let dtype = xs.last().map_or(DType::F32, |x| x.dtype());
-        Expr::from_result(apply1(&PointwiseOp::of(row, dtype), &ts))
+        Expr::applied(&PointwiseOp::of(row, xs.last().map_or(DType::F32, |x| x.dtype())), xs)
+    }
+
+    fn applied(op: &PointwiseOp, xs: &[&Expr]) -> Expr {
+        let mut numbers: SmallVec<[Tensor; 2]> = SmallVec::new();
+        for x in xs {
+            match &x.0 {
+                Term::Failed => return Expr(Term::Failed),
+                Term::Tensor(_) => {}
+                known => match known.clone().tensor() {
+                    Ok(t) => numbers.push(t),
+                    Err(e) => return Expr::from_result(Err(e)),
+                },
+            }
+        }
+        let mut numbers = numbers.iter();
+        let tensors: SmallVec<[&Tensor; 3]> =
+            xs.iter().filter_map(|x| if let Term::Tensor(t) = &x.0 { Some(t) } else { numbers.next() }).collect();
+        Expr::from_result(apply1(op, &tensors))
+    }
+}
+
+impl Term {
+    /// Known values become 0-d tensors that stand for numbers.
+    fn tensor(self) -> Result<Tensor> {
+        match self {
+            Term::Tensor(t) => Ok(t),
+            Term::Number(v, dtype) => Ok(Tensor::number(Array::scalar(Scalar::Float(v), dtype)?)),
+            Term::Truth(v) => Ok(Tensor::new(Array::scalar(Scalar::Bool(v), DType::Bool)?)),
+            Term::Failed => Err(Error::runtime("an expression over tensors failed")),
+        }
     }
 }
 
 impl Cond for Expr {
     fn and(self, other: Self) -> Self {
-        Expr::row(RowId::LogicalAnd, &[&self, &other])
+        match (&self.0, &other.0) {
+            (Term::Truth(true), _) | (_, Term::Truth(false)) => other,
+            (Term::Truth(false), _) | (_, Term::Truth(true)) => self,
+            _ => Expr::row(RowId::LogicalAnd, &[&self, &other]),
+        }
     }
     fn or(self, other: Self) -> Self {
-        Expr::row(RowId::LogicalOr, &[&self, &other])
+        match (&self.0, &other.0) {
+            (Term::Truth(false), _) | (_, Term::Truth(true)) => other,
+            (Term::Truth(true), _) | (_, Term::Truth(false)) => self,
+            _ => Expr::row(RowId::LogicalOr, &[&self, &other]),
+        }
     }
     fn not(self) -> Self {
-        Expr::row(RowId::LogicalNot, &[&self])
+        match self.0 {
+            Term::Truth(v) => Expr::truth(!v),
+            _ => Expr::row(RowId::LogicalNot, &[&self]),
+        }
     }
 }
 
-impl Add for Expr {
-    type Output = Expr;
-    fn add(self, o: Expr) -> Expr {
-        Expr::row(RowId::Add, &[&self, &o])
-    }
+macro_rules! folded_operators {
+    ($($Trait:ident $f:ident $op:tt $row:ident),* $(,)?) => { $(
+        impl $Trait for Expr {
+            type Output = Expr;
+            fn $f(self, o: Expr) -> Expr {
+                match self.numbers(&o) {
+                    Some((a, b, dtype)) => Expr::number(a $op b, dtype),
+                    None => Expr::row(RowId::$row, &[&self, &o]),
+                }
+            }
+        }
+    )* };
 }
-impl Sub for Expr {
-    type Output = Expr;
-    fn sub(self, o: Expr) -> Expr {
-        Expr::row(RowId::Sub, &[&self, &o])
-    }
-}
-impl Mul for Expr {
-    type Output = Expr;
-    fn mul(self, o: Expr) -> Expr {
-        Expr::row(RowId::Mul, &[&self, &o])
-    }
-}
+
+folded_operators!(Add add + Add, Sub sub - Sub, Mul mul * Mul);
+
 impl Neg for Expr {
     type Output = Expr;
     fn neg(self) -> Expr {
-        Expr::row(RowId::Neg, &[&self])
+        match self.0 {
+            Term::Number(v, dtype) => Expr::number(-v, dtype),
+            _ => Expr::row(RowId::Neg, &[&self]),
+        }
     }
 }
 
@@ -354,38 +427,59 @@ macro_rules! binary {
     ($($f:ident => $row:ident),* $(,)?) => { $(fn $f(self, o: Self) -> Self { Expr::row(RowId::$row, &[&self, &o]) })* };
 }
 
+macro_rules! folded_comparisons {
+    ($($f:ident $op:tt $row:ident),* $(,)?) => { $(
+        fn $f(&self, o: &Self) -> Expr {
+            match self.numbers(o) {
+                Some((a, b, _)) => Expr::truth(a $op b),
+                None => Expr::row(RowId::$row, &[self, o]),
+            }
+        }
+    )* };
+}
+
 impl Field for Expr {
     type Cond = Expr;
     rgrad_kernels::without_imaginary_part!();
 
     fn lit(&self, v: f64) -> Self {
-        Expr::from_result(Array::scalar(Scalar::Float(v), self.dtype()).map(Tensor::number))
+        Expr::number(v, self.dtype())
     }
-    fn eq(&self, o: &Self) -> Expr {
-        Expr::row(RowId::Eq, &[self, o])
-    }
-    fn ne(&self, o: &Self) -> Expr {
-        Expr::row(RowId::Ne, &[self, o])
-    }
+    folded_comparisons!(eq == Eq, ne != Ne);
     fn is_nan(&self) -> Expr {
-        Expr::row(RowId::IsNan, &[self])
+        self.known().map_or_else(|| Expr::row(RowId::IsNan, &[self]), |v| Expr::truth(v.is_nan()))
     }
     fn is_inf(&self) -> Expr {
-        Expr::row(RowId::IsInf, &[self])
+        self.known().map_or_else(|| Expr::row(RowId::IsInf, &[self]), |v| Expr::truth(v.is_infinite()))
     }
     fn select(c: Expr, a: Self, b: Self) -> Self {
-        Expr::row(RowId::Where, &[&c, &a, &b])
+        match c.0 {
+            Term::Truth(v) => {
+                if v {
+                    a
+                } else {
+                    b
+                }
+            }
+            _ => Expr::row(RowId::Where, &[&c, &a, &b]),
+        }
     }
-    binary!(pow => Pow);
+    /// A power by a known number is the operation that has a number as exponent.
+    fn pow(self, e: Self) -> Self {
+        match (self.known(), e.known()) {
+            (Some(x), Some(e)) => Expr::number(x.powf(e), self.dtype()),
+            (None, Some(e)) => {
+                let mut op = PointwiseOp::of(RowId::PowScalar, self.dtype());
+                op.params[0] = Scalar::Float(e);
+                Expr::applied(&op, &[&self])
+            }
+            _ => Expr::row(RowId::Pow, &[&self, &e]),
+        }
+    }
 }
 
 impl Num for Expr {
-    fn lt(&self, o: &Self) -> Expr {
-        Expr::row(RowId::Lt, &[self, o])
-    }
-    fn le(&self, o: &Self) -> Expr {
-        Expr::row(RowId::Le, &[self, o])
-    }
+    folded_comparisons!(lt < Lt, le <= Le);
     unary!(abs => Abs, sign => Sign, floor => Floor, ceil => Ceil, round => Round, trunc => Trunc);
     binary!(max => Maximum, min => Minimum, div_floor => DivFloor, div_trunc => DivTrunc, fmod => Fmod, remainder => Remainder);
 }
@@ -396,7 +490,12 @@ impl Analytic for Expr {
         sin => Sin, cos => Cos, tan => Tan, asin => Asin, acos => Acos, atan => Atan, sinh => Sinh, cosh => Cosh, tanh => Tanh,
         asinh => Asinh, acosh => Acosh, atanh => Atanh, sigmoid => Sigmoid,
     );
-    binary!(div => Div);
+    fn div(self, o: Self) -> Self {
+        match self.numbers(&o) {
+            Some((a, b, dtype)) => Expr::number(a / b, dtype),
+            None => Expr::row(RowId::Div, &[&self, &o]),
+        }
+    }
 }
 
 impl Real for Expr {

@@ -5,7 +5,7 @@ use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::backend::host;
 use crate::backend::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Passes of several threads may reach one leaf; their additions are serialised. Leaves share these locks by address. The locks are reentrant,
 /// because the addition may run foreign code (a signal handler, a write callback).
@@ -24,15 +24,29 @@ fn lock_leaf(leaf: &Tensor) -> LeafLock {
     LeafLock { _lock: lock.try_lock().unwrap_or_else(|| host::unlocked(|| lock.lock())), _held }
 }
 
-/// Adds a gradient to a leaf's `.grad`. The first one is moved there if nothing else holds it, else copied. Later ones are added in place, or out
-/// of place if the sum has a history.
-pub(crate) fn into_leaf(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<()> {
-    let old = {
-        let _lock = lock_leaf(leaf);
-        add(leaf, grad, create_graph)?
-    };
-    // After the lock is released: it may own foreign objects.
-    drop(old);
+/// Adds a gradient to a leaf's `.grad`, if there is one and the leaf still requires grad. The first one is moved there if nothing else holds it, else
+/// copied. Later ones are added in place, or out of place if the sum has a history. Then the leaf's hooks run.
+///
+/// # Errors
+/// The tensor has become the result of a node since the graph was recorded.
+pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool) -> Result<()> {
+    if let Some(grad) = grad {
+        let requires_grad = {
+            let core = leaf.read();
+            if core.grad_fn.is_some() {
+                return Err(Error::runtime("leaf variable has been moved into the graph interior"));
+            }
+            core.requires_grad
+        };
+        if requires_grad {
+            let old = {
+                let _lock = lock_leaf(leaf);
+                add(leaf, grad, create_graph)?
+            };
+            // After the lock is released: it may own foreign objects.
+            drop(old);
+        }
+    }
     let hooks = leaf.meta(|m| m.map(|m| m.hooks.post_accumulate.clone())).unwrap_or_default();
     if !hooks.is_empty() {
         let _lines = Inherit::suspend();

@@ -15,6 +15,7 @@ use crate::autograd::engine::input_buffer::{Gradient, InputBuffers, NO_INDEX};
 use crate::autograd::engine::node_hooks;
 use crate::autograd::engine::node_index::NodeIndex;
 use crate::autograd::engine::task_plan;
+use crate::autograd::engine::thread_state::ThreadState;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::primitives;
@@ -86,7 +87,13 @@ pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<T
     let Some(guard) = TaskGuard::enter() else { return on_fresh_thread(roots, options) };
     let _running = RunningPass::begin();
     let found = run_here(roots, options)?;
-    guard.finish()?;
+    if graph_task::has_callbacks() {
+        let _mode = ModeGuard::grad(options.create_graph);
+        let state = ThreadState::now();
+        let done = guard.finish();
+        state.restore();
+        done?;
+    }
     Ok(found)
 }
 
@@ -129,6 +136,8 @@ struct GraphTask<'a> {
     accumulates: bool,
     /// Whether nodes may take the fast path.
     direct: bool,
+    /// The thread's state as each node finds it.
+    state: ThreadState,
     /// In anomaly mode, whether to look for nan.
     anomaly: Option<bool>,
     /// In strict mode: (index of a node, the node that returned None for it); and leaves that got no gradient.
@@ -153,6 +162,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         retain_graph: options.retain_graph,
         accumulates: options.inputs.is_empty() || options.accumulate,
         direct: !options.create_graph && anomaly.is_none() && mode::current().allows_fast_path(),
+        state: ThreadState::now(),
         anomaly,
         returned_none: Vec::new(),
         leaves_without_gradient: Vec::new(),
@@ -168,6 +178,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     // Above level 0 nothing is recorded at this level, while lower levels record as before.
     let quiet = (options.level > 0 && !options.create_graph).then(|| UnrecordedLevel::at(options.level));
     let _mode = ModeGuard::node(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
+    task.state.set_mode();
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
         let meta = &edge.node.outs()[edge.nr as usize];
         let grad = primitives::fit(grad, meta)?;
@@ -271,6 +282,14 @@ impl<'a> GraphTask<'a> {
         if self.direct && needed && !captured && within(|| node.name(), || self.run_direct(i, node))? {
             return Ok(());
         }
+        let _running = self.anomaly.map(|_| call_site::RunningNode::new(node.site(), node.name()));
+        let ran = self.run_with_hooks(i);
+        self.state.restore();
+        ran
+    }
+
+    fn run_with_hooks(&mut self, i: usize) -> Result<()> {
+        let TaskNode { node, needed, captured, .. } = self.nodes[i];
         let buffers = std::mem::take(&mut self.nodes[i].grads);
         let mut grads: Grads = buffers.iter().map(|p| self.buffers.take(*p).map(Gradient::into_tensor)).collect();
         if !needed {
@@ -304,11 +323,10 @@ impl<'a> GraphTask<'a> {
     fn accumulate(&mut self, i: usize, leaf: &Tensor, hooks: Option<&NodeHooks>, mut grads: Grads) -> Result<()> {
         node_hooks::pre_hooks(self.nodes[i].node, hooks, &mut grads)?;
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
-        match grads[0].take() {
-            Some(g) => accumulate::into_leaf(leaf, g, self.options.create_graph)?,
-            None if self.options.strict => self.leaves_without_gradient.push(i),
-            None => {}
+        if grads[0].is_none() && self.options.strict {
+            self.leaves_without_gradient.push(i);
         }
+        accumulate::into_leaf(leaf, grads[0].take(), self.options.create_graph)?;
         match given {
             Some(given) => node_hooks::post_hooks(hooks, &mut Grads::new(), &given),
             None => Ok(()),
@@ -388,8 +406,7 @@ impl<'a> GraphTask<'a> {
         let needs: SmallVec<[bool; 4]> = self.nodes[i].targets.iter().map(|&t| t != NO_INDEX && self.nodes[t as usize].needed).collect();
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
-            self.skip_node(i);
-            return Ok(());
+            return self.pass_none(i, node, hooks, given);
         }
         let site = match self.anomaly {
             Some(_) if self.options.create_graph => call_site::derive(self.options.call_site, node.site(), node.name()),
@@ -419,6 +436,20 @@ impl<'a> GraphTask<'a> {
             return Err(with_forward_line(e, node));
         }
         self.deliver(i, node, outs, &needs)
+    }
+
+    /// Completes a node of an operation that no gradient has reached, as if it had run: hooks are called, and saved tensors are unpacked and freed.
+    fn pass_none(&mut self, i: usize, node: &'a Arc<Node>, hooks: Option<&NodeHooks>, given: Option<Grads>) -> Result<()> {
+        node.check_saved().map_err(|e| with_forward_line(e, node))?;
+        if let Some(given) = given {
+            let mut outs = Grads::from_elem(None, node.edges().len());
+            node_hooks::post_hooks(hooks, &mut outs, &given).map_err(|e| with_forward_line(e, node))?;
+        }
+        if !self.retain_graph {
+            node.release();
+        }
+        self.skip_node(i);
+        Ok(())
     }
 
     fn check_count(&self, node: &Node, outs: &Grads) -> Result<()> {
@@ -478,11 +509,11 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     }
     let _running = RunningPass::begin();
     if let NodeOp::Accumulate(leaf) = node.op() {
-        if let Some(g) = grads.into_iter().next().flatten() {
-            let meta = &node.outs()[0];
-            let g = primitives::fit(g, meta)?;
-            accumulate::into_leaf(leaf, g, mode::is_grad_enabled())?;
-        }
+        let given = match grads.into_iter().next().flatten() {
+            Some(g) => Some(primitives::fit(g, &node.outs()[0])?),
+            None => None,
+        };
+        accumulate::into_leaf(leaf, given, mode::is_grad_enabled())?;
         return Ok(Grads::new());
     }
     let needs: SmallVec<[bool; 4]> = node.edges().iter().map(Option::is_some).collect();

@@ -42,15 +42,19 @@ impl TaskGuard {
     }
 
     /// Runs the callbacks, and those that they queue themselves.
-    #[inline]
+    #[cold]
     pub fn finish(&self) -> Result<()> {
-        if ACTIVE.get().queued {
-            while let Some(callback) = next() {
-                callback()?;
-            }
+        while let Some(callback) = next() {
+            callback()?;
         }
         Ok(())
     }
+}
+
+/// Whether callbacks are queued for the innermost pass.
+#[inline]
+pub(in crate::autograd) fn has_callbacks() -> bool {
+    ACTIVE.get().queued
 }
 
 /// The next callback of the innermost pass.

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub type Grads = smallvec::SmallVec<[Option<Tensor>; 2]>;
 
-/// A hook on one gradient. Returning a tensor replaces the gradient.
+/// A hook on one gradient, which is None where none has arrived. Returning a tensor replaces the gradient.
 pub trait TensorHook: Send + Sync {
-    fn call(&self, grad: &Tensor) -> Result<Option<Tensor>>;
+    fn call(&self, grad: Option<&Tensor>) -> Result<Option<Tensor>>;
+    /// Its name in errors.
+    fn name(&self) -> String;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -26,6 +28,8 @@ pub trait NodeHook: Send + Sync {
     fn after(&self, _outputs: &Grads, _grads: &Grads) -> Result<Option<Grads>> {
         Ok(None)
     }
+    /// Its name in errors.
+    fn name(&self) -> String;
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -1,7 +1,7 @@
 //! The engine: runs the nodes of a graph in order, sums the gradients at each node, and accumulates them in the leaves.
 //!
 //! `backward` is one pass (a graph task). `input_buffer` sums gradients that arrive at nodes. `accumulate` writes `.grad`. `hooks`, `node_hooks`,
-//! `graph_task` and `task_plan` are what foreign code sees of a pass. `fork` and `node_index` handle several threads. Not here: what a node
+//! `graph_task` and `task_plan` are what foreign code sees of a pass, `thread_state` is what it cannot change. `fork` and `node_index` handle several threads. Not here: what a node
 //! computes (`graph/node.rs`, `ops`).
 
 pub(super) mod accumulate;
@@ -13,5 +13,6 @@ pub mod hooks;
 pub(super) mod node_hooks;
 pub(super) mod node_index;
 pub mod task_plan;
+mod thread_state;
 
 pub use backward::{Options, call_node, run};

@@ -38,6 +38,11 @@ pub struct OutMeta {
 }
 
 impl OutMeta {
+    /// Whether a tensor has this shape, dtype and device.
+    pub(in crate::autograd) fn is_of(&self, t: &Tensor) -> bool {
+        t.with_array(|a| a.shape() == &self.shape[..] && a.dtype() == self.dtype && a.device() == self.device)
+    }
+
     #[inline]
     pub fn of(array: &Array) -> OutMeta {
         OutMeta { shape: array.layout().dims(), dtype: array.dtype(), device: array.device() }
@@ -113,6 +118,16 @@ impl<'a> VjpCx<'a> {
         }
     }
 
+    /// The saved input `i`, which must not have lost its history since.
+    fn input_at(&self, i: usize) -> Result<Tensor> {
+        let saved = self.node.saved_at(self.node.saves.position(i))?;
+        self.node.check_not_detached(i, &saved)?;
+        match saved {
+            Saved::Packed(_) => self.unpacked(self.node.saves.position(i)),
+            saved => saved.unpack(self.node),
+        }
+    }
+
     #[cold]
     fn unpacked(&self, position: usize) -> Result<Tensor> {
         let all = match self.unpacked.get() {
@@ -137,7 +152,7 @@ impl<'a> VjpCx<'a> {
     /// The saved input `i` of the operation.
     #[inline]
     pub fn input(&self, i: usize) -> Result<Tensor> {
-        self.at(self.node.saves.position(i))
+        self.input_at(i)
     }
 
     /// The saved output `j` of the operation.

@@ -2,6 +2,7 @@
 
 use crate::array::{Array, Change, Storage, Version};
 use crate::autograd::dispatch::call_site::Site;
+use crate::autograd::dispatch::op::Saves;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks::PackedSavedTensor;
 use crate::autograd::tensor::{Core, Tensor, Value, WeakTensor};
@@ -210,6 +211,53 @@ impl Saved {
             Saved::Copy(saved) => Ok(Tensor::with_history(saved.0, Version::fresh(), saved.1)),
         }
     }
+}
+
+impl Node {
+    /// An error if input `i` had a node when it was saved, and `detach_` has taken its history since.
+    #[inline]
+    pub(in crate::autograd) fn check_not_detached(&self, i: usize, saved: &Saved) -> Result<()> {
+        let lost = match saved {
+            Saved::Input { tensor, .. } => tensor.read().is_detached(),
+            Saved::Packed(p) => p.was_detached(),
+            _ => false,
+        };
+        if lost && self.edges().get(i).is_some_and(|e| e.as_ref().is_some_and(|e| e.node.variable().is_none())) {
+            return Err(detached());
+        }
+        Ok(())
+    }
+
+    /// Unpacks everything that is saved, as a run of the node would: for a node that no gradient has reached.
+    pub(in crate::autograd) fn check_saved(self: &Arc<Node>) -> Result<()> {
+        if self.saves == Saves::NOTHING {
+            return Ok(());
+        }
+        if self.is_freed() {
+            return Err(self.freed_error());
+        }
+        let all = self.saved();
+        for position in self.saved_order() {
+            match all.get(position) {
+                None | Some(Saved::Nothing | Saved::Number(_) | Saved::Copy(_)) => {}
+                Some(saved) => {
+                    if let Some(i) = (0..Saves::INPUTS).find(|&i| self.position_of(i) == Some(position)) {
+                        self.check_not_detached(i, saved)?;
+                    }
+                    drop(saved.clone().unpack(self)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn detached() -> Error {
+    Error::runtime(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use out-of-place \
+         `.detach()` instead",
+    )
 }
 
 #[cold]

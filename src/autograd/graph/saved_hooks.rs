@@ -9,7 +9,7 @@ use crate::autograd::tensor::{Tensor, Value};
 use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// What a pack hook returned for a tensor.
@@ -36,6 +36,42 @@ pub struct HookStack {
 
 thread_local! {
     static STACK: RefCell<HookStack> = RefCell::default();
+    /// How often the stack has changed.
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count_change() {
+    CHANGES.set(CHANGES.get() + 1);
+}
+
+/// The stack of a thread at one moment, which can be put back.
+pub(in crate::autograd) struct StackAt {
+    stack: HookStack,
+    changes: Cell<u64>,
+}
+
+impl StackAt {
+    pub fn now() -> StackAt {
+        StackAt { stack: stack(), changes: Cell::new(CHANGES.get()) }
+    }
+
+    /// Makes this stack that of the thread again, if it has changed since.
+    #[inline]
+    pub fn restore(&self) {
+        if CHANGES.get() != self.changes.get() {
+            self.put_back();
+        }
+    }
+
+    #[cold]
+    fn put_back(&self) {
+        set_watch(Watch::Saving, !self.stack.hooks.is_empty());
+        let old = STACK.with(|s| s.replace(self.stack.clone()));
+        count_change();
+        self.changes.set(CHANGES.get());
+        // Outside the borrow: hooks may own foreign objects.
+        drop(old);
+    }
 }
 
 /// Adds hooks for everything that this thread saves from now on. The innermost pair packs.
@@ -49,6 +85,7 @@ pub fn push(hooks: Arc<dyn SavedTensorHooks>) -> Result<()> {
             return Err(Error::runtime(why.clone()));
         }
         s.hooks.push(hooks);
+        count_change();
         set_watch(Watch::Saving, true);
         Ok(())
     })
@@ -59,6 +96,7 @@ pub fn pop() {
     let gone = STACK.with(|s| {
         let mut s = s.borrow_mut();
         let gone = s.hooks.pop();
+        count_change();
         set_watch(Watch::Saving, !s.hooks.is_empty());
         gone
     });
@@ -75,7 +113,10 @@ pub fn refuse(why: Option<String>) -> Result<Option<String>> {
         let mut s = s.borrow_mut();
         match why {
             Some(why) if !s.hooks.is_empty() => Err(Error::runtime(why)),
-            why => Ok(std::mem::replace(&mut s.refused, why)),
+            why => {
+                count_change();
+                Ok(std::mem::replace(&mut s.refused, why))
+            }
         }
     })
 }
@@ -115,13 +156,15 @@ enum PackedHistory {
     Computed(Edge),
     /// This output of the node that saves it.
     Output(u32),
+    /// It was the result of another node, but `detach_` had taken that history away when the value was packed.
+    Detached,
 }
 
 impl Drop for PackedSavedTensor {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.history, PackedHistory::Plain) {
             PackedHistory::Leaf(node) | PackedHistory::Computed(Edge { node, .. }) => defer_drop(node),
-            PackedHistory::Plain | PackedHistory::Output(_) => {}
+            PackedHistory::Plain | PackedHistory::Output(_) | PackedHistory::Detached => {}
         }
     }
 }
@@ -133,13 +176,17 @@ impl PackedSavedTensor {
 
     pub(in crate::autograd) fn unpack(&self, node: &Arc<Node>) -> Result<Tensor> {
         let made = self.packed.unpack()?;
+        if matches!(self.history, PackedHistory::Plain) && !made.requires_grad() && !made.has_tangent() && self.meta.is_of(&made) {
+            // A value without history is the very tensor that the hook gives.
+            return Ok(made);
+        }
         let (value, version) = {
             let core = made.read();
             (core.value.clone(), core.version.clone())
         };
         let value = self.fitted(value, node)?;
         Ok(match &self.history {
-            PackedHistory::Plain => Tensor::with_history(value, version, None),
+            PackedHistory::Plain | PackedHistory::Detached => Tensor::with_history(value, version, None),
             PackedHistory::Computed(edge) => Tensor::with_history(value, version, Some(edge.clone())),
             PackedHistory::Output(nr) => Tensor::with_history(value, version, Some(Edge { node: node.clone(), nr: *nr })),
             PackedHistory::Leaf(accumulate) => {
@@ -149,6 +196,11 @@ impl PackedSavedTensor {
                 leaf
             }
         })
+    }
+
+    /// Whether `detach_` had taken the value's history away when it was packed.
+    pub(in crate::autograd) fn was_detached(&self) -> bool {
+        matches!(self.history, PackedHistory::Detached)
     }
 
     /// The unpacked value, if it matches what was packed: shape and device, and the dtype or another float dtype.
@@ -177,6 +229,7 @@ fn pack(hooks: &dyn SavedTensorHooks, saved: &Saved, shown: &Tensor) -> Result<O
     let history = match saved {
         Saved::Nothing | Saved::Packed(_) | Saved::Number(_) => return Ok(None),
         Saved::Input { tensor, .. } if tensor.is_number() => return Ok(None),
+        Saved::Input { tensor, .. } if tensor.read().is_detached() => PackedHistory::Detached,
         Saved::Input { tensor, .. } => match tensor.grad_fn()? {
             None => tensor.gradient_edge()?.map_or(PackedHistory::Plain, |e| PackedHistory::Leaf(e.node)),
             edge => of(edge),

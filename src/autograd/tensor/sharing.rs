@@ -181,7 +181,11 @@ impl Tensor {
         let old = {
             let mut core = self.write();
             core.requires_grad = false;
-            core.grad_fn.take()
+            let old = core.grad_fn.take();
+            if old.is_some() {
+                core.meta.get_or_insert_default().detached = true;
+            }
+            old
         };
         drop(old);
         Ok(())

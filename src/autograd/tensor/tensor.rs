@@ -98,6 +98,8 @@ pub(crate) struct Meta {
     /// How often an in-place view or `.data = ` has changed this tensor's layout. The operations that views recorded before start from another
     /// layout.
     pub layout_changes: u32,
+    /// `detach_` has taken a history away.
+    pub detached: bool,
 }
 
 impl Drop for TensorInner {
@@ -419,11 +421,14 @@ impl Tensor {
         if let Some(e) = self.grad_fn()? {
             return Ok(Some(e));
         }
-        if !self.read().requires_grad {
-            // A leaf that no longer requires grad may still have the node that accumulated its gradient.
-            return Ok(None);
-        }
-        if let Some(node) = self.meta(|m| m.and_then(|m| m.accumulate.upgrade())) {
+        let known = {
+            let core = self.read();
+            if !core.requires_grad {
+                return Ok(None);
+            }
+            core.meta.as_ref().and_then(|m| m.accumulate.upgrade())
+        };
+        if let Some(node) = known {
             return Ok(Some(Edge { node, nr: 0 }));
         }
         // Not under the lock: finding the site may run foreign code.
@@ -576,6 +581,12 @@ impl Core {
     pub fn update_special(&mut self) {
         let dual = self.meta.as_ref().is_some_and(|m| m.tangent.is_some());
         self.is_special = self.number || dual || self.path_ends().is_some() && !self.requires_grad && self.grad_fn.is_none();
+    }
+
+    /// Whether `detach_` has taken a history away and no write has given it another one.
+    #[inline]
+    pub fn is_detached(&self) -> bool {
+        self.meta.as_ref().is_some_and(|m| m.detached) && self.grad_fn.is_none()
     }
 
     /// The array, if the tensor is of level 0 and not special.

@@ -14,7 +14,7 @@ use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::{release_pending, wrap_option};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMapping, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A root or an input: a tensor, or the edge along which its gradient goes.
@@ -205,10 +205,32 @@ fn run(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::Options)
     Ok(result?)
 }
 
+/// Whether warnings that are shown once are shown each time.
+static WARN_ALWAYS: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether warnings that are otherwise shown once in a process are shown each time.
+#[pyfunction]
+#[pyo3(signature = (b, /))]
+fn set_warn_always(b: &Bound<'_, PyAny>) -> PyResult<()> {
+    match b.cast::<PyBool>() {
+        Ok(on) => {
+            WARN_ALWAYS.store(on.is_true(), Ordering::Relaxed);
+            Ok(())
+        }
+        Err(_) => Err(runtime(format!("setWarnOnlyOnce expects a bool, but got {}", crate::python::args::type_name(b)))),
+    }
+}
+
+/// Whether `set_warn_always` is on.
+#[pyfunction]
+fn is_warn_always_enabled() -> bool {
+    WARN_ALWAYS.load(Ordering::Relaxed)
+}
+
 /// Warns once that `create_graph` makes reference cycles between parameters and gradients.
 fn warn_of_cycle(py: Python<'_>) -> PyResult<()> {
     static WARNED: AtomicBool = AtomicBool::new(false);
-    if WARNED.swap(true, Ordering::Relaxed) {
+    if !WARN_ALWAYS.load(Ordering::Relaxed) && WARNED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
     PyErr::warn(
@@ -236,11 +258,6 @@ fn accumulate(py: Python<'_>, roots: Vec<(Edge, Tensor)>, mut options: engine::O
         let (wanted, names) = inputs_of(inputs, "backward")?;
         for w in &wanted {
             if let Target::Tensor(t) = w {
-                if !t.requires_grad() {
-                    return Err(runtime(
-                        "One of the differentiated Tensors does not require grad (can't retain_grad on Tensor that has requires_grad=False)",
-                    ));
-                }
                 t.retain_grad()?;
             }
             options.inputs.extend(w.input_edge()?);
@@ -369,12 +386,22 @@ fn _current_graph_task_id() -> i64 {
 /// Switches anomaly mode on or off, for all threads.
 ///
 /// Args:
-///     mode: Whether anomaly mode is on.
+///     enabled: Whether anomaly mode is on.
 ///     check_nan: Whether a NaN in a gradient is an error.
 #[pyfunction]
-#[pyo3(signature = (mode, check_nan=true))]
-fn set_anomaly_enabled(mode: bool, check_nan: bool) {
-    anomaly::set(mode, check_nan);
+#[pyo3(signature = (enabled, check_nan=None), text_signature = "(enabled, check_nan=True)")]
+fn set_anomaly_enabled(enabled: &Bound<'_, PyAny>, check_nan: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let flag = |value: &Bound<'_, PyAny>, name: &str, position: u32| match value.cast::<PyBool>() {
+        Ok(on) => Ok(on.is_true()),
+        Err(_) => Err(type_error(format!(
+            "set_anomaly_enabled(): argument '{name}' (position {position}) must be bool, not {}",
+            crate::python::args::type_name(value)
+        ))),
+    };
+    let on = flag(enabled, "enabled", 1)?;
+    let check = check_nan.map_or(Ok(true), |value| flag(value, "check_nan", 2))?;
+    anomaly::set(on, check);
+    Ok(())
 }
 
 /// Whether anomaly mode is on.
@@ -406,6 +433,8 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_queue_callback, m)?)?;
     m.add_function(wrap_pyfunction!(_current_graph_task_id, m)?)?;
     m.add_function(wrap_pyfunction!(set_anomaly_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(set_warn_always, m)?)?;
+    m.add_function(wrap_pyfunction!(is_warn_always_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_anomaly_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_anomaly_check_nan_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_is_multithreading_enabled, m)?)?;

@@ -65,13 +65,24 @@ fn returned_tensor(value: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     }
 }
 
+impl PyHook {
+    /// The hook's `__name__`, if it has one.
+    fn name(&self) -> String {
+        attach(|py| self.0.bind(py).getattr_opt("__name__").ok().flatten().and_then(|name| name.extract().ok()))
+            .unwrap_or_else(|| "<unknown>".into())
+    }
+}
+
 impl TensorHook for PyHook {
-    fn call(&self, grad: &Tensor) -> Result<Option<Tensor>> {
+    fn call(&self, grad: Option<&Tensor>) -> Result<Option<Tensor>> {
         attach(|py| {
-            let value = self.0.bind(py).call1((wrap(py, grad.clone())?,))?;
+            let value = self.0.bind(py).call1((wrap_option(py, grad.cloned())?,))?;
             returned_tensor(&value)
         })
         .map_err(foreign)
+    }
+    fn name(&self) -> String {
+        PyHook::name(self)
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -133,6 +144,9 @@ impl NodeHook for PyHook {
             replaced(&value)
         })
         .map_err(foreign)
+    }
+    fn name(&self) -> String {
+        PyHook::name(self)
     }
     fn as_any(&self) -> &dyn Any {
         self

@@ -194,12 +194,17 @@ impl PyNode {
     #[pyo3(signature = (*grads))]
     fn __call__(&self, py: Python<'_>, grads: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let node = self.node()?;
+        if grads.len() != node.outs().len() {
+            return Err(type_error(format!("expected {} arguments, got {} instead", node.outs().len(), grads.len())));
+        }
         let mut given = Grads::new();
-        for g in grads {
+        for (i, g) in grads.iter().enumerate() {
             given.push(match as_tensor(&g) {
                 Some(t) => Some(t.clone()),
                 None if g.is_none() => None,
-                None => return Err(type_error(format!("{}: gradients must be Tensors or None", node.name()))),
+                None => {
+                    return Err(type_error(format!("argument {i} is not a Variable: {} takes Tensors or None", node.name())));
+                }
             });
         }
         let out = py.detach(|| engine::call_node(&node, given))?;

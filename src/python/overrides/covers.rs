@@ -58,6 +58,7 @@ const ALWAYS_THEMSELVES: &[&str] = &[
     "set_memory_limit",
     "set_num_threads",
     "set_rng_state",
+    "set_warn_always",
 ];
 
 /// A wrapped function: the original function, the definition of the wrapper, and the wrapper's Python object.

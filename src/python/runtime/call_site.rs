@@ -276,12 +276,13 @@ fn stack(site: Site) -> Option<String> {
     })
 }
 
-/// Shows a UserWarning. If the user's filters turn it into an exception, it is dropped: the error that is being raised has the same text in a
-/// note.
+/// Shows a UserWarning. If the user's filters turn it into an exception, it is printed to `sys.stderr`: another error is being raised.
 fn warn(text: &str) {
     attach(|py| {
         let Ok(message) = CString::new(text) else { return };
-        let _ = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1);
+        if let Err(e) = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1) {
+            e.print(py);
+        }
     });
 }
 

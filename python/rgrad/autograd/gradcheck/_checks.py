@@ -48,8 +48,8 @@ def check(
             raise ValueError(f"gradcheck: output {i} of the function is {type(out).__name__}, expected a Tensor")
     chosen = [i for i, out in enumerate(func_out) if out.requires_grad]
     outputs = [func_out[i] for i in chosen]
-    # Without differentiable outputs all floating point ones must be constant.
-    watched = chosen or [i for i, out in enumerate(func_out) if out.is_floating_point()]
+    # Without differentiable outputs all must be constant.
+    watched = chosen or [i for i, out in enumerate(func_out) if out.dtype != _core.bool]
     numeric = FiniteDifferences(func, inputs, wanted, watched, [func_out[i].numel() for i in watched], eps)
     if numeric.low_precision and not numeric.promoted:
         low = next(i for i in wanted if inputs[i].dtype != _core.float64)
@@ -283,6 +283,15 @@ class _UndefinedGradient(Function):
         return None
 
 
+def _warn_of_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may "
+        "break existing callers of this function. If this is true for you, you can call this function with "
+        '"check_undefined_grad=False" to disable the feature',
+        stacklevel=5,
+    )
+
+
 def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], diff_inputs: Sequence[Tensor]) -> None:
     """All gradients of outputs undefined, then each one alone while the others are zero."""
     count = sum(out.requires_grad for out in as_tuple(func(*inputs)))
@@ -293,12 +302,14 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], diff_inp
         try:
             found = _core._run_backward(tuple(outs), zeros, False, False, tuple(diff_inputs), True, False)
         except RuntimeError as error:
+            _warn_of_undefined()
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads: a gradient that is None counts as zero, "
                 "but backward raised an error. check_undefined_grad=False leaves this check out."
             ) from error
         for g in found:
             if g is not None and array_of(g).any():
+                _warn_of_undefined()
                 raise GradcheckError(
                     "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
                     "check_undefined_grad=False leaves this check out."

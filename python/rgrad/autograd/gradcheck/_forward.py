@@ -15,8 +15,25 @@ from ._jacobian import array_of, as_tuple, cotangent_of, quasi_random
 if TYPE_CHECKING:
     from ._jacobian import Matrix
 
-_HINT = (
-    "Check that the function and the backward of its custom Functions use no values of tensors (`.item()`, `if x > 0`)."
+_ADVICE = """
+{what} failed while testing batched gradient computation{mode}.
+The check runs {passes} once for a batch of vectors and compares with one run for each.
+It fails for code that uses values of tensors ({code}):
+write this with other operations (`where` for a branch), or leave the check out by `{flag}=False`.
+""".strip()
+_ADVICE_BACKWARD = _ADVICE.format(
+    what="gradcheck or gradgradcheck",
+    mode="",
+    passes="backward",
+    code="`.item()`, `if x > 0` in the backward of a custom Function",
+    flag="check_batched_grad",
+)
+_ADVICE_FORWARD = _ADVICE.format(
+    what="gradcheck",
+    mode=" with forward-mode AD",
+    passes="the function in forward mode",
+    code="`.item()`, `if x > 0` in the function or in the jvp of a custom Function",
+    flag="check_batched_forward_grad",
 )
 
 
@@ -135,13 +152,16 @@ def _close(a: Tensor, b: Tensor) -> bool:
     )
 
 
-def _compare(singles: list[list[Tensor]], batch: Sequence[Tensor], what: str) -> None:
+def _compare(
+    singles: list[list[Tensor]], batch: Sequence[Tensor], places: Callable[[int], tuple[int, int]], advice: str
+) -> None:
+    """``places(k)`` are the output and the input that entry k of the batch belongs to."""
     for k, (many, *ones) in enumerate(zip(batch, *singles, strict=True)):
         expected = _core.stack(ones)
         if not _close(many, expected):
+            output, input = places(k)
             raise BadGradient(
-                f"For {what} {k}, the gradients computed for a batch differ from those computed one by "
-                f"one.\nGot:\n{many}\nExpected:\n{expected}\nA batching rule of one of the operations is wrong."
+                f"For output {output} and input {input}:\n\n{advice}\n\nGot:\n{many}\n\nExpected:\n{expected}"
             )
 
 
@@ -168,16 +188,14 @@ def check_batched_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> Non
                 found = push(_core._wrap(_core.stack(tangents), level, 0))
                 batch = [stacked(t, level, len(tangents)) for t in found]
         except RuntimeError as error:
-            raise BadGradient(f"While computing batched gradients with forward mode, got: {error}\n{_HINT}") from error
-        _compare(singles, batch, "output")
+            raise BadGradient(f"While computing batched gradients, got: {error}\n\n{_ADVICE_FORWARD}") from error
+        _compare(singles, batch, lambda k, which=which: (k, which), _ADVICE_FORWARD)  # type: ignore[misc]
 
 
 def check_batched_cotangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
     """A backward pass over a batch of cotangents gives what it gives for each."""
     wanted = [x for x in inputs if _is_wanted(x)]
-    for out in as_tuple(fn(*inputs)):
-        if not out.requires_grad:
-            continue
+    for o, out in enumerate(out for out in as_tuple(fn(*inputs)) if out.requires_grad):
 
         def pull(vector: Tensor, batched: bool = False, out: Tensor = out) -> list[Tensor]:
             return list(
@@ -197,9 +215,9 @@ def check_batched_cotangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> N
         try:
             batch = pull(_core.stack(vectors), True)
         except RuntimeError as error:
-            raise BadGradient(f"While computing batched gradients, got: {error}\n{_HINT}") from error
+            raise BadGradient(f"While computing batched gradients, got: {error}\n\n{_ADVICE_BACKWARD}") from error
         filled = [
             _core.zeros(2, *x.shape, dtype=x.dtype, device=x.device) if g is None else g
             for g, x in zip(batch, wanted, strict=True)
         ]
-        _compare(singles, filled, "input")
+        _compare(singles, filled, lambda k, o=o: (o, k), _ADVICE_BACKWARD)  # type: ignore[misc]

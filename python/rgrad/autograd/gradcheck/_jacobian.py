@@ -106,10 +106,53 @@ class FiniteDifferences:
         for memory, array in self._remote:
             memory.copy_(_core.from_numpy(array))
 
-    def _values(self) -> list[Any]:
+    def _outputs(self) -> list[Tensor]:
         self._upload()
         outs = as_tuple(self.fn(*self.inputs))
-        return [array_of(outs[i]).reshape(-1) for i in self.outputs]
+        if self.outputs and len(outs) <= max(self.outputs):
+            raise IndexError(
+                f"list index out of range: the function gives {len(outs)} outputs where its inputs are perturbed, and "
+                f"more where they are not"
+            )
+        return [outs[i] for i in self.outputs]
+
+    def _values(self) -> list[Any]:
+        values = [array_of(out).reshape(-1) for out in self._outputs()]
+        self._check_sizes(values)
+        return values
+
+    def _check_sizes(self, values: Sequence[Any]) -> None:
+        for i, value, size in zip(self.outputs, values, self.sizes, strict=True):
+            if value.size != size:
+                raise RuntimeError(
+                    f"gradcheck: output {i} of the function has {size} elements, but {value.size} where the inputs are "
+                    "perturbed"
+                )
+
+    def _both(self, move: Callable[[float], None], index: Any = None) -> tuple[list[Any], list[Any]]:
+        """The values with the inputs moved by ``-eps`` and by ``eps``.
+
+        Raises:
+            AssertionError: Shapes or dtypes differ.
+        """
+        import numpy as np
+
+        sides = []
+        for step in (-self.eps, self.eps):
+            move(step)
+            # Kept as they are: the function may give memory that it writes again.
+            sides.append([(out.shape, out.dtype, np.array(array_of(out))) for out in self._outputs()])
+        where = "" if index is None else f"on index {index} "
+        for low, high in zip(*sides, strict=True):
+            for what, a, b in (("shape", low[0], high[0]), ("dtype", low[1], high[1])):
+                if a != b:
+                    raise AssertionError(
+                        f"Expected `func` to return outputs with the same {what} when inputs are perturbed {where}by "
+                        f"{self.eps}, but got: {what}s {a} and {b}."
+                    )
+        values = [[value.reshape(-1) for _, _, value in side] for side in sides]
+        self._check_sizes(values[0])
+        return values[0], values[1]
 
     def jacobians(self) -> list[list["Matrix"]]:
         """Central differences with step ``eps``: for each output, one matrix for each wanted input."""
@@ -128,20 +171,21 @@ class FiniteDifferences:
 
     def _central(self, array: Any, index: Any, rows: list["Matrix"], k: int) -> float:
         middle = array[index]
+        made = []
+
+        def move(step: float) -> None:
+            array[index] = middle + step
+            made.append(float(array[index]))
+
         try:
-            array[index] = middle + self.eps
-            high = float(array[index])
-            for row, value in zip(rows, self._values(), strict=True):
-                row[k] = value
-            array[index] = middle - self.eps
-            low = float(array[index])
-            for row, value in zip(rows, self._values(), strict=True):
-                row[k] -= value
+            for row, low, high in zip(rows, *self._both(move, index), strict=True):
+                row[k] = high
+                row[k] -= low
         finally:
             array[index] = middle
             self._upload()
         # The step that was really made: eps itself is not representable at most points.
-        return high - low
+        return made[1] - made[0]
 
     def directional(self, which: int, direction: Any) -> list[Any]:
         """Central differences along ``direction`` (shape of the input): for each output a vector."""
@@ -149,15 +193,16 @@ class FiniteDifferences:
 
         array = self.arrays[which]
         middle = array.copy()
+
+        def move(step: float) -> None:
+            array[...] = middle + step * direction
+
         try:
-            array[...] = middle + self.eps * direction
-            high = [np.array(value, dtype=np.float64) for value in self._values()]
-            array[...] = middle - self.eps * direction
-            low = [np.array(value, dtype=np.float64) for value in self._values()]
+            low, high = self._both(move)
         finally:
             array[...] = middle
             self._upload()
-        return [(a - b) / (2 * self.eps) for a, b in zip(high, low, strict=True)]
+        return [(b.astype(np.float64) - a.astype(np.float64)) / (2 * self.eps) for a, b in zip(low, high, strict=True)]
 
     def probe(self, which: int, index: Any, output: int, entry: int, step: float) -> tuple[float, float]:
         """One entry of one output with one element moved by ``step``; and the step that was really made."""

@@ -161,7 +161,14 @@ macro_rules! arithmetic {
     /// The first input to the power of the second.
     Field Pow = "pow" NoBool [PowBackward1, PowBackward1, PowBackward2](x in 0.2 to 3.0, e as "exponent"), not_bound {
         x.pow(e);
-        x(g; x, e) { g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))).conj() }
+        x(g; x, e) {
+            {
+                // A power of 0 is constant: not even an infinite cotangent counts.
+                let flat = e.eq(&e.lit(0.0));
+                let slope = e.clone() * A::select(flat.clone(), e.lit(1.0), x).pow(e.clone() - e.lit(1.0));
+                A::select(flat, g.lit(0.0), g) * slope.conj()
+            }
+        }
         e(g; x, e, y) {
             {
                 let size = e.re();
@@ -175,8 +182,9 @@ macro_rules! arithmetic {
         x.pow(exponent);
         x(g; x) {
             {
-                let e = exponent;
-                g * (e.clone() * A::select(e.eq(&e.lit(0.0)), e.lit(1.0), x).pow(e.clone() - e.lit(1.0))).conj()
+                let (e, flat) = (exponent.clone(), exponent.eq(&exponent.lit(0.0)));
+                let slope = e.clone() * A::select(flat.clone(), e.lit(1.0), x).pow(e.clone() - e.lit(1.0));
+                A::select(flat, g.lit(0.0), g) * slope.conj()
             }
         }
     }
