@@ -304,6 +304,14 @@ def long_programs() -> int:
     return failed
 
 
+def long_autograd() -> int:
+    """Half an hour of random autograd programs beside PyTorch, from a seed never used before."""
+    build()
+    start = str(secrets.randbits(30))
+    command = [oracle_environment(), "tests/oracle/autograd_search.py", "--start", start, "--seconds", "1800"]
+    return call(command, venv=ORACLE_VENV, extra=IN_PLACE)
+
+
 def long_stress() -> int:
     build()
     tests = ["tests/python/test_stress_threads.py"]
@@ -319,6 +327,7 @@ LONG: dict[str, tuple[str, Callable[[], int]]] = {
     "python": ("Every combination of operation, dtype and layout", long_python),
     "oracle": ("The same beside PyTorch", long_oracle),
     "programs": ("Random programs, fused and unfused", long_programs),
+    "autograd": ("Random autograd programs beside PyTorch", long_autograd),
     "stress": ("Threads against each other for a minute", long_stress),
     "accuracy": ("Every float32 through every row", long_accuracy),
     "assertions": ("Rust tests with assertions in kernels", long_assertions),

@@ -67,7 +67,7 @@ FRESH = (
     "T.where({b} > 0, {a}, {b}) * 1",
     "{a}.tanh()",
     "{a}.norm()",
-    "{a}.max(0)[0]",
+    "{a}.max(0)[0] * 1",
     "{a}.prod(0)",
     "{a}.log_softmax(-1)",
     "T.zeros_like({a})",
@@ -85,7 +85,7 @@ FRESH = (
     "T.einsum('ij,jk->ik', {a}, {b}).clone()",
     "{a}.tril()",
     "{a}.roll(1, 0)",
-    "{a}.sort(0)[0]",
+    "{a}.sort(0)[0].contiguous()",
     "{a}.to(T.float32)",
 )
 WRITE = (

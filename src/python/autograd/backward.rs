@@ -61,7 +61,14 @@ fn target(obj: &Bound<'_, PyAny>, what: impl Fn() -> String) -> PyResult<Target>
     }
     match edge_of(obj)? {
         Some(e) => Ok(Target::Edge(e)),
-        None => Err(runtime(format!("all inputs have to be Tensors or GradientEdges, but got {} as {}", type_name(obj), what()))),
+        None => {
+            let (what, got) = (what(), type_name(obj));
+            Err(if what.starts_with("inputs") {
+                runtime(format!("all inputs have to be Tensors or GradientEdges, but got {got} as {what}"))
+            } else {
+                type_error(format!("{what} must be a Tensor, but got {got} (a GradientEdge will do too)"))
+            })
+        }
     }
 }
 
