@@ -29,8 +29,8 @@ PARAMETERS = {
         "keepdim keepdims requires_grad equal_nan train retain_graph create_graph non_blocking "
         "sorted return_inverse return_counts replacement accumulate sparse_grad unbiased pin_memory "
         "implicit strict copy force check_nan require_grad set_anomaly_enabled.enabled _set_grad_enabled.on "
-        "set_warn_always.b _set_tangents_enabled.on _set_torch_function_enabled.on _skip_torch_function_once.on "
-        "_set_inference_mode.on "
+        "set_warn_always.b _set_tangents_enabled.on "
+        "_set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
         "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
     ),

@@ -444,7 +444,7 @@ impl Node {
     }
 
     /// Frees everything that the node holds, hooks included.
-    pub(crate) fn release_for_good(&self) {
+    pub fn release_for_good(&self) {
         let (saved, hooks) = {
             let mut state = self.state.lock();
             state.freed = true;

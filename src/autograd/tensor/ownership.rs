@@ -26,9 +26,18 @@ enum Reachable {
 /// Calls `f` with every foreign object that is reachable from `t` through single owners. `t` itself must have exactly one other handle (the
 /// caller's object). Iterative, because graphs are deep.
 pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
-    let mut work = vec![Reachable::Tensor(t.clone())];
     // The clone in the work list is the second holder.
-    let mut first = true;
+    visit(Reachable::Tensor(t.clone()), f);
+}
+
+/// As `visit_foreign`, for a node that has exactly one other handle (the caller's object).
+pub fn visit_node(node: Arc<Node>, f: &mut dyn FnMut(Foreign<'_>)) {
+    visit(Reachable::Node(node), f);
+}
+
+fn visit(start: Reachable, f: &mut dyn FnMut(Foreign<'_>)) {
+    let mut first = matches!(start, Reachable::Tensor(_));
+    let mut work = vec![start];
     while let Some(w) = work.pop() {
         match w {
             Reachable::Tensor(t) => {

@@ -1,5 +1,6 @@
 //! Custom Functions: forward and backward in Python, one node in the graph.
 
+use super::context_owner::{self, ContextRef};
 use super::function_args;
 use super::function_gc::{self, is_of};
 use super::function_outputs::{self, Roles};
@@ -72,7 +73,7 @@ pub(crate) fn warn(py: Python<'_>, category: &str, message: &str) -> PyResult<()
 
 /// The node's side: keeps the context alive and calls its `backward`.
 struct Backward {
-    ctx: Py<PyAny>,
+    ctx: ContextRef,
     name: String,
     /// For each argument of `forward`, its edge; None for arguments that are no tensors.
     args: Vec<Option<usize>>,
@@ -84,14 +85,14 @@ struct Backward {
 
 pub(crate) fn traverse(f: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
     match f.downcast_ref::<Backward>() {
-        Some(b) => visit.call(&b.ctx),
+        Some(b) => b.ctx.traverse(visit),
         None => hooks::traverse(f, visit),
     }
 }
 
-/// The context behind a foreign backward.
-pub(crate) fn context(py: Python<'_>, f: &dyn Any) -> Option<Py<PyAny>> {
-    f.downcast_ref::<Backward>().map(|b| b.ctx.clone_ref(py))
+/// A Function's node's reference to its context; None for other nodes.
+pub(crate) fn context_ref(node: &Node) -> Option<&ContextRef> {
+    node.foreign()?.downcast_ref::<Backward>().map(|b| &b.ctx)
 }
 
 impl Vjp for Backward {
@@ -105,7 +106,13 @@ impl Vjp for Backward {
 
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let _lines = Inherit::suspend();
-        attach(|py| self.call(py, cx, grads)).map_err(foreign)
+        attach(|py| {
+            let made = self.call(py, cx, grads);
+            // `backward` may have stored the context.
+            self.ctx.settle(py, cx.node, 1);
+            made
+        })
+        .map_err(foreign)
     }
 }
 
@@ -129,7 +136,7 @@ fn backward_of<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 impl Backward {
     fn call(&self, py: Python<'_>, cx: &VjpCx<'_>, grads: &Grads) -> PyResult<Grads> {
-        let ctx = self.ctx.bind(py);
+        let ctx = &self.ctx.get(py).ok_or_else(|| runtime(format!("{}: the context of this Function is gone", self.name)))?;
         let materialize = ctx.cast::<FunctionCtx>()?.get().materialize.load(Ordering::Relaxed);
         let mut args: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
         for ((g, meta), tensor) in grads.iter().zip(cx.node.outs()).zip(&self.tensors) {
@@ -145,7 +152,7 @@ impl Backward {
             let list = PyList::new(py, args.drain(..))?;
             args.push(list.into_any().unbind());
         }
-        args.insert(0, self.ctx.clone_ref(py));
+        args.insert(0, ctx.clone().unbind());
         let result = backward.call1(PyTuple::new(py, args)?)?;
         let results: SmallVec<[Bound<'_, PyAny>; 4]> = match result.cast::<PyTuple>() {
             Ok(t) => t.iter().collect(),
@@ -193,6 +200,13 @@ impl FunctionCtx {
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(PyNode::unbound())
             .add_subclass(FunctionCtx { materialize: AtomicBool::new(true), state: Table::default() })
+    }
+
+    /// Runs for every subclass: those are the classes of the Functions' contexts.
+    #[classmethod]
+    #[pyo3(signature = (**_kwargs))]
+    fn __init_subclass__(cls: &Bound<'_, PyType>, _kwargs: Option<&Bound<'_, PyDict>>) {
+        context_owner::preserve(cls);
     }
 
     /// Saves tensors (or None) for `backward`, which finds them in `saved_tensors`. They are checked for writes in between.
@@ -516,7 +530,7 @@ fn finish(
         .collect();
     let edges = inputs.edges;
     let backward = Backward {
-        ctx: ctx.clone().unbind(),
+        ctx: ContextRef::owning(ctx.clone().unbind()),
         name: ctx.get_type().name()?.to_string(),
         args: inputs.args.clone(),
         edges: edges.len(),
@@ -550,8 +564,15 @@ fn finish(
         made.iter().flatten().for_each(|t| function_view(t, true));
     }
     save(cell, &node, to_save.as_ref(), kept, &raw, &made, &rebased)?;
-    if function_gc::noticed(cls, ctx, &node, &made)? {
+    let keeps_outputs = function_gc::noticed(cls, ctx, &node, &made)?;
+    if keeps_outputs && made.len() > 1 {
         cell.get().state.lock().outputs = function_gc::hold(ctx, &node, &made)?;
+    }
+    match context_ref(&node) {
+        Some(owner) if keeps_outputs => owner.fix(),
+        // `forward` may have stored the context. The caller and the node have references of their own.
+        Some(owner) => owner.settle(py, &node, 2),
+        None => {}
     }
     function_outputs::give(py, output, results, is_tuple)
 }
@@ -609,6 +630,7 @@ fn save(
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<FunctionCtx>()?;
+    context_owner::register(m)?;
     m.add_function(wrap_pyfunction!(_function_apply_here, m)?)?;
     m.add_function(wrap_pyfunction!(_function_apply, m)?)
 }

@@ -17,7 +17,7 @@ pub(crate) fn is_of(t: &Tensor, node: &Arc<Node>) -> PyResult<bool> {
 }
 
 /// Warns of each attribute of the context that has an output, also in lists, tuples and dicts. Such an output keeps the context, its node and
-/// thereby itself alive until the garbage collector runs. Returns whether `hold` is needed.
+/// thereby itself alive until the garbage collector runs. Returns whether there is one; with several outputs `hold` is needed then.
 pub(crate) fn noticed(cls: &Bound<'_, PyType>, ctx: &Bound<'_, PyAny>, node: &Arc<Node>, made: &[Option<Tensor>]) -> PyResult<bool> {
     let py = ctx.py();
     let attributes = ctx.getattr(intern!(py, "__dict__"))?;
@@ -29,7 +29,7 @@ pub(crate) fn noticed(cls: &Bound<'_, PyType>, ctx: &Bound<'_, PyAny>, node: &Ar
             py.import("rgrad.autograd.function")?.getattr("_warn_of_kept_output")?.call1((cls, name))?;
         }
     }
-    Ok(any && made.len() > 1)
+    Ok(any)
 }
 
 /// Whether a value is an output of this node, or contains one.

@@ -4,6 +4,7 @@
 //! `autograd`), and gradient modes as contexts (`rgrad.autograd`).
 
 mod backward;
+mod context_owner;
 pub(crate) mod function;
 pub(crate) mod function_args;
 pub(crate) mod function_gc;

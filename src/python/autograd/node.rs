@@ -3,22 +3,24 @@
 //! The attributes of saved values (`_saved_self`) are made in `saved`, the contexts of custom Functions in `function`.
 
 use crate::autograd::engine::hooks::{Registration, next_id};
-use crate::autograd::{Grads, Node, engine};
+use crate::autograd::{Grads, Node, engine, ownership};
 use crate::backend::lock_order::Table;
 use crate::python::args::as_tensor;
+use crate::python::autograd::function::context_ref;
 use crate::python::autograd::hooks::{HookHandle, PyHook};
 use crate::python::autograd::saved;
 use crate::python::dtype::{device_object, dtype_object, size_object};
 use crate::python::errors::{runtime, type_error};
-use crate::python::tensor::identity::{wrap, wrap_option};
+use crate::python::tensor::identity::{self, wrap, wrap_option};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-/// How an object refers to its node. The context of a custom Function has a weak reference, since the node owns the context.
+/// How an object refers to its node. The context of a custom Function has a weak reference while the node owns the context.
 enum Hold {
     Nothing,
     Strong(Arc<Node>),
@@ -58,10 +60,37 @@ impl PyNode {
         PyNode { hold: Table::new(Hold::Nothing) }
     }
 
-    /// Connects a Function's context with its node.
+    /// Connects a Function's context with the node that owns it.
     pub(crate) fn tie(&self, node: &Arc<Node>) {
         let old = std::mem::replace(&mut *self.hold.lock(), Hold::Weak(Arc::downgrade(node)));
         drop(old);
+    }
+
+    /// Makes a Function's context the owner of its node.
+    pub(crate) fn own(&self, node: &Arc<Node>) {
+        let old = std::mem::replace(&mut *self.hold.lock(), Hold::Strong(node.clone()));
+        drop(old);
+    }
+
+    /// The node that this object owns, if others hold it, too.
+    pub(crate) fn shared_node(&self) -> Option<Arc<Node>> {
+        match &*self.hold.lock() {
+            Hold::Strong(n) if Arc::strong_count(n) > 1 => Some(n.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether this object owns a node that others hold, too. True also while that changes.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.hold.try_lock().is_none_or(|hold| matches!(&*hold, Hold::Strong(n) if Arc::strong_count(n) > 1))
+    }
+
+    /// What the owned node knows of this object is no longer true.
+    fn unknown_to(node: &Arc<Node>) {
+        match context_ref(node) {
+            Some(owner) => owner.forget(),
+            None => node.slot().clear(),
+        }
     }
 
     pub(crate) fn node(&self) -> PyResult<Arc<Node>> {
@@ -81,8 +110,8 @@ impl PyNode {
 
 /// The object of a node: a custom Function's context, or an instance of the class of that name.
 pub(crate) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny>> {
-    if let Some(ctx) = node.foreign().and_then(|f| crate::python::autograd::function::context(py, f)) {
-        return Ok(ctx);
+    if let Some(owner) = context_ref(node) {
+        return owner.hand_out(py, node).ok_or_else(|| runtime(format!("{}: the context of this Function is gone", node.name())));
     }
     if let Some((p, _)) = node.slot().get() {
         let obj: *mut ffi::PyObject = p.cast();
@@ -103,7 +132,7 @@ pub(crate) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny
 impl Drop for PyNode {
     fn drop(&mut self) {
         if let Hold::Strong(n) = self.hold.get_mut() {
-            n.slot().clear();
+            PyNode::unknown_to(n);
         }
     }
 }
@@ -245,6 +274,35 @@ impl PyNode {
     #[getter]
     fn requires_grad(&self) -> PyResult<bool> {
         self.node().map(|_| true)
+    }
+
+    /// Shows what the node alone keeps alive, if only this object holds it.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Some(hold) = self.hold.try_lock() else { return Ok(()) };
+        let Hold::Strong(node) = &*hold else { return Ok(()) };
+        if Arc::strong_count(node) != 1 {
+            return Ok(());
+        }
+        let node = node.clone();
+        drop(hold);
+        let mut result = Ok(());
+        ownership::visit_node(node, &mut |f| {
+            if result.is_ok() {
+                result = identity::traverse_foreign(f, &visit);
+            }
+        });
+        result
+    }
+
+    fn __clear__(&self) {
+        let old = std::mem::replace(&mut *self.hold.lock(), Hold::Nothing);
+        if let Hold::Strong(node) = &old {
+            PyNode::unknown_to(node);
+            if Arc::strong_count(node) == 1 {
+                node.release_for_good();
+            }
+        }
+        drop(old);
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -373,19 +373,24 @@ pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
         if result.is_err() {
             return;
         }
-        result = match f {
-            Foreign::Slot(p) => {
-                let ptr: *mut ffi::PyObject = p.cast();
-                // SAFETY: the slot owns a live object, and `Py` is a pointer to one. This handle borrows the object for the call and never changes
-                // its count.
-                let obj = ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Py<PyAny>>(ptr) });
-                visit.call(&*obj)
-            }
-            Foreign::Hook(h) => crate::python::autograd::hooks::traverse(h, visit),
-            Foreign::Function(f) => crate::python::autograd::function::traverse(f, visit),
-        };
+        result = traverse_foreign(f, visit);
     });
     result
+}
+
+/// Shows an object that the core keeps alive to the garbage collector.
+pub(crate) fn traverse_foreign(f: Foreign<'_>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    match f {
+        Foreign::Slot(p) => {
+            let ptr: *mut ffi::PyObject = p.cast();
+            // SAFETY: the slot owns a live object, and `Py` is a pointer to one. This handle borrows the object for the call and never changes its
+            // count.
+            let obj = ManuallyDrop::new(unsafe { std::mem::transmute::<*mut ffi::PyObject, Py<PyAny>>(ptr) });
+            visit.call(&*obj)
+        }
+        Foreign::Hook(h) => crate::python::autograd::hooks::traverse(h, visit),
+        Foreign::Function(f) => crate::python::autograd::function::traverse(f, visit),
+    }
 }
 
 /// Breaks cycles through the tensor.

@@ -1,0 +1,190 @@
+//! Who owns whom: a custom Function's node and its context, which Python sees as the node.
+//!
+//! Usually the node owns the context, and the context knows the node weakly. As soon as Python keeps the context (`grad_fn`, or a reference that
+//! `forward` or `backward` has stored), ownership is reversed: the context owns the node, and the node's pointer to the context is not counted. When
+//! Python's last reference goes while a graph still holds the node, the node owns the context again. So either keeps the other alive, and there is no
+//! cycle. Python objects of tensors do the same (`tensor::identity`). Everything here happens under the GIL.
+
+use super::function::FunctionCtx;
+use super::node::PyNode;
+use crate::autograd::Node;
+use crate::backend::lock_order::Table;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use pyo3::{PyTraverseError, PyVisit};
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+/// A node's reference to its context.
+pub(crate) struct ContextRef {
+    /// The context; null after it is gone.
+    object: AtomicPtr<ffi::PyObject>,
+    /// The counted reference, while the node owns the context.
+    owned: Table<Option<Py<PyAny>>>,
+    /// The node stays the owner: the context keeps outputs, and they the node. The collector follows that from the outputs (`function_gc`).
+    fixed: AtomicBool,
+}
+
+impl ContextRef {
+    pub(crate) fn owning(ctx: Py<PyAny>) -> ContextRef {
+        ContextRef { object: AtomicPtr::new(ctx.as_ptr()), owned: Table::new(Some(ctx)), fixed: AtomicBool::new(false) }
+    }
+
+    /// The context; None after it is gone.
+    pub(crate) fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let object = self.object.load(Ordering::Relaxed);
+        // SAFETY: a context that is not owned by the node clears this pointer in its destructor, under the GIL, which `py` proves. A count of 0 means
+        // that the destructor runs now.
+        unsafe { (!object.is_null() && ffi::Py_REFCNT(object) > 0).then(|| Bound::from_borrowed_ptr(py, object)) }
+    }
+
+    /// Leaves the node the owner.
+    pub(crate) fn fix(&self) {
+        self.fixed.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes the context the owner if Python keeps it: if it has more than `own` references.
+    pub(crate) fn settle(&self, py: Python<'_>, node: &Arc<Node>, own: isize) {
+        let object = self.object.load(Ordering::Relaxed);
+        // SAFETY: as for `get`. The reference that is taken out of `owned` is the last to go, after the context owns the node.
+        unsafe {
+            if object.is_null() || ffi::Py_REFCNT(object) <= own || self.fixed.load(Ordering::Relaxed) {
+                return;
+            }
+            let Some(reference) = self.owned.lock().take() else { return };
+            if let Ok(ctx) = reference.bind(py).cast::<PyNode>() {
+                ctx.get().own(node);
+            }
+            drop(reference);
+        }
+    }
+
+    /// The context, for Python to keep.
+    pub(crate) fn hand_out(&self, py: Python<'_>, node: &Arc<Node>) -> Option<Py<PyAny>> {
+        let ctx = self.get(py)?;
+        self.settle(py, node, 1);
+        Some(ctx.unbind())
+    }
+
+    /// The context, which nothing else holds any more, becomes the node's.
+    ///
+    /// # Safety
+    /// The context is in its destructor.
+    unsafe fn take_over(&self, ctx: *mut ffi::PyObject) {
+        // SAFETY: from 0 to 1. `Py` is a pointer to an object, with one reference.
+        let reference = unsafe {
+            ffi::Py_INCREF(ctx);
+            std::mem::transmute::<*mut ffi::PyObject, Py<PyAny>>(ctx)
+        };
+        *self.owned.lock() = Some(reference);
+    }
+
+    /// The context is gone. Nothing happens if the node owns it.
+    pub(crate) fn forget(&self) {
+        if self.owned.lock().is_none() {
+            self.object.store(std::ptr::null_mut(), Ordering::Relaxed);
+        }
+    }
+
+    /// Shows the counted reference to the garbage collector.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.owned.try_lock() {
+            Some(owned) => owned.iter().try_for_each(|ctx| visit.call(ctx)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The offset of the `PyNode` in a context.
+static OFFSET: AtomicUsize = AtomicUsize::new(0);
+/// PyO3's own destructor of contexts.
+static DEALLOC: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+/// PyO3's own functions for the garbage collector.
+static TRAVERSE: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+static CLEAR: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The node's object in a context.
+///
+/// # Safety
+/// `ctx` is a context that is live or in its destructor.
+unsafe fn node_of<'a>(ctx: *mut ffi::PyObject) -> &'a PyNode {
+    // SAFETY: by the caller's promise. The offset was measured on a real one.
+    unsafe { &*ctx.cast::<u8>().add(OFFSET.load(Ordering::Relaxed)).cast::<PyNode>() }
+}
+
+/// Shows nothing of a context whose node a graph holds, too, not even its class. The graph needs all of it, but has no counted reference that the
+/// collector could know.
+unsafe extern "C" fn traverse(ctx: *mut ffi::PyObject, visit: ffi::visitproc, arg: *mut c_void) -> c_int {
+    // SAFETY: Python calls this with a live context.
+    unsafe {
+        if node_of(ctx).is_shared() {
+            return 0;
+        }
+        let original: ffi::traverseproc = std::mem::transmute(TRAVERSE.load(Ordering::Relaxed));
+        original(ctx, visit, arg)
+    }
+}
+
+/// Leaves a context alone whose node a graph holds, too: when nothing else refers to it, it becomes the node's.
+unsafe extern "C" fn clear(ctx: *mut ffi::PyObject) -> c_int {
+    // SAFETY: Python calls this with a live context, under the GIL.
+    unsafe {
+        if node_of(ctx).is_shared() {
+            return 0;
+        }
+        let original: ffi::inquiry = std::mem::transmute(CLEAR.load(Ordering::Relaxed));
+        original(ctx)
+    }
+}
+
+/// The destructor of contexts. It gives the context to its node if a graph still holds that.
+unsafe extern "C" fn dealloc(ctx: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with a context whose reference count is 0, under the GIL.
+    unsafe {
+        let cell = node_of(ctx);
+        if let Some(node) = cell.shared_node()
+            && let Some(owner) = super::function::context_ref(&node)
+        {
+            owner.take_over(ctx);
+            cell.tie(&node);
+            // If this is the last handle, the node drops the context, and this destructor runs again.
+            drop(node);
+            return;
+        }
+        if ffi::PyObject_CallFinalizerFromDealloc(ctx) < 0 {
+            return;
+        }
+        let original: unsafe extern "C" fn(*mut ffi::PyObject) = std::mem::transmute(DEALLOC.load(Ordering::Relaxed));
+        original(ctx);
+    }
+}
+
+/// Gives a class of contexts these functions.
+pub(crate) fn preserve(class: &Bound<'_, PyType>) {
+    // SAFETY: the class is new, as this runs in `__init_subclass__`, under the GIL. The functions end in those of the base class, which serve objects
+    // of any subclass without slots of its own; `dealloc` also releases the class.
+    unsafe {
+        let class = class.as_type_ptr();
+        (*class).tp_dealloc = Some(dealloc);
+        (*class).tp_traverse = Some(traverse);
+        (*class).tp_clear = Some(clear);
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = m.py().get_type::<FunctionCtx>();
+    let probe = class.call0()?;
+    let at = std::ptr::from_ref(probe.cast::<PyNode>()?.get()) as usize - probe.as_ptr() as usize;
+    OFFSET.store(at, Ordering::Relaxed);
+    // SAFETY: the type is new and no other code has seen it. PyO3's types have all three.
+    unsafe {
+        let class = class.as_type_ptr();
+        DEALLOC.store((*class).tp_dealloc.map_or(std::ptr::null_mut(), |f| f as *mut ()), Ordering::Relaxed);
+        TRAVERSE.store((*class).tp_traverse.map_or(std::ptr::null_mut(), |f| f as *mut ()), Ordering::Relaxed);
+        CLEAR.store((*class).tp_clear.map_or(std::ptr::null_mut(), |f| f as *mut ()), Ordering::Relaxed);
+    }
+    Ok(())
+}
