@@ -104,7 +104,9 @@ class Observer:
         """Whether there is a leaf that is a view of a tensor with a node, which it got later."""
         tensors = [self.names.get(name) for name in NAMES + VIEWS]
         views = [t for t in tensors if isinstance(t, self.T.Tensor) and t._is_view()]
-        return any(v.grad_fn is None and v._base.grad_fn is not None for v in views)
+        with contextlib.suppress(RuntimeError):
+            return any(v.grad_fn is None and v._base.grad_fn is not None for v in views)
+        return False
 
     def quiet(self) -> Any:
         return self.T.no_grad()
@@ -192,9 +194,9 @@ SAME_MEANING: tuple[tuple[str, str], ...] = (
     (r"base or another view of its base has been modified inplace", r"don't support automatic differentiation"),
 )
 
-# When torch says this a program ends. Either torch has changed something although it failed (the first two), or it
-# refuses what rgrad can do: a source that shares memory with the target, a second pass where nothing was saved, hooks
-# of views without a node, writes to views that are older than the history of their base, hooks of several leaves, derivatives at expanded tensors.
+# When torch says this a program ends (docs/differences.md). Either torch has changed something although it failed (the
+# first two), or it refuses what rgrad can do: a source that shares memory with the target, a second pass where nothing
+# was saved, hooks of views without a node, hooks of several leaves, derivatives at expanded tensors.
 ENDS = (
     r"Inplace update to inference tensor outside InferenceMode|is out of bounds|Expected gradient function to be set|"
     r"some elements of the input tensor and the written-to tensor|Trying to backward through the graph a second time|"
