@@ -402,8 +402,12 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     } else {
         None
     };
+    let mut counted = false;
     if let Some(level) = &level {
+        let before = target.version();
         level.apply_inplace(level, op, label, inputs, old)?;
+        // The write one level below has counted already where both share the counter.
+        counted = target.version() != before;
     } else {
         let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
         let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
@@ -433,7 +437,9 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         }
     }
     let site = node.as_ref().map_or_else(call_site::current, |n| n.site());
-    target.bump_version(Change { site: site.0, op: label });
+    if !counted {
+        target.bump_version(Change { site: site.0, op: label });
+    }
     let Some(node) = node else {
         // The path of what was written ends here, unless the target has a history of its own.
         if history.ends && !target.requires_grad() {
