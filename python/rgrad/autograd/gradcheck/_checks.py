@@ -48,8 +48,8 @@ def check(
             raise ValueError(f"gradcheck: output {i} of the function is {type(out).__name__}, expected a Tensor")
     chosen = [i for i, out in enumerate(func_out) if out.requires_grad]
     outputs = [func_out[i] for i in chosen]
-    # Without differentiable outputs all must be constant.
-    watched = chosen or [i for i, out in enumerate(func_out) if out.dtype != _core.bool]
+    # Without differentiable outputs all floating point ones must be constant.
+    watched = chosen or [i for i, out in enumerate(func_out) if out.is_floating_point()]
     numeric = FiniteDifferences(func, inputs, wanted, watched, [func_out[i].numel() for i in watched], eps)
     if numeric.low_precision and not numeric.promoted:
         low = next(i for i in wanted if inputs[i].dtype != _core.float64)

@@ -1,0 +1,116 @@
+"""Derivatives as they are recorded: what hooks see of them, and their own derivatives, on rgrad and on torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from program_kit import compare, cut, function, hooks, leaf, registry  # noqa: E402
+
+pytestmark = pytest.mark.oracle
+
+PROGRAMS, program = registry()
+
+
+def recorded(T: Any, log: list[Any], f: Any, *values: float) -> None:
+    """What a recorded derivative saves (the very input, the very cotangent, or values), and its derivatives."""
+    x = leaf(T, *values)
+    y = f(x)
+    cotangent = T.full(y.shape, 2.0, dtype=T.float64, requires_grad=True)
+    seen: list[Any] = []
+
+    def pack(t: Any) -> Any:
+        seen.append((t is x, t is cotangent, t.detach()))
+        return t
+
+    with hooks(T, pack):
+        (g,) = T.autograd.grad(y, x, cotangent, create_graph=True)
+    log.append(seen)
+    log.append(g)
+    if g.requires_grad:
+        log.append(T.autograd.grad(g.sum(), (x, cotangent), allow_unused=True))
+
+
+@pytest.mark.parametrize("exponent", [3, 2, 1, 0, 2.5, 0.5, -1, -2.0, 0.1, 0.0, 1.0, 300, -0.0])
+def test_power_by_a_number(exponent: float) -> None:
+    def power(T: Any, log: list[Any]) -> None:
+        recorded(T, log, lambda x: x**exponent)
+
+    compare(power)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "log", "exp", "reciprocal", "neg", "log1p", "expm1", "sqrt"])
+def test_function(name: str) -> None:
+    def apply(T: Any, log: list[Any]) -> None:
+        recorded(T, log, lambda x: getattr(x, name)())
+
+    compare(apply)
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 0.5, -1, 1.5])
+def test_powers_at_special_values(exponent: float) -> None:
+    def power(T: Any, log: list[Any]) -> None:
+        for cotangent in (1.0, float("inf"), float("nan")):
+            x = leaf(T, 0.0, -1.0, 2.0, float("nan"), float("inf"))
+            y = x**exponent
+            (g,) = T.autograd.grad(y, x, T.full_like(y, cotangent).detach(), create_graph=True)
+            log.append(g)
+            if g.requires_grad:
+                log.append(T.autograd.grad(g.sum(), x))
+        x = leaf(T, 0.0, -1.0, 2.0)
+        log.append(T.autograd.grad(x**exponent, x, T.full((3,), float("inf"), dtype=T.float64)))
+
+    compare(power)
+
+
+@program
+def the_exponent_of_the_inner_power_is_exact(T: Any, log: list[Any]) -> Any:
+    x = T.tensor([1.0, 2.0], requires_grad=True)
+    (g,) = T.autograd.grad((x**0.1).sum(), x, create_graph=True)
+    node = g.grad_fn
+    while node.name() != "PowBackward0":
+        node = next(n for n, _ in reversed(node.next_functions) if n is not None)
+    log.append(node._saved_exponent)
+    return T.autograd.grad(g.sum(), x)
+
+
+@program
+def powers_of_a_tensor_exponent(T: Any, log: list[Any]) -> Any:
+    x, e = leaf(T, 0.0, 2.0, -1.0, 3.0), leaf(T, 0.0, 0.0, 0.0, 2.0)
+    for cotangent in (1.0, float("inf")):
+        y = x**e
+        log.append(T.autograd.grad(y, x, T.full_like(y, cotangent).detach()))
+
+
+@program
+def no_gradient_unpacks_too(T: Any, log: list[Any]) -> Any:
+    x = leaf(T)
+    with hooks(T, lambda t: t.detach(), lambda t: (log.append("unpacked"), t)[1]):
+        y = x * x
+    cut(T).apply(y).sum().backward()
+    log.append("freed")
+    return y.grad_fn._saved_self
+
+
+@program
+def no_gradient_retains(T: Any, log: list[Any]) -> Any:
+    x = leaf(T)
+    y = x * x
+    cut(T).apply(y).sum().backward(retain_graph=True)
+    return y.grad_fn._saved_self
+
+
+@program
+def no_gradient_and_a_function(T: Any, log: list[Any]) -> Any:
+    x = leaf(T)
+    y = function(T, lambda ctx, x: x * 1, lambda ctx, g: (log.append(g), g)[1]).apply(x)
+    cut(T).apply(y).sum().backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    compare(PROGRAMS[name])
