@@ -30,7 +30,7 @@ class GradientEdge(NamedTuple):
     Attributes:
         node: The node.
         output_nr: The number of its output.
-        ownership_token: Keeps the graph alive where ``node``, the context of a custom Function, does not.
+        ownership_token: As PyTorch's, for a custom Function; ``node`` itself keeps the graph alive, too.
 
     Example:
         >>> x = rgrad.tensor(3.0, requires_grad=True)
@@ -224,7 +224,7 @@ class _AllGradients:
         # For each pass: how many gradients are still to come, and those that are there.
         self.passes: dict[int, tuple[int, list[Tensor | None]]] = {}
 
-    def __call__(self, index: int, grad: Tensor) -> None:
+    def __call__(self, index: int, grad: Tensor | None) -> None:
         number = _core._tracked_graph_task_id()
         if number == -1:
             return  # a pass that began before this hook was registered
@@ -244,13 +244,13 @@ class _AllGradients:
 class _FirstGradient:
     """Calls the function with the first gradient of each pass."""
 
-    def __init__(self, fn: Callable[[Tensor], None]) -> None:
+    def __init__(self, fn: Callable[[Tensor | None], None]) -> None:
         self.fn = fn
         self.wanted = _core._PassesWanted()
         self.lock = threading.Lock()
         self.seen: set[int] = set()
 
-    def __call__(self, grad: Tensor) -> None:
+    def __call__(self, grad: Tensor | None) -> None:
         number = _core._tracked_graph_task_id()
         with self.lock:
             if number == -1 or number in self.seen:
@@ -270,9 +270,9 @@ def register_multi_grad_hook(
     Args:
         tensors: The tensors.
         fn: With ``mode="all"``, ``fn(grads)`` is called once in each backward pass, when the gradients of all those
-            tensors are there that the pass computes; ``grads`` has None in the places of the others. With
-            ``mode="any"``, ``fn(grad)`` gets the first one. The hook must not change its argument; what it returns is
-            ignored.
+            tensors are there that the pass computes; ``grads`` has None in the places of the others, and where the pass
+            brings no gradient. With ``mode="any"``, ``fn(grad)`` gets the first one, or None. The hook must not change
+            its argument; what it returns is ignored.
         mode: ``"all"`` or ``"any"``.
 
     Returns:

@@ -31,21 +31,12 @@ fn lock_leaf(leaf: &Tensor) -> LeafLock {
 /// The tensor has become the result of a node since the graph was recorded.
 pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool) -> Result<()> {
     if let Some(grad) = grad {
-        let requires_grad = {
-            let core = leaf.read();
-            if core.grad_fn.is_some() {
-                return Err(Error::runtime("leaf variable has been moved into the graph interior"));
-            }
-            core.requires_grad
+        let old = {
+            let _lock = lock_leaf(leaf);
+            add(leaf, grad, create_graph)?
         };
-        if requires_grad {
-            let old = {
-                let _lock = lock_leaf(leaf);
-                add(leaf, grad, create_graph)?
-            };
-            // After the lock is released: it may own foreign objects.
-            drop(old);
-        }
+        // After the lock is released: it may own foreign objects.
+        drop(old);
     }
     let hooks = leaf.meta(|m| m.map(|m| m.hooks.post_accumulate.clone())).unwrap_or_default();
     if !hooks.is_empty() {
@@ -57,9 +48,19 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool)
     Ok(())
 }
 
-/// Adds to `.grad` and returns the old tensor.
+/// Adds to `.grad` and returns the old tensor. A leaf that no longer requires grad is left alone.
 fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>> {
-    let Some(have) = leaf.grad() else {
+    let have = {
+        let core = leaf.read();
+        if core.grad_fn.is_some() {
+            return Err(Error::runtime("leaf variable has been moved into the graph interior"));
+        }
+        if !core.requires_grad {
+            return Ok(None);
+        }
+        core.meta.as_ref().and_then(|m| m.grad.clone())
+    };
+    let Some(have) = have else {
         // `.grad` has the leaf's strides.
         let same = leaf.with_array(|l| grad.with_array(|g| l.strides() == g.strides() && g.storage().is_sole_owner()));
         let own = if create_graph || !grad.is_bare() {

@@ -11,6 +11,7 @@ pub(in crate::autograd) struct ThreadState {
 }
 
 impl ThreadState {
+    #[inline]
     pub fn now() -> ThreadState {
         ThreadState { mode: mode::current(), hooks: StackAt::now() }
     }

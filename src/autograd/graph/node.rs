@@ -111,20 +111,10 @@ impl<'a> VjpCx<'a> {
     }
 
     #[inline]
-    fn at(&self, position: usize) -> Result<Tensor> {
+    fn at(&self, position: usize, input: usize) -> Result<Tensor> {
         match self.node.saved_at(position)? {
-            Saved::Packed(_) => self.unpacked(position),
-            saved => saved.unpack(self.node),
-        }
-    }
-
-    /// The saved input `i`, which must not have lost its history since.
-    fn input_at(&self, i: usize) -> Result<Tensor> {
-        let saved = self.node.saved_at(self.node.saves.position(i))?;
-        self.node.check_not_detached(i, &saved)?;
-        match saved {
-            Saved::Packed(_) => self.unpacked(self.node.saves.position(i)),
-            saved => saved.unpack(self.node),
+            Saved::Packed(p) if !p.was_detached() => self.unpacked(position),
+            saved => saved.unpack_input(self.node, input),
         }
     }
 
@@ -152,13 +142,13 @@ impl<'a> VjpCx<'a> {
     /// The saved input `i` of the operation.
     #[inline]
     pub fn input(&self, i: usize) -> Result<Tensor> {
-        self.input_at(i)
+        self.at(self.node.saves.position(i), i)
     }
 
     /// The saved output `j` of the operation.
     #[inline]
     pub fn output(&self, j: usize) -> Result<Tensor> {
-        self.at(self.node.saves.position(Saves::FIRST_OUTPUT + j))
+        self.at(self.node.saves.position(Saves::FIRST_OUTPUT + j), usize::MAX)
     }
 
     /// Whether input `i` was saved.

@@ -168,10 +168,23 @@ impl Saved {
 
     /// The tensor, if it still has the version it was saved with.
     pub(crate) fn unpack(self, node: &Arc<Node>) -> Result<Tensor> {
+        self.unpack_input(node, usize::MAX)
+    }
+
+    /// As `unpack`, for input `i` of the node's operation: an error if the input had a node when it was saved, and `detach_` has taken its history
+    /// since.
+    #[inline]
+    pub(in crate::autograd) fn unpack_input(self, node: &Arc<Node>, i: usize) -> Result<Tensor> {
         match self {
             Saved::Nothing => Err(Error::runtime(format!("{}: nothing was saved in this place", node.name()))),
             Saved::Input { tensor, version } => {
-                let now = tensor.version();
+                let (now, detached) = {
+                    let core = tensor.read();
+                    (core.with_storage(|s| core.version.current(s)), core.is_detached())
+                };
+                if detached {
+                    node.check_was_leaf(i)?;
+                }
                 if now != version {
                     return Err(modified(&tensor, None, node, version, now, last_change(&tensor)));
                 }
@@ -201,7 +214,12 @@ impl Saved {
                 }
                 Ok(tensor)
             }
-            Saved::Packed(saved) => saved.unpack(node),
+            Saved::Packed(saved) => {
+                if saved.was_detached() {
+                    node.check_was_leaf(i)?;
+                }
+                saved.unpack(node)
+            }
             Saved::Number(value) => {
                 let NodeOp::Pointwise(op) = node.op() else {
                     return Err(Error::runtime(format!("{}: a number was saved by something that is no row", node.name())));
@@ -214,15 +232,10 @@ impl Saved {
 }
 
 impl Node {
-    /// An error if input `i` had a node when it was saved, and `detach_` has taken its history since.
-    #[inline]
-    pub(in crate::autograd) fn check_not_detached(&self, i: usize, saved: &Saved) -> Result<()> {
-        let lost = match saved {
-            Saved::Input { tensor, .. } => tensor.read().is_detached(),
-            Saved::Packed(p) => p.was_detached(),
-            _ => false,
-        };
-        if lost && self.edges().get(i).is_some_and(|e| e.as_ref().is_some_and(|e| e.node.variable().is_none())) {
+    /// An error if input `i`, whose history `detach_` has taken, had a node when it was saved.
+    #[cold]
+    fn check_was_leaf(&self, i: usize) -> Result<()> {
+        if self.edges().get(i).is_some_and(|e| e.as_ref().is_some_and(|e| e.node.variable().is_none())) {
             return Err(detached());
         }
         Ok(())
@@ -241,10 +254,8 @@ impl Node {
             match all.get(position) {
                 None | Some(Saved::Nothing | Saved::Number(_) | Saved::Copy(_)) => {}
                 Some(saved) => {
-                    if let Some(i) = (0..Saves::INPUTS).find(|&i| self.position_of(i) == Some(position)) {
-                        self.check_not_detached(i, saved)?;
-                    }
-                    drop(saved.clone().unpack(self)?);
+                    let input = (0..Saves::INPUTS).find(|&i| self.position_of(i) == Some(position));
+                    drop(saved.clone().unpack_input(self, input.unwrap_or(usize::MAX))?);
                 }
             }
         }

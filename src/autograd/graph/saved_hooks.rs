@@ -36,23 +36,32 @@ pub struct HookStack {
 
 thread_local! {
     static STACK: RefCell<HookStack> = RefCell::default();
-    /// How often the stack has changed.
-    static CHANGES: Cell<u64> = const { Cell::new(0) };
+    static CHANGES: Cell<Changes> = const { Cell::new(Changes { count: 0, empty: true }) };
 }
 
-fn count_change() {
-    CHANGES.set(CHANGES.get() + 1);
+/// How often the thread's stack has changed, and whether it has neither hooks nor a refusal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Changes {
+    count: u64,
+    empty: bool,
+}
+
+fn count_change(now: &HookStack) {
+    CHANGES.set(Changes { count: CHANGES.get().count + 1, empty: now.hooks.is_empty() && now.refused.is_none() });
 }
 
 /// The stack of a thread at one moment, which can be put back.
 pub(in crate::autograd) struct StackAt {
-    stack: HookStack,
-    changes: Cell<u64>,
+    /// None: empty.
+    stack: Option<Box<HookStack>>,
+    changes: Cell<Changes>,
 }
 
 impl StackAt {
+    #[inline]
     pub fn now() -> StackAt {
-        StackAt { stack: stack(), changes: Cell::new(CHANGES.get()) }
+        let changes = CHANGES.get();
+        StackAt { stack: (!changes.empty).then(|| Box::new(stack())), changes: Cell::new(changes) }
     }
 
     /// Makes this stack that of the thread again, if it has changed since.
@@ -65,9 +74,10 @@ impl StackAt {
 
     #[cold]
     fn put_back(&self) {
-        set_watch(Watch::Saving, !self.stack.hooks.is_empty());
-        let old = STACK.with(|s| s.replace(self.stack.clone()));
-        count_change();
+        let stack = self.stack.as_deref().cloned().unwrap_or_default();
+        set_watch(Watch::Saving, !stack.hooks.is_empty());
+        count_change(&stack);
+        let old = STACK.with(|s| s.replace(stack));
         self.changes.set(CHANGES.get());
         // Outside the borrow: hooks may own foreign objects.
         drop(old);
@@ -85,7 +95,7 @@ pub fn push(hooks: Arc<dyn SavedTensorHooks>) -> Result<()> {
             return Err(Error::runtime(why.clone()));
         }
         s.hooks.push(hooks);
-        count_change();
+        count_change(&s);
         set_watch(Watch::Saving, true);
         Ok(())
     })
@@ -96,7 +106,7 @@ pub fn pop() {
     let gone = STACK.with(|s| {
         let mut s = s.borrow_mut();
         let gone = s.hooks.pop();
-        count_change();
+        count_change(&s);
         set_watch(Watch::Saving, !s.hooks.is_empty());
         gone
     });
@@ -114,8 +124,9 @@ pub fn refuse(why: Option<String>) -> Result<Option<String>> {
         match why {
             Some(why) if !s.hooks.is_empty() => Err(Error::runtime(why)),
             why => {
-                count_change();
-                Ok(std::mem::replace(&mut s.refused, why))
+                let before = std::mem::replace(&mut s.refused, why);
+                count_change(&s);
+                Ok(before)
             }
         }
     })
@@ -129,6 +140,7 @@ pub(in crate::autograd) fn stack() -> HookStack {
 /// Installs another thread's hooks on this one, which has none.
 pub(in crate::autograd) fn install(stack: HookStack) {
     set_watch(Watch::Saving, !stack.hooks.is_empty());
+    count_change(&stack);
     STACK.with(|s| *s.borrow_mut() = stack);
 }
 
